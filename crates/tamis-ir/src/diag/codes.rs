@@ -1,0 +1,252 @@
+//! The stable codes of diagnostics: one row each, with what `tamis explain CODE` prints.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! codes {
+    ($($code:ident $title:literal $explanation:literal)*) => {
+        /// A stable code; its text never changes meaning, and a retired code is not reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum Code { $($code),* }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Code] = &[$(Code::$code),*];
+
+            /// The code as users see it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Code::$code => stringify!($code)),* }
+            }
+
+            /// What the code is about, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Code::$code => $title),* }
+            }
+
+            /// What went wrong, why it is a mistake, and what would work.
+            pub const fn explanation(self) -> &'static str {
+                match self { $(Code::$code => $explanation),* }
+            }
+        }
+    };
+}
+
+codes! {
+E0101 "unexpected token"
+"The text is not a loop program at this place: something else was expected here.
+
+Loop programs are a subset of Python. A program looks like this:
+
+    def rowsum(A):
+        y = tensor(\"dense\")
+        for i, j in _:
+            y[i] += A[i,j]
+        return y"
+E0102 "indentation"
+"Blocks are marked by indentation, as in Python: the lines of one block start in the same column,
+and the line that opens a block ends in a colon. Use four spaces; do not mix tabs and spaces."
+E0103 "malformed literal"
+"A number or a string is not well-formed, or a character has no meaning here. Integers must fit 64 bits.
+Floats look like 1.0, 1e-3 or inf; imaginary numbers like 2.0j; strings are quoted with ' or \"."
+E0104 "statement that loop programs do not have"
+"Loop programs have declarations, assignments, `for`, `if`, `pass` and one final `return`. There is no
+`while`, `break` or `continue`: iteration is over index ranges, and a loop is left early by reducing
+into `short_circuit_scalar(...)`, which stops as soon as the value can no longer change."
+E0105 "program too deeply nested or too long"
+"Expressions and blocks may be nested 100 deep, and a program may be 1 MB long. Bind parts of a large
+expression to names."
+E0106 "loop header"
+"A loop is `for i in _:` (the extent comes from the tensors that i indexes), `for i in range(n):` or
+`for i in range(a, b):`; `for i, j in _:` nests two loops. The bounds may be any integer expressions. There
+is no step: write the stride in the subscript, as in `A[2*i]`."
+E0107 "declaration"
+"A tensor is declared by `X = tensor(\"FORMAT\", fill=0, dtype=\"f64\", shape=(m, n))`, where all but the format
+may be left out; a scalar by `s = scalar(0.0)`, `sparse_scalar(0.0)` or `short_circuit_scalar(0)`."
+E0108 "return"
+"A program ends in one `return` that names its results: tensors or scalars declared at the top of the
+program, outside of any loop or `if`."
+E0109 "index notation instead of a loop program"
+"Index notation (`C[i,k] = A[i,j] * B[j,k]`) says what to compute; a loop program says how. This
+version runs loop programs; write the loops out."
+
+E0201 "unknown name"
+"The name is not a parameter, a declared tensor, a scalar, a `let` or a loop index at this place."
+E0202 "used outside its scope"
+"The name is declared in the program, but not at this place: it is declared further down, or inside
+a block that has ended. Move the declaration up."
+E0203 "name declared twice"
+"Each name means one thing in a block. Choose another name."
+E0204 "assignment to something that cannot change"
+"Parameters and loop indices cannot be assigned, and a name bound by `d = ...` in an outer block
+cannot be bound again in an inner one (in Python that would change the outer value). Declare a result
+with `tensor(...)`, or a variable with `scalar(...)`."
+E0205 "unknown function"
+"The name is not in the operator table. `docs/book/operators.md` lists all functions."
+E0206 "result that is not one"
+"`return` names tensors or scalars declared by the program. A parameter or a loop index is not a result."
+
+E0301 "operand types do not fit the operator"
+"For example, complex numbers have no order, so `<`, `min` and `max` do not take them, and bitwise
+operators take integers and booleans only."
+E0302 "value does not fit the result's type"
+"Storing a float into an integer tensor (or a complex number into a real one, or a number into a
+boolean one) would silently lose something. Convert it explicitly, as in `i64(x)`, `real(x)` or `x != 0`,
+or declare the result with another dtype."
+E0303 "value may be missing"
+"A permissive access `A[~(i-1)]` has no value when its subscript is out of bounds. Give one with
+`coalesce(A[~(i-1)], 0)` before the value is stored, tested or used as a subscript."
+E0304 "wrong number of arguments"
+"The function takes another number of arguments."
+E0305 "subscript or bound that is not an integer"
+"Subscripts and the bounds of `range` are integers. Convert with `i64(x)` if that is what you mean."
+E0306 "literal does not fit"
+"A literal takes the type of the tensor it meets, and must fit it: 300 is not a u8. Convert the tensor,
+as in `i64(A[i]) + 300`."
+E0307 "operator that cannot update"
+"An update `X[i] op= e` needs a binary operator whose result can be stored in X again."
+E0308 "unknown value type"
+"Value types are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128."
+
+E0401 "wrong number of subscripts"
+"A tensor takes as many subscripts as it has dimensions, and the same number wherever it is used."
+E0402 "dimensions do not agree"
+"One loop index runs over dimensions of different sizes. If that is intended, bound the loop with
+`range(a, b)`, or make the access permissive with `~`."
+E0403 "extent cannot be inferred"
+"Nothing says how far this index or dimension goes. Use the index as a bare subscript of a tensor whose
+size is known, write `range(n)` instead of `_`, or declare the tensor with `shape=(...)`."
+E0404 "size overflows"
+"The product of the dimensions does not fit 64 bits (for a dense tensor) or a dimension is larger
+than 2^63-1."
+E0405 "subscript always out of range"
+"The subscript leaves the tensor for some value of its indices. Bound the loop with `range(a, b)`, or
+permit it with `~` and say what is read outside with `coalesce`."
+E0406 "bounds of a loop"
+"The bounds of `range(a, b)` must be known when the loop starts, and lie within the dimensions that
+the index subscripts."
+
+E0501 "tensor read and written in one scope"
+"Within one statement of the block that declares it, a tensor is either read or updated. Finish writing
+before reading (in the next statement of that block), or accumulate in a temporary declared
+further in. `X[i] = min(X[i], e)` is an update, not a read; scalars may be read and written freely."
+E0502 "parameter written"
+"Parameters are inputs and stay as they are. Declare a result with `tensor(...)` and return it."
+E0503 "tensor read before anything was written"
+"The tensor holds nothing but its fill here. This is allowed, but rarely meant."
+
+E0601 "format"
+"A format is `[ (i,j,...) -> (expr,...) : ] level, level, ... [ ; leaf ]`, or one of the short names
+dense csr csc dcsr dcsc coo csf bsr(R,C). For example `(i,j) -> (j,i): dense, sparse; element(0)`."
+E0602 "unknown level or leaf"
+"Levels are dense sparse singleton runs sparse_runs interval blocks band hash bytemap; leaves are
+element(FILL) and pattern."
+E0603 "format of another rank"
+"The format has a level for each storage dimension of a tensor of another rank. `dense`, `coo` and `csf`
+take any rank."
+E0604 "level cannot stand here"
+"Not every level makes sense below every other: `sparse(nonunique)` stores one coordinate per
+entry, so the levels below it must start with `singleton`, for instance."
+E0605 "not available yet"
+"The words are understood, but this version of Tamis cannot do this yet."
+E0606 "map from dimensions to levels"
+"Every dimension must be stored by exactly one level, in any order: `(i,j) -> (j,i)`. A dimension may
+also be cut in two by `i/4` and `i%4`."
+
+E0701 "arrays of a level"
+"The arrays given for a level do not fit its definition: one is missing, has the wrong length or the
+wrong type."
+E0702 "positions are not a partition"
+"A `pos` array starts at 0, never decreases, and ends at the length of `crd`."
+E0703 "coordinate out of range"
+"Every coordinate lies in 0..n where n is the size of its dimension."
+E0704 "coordinates out of order"
+"The coordinates of a fiber are stored in increasing order, each once. Build the tensor from
+coordinates instead, which sorts them and combines duplicates."
+E0705 "number does not fit its width"
+"Positions and coordinates are stored with 8, 16, 32 or 64 bits, and never wrap around. Leave the
+width out and a sufficient one is chosen."
+E0706 "too large"
+"The tensor does not fit this machine: its size overflows, or more memory is needed than there is."
+E0707 "not representable in this format"
+"The format cannot hold this tensor: for example, `singleton` holds exactly one entry per fiber."
+E0708 "duplicate coordinates"
+"Two entries have the same coordinates, and nothing says how to combine them. Choose one of sum, min, max,
+prod, any, all, first or last."
+E0709 "value of another type"
+"A pattern holds only `true`; a fill must be a value of the tensor's type."
+
+E0801 "file cannot be read"
+"The operating system refused, or the file is not there."
+E0802 "unknown kind of file"
+"The kind of a file is known by its extension: .mtx .tns .npz .smtx .pbm .pgm .idx .txt, each also .gz."
+E0803 "header"
+"The first lines of the file do not say what they must."
+E0804 "file ends early, or goes on too long"
+"The number of entries differs from the one that the header promises."
+E0805 "malformed entry"
+"A line of the file is not an entry: a number is malformed, missing, or too much."
+E0806 "index out of range"
+"An index is outside the shape that the header states, or is below 1."
+E0807 "entry repeated"
+"The same coordinates stand in the file twice. Read it with `--duplicates sum` (or min, max, first, last)
+to combine them."
+E0808 "entry in the wrong triangle"
+"A symmetric, skew-symmetric or hermitian file holds one triangle: entries above the diagonal (and, when
+skew-symmetric, on it) must not be there."
+E0809 "feature of a file that is not supported"
+"The file is well-formed as far as we know, but uses something that Tamis does not read."
+E0810 "corrupt archive"
+"The zip archive, or an array inside it, is damaged or not what it must be."
+E0811 "file cannot be written"
+"The operating system refused. Nothing was changed: results are written aside, then renamed."
+E0812 "corrupt compression"
+"The gzip stream is damaged or ends early."
+E0813 "tensor does not fit the file format"
+"For example, Matrix Market holds matrices only."
+
+E0901 "input"
+"Inputs are NAME=path, NAME=rand, NAME=ones, NAME=rand(shape; density; seed), or a gallery matrix such as
+NAME=laplacian(1000)."
+E0902 "input missing"
+"Every parameter of the program needs an input."
+E0903 "name that the program does not have"
+"An input, format or output was given for a name that the program does not have."
+E0904 "generator"
+"The generator is unknown, or its arguments are not what it takes."
+
+E1001 "subscript out of range"
+"While the program ran, a subscript left its tensor. Make the access permissive with `~`, or bound the loop."
+E1002 "loop bounds out of range"
+"While the program ran, the bounds of a loop were not usable."
+E1003 "too much for the interpreter"
+"The reference interpreter visits every point of every loop. This program has too many of them."
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Code {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Code, ()> {
+        Code::ALL.iter().find(|code| code.name().eq_ignore_ascii_case(text)).copied().ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_sorted_and_explained() {
+        assert!(Code::ALL.windows(2).all(|w| w[0].name() < w[1].name()));
+        for code in Code::ALL {
+            assert!(code.explanation().len() > 40, "{code}");
+            assert_eq!(code.name().parse(), Ok(*code));
+        }
+    }
+}

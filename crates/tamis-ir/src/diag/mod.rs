@@ -1,0 +1,279 @@
+//! Diagnostics: the only way a user's mistake is reported.
+//!
+//! A [`Diagnostic`] is data: a stable [`Code`], a message, labelled spans in the user's own text or a
+//! line of the user's own file, notes, and at least one thing that would work. Rendering is separate
+//! ([`Diagnostic::render`]); the other doors (Python, JSON) read the fields.
+
+mod codes;
+mod render;
+
+pub use codes::Code;
+
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
+
+/// A range of bytes in a [`Source`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    /// The span of a byte range.
+    pub fn new(range: Range<usize>) -> Span {
+        let clamp = |x: usize| u32::try_from(x).unwrap_or(u32::MAX);
+        Span { start: clamp(range.start), end: clamp(range.end) }
+    }
+
+    /// The smallest span that covers both.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// This span as a range of bytes.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A text that spans point into, with the name to show for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+impl Source {
+    /// A source to be shared by the spans that point into it.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { name: name.into(), text: text.into() })
+    }
+
+    /// Line and column (both from 1) of a byte offset.
+    pub fn line_column(&self, offset: u32) -> (usize, usize) {
+        let mut end = (offset as usize).min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        (line, column)
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// A place in the user's text, with what to say there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Label {
+    pub span: Span,
+    pub message: String,
+}
+
+/// A place in a data file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub file: String,
+    /// The line, counted from 1, where that is known.
+    pub line: Option<u64>,
+    /// The offending line (shortened), where it is text.
+    pub excerpt: Option<String>,
+}
+
+/// What a [`Diagnostic`] holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Parts {
+    pub code: Code,
+    pub severity: Severity,
+    pub message: String,
+    /// The text that `labels` point into.
+    pub source: Option<Arc<Source>>,
+    /// The first label is the place of the mistake; others are related places.
+    pub labels: Vec<Label>,
+    pub place: Option<Place>,
+    pub notes: Vec<String>,
+    pub help: Vec<String>,
+}
+
+/// A user's mistake, told so that the user can mend it.
+///
+/// ```
+/// use tamis_ir::diag::{Code, Diagnostic};
+/// let d = Diagnostic::new(Code::E0806, "row index 7 is outside 1..=5")
+///     .at_line("a.mtx", 12, "7 1 3.5")
+///     .help("correct the entry, or the size line");
+/// assert!(d.render(false).contains("a.mtx:12"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic(Box<Parts>);
+
+/// A result whose error is the user's to mend.
+pub type Result<T> = std::result::Result<T, Diagnostic>;
+
+impl Diagnostic {
+    /// An error with a code and a message, to be completed by the methods below.
+    pub fn new(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic(Box::new(Parts {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            source: None,
+            labels: Vec::new(),
+            place: None,
+            notes: Vec::new(),
+            help: Vec::new(),
+        }))
+    }
+
+    /// A warning instead of an error.
+    pub fn warning(code: Code, message: impl Into<String>) -> Diagnostic {
+        let mut d = Diagnostic::new(code, message);
+        d.severity = Severity::Warning;
+        d
+    }
+
+    /// Adds a labelled span; the first one is the place of the mistake.
+    pub fn label(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, message: message.into() });
+        self
+    }
+
+    /// Says which text the labels point into.
+    pub fn with_source(mut self, source: &Arc<Source>) -> Diagnostic {
+        self.source.get_or_insert_with(|| source.clone());
+        self
+    }
+
+    /// Names the file the mistake is in.
+    pub fn in_file(mut self, file: impl Into<String>) -> Diagnostic {
+        let file = file.into();
+        self.place.get_or_insert(Place { file, line: None, excerpt: None });
+        self
+    }
+
+    /// Names the line (from 1) of the file the mistake is in, and quotes it.
+    pub fn at_line(mut self, file: impl Into<String>, line: u64, text: &str) -> Diagnostic {
+        let shown: String = text.trim_end().chars().take(100).collect();
+        let excerpt = Some(if shown.len() < text.trim_end().len() { shown + "…" } else { shown });
+        self.place = Some(Place { file: file.into(), line: Some(line), excerpt });
+        self
+    }
+
+    /// Adds a fact that helps to understand.
+    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Adds something that would work.
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help.push(help.into());
+        self
+    }
+
+    /// Text for people: what happened, where, and what would work; with or without ANSI colours.
+    pub fn render(&self, colour: bool) -> String {
+        render::render(self, colour)
+    }
+}
+
+impl Deref for Diagnostic {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl DerefMut for Diagnostic {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
+/// One line: code and message.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {}", self.code, self.message)?;
+        match &self.place {
+            Some(Place { file, line: Some(line), .. }) => write!(f, " ({file}:{line})"),
+            Some(Place { file, .. }) => write!(f, " ({file})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Several mistakes found in one go (never empty).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostics(pub Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// All of them rendered, one after the other.
+    pub fn render(&self, colour: bool) -> String {
+        self.0.iter().map(|d| d.render(colour)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(d: Diagnostic) -> Diagnostics {
+        Diagnostics(vec![d])
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (k, d) in self.0.iter().enumerate() {
+            write!(f, "{}{d}", if k > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// The name in `candidates` that `word` was probably meant to be.
+///
+/// ```
+/// assert_eq!(tamis_ir::diag::did_you_mean("sparce", ["dense", "sparse"]), Some("sparse"));
+/// ```
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = word.chars().count() / 3 + 1;
+    candidates
+        .into_iter()
+        .filter(|c| *c != word)
+        .map(|c| (edit_distance(&word.to_lowercase(), &c.to_lowercase()), c))
+        .filter(|(d, c)| *d <= limit && *d < c.chars().count().max(2))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

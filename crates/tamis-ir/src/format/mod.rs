@@ -1,0 +1,444 @@
+//! Formats: how a tensor is stored, one level per storage dimension, outermost first, and a leaf.
+//!
+//! A [`Format`] has a fixed rank; a [`FormatSpec`] is what a user writes, which may take the rank of the
+//! tensor it is used for (`dense`, `coo`, `csf`). The text form is parsed by [`FormatSpec::parse`] and
+//! printed by `Display`; parsing what was printed gives the same format.
+
+mod parse;
+mod print;
+
+use crate::algebra::Value;
+use crate::diag::{Code, Diagnostic, Result};
+
+/// The level formats of INTERFACE section 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum LevelKind {
+    Dense,
+    Sparse,
+    Singleton,
+    Runs,
+    SparseRuns,
+    Interval,
+    Blocks,
+    Band,
+    Hash,
+    Bytemap,
+}
+
+impl LevelKind {
+    /// Every level, in the order of INTERFACE section 1.
+    pub const ALL: [LevelKind; 10] = [
+        LevelKind::Dense,
+        LevelKind::Sparse,
+        LevelKind::Singleton,
+        LevelKind::Runs,
+        LevelKind::SparseRuns,
+        LevelKind::Interval,
+        LevelKind::Blocks,
+        LevelKind::Band,
+        LevelKind::Hash,
+        LevelKind::Bytemap,
+    ];
+
+    /// The word users type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LevelKind::Dense => "dense",
+            LevelKind::Sparse => "sparse",
+            LevelKind::Singleton => "singleton",
+            LevelKind::Runs => "runs",
+            LevelKind::SparseRuns => "sparse_runs",
+            LevelKind::Interval => "interval",
+            LevelKind::Blocks => "blocks",
+            LevelKind::Band => "band",
+            LevelKind::Hash => "hash",
+            LevelKind::Bytemap => "bytemap",
+        }
+    }
+}
+
+/// How many bits a stored position or coordinate has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Width {
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+impl Width {
+    /// All widths, narrowest first.
+    pub const ALL: [Width; 4] = [Width::U8, Width::U16, Width::U32, Width::U64];
+
+    /// The word users type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Width::U8 => "u8",
+            Width::U16 => "u16",
+            Width::U32 => "u32",
+            Width::U64 => "u64",
+        }
+    }
+
+    /// The largest number that fits.
+    pub const fn max(self) -> u64 {
+        match self {
+            Width::U8 => u8::MAX as u64,
+            Width::U16 => u16::MAX as u64,
+            Width::U32 => u32::MAX as u64,
+            Width::U64 => u64::MAX,
+        }
+    }
+
+    /// Bytes of one number.
+    pub const fn size(self) -> usize {
+        match self {
+            Width::U8 => 1,
+            Width::U16 => 2,
+            Width::U32 => 4,
+            Width::U64 => 8,
+        }
+    }
+
+    /// The width chosen when none is written: the smaller of 32 and 64 bits that holds `largest`.
+    pub const fn automatic(largest: u64) -> Width {
+        if largest <= u32::MAX as u64 { Width::U32 } else { Width::U64 }
+    }
+}
+
+/// One level: what it is, and what was written about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct LevelSpec {
+    pub kind: LevelKind,
+    /// A coordinate may repeat, once for each entry below it (COO's outer level).
+    pub nonunique: bool,
+    /// The width of positions, where written.
+    pub pos: Option<Width>,
+    /// The width of coordinates, where written.
+    pub crd: Option<Width>,
+}
+
+impl LevelSpec {
+    /// A level with nothing but its kind written.
+    pub const fn new(kind: LevelKind) -> LevelSpec {
+        LevelSpec { kind, nonunique: false, pos: None, crd: None }
+    }
+}
+
+/// What lies below the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leaf {
+    /// A value array; coordinates that are not stored hold the fill (0 where none is written).
+    Element(Option<Value>),
+    /// No values: what is stored is `true`, the rest `false`.
+    Pattern,
+}
+
+/// The coordinate that a level stores, in terms of the tensor's dimensions (numbered from 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DimExpr {
+    /// The dimension itself.
+    Dim(usize),
+    /// The dimension divided by a constant, rounding down.
+    Div(usize, u64),
+    /// The dimension modulo a constant.
+    Mod(usize, u64),
+    /// The difference of two dimensions (DIA's `j-i`).
+    Diff(usize, usize),
+}
+
+/// How a tensor of a known rank is stored.
+///
+/// ```
+/// use tamis_ir::format::Format;
+/// let csc = Format::parse("(i,j) -> (j,i): dense, sparse", 2).unwrap();
+/// assert_eq!(csc, Format::parse("csc", 2).unwrap());
+/// assert_eq!(csc.dim_order(), Some(vec![1, 0]));
+/// assert_eq!(csc.to_string(), "csc");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Format {
+    rank: usize,
+    map: Vec<DimExpr>,
+    levels: Vec<LevelSpec>,
+    leaf: Leaf,
+}
+
+/// The largest rank of a tensor.
+pub const MAX_RANK: usize = 32;
+
+impl Format {
+    /// A format from its parts, checked.
+    pub fn new(rank: usize, map: Vec<DimExpr>, levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
+        let format = Format { rank, map, levels, leaf };
+        format.check()?;
+        Ok(format)
+    }
+
+    /// A format whose levels store the dimensions in their order.
+    pub fn row_major(levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
+        let rank = levels.len();
+        Format::new(rank, (0..rank).map(DimExpr::Dim).collect(), levels, leaf)
+    }
+
+    /// Reads a format for a tensor of the given rank.
+    pub fn parse(text: &str, rank: usize) -> Result<Format> {
+        FormatSpec::parse(text)?.with_rank(rank)
+    }
+
+    /// The dense format of a rank.
+    pub fn dense(rank: usize) -> Format {
+        Format::uniform(LevelKind::Dense, rank)
+    }
+
+    /// The coordinate format of a rank.
+    pub fn coo(rank: usize) -> Format {
+        ShortName::Coo.levels(rank)
+    }
+
+    /// Compressed sparse rows.
+    pub fn csr() -> Format {
+        Format {
+            rank: 2,
+            map: vec![DimExpr::Dim(0), DimExpr::Dim(1)],
+            levels: vec![LevelSpec::new(LevelKind::Dense), LevelSpec::new(LevelKind::Sparse)],
+            leaf: Leaf::Element(None),
+        }
+    }
+
+    /// Compressed sparse columns.
+    pub fn csc() -> Format {
+        Format { map: vec![DimExpr::Dim(1), DimExpr::Dim(0)], ..Format::csr() }
+    }
+
+    /// The same level for each dimension, in order.
+    pub fn uniform(kind: LevelKind, rank: usize) -> Format {
+        Format {
+            rank,
+            map: (0..rank).map(DimExpr::Dim).collect(),
+            levels: vec![LevelSpec::new(kind); rank],
+            leaf: Leaf::Element(None),
+        }
+    }
+
+    /// How many dimensions the tensor has (not the number of levels, which may be larger).
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// What each level stores, outermost first.
+    pub fn map(&self) -> &[DimExpr] {
+        &self.map
+    }
+
+    /// The levels, outermost first.
+    pub fn levels(&self) -> &[LevelSpec] {
+        &self.levels
+    }
+
+    /// The leaf below the last level.
+    pub fn leaf(&self) -> Leaf {
+        self.leaf
+    }
+
+    /// The same levels with another leaf.
+    pub fn with_leaf(mut self, leaf: Leaf) -> Format {
+        self.leaf = leaf;
+        self
+    }
+
+    /// Which dimension each level stores, if the map only reorders dimensions.
+    pub fn dim_order(&self) -> Option<Vec<usize>> {
+        self.map
+            .iter()
+            .map(|e| match e {
+                DimExpr::Dim(d) => Some(*d),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether every coordinate is stored.
+    pub fn is_all_dense(&self) -> bool {
+        self.levels.iter().all(|l| l.kind == LevelKind::Dense)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.rank > MAX_RANK {
+            return Err(Diagnostic::new(
+                Code::E0603,
+                format!("a tensor has at most {MAX_RANK} dimensions, not {}", self.rank),
+            )
+            .help("combine dimensions, as in `A[4*i + j]`"));
+        }
+        if self.map.len() != self.levels.len() {
+            let message = format!("the map has {} coordinates for {} levels", self.map.len(), self.levels.len());
+            return Err(Diagnostic::new(Code::E0603, message).help("write one level for each coordinate of the map"));
+        }
+        self.check_map()?;
+        self.check_levels()
+    }
+
+    /// Every dimension is stored whole, or as quotient and remainder of one divisor, or (once) as a difference.
+    fn check_map(&self) -> Result<()> {
+        let bad = |message: String| {
+            Err(Diagnostic::new(Code::E0606, message)
+                .help("name each dimension once, as in `(i,j) -> (j,i)`, or once divided and once modulo, as in `(i,j) -> (i/4, j/4, i%4, j%4)`"))
+        };
+        for d in 0..self.rank {
+            let uses: Vec<&DimExpr> = self
+                .map
+                .iter()
+                .filter(|e| match e {
+                    DimExpr::Dim(x) | DimExpr::Div(x, _) | DimExpr::Mod(x, _) | DimExpr::Diff(x, _) => *x == d,
+                })
+                .collect();
+            let name = print::dim_name(d);
+            match uses[..] {
+                [DimExpr::Dim(_) | DimExpr::Diff(..)] => {}
+                [DimExpr::Div(_, a), DimExpr::Mod(_, b)] if a == b && *a > 0 => {}
+                [] => return bad(format!("no level stores dimension {name}")),
+                _ => return bad(format!("dimension {name} is not stored exactly once")),
+            }
+        }
+        for e in &self.map {
+            if let DimExpr::Diff(a, b) = e
+                && (a == b || *b >= self.rank || !self.map.contains(&DimExpr::Dim(*b)))
+            {
+                return bad("a difference needs another level that stores its second dimension".to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_levels(&self) -> Result<()> {
+        for (k, level) in self.levels.iter().enumerate() {
+            let below = self.levels.get(k + 1);
+            if level.nonunique && level.kind != LevelKind::Sparse {
+                let message = format!("`{}` cannot be nonunique", level.kind.name());
+                return Err(
+                    Diagnostic::new(Code::E0604, message).help("only `sparse(nonunique)` may repeat coordinates")
+                );
+            }
+            if level.nonunique && below.is_some_and(|b| b.kind != LevelKind::Singleton) {
+                let message = format!("`{}` cannot stand below `sparse(nonunique)`", self.levels[k + 1].kind.name());
+                return Err(Diagnostic::new(Code::E0604, message)
+                    .note("a nonunique level stores one coordinate per entry, so the level below holds exactly one")
+                    .help("write `sparse(nonunique), singleton`, or make the outer level `sparse`"));
+            }
+            let has_pos = !matches!(level.kind, LevelKind::Dense | LevelKind::Singleton);
+            if (level.pos.is_some() && !has_pos) || (level.crd.is_some() && level.kind == LevelKind::Dense) {
+                let message = format!("`{}` has no such arrays, so a width says nothing", level.kind.name());
+                return Err(
+                    Diagnostic::new(Code::E0604, message).help("leave the widths out, or write `singleton[u32]`")
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A short name that takes the rank of the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ShortName {
+    Dense,
+    Coo,
+    Csf,
+}
+
+impl ShortName {
+    fn name(self) -> &'static str {
+        match self {
+            ShortName::Dense => "dense",
+            ShortName::Coo => "coo",
+            ShortName::Csf => "csf",
+        }
+    }
+
+    fn levels(self, rank: usize) -> Format {
+        match self {
+            ShortName::Dense => Format::uniform(LevelKind::Dense, rank),
+            ShortName::Csf => Format::uniform(LevelKind::Sparse, rank),
+            ShortName::Coo => {
+                let mut format = Format::uniform(LevelKind::Singleton, rank);
+                if let Some(first) = format.levels.first_mut() {
+                    // With one dimension there is nothing below that could tell equal coordinates apart.
+                    *first = LevelSpec { nonunique: rank > 1, ..LevelSpec::new(LevelKind::Sparse) };
+                }
+                format
+            }
+        }
+    }
+}
+
+/// A format as a user writes it: of one rank, or of any.
+///
+/// ```
+/// use tamis_ir::format::FormatSpec;
+/// let coo = FormatSpec::parse("coo").unwrap();
+/// assert_eq!(coo.with_rank(3).unwrap().to_string(), "sparse(nonunique), singleton, singleton");
+/// assert!(FormatSpec::parse("csr").unwrap().with_rank(3).is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FormatSpec {
+    /// `dense`, `coo` or `csf`, with a leaf.
+    AnyRank(ShortName, Leaf),
+    /// A format of a fixed rank.
+    Fixed(Format),
+}
+
+impl FormatSpec {
+    /// Reads a format. The diagnostic's labels point into `text`.
+    pub fn parse(text: &str) -> Result<FormatSpec> {
+        parse::parse(text)
+    }
+
+    /// The leaf that was written.
+    pub fn leaf(&self) -> Leaf {
+        match self {
+            FormatSpec::AnyRank(_, leaf) => *leaf,
+            FormatSpec::Fixed(format) => format.leaf,
+        }
+    }
+
+    /// The rank, if only one is possible.
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            FormatSpec::AnyRank(..) => None,
+            FormatSpec::Fixed(format) => Some(format.rank),
+        }
+    }
+
+    /// The format for a tensor of this rank.
+    pub fn with_rank(&self, rank: usize) -> Result<Format> {
+        match self {
+            _ if rank > MAX_RANK => {
+                Err(Diagnostic::new(Code::E0603, format!("a tensor has at most {MAX_RANK} dimensions, not {rank}"))
+                    .help("combine dimensions, as in `A[4*i + j]`"))
+            }
+            FormatSpec::AnyRank(name, leaf) => Ok(name.levels(rank).with_leaf(*leaf)),
+            FormatSpec::Fixed(format) if format.rank == rank => Ok(format.clone()),
+            FormatSpec::Fixed(format) => {
+                let message =
+                    format!("the format `{format}` is for rank {}, but the tensor has rank {rank}", format.rank);
+                let example = match rank {
+                    0 => "`dense`".to_string(),
+                    1 => "`dense` or `sparse`".to_string(),
+                    2 => "`csr`, `coo` or `dense`".to_string(),
+                    _ => format!("`csf`, `coo`, `dense` or {rank} levels"),
+                };
+                Err(Diagnostic::new(Code::E0603, message).help(format!("for rank {rank} write {example}")))
+            }
+        }
+    }
+}
+
+impl From<Format> for FormatSpec {
+    fn from(format: Format) -> FormatSpec {
+        FormatSpec::Fixed(format)
+    }
+}

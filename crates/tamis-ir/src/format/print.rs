@@ -1,0 +1,112 @@
+//! Formats as text that [`super::FormatSpec::parse`] reads back.
+
+use super::{DimExpr, Format, FormatSpec, Leaf, LevelKind, LevelSpec, ShortName};
+use std::fmt;
+
+/// The name of dimension `d` in a printed map: i, j, k, …, then d9, d10, ….
+pub(super) fn dim_name(d: usize) -> String {
+    match "ijklmnopq".chars().nth(d) {
+        Some(c) => c.to_string(),
+        None => format!("d{d}"),
+    }
+}
+
+impl fmt::Display for LevelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        if self.nonunique {
+            f.write_str("(nonunique)")?;
+        }
+        match (self.pos, self.crd) {
+            (Some(pos), Some(crd)) => write!(f, "[{},{}]", pos.name(), crd.name()),
+            (None, Some(crd)) if self.kind == LevelKind::Singleton => write!(f, "[{}]", crd.name()),
+            (None, Some(crd)) => write!(f, "[_,{}]", crd.name()),
+            (Some(pos), None) => write!(f, "[{},_]", pos.name()),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Leaf::Element(None) => f.write_str("element(0)"),
+            Leaf::Element(Some(fill)) => write!(f, "element({fill})"),
+            Leaf::Pattern => f.write_str("pattern"),
+        }
+    }
+}
+
+impl fmt::Display for DimExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DimExpr::Dim(d) => f.write_str(&dim_name(*d)),
+            DimExpr::Div(d, n) => write!(f, "{}/{n}", dim_name(*d)),
+            DimExpr::Mod(d, n) => write!(f, "{}%{n}", dim_name(*d)),
+            DimExpr::Diff(a, b) => write!(f, "{}-{}", dim_name(*a), dim_name(*b)),
+        }
+    }
+}
+
+impl Format {
+    /// The short name of these levels (the leaf aside), if they have one.
+    pub fn short_name(&self) -> Option<String> {
+        let bare = self.clone().with_leaf(Leaf::Element(None));
+        for text in ["csr", "csc", "dcsr", "dcsc"] {
+            if FormatSpec::parse(text) == Ok(FormatSpec::Fixed(bare.clone())) {
+                return Some(text.to_string());
+            }
+        }
+        match self.map[..] {
+            [DimExpr::Div(0, r), DimExpr::Div(1, c), DimExpr::Mod(0, _), DimExpr::Mod(1, _)] => {
+                let text = format!("bsr({r},{c})");
+                (FormatSpec::parse(&text) == Ok(FormatSpec::Fixed(bare))).then_some(text)
+            }
+            _ => [ShortName::Dense, ShortName::Coo, ShortName::Csf]
+                .into_iter()
+                .find(|name| name.levels(self.rank) == bare && (self.rank != 1 || *name == ShortName::Dense))
+                .map(|name| name.name().to_string()),
+        }
+    }
+
+    /// The levels and the leaf, spelled out.
+    pub fn long_name(&self) -> String {
+        let mut out = String::new();
+        if self.map.iter().enumerate().any(|(k, e)| *e != DimExpr::Dim(k)) {
+            let dims: Vec<String> = (0..self.rank).map(dim_name).collect();
+            let map: Vec<String> = self.map.iter().map(DimExpr::to_string).collect();
+            out += &format!("({}) -> ({}): ", dims.join(","), map.join(","));
+        }
+        let levels: Vec<String> = self.levels.iter().map(LevelSpec::to_string).collect();
+        out += if levels.is_empty() { "dense".to_string() } else { levels.join(", ") }.as_str();
+        out + &leaf_suffix(self.leaf)
+    }
+}
+
+fn leaf_suffix(leaf: Leaf) -> String {
+    match leaf {
+        Leaf::Element(None) => String::new(),
+        leaf => format!("; {leaf}"),
+    }
+}
+
+/// The short name where there is one that means the same whatever the rank, else the levels.
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.short_name() {
+            Some(name) if name != "coo" && name != "csf" && (name != "dense" || self.rank <= 1) => {
+                write!(f, "{name}{}", leaf_suffix(self.leaf))
+            }
+            _ => f.write_str(&self.long_name()),
+        }
+    }
+}
+
+impl fmt::Display for FormatSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatSpec::AnyRank(name, leaf) => write!(f, "{}{}", name.name(), leaf_suffix(*leaf)),
+            FormatSpec::Fixed(format) => format.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The languages of Tamis, and what is true of them.
+//!
+//! This crate depends on no other crate of Tamis. Its rooms:
+//! [`algebra`] (value types, scalars, operators), [`mod@format`] (how tensors are stored, as text and data),
+//! [`text`] (lexer and parser), [`diag`] (diagnostics).
+
+pub mod algebra;
+pub mod diag;
+pub mod format;
+pub mod text;
+
+pub use algebra::{DType, Kind, Value};
+pub use diag::{Code, Diagnostic, Diagnostics, Source, Span};
+pub use format::{Format, FormatSpec};

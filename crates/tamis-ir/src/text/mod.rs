@@ -1,0 +1,3 @@
+//! Text to syntax: the lexer, and the parser of loop programs.
+
+pub mod lexer;

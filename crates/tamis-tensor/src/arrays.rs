@@ -1,0 +1,291 @@
+//! Arrays whose element type is known at run time: [`IndexArray`] for positions and coordinates,
+//! [`ValueArray`] for values.
+
+use crate::Buffer;
+use num_complex::Complex;
+use tamis_ir::format::Width;
+use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+
+/// An unsigned integer that positions and coordinates are stored in.
+pub trait Index: Copy + Send + Sync + Ord + Default + bytemuck::Pod + 'static {
+    /// The width of this type.
+    const WIDTH: Width;
+    /// This number, widened.
+    fn to_u64(self) -> u64;
+    /// This number as an index into memory. Numbers that were checked against an array's length fit.
+    fn to_usize(self) -> usize;
+    /// The low bits of `x`; the caller has checked that it fits.
+    fn from_u64(x: u64) -> Self;
+}
+
+macro_rules! index_types {
+    ($($rust:ty, $width:ident);*) => {$(
+        impl Index for $rust {
+            const WIDTH: Width = Width::$width;
+            #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn to_usize(self) -> usize { self as usize }
+            #[inline(always)]
+            fn from_u64(x: u64) -> Self { x as $rust }
+        }
+
+        impl From<Vec<$rust>> for IndexArray {
+            fn from(values: Vec<$rust>) -> IndexArray { IndexArray::$width(values.into()) }
+        }
+
+        impl From<Buffer<$rust>> for IndexArray {
+            fn from(values: Buffer<$rust>) -> IndexArray { IndexArray::$width(values) }
+        }
+    )*};
+}
+index_types!(u8, U8; u16, U16; u32, U32; u64, U64);
+
+/// Positions or coordinates, in one of four widths.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum IndexArray {
+    U8(Buffer<u8>),
+    U16(Buffer<u16>),
+    U32(Buffer<u32>),
+    U64(Buffer<u64>),
+}
+
+/// Runs `$body` with `$x` bound to the typed buffer of an [`IndexArray`].
+#[macro_export]
+macro_rules! with_indices {
+    ($array:expr, $x:ident => $body:expr) => {
+        match $array {
+            $crate::IndexArray::U8($x) => $body,
+            $crate::IndexArray::U16($x) => $body,
+            $crate::IndexArray::U32($x) => $body,
+            $crate::IndexArray::U64($x) => $body,
+        }
+    };
+}
+
+impl IndexArray {
+    /// Numbers stored in the given width; a number that does not fit is a diagnostic.
+    pub fn with_width(values: &[u64], width: Width) -> Result<IndexArray> {
+        if let Some(large) = values.iter().find(|x| **x > width.max()) {
+            return Err(too_wide(*large, width));
+        }
+        Ok(match width {
+            Width::U8 => values.iter().map(|x| *x as u8).collect::<Vec<_>>().into(),
+            Width::U16 => values.iter().map(|x| *x as u16).collect::<Vec<_>>().into(),
+            Width::U32 => values.iter().map(|x| *x as u32).collect::<Vec<_>>().into(),
+            Width::U64 => values.to_vec().into(),
+        })
+    }
+
+    /// The same numbers in another width; without copying when the width is the same.
+    pub fn to_width(&self, width: Width) -> Result<IndexArray> {
+        if self.width() == width {
+            return Ok(self.clone());
+        }
+        IndexArray::with_width(&self.to_vec(), width)
+    }
+
+    /// The width of the stored numbers.
+    pub fn width(&self) -> Width {
+        match self {
+            IndexArray::U8(_) => Width::U8,
+            IndexArray::U16(_) => Width::U16,
+            IndexArray::U32(_) => Width::U32,
+            IndexArray::U64(_) => Width::U64,
+        }
+    }
+
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        with_indices!(self, x => x.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number at `k`.
+    ///
+    /// # Panics
+    /// If `k` is not below [`IndexArray::len`].
+    #[inline]
+    pub fn get(&self, k: usize) -> u64 {
+        with_indices!(self, x => x[k].to_u64())
+    }
+
+    /// All numbers, widened.
+    pub fn to_vec(&self) -> Vec<u64> {
+        with_indices!(self, x => x.iter().map(|v| v.to_u64()).collect())
+    }
+
+    /// Bytes in memory.
+    pub fn nbytes(&self) -> usize {
+        self.len() * self.width().size()
+    }
+}
+
+/// The diagnostic for a number that its width cannot hold.
+pub(crate) fn too_wide(number: u64, width: Width) -> Diagnostic {
+    Diagnostic::new(Code::E0705, format!("{number} does not fit {}, which holds at most {}", width.name(), width.max()))
+        .help("leave the widths out of the format to let Tamis choose them, or write a larger one, as in `sparse[u64,u32]`")
+}
+
+/// Values of a tensor, of any type. Booleans are stored as bytes 0 and 1.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ValueArray {
+    Bool(Buffer<u8>),
+    I8(Buffer<i8>),
+    I16(Buffer<i16>),
+    I32(Buffer<i32>),
+    I64(Buffer<i64>),
+    U8(Buffer<u8>),
+    U16(Buffer<u16>),
+    U32(Buffer<u32>),
+    U64(Buffer<u64>),
+    F32(Buffer<f32>),
+    F64(Buffer<f64>),
+    C64(Buffer<Complex<f32>>),
+    C128(Buffer<Complex<f64>>),
+}
+
+/// Runs `$body` with `$x` bound to the typed buffer of a [`ValueArray`].
+#[macro_export]
+macro_rules! with_values {
+    ($array:expr, $x:ident => $body:expr) => {
+        match $array {
+            $crate::ValueArray::Bool($x) => $body,
+            $crate::ValueArray::I8($x) => $body,
+            $crate::ValueArray::I16($x) => $body,
+            $crate::ValueArray::I32($x) => $body,
+            $crate::ValueArray::I64($x) => $body,
+            $crate::ValueArray::U8($x) => $body,
+            $crate::ValueArray::U16($x) => $body,
+            $crate::ValueArray::U32($x) => $body,
+            $crate::ValueArray::U64($x) => $body,
+            $crate::ValueArray::F32($x) => $body,
+            $crate::ValueArray::F64($x) => $body,
+            $crate::ValueArray::C64($x) => $body,
+            $crate::ValueArray::C128($x) => $body,
+        }
+    };
+}
+
+impl ValueArray {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        with_values!(self, x => x.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The type of the values.
+    pub fn dtype(&self) -> DType {
+        match self {
+            ValueArray::Bool(_) => DType::Bool,
+            ValueArray::I8(_) => DType::I8,
+            ValueArray::I16(_) => DType::I16,
+            ValueArray::I32(_) => DType::I32,
+            ValueArray::I64(_) => DType::I64,
+            ValueArray::U8(_) => DType::U8,
+            ValueArray::U16(_) => DType::U16,
+            ValueArray::U32(_) => DType::U32,
+            ValueArray::U64(_) => DType::U64,
+            ValueArray::F32(_) => DType::F32,
+            ValueArray::F64(_) => DType::F64,
+            ValueArray::C64(_) => DType::C64,
+            ValueArray::C128(_) => DType::C128,
+        }
+    }
+
+    /// The value at `k`.
+    ///
+    /// # Panics
+    /// If `k` is not below [`ValueArray::len`].
+    #[inline]
+    pub fn get(&self, k: usize) -> Value {
+        match self {
+            ValueArray::Bool(x) => Value::Bool(x[k] != 0),
+            ValueArray::I8(x) => Value::I8(x[k]),
+            ValueArray::I16(x) => Value::I16(x[k]),
+            ValueArray::I32(x) => Value::I32(x[k]),
+            ValueArray::I64(x) => Value::I64(x[k]),
+            ValueArray::U8(x) => Value::U8(x[k]),
+            ValueArray::U16(x) => Value::U16(x[k]),
+            ValueArray::U32(x) => Value::U32(x[k]),
+            ValueArray::U64(x) => Value::U64(x[k]),
+            ValueArray::F32(x) => Value::F32(x[k]),
+            ValueArray::F64(x) => Value::F64(x[k]),
+            ValueArray::C64(x) => Value::C64(x[k]),
+            ValueArray::C128(x) => Value::C128(x[k]),
+        }
+    }
+
+    /// Scalars stored as `dtype` (cast as [`Value::cast`] does).
+    pub fn from_values(values: &[Value], dtype: DType) -> ValueArray {
+        macro_rules! collect {
+            ($variant:ident) => {
+                ValueArray::$variant(
+                    values
+                        .iter()
+                        .map(|v| match v.cast(dtype) {
+                            Value::$variant(x) => x,
+                            _ => Default::default(),
+                        })
+                        .collect::<Vec<_>>()
+                        .into(),
+                )
+            };
+        }
+        match dtype {
+            DType::Bool => ValueArray::Bool(values.iter().map(|v| v.is_truthy() as u8).collect::<Vec<_>>().into()),
+            DType::I8 => collect!(I8),
+            DType::I16 => collect!(I16),
+            DType::I32 => collect!(I32),
+            DType::I64 => collect!(I64),
+            DType::U8 => collect!(U8),
+            DType::U16 => collect!(U16),
+            DType::U32 => collect!(U32),
+            DType::U64 => collect!(U64),
+            DType::F32 => collect!(F32),
+            DType::F64 => collect!(F64),
+            DType::C64 => collect!(C64),
+            DType::C128 => collect!(C128),
+        }
+    }
+
+    /// The same values as `dtype` (cast as [`Value::cast`] does); without copying when it is the same.
+    pub fn to_dtype(&self, dtype: DType) -> ValueArray {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        let values: Vec<Value> = (0..self.len()).map(|k| self.get(k)).collect();
+        ValueArray::from_values(&values, dtype)
+    }
+
+    /// Bytes in memory.
+    pub fn nbytes(&self) -> usize {
+        self.len() * self.dtype().size()
+    }
+}
+
+macro_rules! value_arrays {
+    ($($variant:ident: $rust:ty),*) => {$(
+        impl From<Vec<$rust>> for ValueArray {
+            fn from(values: Vec<$rust>) -> ValueArray { ValueArray::$variant(values.into()) }
+        }
+    )*};
+}
+value_arrays!(I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64,
+    F32: f32, F64: f64, C64: Complex<f32>, C128: Complex<f64>);
+
+impl From<Vec<bool>> for ValueArray {
+    fn from(values: Vec<bool>) -> ValueArray {
+        ValueArray::Bool(values.into_iter().map(u8::from).collect::<Vec<_>>().into())
+    }
+}

@@ -1,0 +1,105 @@
+//! Memory of a tensor: owned, or borrowed from whoever owns it, and shared without copying.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// An immutable array that clones without copying.
+///
+/// ```
+/// use tamis_tensor::Buffer;
+/// let a: Buffer<u32> = vec![1, 2, 3].into();
+/// let b = a.clone();
+/// assert_eq!(a.as_ptr(), b.as_ptr());
+/// assert_eq!(&b[..], [1, 2, 3]);
+/// ```
+pub struct Buffer<T> {
+    memory: Arc<Memory<T>>,
+}
+
+enum Memory<T> {
+    Owned(Vec<T>),
+    /// Memory that `owner` keeps alive: a mapped file, an array of another language.
+    Foreign {
+        data: *const T,
+        len: usize,
+        _owner: Box<dyn Any + Send + Sync>,
+    },
+}
+
+// SAFETY: foreign memory is only read, and its owner is itself Send and Sync.
+unsafe impl<T: Send + Sync> Send for Memory<T> {}
+// SAFETY: as above; no method gives out a mutable reference to foreign memory.
+unsafe impl<T: Send + Sync> Sync for Memory<T> {}
+
+impl<T> Buffer<T> {
+    /// Uses memory that somebody else owns, without copying.
+    ///
+    /// # Safety
+    /// `data` points to `len` initialised, properly aligned values of `T` that stay valid and
+    /// unchanged for as long as `owner` is alive.
+    pub unsafe fn from_foreign(data: *const T, len: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer<T> {
+        Buffer { memory: Arc::new(Memory::Foreign { data, len, _owner: owner }) }
+    }
+}
+
+impl<T: Clone> Buffer<T> {
+    /// The values as a vector: without copying if nobody else holds this buffer.
+    pub fn into_vec(self) -> Vec<T> {
+        match Arc::try_unwrap(self.memory) {
+            Ok(Memory::Owned(values)) => values,
+            Ok(foreign) => foreign.as_slice().to_vec(),
+            Err(shared) => shared.as_slice().to_vec(),
+        }
+    }
+}
+
+impl<T> Memory<T> {
+    fn as_slice(&self) -> &[T] {
+        match self {
+            Memory::Owned(values) => values,
+            // SAFETY: promised by the caller of `from_foreign`; an empty array may have any pointer.
+            Memory::Foreign { data, len, .. } if *len > 0 => unsafe { std::slice::from_raw_parts(*data, *len) },
+            Memory::Foreign { .. } => &[],
+        }
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.memory.as_slice()
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Buffer<T> {
+        Buffer { memory: self.memory.clone() }
+    }
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Buffer<T> {
+        Vec::new().into()
+    }
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(values: Vec<T>) -> Buffer<T> {
+        Buffer { memory: Arc::new(Memory::Owned(values)) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self[..].fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Buffer<T>) -> bool {
+        self[..] == other[..]
+    }
+}

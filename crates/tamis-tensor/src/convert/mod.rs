@@ -1,0 +1,1 @@
+//! Conversion of any format to any other.

@@ -1,0 +1,1 @@
+//! Generators of matrices and tensors for examples, tests and benchmarks.

@@ -1,0 +1,1 @@
+//! Files: Matrix Market, FROSTT, npz and others, read and written.

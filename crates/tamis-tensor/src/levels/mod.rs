@@ -1,0 +1,1 @@
+//! Level formats, one file each.
