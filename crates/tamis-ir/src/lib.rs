@@ -7,8 +7,11 @@
 pub mod algebra;
 pub mod diag;
 pub mod format;
+pub mod interp;
+pub mod program;
 pub mod text;
 
 pub use algebra::{DType, Kind, Value};
 pub use diag::{Code, Diagnostic, Diagnostics, Source, Span};
 pub use format::{Format, FormatSpec};
+pub use program::Program;

@@ -135,12 +135,12 @@ impl Value {
             (Kind::Int, Kind::Int) => self.is_negative() == there.is_negative(),
             // `u64::MAX as f64` saturates on its way back.
             (Kind::Int, Kind::Float | Kind::Complex) => match (self, there.cast(DType::F64)) {
-                (Value::U64(x), Value::F64(f)) => f < 1.8446744073709552e19 && f as u64 == x,
-                (Value::I64(x), Value::F64(f)) => f < 9.223372036854775807e18 && f as i64 == x,
+                (Value::U64(x), Value::F64(f)) => f < u64::MAX as f64 && f as u64 == x,
+                (Value::I64(x), Value::F64(f)) => f < i64::MAX as f64 && f as i64 == x,
                 _ => true,
             },
             (Kind::Float, Kind::Int) => match self.cast(DType::F64) {
-                Value::F64(f) => f.is_finite() && f.abs() < 1.8446744073709552e19,
+                Value::F64(f) => f.is_finite() && f.abs() < u64::MAX as f64,
                 _ => true,
             },
             _ => true,

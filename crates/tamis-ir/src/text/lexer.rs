@@ -291,6 +291,9 @@ impl<'a> Lexer<'a> {
             self.push(Tok::Int(0), span);
         } else if imaginary || float {
             let x: f64 = text.parse().unwrap_or(f64::NAN);
+            if !x.is_finite() {
+                self.error(Code::E0103, "the number does not fit a 64-bit float", span, "too large", "write `inf`");
+            }
             self.push(if imaginary { Tok::Imag(x) } else { Tok::Float(x) }, span);
         } else {
             match text.parse() {

@@ -1,0 +1,292 @@
+//! The reference interpreter: what programs mean. Dense, slow, obviously right: the oracle that everything
+//! else is compared with.
+//!
+//! Loops visit every point of their extents in order. Tensors of any format come in through [`Operand`],
+//! which only lists what is stored; results go out as [`Grid`]s.
+//!
+//! **What is not stored annihilates.** By default a product with a 0 *that is not stored* is 0, also when the
+//! other factor is NaN or infinite (a sparse kernel never looks at it); so for every operator with an annihilator. A
+//! value that is known without looking at stored data is called *structural* here: literals, elements that
+//! are not stored, and what is computed from such values alone. With [`Options::strict`], IEEE arithmetic decides alone.
+
+mod grid;
+
+pub use grid::{Grid, Operand};
+
+use crate::algebra::{DType, Op, Value, eval};
+use crate::diag::{Code, Diagnostic, Diagnostics, Result};
+use crate::program::{
+    Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, Update,
+};
+
+/// How to interpret.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// IEEE arithmetic throughout: a 0 that is not stored times NaN is NaN.
+    pub strict: bool,
+    /// Give up (with a diagnostic) after so many loop iterations.
+    pub budget: Option<u64>,
+}
+
+/// What a program computed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Results in the order of `return`.
+    pub results: Vec<Grid>,
+    /// Everything that was inferred.
+    pub checked: Checked,
+    /// How many loop iterations there were.
+    pub iterations: u64,
+}
+
+/// Runs a program on tensors, given in the order of its parameters.
+///
+/// ```
+/// use tamis_ir::{Program, Value, interp};
+/// let program = Program::parse("
+/// def double(x):
+///     y = tensor('dense')
+///     for i in _:
+///         y[i] = 2 * x[i]
+///     return y
+/// ").unwrap();
+/// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F64));
+/// let outcome = interp::run(&program, &[&x], interp::Options::default()).unwrap();
+/// assert_eq!(outcome.results[0].get(&[2]), Some(Value::F64(6.0)));
+/// ```
+pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std::result::Result<Outcome, Diagnostics> {
+    let types: Vec<ParamType> = params.iter().map(|p| param_type(*p)).collect();
+    let checked = program.check(&types)?;
+    let mut machine = Machine::new(program, &checked, options)?;
+    for (id, param) in program.params.iter().zip(params) {
+        // A parameter that the program never subscripts has no dimensions there.
+        if program.tensor(*id).rank == param.shape().len() {
+            machine.tensors[id.index()] = Grid::from_operand(*param);
+        }
+    }
+    machine.block(&program.body).map_err(|d| Diagnostics(vec![program.origin.attach(d)]))?;
+    let iterations = machine.iterations;
+    let mut tensors: Vec<Option<Grid>> = machine.tensors.into_iter().map(Some).collect();
+    let results = program.results.iter().filter_map(|id| tensors[id.index()].take()).collect();
+    Ok(Outcome { results, checked, iterations })
+}
+
+/// What a program needs to know of an operand.
+pub fn param_type(operand: &dyn Operand) -> ParamType {
+    let value =
+        if operand.shape().is_empty() { Grid::from_operand(operand).get(&[]).and_then(Value::as_i64) } else { None };
+    ParamType { dtype: operand.dtype(), shape: operand.shape().iter().map(|n| Some(*n)).collect(), value }
+}
+
+/// A value on its way through an expression.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// `None` is missing: read out of bounds by a permissive access.
+    value: Option<Value>,
+    /// Known without looking at stored data.
+    structural: bool,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    checked: &'a Checked,
+    options: Options,
+    tensors: Vec<Grid>,
+    indices: Vec<i64>,
+    vars: Vec<Seen>,
+    stmt: StmtId,
+    iterations: u64,
+}
+
+impl<'a> Machine<'a> {
+    fn new(program: &'a Program, checked: &'a Checked, options: Options) -> Result<Machine<'a>> {
+        let mut tensors = Vec::new();
+        for (k, info) in program.tensors.iter().enumerate() {
+            let shape = &checked.extents.shapes[k];
+            let grid = match (&checked.formats[k], &info.declaration) {
+                (Some(format), Some(_)) => Grid::declared(shape, checked.types.fills[k], format)?,
+                _ => Grid::from_values(&[], &[checked.types.fills[k]]),
+            };
+            tensors.push(grid);
+        }
+        Ok(Machine {
+            program,
+            checked,
+            options,
+            tensors,
+            indices: vec![0; program.indices.len()],
+            vars: vec![Seen { value: None, structural: false }; program.vars.len()],
+            stmt: StmtId(0),
+            iterations: 0,
+        })
+    }
+
+    fn block(&mut self, block: &Block) -> Result<()> {
+        block.iter().try_for_each(|stmt| self.execute(stmt))
+    }
+
+    fn execute(&mut self, stmt: &Stmt) -> Result<()> {
+        self.stmt = stmt.id;
+        match &stmt.kind {
+            StmtKind::Declare(tensor) => self.tensors[tensor.index()].reset(),
+            StmtKind::Let { var, value } => self.vars[var.index()] = self.evaluate(*value)?,
+            StmtKind::For { index, extent, body } => {
+                let (start, stop) = self.bounds(index.index(), *extent)?;
+                for i in start..stop {
+                    self.iterations += 1;
+                    if self.options.budget.is_some_and(|budget| self.iterations > budget) {
+                        return Err(Diagnostic::new(
+                            Code::E1003,
+                            "the program has more loop iterations than were allowed",
+                        )
+                        .label(self.program.origin.stmt(stmt.id), "stopped in this loop")
+                        .help("use smaller tensors"));
+                    }
+                    self.indices[index.index()] = i;
+                    self.block(body)?;
+                }
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                let holds = self.evaluate(*cond)?.value.is_some_and(Value::is_truthy);
+                self.block(if holds { then } else { otherwise })?;
+            }
+            StmtKind::Assign { target, update, value } => {
+                let value = self.evaluate(*value)?;
+                let Some(position) = self.position(target)? else { return Ok(()) };
+                let stored = match update {
+                    None => value,
+                    Some(update) => self.update(target, &position, update, value)?,
+                };
+                let dtype = self.checked.types.tensors[target.tensor.index()];
+                if let Some(stored) = stored.value {
+                    self.tensors[target.tensor.index()].set(&position, stored.cast(dtype));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bounds(&mut self, index: usize, extent: Extent) -> Result<(i64, i64)> {
+        match (self.checked.extents.loops[index], extent) {
+            (LoopExtent::Static { start, stop }, _) => Ok((start, stop)),
+            (LoopExtent::Dynamic, Extent::Range(start, stop)) => {
+                let start = self.integer(start)?;
+                let stop = self.integer(stop)?;
+                Ok((start, stop.max(start)))
+            }
+            // Inference leaves no loop of inferred extent open.
+            (LoopExtent::Dynamic, Extent::Infer) => Ok((0, 0)),
+        }
+    }
+
+    fn update(&mut self, target: &Access, position: &[u64], update: &Update, value: Seen) -> Result<Seen> {
+        let (old, stored) = self.tensors[target.tensor.index()].read(position);
+        // An update by an operator is not a read of stored data where nothing is stored yet.
+        let mut operands = vec![Seen { value: Some(old), structural: !stored }, value];
+        for extra in &update.extra {
+            operands.push(self.evaluate(*extra)?);
+        }
+        let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(old.dtype());
+        Ok(self.apply(update.op, operand, &operands))
+    }
+
+    /// Where an access points; `None` for a permissive one out of bounds.
+    fn position(&mut self, access: &Access) -> Result<Option<Vec<u64>>> {
+        let mut position = Vec::with_capacity(access.subscripts.len());
+        let mut outside = false;
+        for (dim, subscript) in access.subscripts.iter().enumerate() {
+            let i = self.integer(subscript.expr)?;
+            let size = self.tensors[access.tensor.index()].shape()[dim];
+            match u64::try_from(i) {
+                Ok(i) if i < size => position.push(i),
+                _ if subscript.permissive => outside = true,
+                _ => {
+                    let name = &self.program.tensor(access.tensor).name;
+                    let shown = self.program.show(subscript.expr);
+                    return Err(Diagnostic::new(
+                        Code::E1001,
+                        format!("`{shown}` is {i}, but dimension {dim} of `{name}` has size {size}"),
+                    )
+                    .label(self.program.origin.expr(self.stmt, subscript.expr), format!("is {i} here"))
+                    .note(self.where_loops_stand())
+                    .help("bound the loop with `range(a, b)`")
+                    .help(format!("or permit it: `coalesce({name}[~({shown})], 0)`")));
+                }
+            }
+        }
+        Ok(if outside { None } else { Some(position) })
+    }
+
+    fn where_loops_stand(&self) -> String {
+        let at: Vec<String> =
+            self.program.indices.iter().zip(&self.indices).map(|(name, i)| format!("{name} = {i}")).collect();
+        format!("with {}", at.join(", "))
+    }
+
+    fn integer(&mut self, id: ExprId) -> Result<i64> {
+        let value = self.evaluate(id)?.value;
+        value.and_then(Value::as_i64).ok_or_else(|| {
+            let shown = value.map_or("missing".to_string(), |v| v.to_string());
+            Diagnostic::new(Code::E1002, format!("`{}` is {shown}, which is not a usable index", self.program.show(id)))
+                .label(self.program.origin.expr(self.stmt, id), "here")
+                .help("indices are integers below 2^63")
+        })
+    }
+
+    fn evaluate(&mut self, id: ExprId) -> Result<Seen> {
+        let program = self.program;
+        Ok(match program.expr(id) {
+            Expr::Literal(value) => Seen { value: Some(*value), structural: true },
+            Expr::Index(index) => Seen { value: Some(Value::I64(self.indices[index.index()])), structural: false },
+            Expr::Var(var) => self.vars[var.index()],
+            Expr::Size(tensor, dim) => {
+                let size = self.checked.extents.shapes[tensor.index()][*dim];
+                Seen { value: Some(Value::I64(size as i64)), structural: false }
+            }
+            Expr::Read(access) => match self.position(access)? {
+                Some(position) => {
+                    let (value, stored) = self.tensors[access.tensor.index()].read(&position);
+                    Seen { value: Some(value), structural: !stored }
+                }
+                None => Seen { value: None, structural: true },
+            },
+            Expr::Call(op, operands) => {
+                let mut seen = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    seen.push(self.evaluate(*operand)?);
+                }
+                self.apply(*op, self.checked.types.operands[id.index()], &seen)
+            }
+        })
+    }
+
+    fn apply(&self, op: Op, operand: DType, operands: &[Seen]) -> Seen {
+        let structural = operands.iter().all(|o| o.structural);
+        match op {
+            Op::Coalesce => {
+                let found = operands.iter().find(|o| o.value.is_some()).copied();
+                let value = found.and_then(|o| o.value).map(|v| v.cast(operand));
+                return Seen { value, structural: found.is_some_and(|o| o.structural) };
+            }
+            // Only the chosen operand needs to be there.
+            Op::Select => {
+                let Some(cond) = operands[0].value else { return Seen { value: None, structural } };
+                let chosen = operands[if cond.is_truthy() { 1 } else { 2 }];
+                return Seen {
+                    value: chosen.value.map(|v| v.cast(operand)),
+                    structural: operands[0].structural && chosen.structural,
+                };
+            }
+            _ => {}
+        }
+        let values: Option<Vec<Value>> = operands.iter().map(|o| o.value).collect();
+        let Some(values) = values else { return Seen { value: None, structural } };
+        if !self.options.strict
+            && let Some(annihilator) = op.info().annihilator.and_then(|a| a.value(operand))
+            && operands.iter().zip(&values).any(|(o, v)| o.structural && v.cast(operand).same_number(annihilator))
+        {
+            return Seen { value: Some(annihilator), structural: true };
+        }
+        Seen { value: Some(eval(op, operand, &values)), structural }
+    }
+}

@@ -1,0 +1,76 @@
+//! Lifecycles: in each statement of the block that declares it, a tensor is read or updated, not both.
+//!
+//! That is what lets a tensor be frozen and thawed between those statements, and iterated over while it
+//! cannot change. Plain scalars live in registers and are free.
+
+use super::{Block, Declaration, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
+use crate::diag::{Code, Diagnostic, Span};
+
+pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    check_block(program, &program.body, &mut errors);
+    errors
+}
+
+fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
+    for (k, stmt) in block.iter().enumerate() {
+        match &stmt.kind {
+            StmtKind::Declare(tensor) if !is_free(program, *tensor) => {
+                for later in &block[k + 1..] {
+                    check_statement(program, *tensor, later, errors);
+                }
+            }
+            StmtKind::For { body, .. } => check_block(program, body, errors),
+            StmtKind::If { then, otherwise, .. } => {
+                check_block(program, then, errors);
+                check_block(program, otherwise, errors);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_free(program: &Program, tensor: TensorId) -> bool {
+    matches!(program.tensor(tensor).declaration, Some(Declaration { storage: Storage::Scalar(ScalarKind::Plain), .. }))
+}
+
+fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mut Vec<Diagnostic>) {
+    let mut uses = Uses { read: None, written: None };
+    uses.collect(program, tensor, stmt);
+    if let Uses { read: Some(read), written: Some(written) } = uses {
+        let name = &program.tensor(tensor).name;
+        let d = Diagnostic::new(Code::E0501, format!("`{name}` is read and written in the same scope"))
+            .label(written, "written here")
+            .label(read, "read here")
+            .label(program.origin.tensor(tensor), "declared here")
+            .note("within one statement of the block that declares it, a tensor is either read or updated")
+            .help(format!("finish writing `{name}` before the statement that reads it, or declare a second tensor for the new values"));
+        errors.push(program.origin.attach(d));
+    }
+}
+
+/// The first place where a tensor is read, and where it is written.
+struct Uses {
+    read: Option<Span>,
+    written: Option<Span>,
+}
+
+impl Uses {
+    fn collect(&mut self, program: &Program, tensor: TensorId, stmt: &Stmt) {
+        program.visit_exprs(stmt, &mut |id| {
+            if matches!(program.expr(id), Expr::Read(access) if access.tensor == tensor) {
+                self.read.get_or_insert_with(|| program.origin.expr(stmt.id, id));
+            }
+        });
+        match &stmt.kind {
+            StmtKind::Assign { target, .. } if target.tensor == tensor => {
+                self.written.get_or_insert_with(|| program.origin.target(stmt.id));
+            }
+            StmtKind::For { body, .. } => body.iter().for_each(|s| self.collect(program, tensor, s)),
+            StmtKind::If { then, otherwise, .. } => {
+                then.iter().chain(otherwise).for_each(|s| self.collect(program, tensor, s));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Loop programs: `for`, `if`, `let`, declarations and assignments over tensors that look dense.
+//!
+//! Statements are trees; pure expressions are interned in an [`ExprPool`], so equality is one comparison.
+//! A program is made by [`Program::parse`] and printed by `Display`; parsing what was printed gives the
+//! same program. [`Program::check`] (types, dimensions) needs to know the tensors it is called with.
+
+pub mod dims;
+mod lifecycle;
+mod pool;
+mod print;
+mod resolve;
+pub mod types;
+mod verify;
+
+pub use dims::{Extents, LoopExtent};
+pub use pool::{ExprId, ExprPool};
+pub use types::Types;
+
+use crate::algebra::{DType, Op, Value};
+use crate::diag::{Diagnostic, Diagnostics, Source, Span};
+use crate::format::{Format, FormatSpec};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// This id as an index into the table it numbers.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A tensor or scalar: a parameter, or declared by the program.
+    TensorId
+    /// A loop index; each loop has its own.
+    IndexId
+    /// A name bound by `d = ...`.
+    VarId
+    /// A statement, for finding its spans.
+    StmtId
+}
+
+/// An expression; operands are ids in the same [`ExprPool`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expr {
+    /// A number as written; takes the type of what it meets.
+    Literal(Value),
+    /// The value of a loop index, an `i64`.
+    Index(IndexId),
+    /// The value of a name bound by `d = ...`.
+    Var(VarId),
+    /// An element of a tensor.
+    Read(Access),
+    /// An operator or function.
+    Call(Op, Vec<ExprId>),
+    /// The size of a dimension, `A.shape[k]`.
+    Size(TensorId, usize),
+}
+
+/// A place in a tensor: one subscript per dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Access {
+    pub tensor: TensorId,
+    pub subscripts: Vec<Subscript>,
+}
+
+/// A subscript: any integer expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Subscript {
+    pub expr: ExprId,
+    /// How the level is to be traversed, where that is written.
+    pub protocol: Option<Protocol>,
+    /// `~`: reads out of bounds give a missing value, and writes out of bounds vanish.
+    pub permissive: bool,
+}
+
+/// How a level is traversed when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Step through what is stored, in order.
+    Walk,
+    /// Look single coordinates up.
+    Follow,
+    /// Step through what is stored, leading and skipping ahead by search.
+    Gallop,
+}
+
+impl Protocol {
+    /// All protocols.
+    pub const ALL: [Protocol; 3] = [Protocol::Walk, Protocol::Follow, Protocol::Gallop];
+
+    /// The word users type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Walk => "walk",
+            Protocol::Follow => "follow",
+            Protocol::Gallop => "gallop",
+        }
+    }
+}
+
+/// A tensor of the program.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TensorInfo {
+    pub name: String,
+    /// The number of subscripts it is used with; 0 if it is never used.
+    pub rank: usize,
+    /// How the program declares it; `None` for a parameter.
+    pub declaration: Option<Declaration>,
+}
+
+/// `X = tensor(...)` or `x = scalar(...)`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Declaration {
+    pub storage: Storage,
+    /// The fill, where it is written.
+    pub fill: Option<Value>,
+    pub dtype: Option<DType>,
+    /// The shape, where it is written: integer expressions of literals, sizes and scalar parameters.
+    pub shape: Option<Vec<ExprId>>,
+}
+
+/// What kind of thing is declared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Storage {
+    /// A tensor in a format.
+    Tensor(FormatSpec),
+    /// A scalar.
+    Scalar(ScalarKind),
+}
+
+/// The scalars of section 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalarKind {
+    /// `scalar(0.0)`: may be read and written freely.
+    Plain,
+    /// `sparse_scalar(0.0)`: remembers whether it was written, so that consumers can skip it.
+    Sparse,
+    /// `short_circuit_scalar(0)`: ends its reduction loop once the value can no longer change.
+    ShortCircuit,
+}
+
+impl ScalarKind {
+    /// All kinds.
+    pub const ALL: [ScalarKind; 3] = [ScalarKind::Plain, ScalarKind::Sparse, ScalarKind::ShortCircuit];
+
+    /// The word users type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ScalarKind::Plain => "scalar",
+            ScalarKind::Sparse => "sparse_scalar",
+            ScalarKind::ShortCircuit => "short_circuit_scalar",
+        }
+    }
+}
+
+/// A list of statements.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Stmt {
+    pub id: StmtId,
+    pub kind: StmtKind,
+}
+
+/// Statements are equal if they say the same, wherever they stand.
+impl PartialEq for Stmt {
+    fn eq(&self, other: &Stmt) -> bool {
+        self.kind == other.kind
+    }
+}
+
+/// The forms of statements.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum StmtKind {
+    /// Makes a tensor anew: all fill. Inside a loop this happens in every iteration.
+    Declare(TensorId),
+    /// Binds a name to a value, until the end of the block.
+    Let {
+        var: VarId,
+        value: ExprId,
+    },
+    For {
+        index: IndexId,
+        extent: Extent,
+        body: Block,
+    },
+    If {
+        cond: ExprId,
+        then: Block,
+        otherwise: Block,
+    },
+    /// `target = value`, or with an update `target = op(target, value, extra...)`.
+    Assign {
+        target: Access,
+        update: Option<Update>,
+        value: ExprId,
+    },
+}
+
+/// The operator of an update.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Update {
+    pub op: Op,
+    /// Operands after the value: `choose(X[i], e, -1)`.
+    pub extra: Vec<ExprId>,
+}
+
+/// How far a loop goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// As far as the tensors that the index subscripts.
+    Infer,
+    /// From the first up to (not including) the second.
+    Range(ExprId, ExprId),
+}
+
+/// A loop program.
+///
+/// ```
+/// use tamis_ir::Program;
+/// let text = "\
+/// def rowsum(A):
+///     y = tensor(\"dense\")
+///     for i, j in _:
+///         y[i] += A[i,j]
+///     return y
+/// ";
+/// let program = Program::parse(text).unwrap();
+/// assert_eq!(Program::parse(&program.to_string()).unwrap(), program);
+/// ```
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Program {
+    pub name: String,
+    pub params: Vec<TensorId>,
+    pub results: Vec<TensorId>,
+    pub tensors: Vec<TensorInfo>,
+    /// Names of the loop indices.
+    pub indices: Vec<String>,
+    /// Names of what `d = ...` binds.
+    pub vars: Vec<String>,
+    pub exprs: ExprPool,
+    pub body: Block,
+    /// Where things stand in the user's text.
+    pub origin: Origin,
+}
+
+impl PartialEq for Program {
+    fn eq(&self, other: &Program) -> bool {
+        self.name == other.name
+            && self.params == other.params
+            && self.results == other.results
+            && self.tensors == other.tensors
+            && self.indices == other.indices
+            && self.vars == other.vars
+            && self.exprs == other.exprs
+            && self.body == other.body
+    }
+}
+
+/// Spans of a program that was read from text; empty for one that was built.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The text.
+    pub source: Option<Arc<Source>>,
+    /// Statements (headers of blocks).
+    pub stmts: FxHashMap<StmtId, Span>,
+    /// Expressions, by the statement they occur in.
+    pub exprs: FxHashMap<(StmtId, ExprId), Span>,
+    /// Targets of assignments.
+    pub targets: FxHashMap<StmtId, Span>,
+    /// Where tensors are declared (parameters: in the header).
+    pub tensors: FxHashMap<TensorId, Span>,
+    /// Where loop indices are named.
+    pub indices: FxHashMap<IndexId, Span>,
+}
+
+impl Origin {
+    /// The span of a statement.
+    pub fn stmt(&self, stmt: StmtId) -> Span {
+        self.stmts.get(&stmt).copied().unwrap_or_default()
+    }
+
+    /// The span of an expression within a statement, or of the statement.
+    pub fn expr(&self, stmt: StmtId, expr: ExprId) -> Span {
+        self.exprs.get(&(stmt, expr)).copied().unwrap_or_else(|| self.stmt(stmt))
+    }
+
+    /// The span of the target of an assignment.
+    pub fn target(&self, stmt: StmtId) -> Span {
+        self.targets.get(&stmt).copied().unwrap_or_else(|| self.stmt(stmt))
+    }
+
+    /// The span of a tensor's declaration.
+    pub fn tensor(&self, tensor: TensorId) -> Span {
+        self.tensors.get(&tensor).copied().unwrap_or_default()
+    }
+
+    /// Attaches the text to a diagnostic, so that its labels can be shown.
+    pub fn attach(&self, d: Diagnostic) -> Diagnostic {
+        match &self.source {
+            Some(source) => d.with_source(source),
+            None => d,
+        }
+    }
+}
+
+/// What a program needs to know of a tensor it is called with.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ParamType {
+    pub dtype: DType,
+    /// Sizes of its dimensions; `None` for a size that the program is to infer.
+    pub shape: Vec<Option<u64>>,
+    /// The value of an integer scalar, so that bounds and shapes can depend on it.
+    pub value: Option<i64>,
+}
+
+/// A program with everything inferred for the tensors it is called with.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Checked {
+    pub types: Types,
+    pub extents: Extents,
+    /// The format of every declared tensor (parameters keep theirs).
+    pub formats: Vec<Option<Format>>,
+}
+
+impl Program {
+    /// Reads a program: syntax, names, ranks and lifecycles are checked.
+    pub fn parse(text: &str) -> std::result::Result<Program, Diagnostics> {
+        Program::parse_source(&Source::new("program", text))
+    }
+
+    /// Reads a program from a named source.
+    pub fn parse_source(source: &Arc<Source>) -> std::result::Result<Program, Diagnostics> {
+        let function = crate::text::parser::parse_function(source)?;
+        let program = resolve::resolve(&function, source)?;
+        program.verify()?;
+        Ok(program)
+    }
+
+    /// Checks what must hold of every program, however it was made; see the list in `verify.rs`.
+    pub fn verify(&self) -> std::result::Result<(), Diagnostics> {
+        let mut errors = verify::verify(self);
+        if errors.is_empty() {
+            errors = lifecycle::check(self);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
+    }
+
+    /// Infers types, dimensions and formats for the tensors the program is called with, in order.
+    pub fn check(&self, params: &[ParamType]) -> std::result::Result<Checked, Diagnostics> {
+        let types = types::infer(self, params)?;
+        let extents = dims::infer(self, params)?;
+        let mut formats = Vec::new();
+        for info in &self.tensors {
+            formats.push(match &info.declaration {
+                Some(Declaration { storage: Storage::Tensor(spec), .. }) => Some(spec.with_rank(info.rank)?),
+                Some(Declaration { storage: Storage::Scalar(_), .. }) => Some(Format::dense(0)),
+                None => None,
+            });
+        }
+        Ok(Checked { types, extents, formats })
+    }
+
+    /// A tensor's entry in the table.
+    pub fn tensor(&self, id: TensorId) -> &TensorInfo {
+        &self.tensors[id.index()]
+    }
+
+    /// An expression.
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        self.exprs.get(id)
+    }
+
+    /// Visits every statement, outer ones first.
+    pub fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Stmt)) {
+        visit_block(&self.body, visitor);
+    }
+
+    /// Visits the expressions that a statement evaluates itself (not those of its blocks), operands after
+    /// the expression that uses them.
+    pub fn visit_exprs(&self, stmt: &Stmt, visitor: &mut dyn FnMut(ExprId)) {
+        let mut roots = Vec::new();
+        let access = |access: &Access, roots: &mut Vec<ExprId>| roots.extend(access.subscripts.iter().map(|s| s.expr));
+        match &stmt.kind {
+            StmtKind::Declare(tensor) => {
+                let declaration = self.tensor(*tensor).declaration.as_ref();
+                roots.extend(declaration.and_then(|d| d.shape.clone()).into_iter().flatten());
+            }
+            StmtKind::Let { value, .. } => roots.push(*value),
+            StmtKind::For { extent: Extent::Range(start, stop), .. } => roots.extend([*start, *stop]),
+            StmtKind::For { .. } => {}
+            StmtKind::If { cond, .. } => roots.push(*cond),
+            StmtKind::Assign { target, update, value } => {
+                access(target, &mut roots);
+                roots.push(*value);
+                roots.extend(update.iter().flat_map(|u| u.extra.iter().copied()));
+            }
+        }
+        roots.reverse();
+        while let Some(id) = roots.pop() {
+            visitor(id);
+            match self.expr(id) {
+                Expr::Call(_, operands) => roots.extend(operands.iter().rev()),
+                Expr::Read(read) => roots.extend(read.subscripts.iter().rev().map(|s| s.expr)),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn visit_block<'a>(block: &'a Block, visitor: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in block {
+        visitor(stmt);
+        match &stmt.kind {
+            StmtKind::For { body, .. } => visit_block(body, visitor),
+            StmtKind::If { then, otherwise, .. } => {
+                visit_block(then, visitor);
+                visit_block(otherwise, visitor);
+            }
+            _ => {}
+        }
+    }
+}

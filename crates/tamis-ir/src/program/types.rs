@@ -1,0 +1,353 @@
+//! Type inference: the type of every expression, bound name and declared tensor, for given parameters.
+//!
+//! A declared tensor without a `dtype` takes the join of what is stored in it (and of its fill, if that is
+//! written); this is a fixed point over a finite lattice, found by iteration. Then everything is checked once.
+
+use super::{Declaration, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update};
+use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Value, can_store};
+use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::format::Leaf;
+use rustc_hash::FxHashMap;
+
+/// The types of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Types {
+    /// The value type of each tensor.
+    pub tensors: Vec<DType>,
+    /// The fill of each declared tensor (zero for parameters, which bring their own).
+    pub fills: Vec<Value>,
+    /// The type of each expression.
+    pub exprs: Vec<Ty>,
+    /// For each operator call, the type its operands are converted to.
+    pub operands: Vec<DType>,
+    /// For each update, the type that the old value and its operands are converted to.
+    pub updates: FxHashMap<StmtId, DType>,
+}
+
+pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Types, Diagnostics> {
+    let mut inference = Inference::new(program, params)?;
+    inference.fixed_point();
+    inference.check();
+    if inference.errors.is_empty() { Ok(inference.finish()) } else { Err(Diagnostics(inference.errors)) }
+}
+
+struct Inference<'a> {
+    program: &'a Program,
+    /// `None` while nothing is known.
+    tensors: Vec<Option<Ty>>,
+    vars: Vec<Option<Ty>>,
+    exprs: Vec<Option<Result<OpType, TypeError>>>,
+    errors: Vec<Diagnostic>,
+}
+
+impl<'a> Inference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostic> {
+        if params.len() != program.params.len() {
+            let message = format!("`{}` takes {} tensors, not {}", program.name, program.params.len(), params.len());
+            let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+            return Err(Diagnostic::new(Code::E0902, message).help(format!("pass {}", names.join(", "))));
+        }
+        let mut tensors: Vec<Option<Ty>> = program
+            .tensors
+            .iter()
+            .map(|info| info.declaration.as_ref().and_then(|d| d.dtype).map(Ty::strong))
+            .collect();
+        for (id, param) in program.params.iter().zip(params) {
+            tensors[id.index()] = Some(Ty::strong(param.dtype));
+        }
+        Ok(Inference {
+            program,
+            tensors,
+            vars: vec![None; program.vars.len()],
+            exprs: vec![None; program.exprs.len()],
+            errors: Vec::new(),
+        })
+    }
+
+    fn fixed_point(&mut self) {
+        // A tensor's type rises at most through the lattice, so this ends.
+        loop {
+            self.type_exprs();
+            let before = (self.tensors.clone(), self.vars.clone());
+            self.program.visit(&mut |stmt| self.propagate(stmt));
+            if before == (self.tensors.clone(), self.vars.clone()) {
+                break;
+            }
+        }
+        for (k, info) in self.program.tensors.iter().enumerate() {
+            // Never written: the fill's own type.
+            self.tensors[k].get_or_insert(match info.declaration.as_ref().and_then(|d| d.fill) {
+                Some(fill) => Ty::strong(fill.dtype()),
+                None => Ty::strong(DType::F64),
+            });
+        }
+        self.type_exprs();
+    }
+
+    fn type_exprs(&mut self) {
+        let plain = |ty: Ty| Some(Ok(OpType { operand: ty.dtype, result: ty }));
+        for id in self.program.exprs.ids() {
+            self.exprs[id.index()] = match self.program.expr(id) {
+                Expr::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
+                Expr::Literal(value) => plain(Ty::weak(value.dtype())),
+                Expr::Index(_) | Expr::Size(..) => plain(Ty::strong(DType::I64)),
+                Expr::Var(var) => self.vars[var.index()].and_then(plain),
+                Expr::Read(access) => self.tensors[access.tensor.index()].and_then(|ty| {
+                    let nullable = access.subscripts.iter().any(|s| s.permissive);
+                    plain(Ty { nullable, weak: false, ..ty })
+                }),
+                Expr::Call(op, operands) => {
+                    let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
+                    types.map(|types| op.type_of(&types))
+                }
+            };
+        }
+    }
+
+    fn ty(&self, id: ExprId) -> Option<Ty> {
+        match &self.exprs[id.index()] {
+            Some(Ok(op_type)) => Some(op_type.result),
+            _ => None,
+        }
+    }
+
+    fn propagate(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Let { var, value } => self.vars[var.index()] = self.ty(*value),
+            StmtKind::Assign { target, update, value } => {
+                let declaration = self.program.tensor(target.tensor).declaration.as_ref();
+                if declaration.is_none_or(|d| d.dtype.is_some()) {
+                    return;
+                }
+                let Some(stored) = self.ty(*value) else { return };
+                let mut ty = stored;
+                if let Some(fill) = declaration.and_then(|d| d.fill) {
+                    ty = ty.join(literal_type(fill));
+                }
+                if let Some(current) = self.tensors[target.tensor.index()] {
+                    ty = ty.join(current);
+                }
+                if let Some(update) = update
+                    && let Ok(result) = self.update_type(update, ty, stored)
+                {
+                    ty = ty.join(result.result);
+                }
+                self.tensors[target.tensor.index()] = Some(Ty { nullable: false, ..ty });
+            }
+            _ => {}
+        }
+    }
+
+    fn update_type(&self, update: &Update, tensor: Ty, value: Ty) -> Result<OpType, TypeError> {
+        let extra = update.extra.iter().map(|e| self.ty(*e).unwrap_or(tensor));
+        let operands: Vec<Ty> = [tensor, value].into_iter().chain(extra).collect();
+        update.op.type_of(&operands)
+    }
+
+    // Checking
+
+    fn error(&mut self, d: Diagnostic) {
+        let d = self.program.origin.attach(d);
+        if !self.errors.contains(&d) {
+            self.errors.push(d);
+        }
+    }
+
+    fn check(&mut self) {
+        let program = self.program;
+        program.visit(&mut |stmt| {
+            let mut ids = Vec::new();
+            program.visit_exprs(stmt, &mut |id| ids.push(id));
+            for id in ids {
+                self.check_expr(stmt, id);
+            }
+            self.check_stmt(stmt);
+        });
+    }
+
+    fn check_expr(&mut self, stmt: &Stmt, id: ExprId) {
+        let span = self.program.origin.expr(stmt.id, id);
+        match self.program.expr(id) {
+            Expr::Call(op, operands) => match self.exprs[id.index()].clone() {
+                Some(Err(reason)) => {
+                    let name = op.info().symbol.unwrap_or(op.info().name);
+                    let mut d =
+                        Diagnostic::new(Code::E0301, format!("`{name}` {reason}")).label(span, "in this expression");
+                    for operand in operands {
+                        if let Some(ty) = self.ty(*operand) {
+                            d = d.label(self.program.origin.expr(stmt.id, *operand), ty.dtype.name());
+                        }
+                    }
+                    self.error(d.help("convert the operands, as in `real(x)`, `abs(x)` or `i64(x)`"));
+                }
+                Some(Ok(op_type)) if op.info().typing != crate::algebra::Typing::Conversion => {
+                    for operand in operands {
+                        self.check_literal(stmt, *operand, op_type.operand);
+                    }
+                }
+                _ => {}
+            },
+            Expr::Read(access) => {
+                for subscript in &access.subscripts {
+                    self.check_integer(stmt, subscript.expr, "a subscript");
+                }
+            }
+            Expr::Size(tensor, dim) => self.check_dim(*tensor, *dim, span),
+            _ => {}
+        }
+    }
+
+    fn check_dim(&mut self, tensor: TensorId, dim: usize, span: Span) {
+        let info = self.program.tensor(tensor);
+        if dim >= info.rank {
+            let d = Diagnostic::new(
+                Code::E0401,
+                format!("`{}` has {} dimensions, so no dimension {dim}", info.name, info.rank),
+            );
+            self.error(d.label(span, "no such dimension").help("dimensions are numbered from 0"));
+        }
+    }
+
+    /// An integer literal must fit the integers it meets.
+    fn check_literal(&mut self, stmt: &Stmt, id: ExprId, dtype: DType) {
+        if let Expr::Literal(value) = self.program.expr(id)
+            && value.dtype().kind() == Kind::Int
+            && dtype.kind() == Kind::Int
+            && value.cast_exact(dtype).is_none()
+        {
+            let span = self.program.origin.expr(stmt.id, id);
+            let d =
+                Diagnostic::new(Code::E0306, format!("{value} does not fit {dtype}, the type of the other operands"));
+            self.error(d.label(span, format!("not a {dtype}")).help("convert the tensor, as in `i64(A[i])`"));
+        }
+    }
+
+    fn check_integer(&mut self, stmt: &Stmt, id: ExprId, what: &str) {
+        let Some(ty) = self.ty(id) else { return };
+        let span = self.program.origin.expr(stmt.id, id);
+        if ty.dtype.kind() != Kind::Int {
+            let d = Diagnostic::new(Code::E0305, format!("{what} is an integer, not {}", ty.dtype));
+            self.error(d.label(span, ty.dtype.name()).help("convert it, as in `i64(x)`; divide integers with `//`"));
+        }
+        self.check_present(stmt, id, what);
+    }
+
+    fn check_present(&mut self, stmt: &Stmt, id: ExprId, what: &str) {
+        if self.ty(id).is_some_and(|ty| ty.nullable) {
+            let span = self.program.origin.expr(stmt.id, id);
+            let d = Diagnostic::new(
+                Code::E0303,
+                format!("{what} may be missing: a permissive access has no value out of bounds"),
+            );
+            let shown = self.program.show(id);
+            self.error(
+                d.label(span, "may be missing").help(format!("say what is read outside: `coalesce({shown}, 0)`")),
+            );
+        }
+    }
+
+    fn check_stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Declare(tensor) => self.check_declaration(stmt, *tensor),
+            StmtKind::For { extent: Extent::Range(start, stop), .. } => {
+                self.check_integer(stmt, *start, "a bound of `range`");
+                self.check_integer(stmt, *stop, "a bound of `range`");
+            }
+            StmtKind::If { cond, .. } => self.check_present(stmt, *cond, "a condition"),
+            StmtKind::Assign { target, update, value } => {
+                for subscript in &target.subscripts {
+                    self.check_integer(stmt, subscript.expr, "a subscript");
+                }
+                self.check_present(stmt, *value, "a stored value");
+                self.check_store(stmt, target.tensor, update.as_ref(), *value);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_store(&mut self, stmt: &Stmt, tensor: TensorId, update: Option<&Update>, value: ExprId) {
+        let (Some(to), Some(from)) = (self.tensors[tensor.index()], self.ty(value)) else { return };
+        let name = self.program.tensor(tensor).name.clone();
+        let span = self.program.origin.expr(stmt.id, value);
+        let result = match update {
+            None => from,
+            Some(update) => match self.update_type(update, Ty::strong(to.dtype), from) {
+                Ok(op_type) => op_type.result,
+                Err(reason) => {
+                    let symbol = update.op.info().symbol.unwrap_or(update.op.info().name);
+                    let d = Diagnostic::new(Code::E0301, format!("the update `{symbol}` {reason}"));
+                    let label = format!("{} into {}", from.dtype, to.dtype);
+                    return self.error(
+                        d.label(span, label).help("convert the value, or declare the tensor with another dtype"),
+                    );
+                }
+            },
+        };
+        if !can_store(result, to.dtype) {
+            let declared = self.program.origin.tensor(tensor);
+            let d = Diagnostic::new(
+                Code::E0302,
+                format!("{} cannot be stored in `{name}`, which holds {}", result.dtype, to.dtype),
+            );
+            let d = d.label(span, result.dtype.name()).label(declared, to.dtype.name());
+            let convert = if to.dtype == DType::Bool { "`x != 0`".to_string() } else { format!("`{}(...)`", to.dtype) };
+            return self.error(
+                d.help(format!("convert it: {convert}")).help("or declare the tensor with a dtype that holds it"),
+            );
+        }
+        self.check_literal(stmt, value, to.dtype);
+    }
+
+    fn check_declaration(&mut self, stmt: &Stmt, tensor: TensorId) {
+        let Some(declaration) = &self.program.tensor(tensor).declaration else { return };
+        for dim in declaration.shape.iter().flatten() {
+            self.check_integer(stmt, *dim, "a dimension");
+        }
+        let (Some(fill), Some(ty)) = (declaration.fill, self.tensors[tensor.index()]) else { return };
+        let fits = match ty.dtype.kind() {
+            Kind::Bool | Kind::Int => fill.cast_exact(ty.dtype).is_some(),
+            kind => fill.dtype().kind() <= kind,
+        };
+        if !fits {
+            let d = Diagnostic::new(Code::E0302, format!("the fill {fill} is not a value of type {}", ty.dtype));
+            let d = d.label(self.program.origin.stmt(stmt.id), "declared here");
+            self.error(d.help("write another fill, or another dtype"));
+        }
+    }
+
+    fn finish(self) -> Types {
+        let tensors: Vec<DType> = self.tensors.iter().map(|ty| ty.map_or(DType::F64, |ty| ty.dtype)).collect();
+        let fill = |(info, dtype): (&super::TensorInfo, &DType)| match &info.declaration {
+            Some(Declaration { storage: Storage::Tensor(spec), .. }) if spec.leaf() == Leaf::Pattern => {
+                Value::Bool(false)
+            }
+            Some(Declaration { fill: Some(fill), .. }) => fill.cast(*dtype),
+            _ => Value::zero(*dtype),
+        };
+        let fills = self.program.tensors.iter().zip(&tensors).map(fill).collect();
+        let known = |k: usize| match &self.exprs[k] {
+            Some(Ok(op_type)) => *op_type,
+            // Not part of any statement: never evaluated.
+            _ => OpType { operand: DType::F64, result: Ty::strong(DType::F64) },
+        };
+        let exprs = (0..self.exprs.len()).map(|k| known(k).result).collect();
+        let operands = (0..self.exprs.len()).map(|k| known(k).operand).collect();
+        let mut updates = FxHashMap::default();
+        self.program.visit(&mut |stmt| {
+            if let StmtKind::Assign { target, update: Some(update), value } = &stmt.kind
+                && let Some(value) = self.ty(*value)
+                && let Ok(op_type) = self.update_type(update, Ty::strong(tensors[target.tensor.index()]), value)
+            {
+                updates.insert(stmt.id, op_type.operand);
+            }
+        });
+        Types { tensors, fills, exprs, operands, updates }
+    }
+}
+
+fn literal_type(value: Value) -> Ty {
+    match value {
+        Value::Bool(_) => Ty::strong(DType::Bool),
+        other => Ty::weak(other.dtype()),
+    }
+}

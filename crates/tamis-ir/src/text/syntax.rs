@@ -1,0 +1,93 @@
+//! The syntax tree: what the parser found, with a span on every node and nothing resolved yet.
+
+use crate::algebra::{Op, Value};
+use crate::diag::Span;
+
+/// A name where it stands.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Name {
+    pub text: String,
+    pub span: Span,
+}
+
+/// `def name(params): body`
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Function {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub body: Vec<Stmt>,
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Stmt {
+    pub kind: StmtKind,
+    /// The statement, or the header of a block.
+    pub span: Span,
+}
+
+/// The forms of statements.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum StmtKind {
+    /// `target = value`, or `target op= value`; the target is a name or a subscripted name.
+    Assign { target: Expr, op: Option<Op>, value: Expr },
+    /// `for i, j in extent: body`
+    For { indices: Vec<Name>, extent: Extent, body: Vec<Stmt> },
+    /// `if cond: then else: otherwise`
+    If { cond: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
+    /// `return a, b`
+    Return(Vec<Name>),
+}
+
+/// How far a loop goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Extent {
+    /// `_`: from the tensors that the index subscripts.
+    Infer,
+    /// `range(stop)` or `range(start, stop)`.
+    Range(Option<Expr>, Expr),
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+/// The forms of expressions.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ExprKind {
+    Number(Value),
+    Str(String),
+    Name(String),
+    /// `A[i, j]`
+    Index {
+        base: Name,
+        subscripts: Vec<Expr>,
+    },
+    /// `A.shape[k]`
+    Size {
+        base: Name,
+        dim: u64,
+    },
+    /// A unary or binary operator.
+    Operator(Op, Vec<Expr>),
+    /// `f(a, b, key=c)`
+    Call {
+        function: Name,
+        args: Vec<Expr>,
+        keywords: Vec<(Name, Expr)>,
+    },
+    /// `(a, b)`: only where a shape is expected.
+    Tuple(Vec<Expr>),
+    /// Stands for an expression that could not be read; reported already.
+    Error,
+}
