@@ -1,6 +1,6 @@
 //! Generators as text: `laplacian(1000)`, `rand(100,200; 0.1; 42)`, with a span for every mistake.
 
-use super::table::{GENERATORS, Generator, find};
+use super::table::{GENERATORS, Generator, Loose, find};
 use crate::Coordinates;
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +25,22 @@ impl Call {
     /// The text as it was given.
     pub fn text(&self) -> &str {
         self.source.text.trim()
+    }
+
+    /// What the call says if it is `rand` or `ones`, whose arguments may be left open; `None` for other generators.
+    ///
+    /// ```
+    /// let call = tamis_tensor::gallery::parse("rand(; 0.1)").unwrap();
+    /// let said = call.loose().unwrap();
+    /// assert_eq!((said.shape, said.density, said.seed), (None, Some(0.1), None));
+    /// ```
+    pub fn loose(&self) -> Option<Loose> {
+        let mut arguments = Arguments::new(self);
+        match self.generator.name {
+            "rand" => Loose::random(&mut arguments).ok(),
+            "ones" => Loose::ones(&mut arguments).ok(),
+            _ => None,
+        }
     }
 
     /// Makes the entries. Labels of a diagnostic point into [`Call::text`]'s source.
@@ -288,14 +304,12 @@ impl Arguments {
         Ok(self.optional_count("seed")?.unwrap_or(0))
     }
 
-    /// A share from 0 to 1, or the default if it is left out and there is one.
-    pub(super) fn share(&mut self, name: &str, default: Option<f64>) -> Result<f64> {
-        let Some(argument) = self.take(name) else {
-            return default.ok_or_else(|| self.missing(name));
-        };
+    /// A share from 0 to 1 that may be left out.
+    pub(super) fn share(&mut self, name: &str) -> Result<Option<f64>> {
+        let Some(argument) = self.take(name) else { return Ok(None) };
         match argument.value {
-            ArgumentValue::Integer(x @ (0 | 1)) => Ok(x as f64),
-            ArgumentValue::Number(x) if (0.0..=1.0).contains(&x) => Ok(x),
+            ArgumentValue::Integer(x @ (0 | 1)) => Ok(Some(x as f64)),
+            ArgumentValue::Number(x) if (0.0..=1.0).contains(&x) => Ok(Some(x)),
             _ => {
                 let message = format!("`{name}` must be a number from 0 to 1");
                 Err(self.wrong(message, argument.span, "not a share of all cells"))
@@ -317,8 +331,8 @@ impl Arguments {
         }
     }
 
-    /// The sizes of the dimensions: a tuple, or everything up to the first `;`.
-    pub(super) fn shape(&mut self) -> Result<Vec<u64>> {
+    /// The sizes of the dimensions: a tuple, or everything up to the first `;`; `None` if nothing stands there.
+    pub(super) fn shape(&mut self) -> Result<Option<Vec<u64>>> {
         let tuple = self.left.iter().position(|a| match &a.name {
             Some((name, _)) => name == "shape",
             None => a.group == 0 && matches!(a.value, ArgumentValue::Tuple(_)),
@@ -329,8 +343,9 @@ impl Arguments {
                 ArgumentValue::Tuple(parts) => {
                     parts.iter().map(|(value, span)| self.integer("shape", value, *span)).collect()
                 }
-                value => Ok(vec![self.integer("shape", &value, argument.span)?]),
-            };
+                value => self.integer("shape", &value, argument.span).map(|n| vec![n]),
+            }
+            .map(Some);
         }
         let mut shape = Vec::new();
         while let Some(at) = self.left.iter().position(|a| a.name.is_none() && a.group == 0) {
@@ -340,7 +355,7 @@ impl Arguments {
                     .map_err(|d| d.help("a `;` ends the shape, as in `rand(100,200; 0.1; 42)`"))?,
             );
         }
-        Ok(shape)
+        Ok(Some(shape).filter(|shape| !shape.is_empty()))
     }
 
     /// Checks that nothing is left.

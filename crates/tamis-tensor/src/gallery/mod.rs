@@ -19,4 +19,4 @@ pub use graphs::rmat;
 pub use grids::{laplacian, laplacian_grid, laplacian3};
 pub use random::{blocked, permutation, random, random_nnz};
 pub use structured::{Triangle, banded, banded_between, diagonal, identity, ones, triangular};
-pub use table::{GENERATORS, Generator, Plan};
+pub use table::{GENERATORS, Generator, Loose, Plan};

@@ -95,17 +95,38 @@ pub(super) fn find(name: &str) -> Option<&'static Generator> {
     GENERATORS.iter().find(|generator| generator.name == name)
 }
 
+/// What a call of `rand` or `ones` says. Whoever knows what the tensor is used for may fill in what it leaves out.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Loose {
+    pub shape: Option<Vec<u64>>,
+    pub density: Option<f64>,
+    pub seed: Option<u64>,
+}
+
+impl Loose {
+    pub(super) fn random(a: &mut Arguments) -> Result<Loose> {
+        let shape = a.shape()?;
+        let density = a.share("density")?;
+        let seed = a.optional_count("seed")?;
+        a.end()?;
+        Ok(Loose { shape, density, seed })
+    }
+
+    pub(super) fn ones(a: &mut Arguments) -> Result<Loose> {
+        let shape = a.shape()?;
+        a.end()?;
+        Ok(Loose { shape, ..Loose::default() })
+    }
+}
+
 fn bind_random(a: &mut Arguments) -> Result<Plan> {
-    let shape = a.shape()?;
-    let density = a.share("density", Some(1.0))?;
-    let seed = a.seed()?;
-    a.end()?;
-    Ok(Box::new(move || random(&shape, density, seed)))
+    let Loose { shape, density, seed } = Loose::random(a)?;
+    Ok(Box::new(move || random(&shape.unwrap_or_default(), density.unwrap_or(1.0), seed.unwrap_or(0))))
 }
 
 fn bind_ones(a: &mut Arguments) -> Result<Plan> {
-    let shape = a.shape()?;
-    a.end()?;
+    let shape = Loose::ones(a)?.shape.unwrap_or_default();
     Ok(Box::new(move || ones(&shape)))
 }
 
@@ -136,7 +157,7 @@ fn bind_banded(a: &mut Arguments) -> Result<Plan> {
 
 fn bind_blocked(a: &mut Arguments) -> Result<Plan> {
     let (n, block) = (a.count("n")?, a.count("block")?);
-    let density = a.share("density", Some(0.1))?;
+    let density = a.share("density")?.unwrap_or(0.1);
     let seed = a.seed()?;
     a.end()?;
     Ok(Box::new(move || blocked(n, block, density, seed)))
