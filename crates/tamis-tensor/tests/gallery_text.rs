@@ -18,6 +18,7 @@ fn text_and_functions_agree() {
         ("random(shape=(10,20), density=0.5, seed=1)", gallery::random(&[10, 20], 0.5, 1)),
         ("rand(1_000; 1)", gallery::random(&[1000], 1.0, 0)),
         ("rand(; 1; 5)", gallery::random(&[], 1.0, 5)),
+        ("rand(10;; 5)", gallery::random(&[10], 1.0, 5)),
         ("rand()", gallery::random(&[], 1.0, 0)),
         ("ones(2,3)", gallery::ones(&[2, 3])),
         ("ones((2,3,))", gallery::ones(&[2, 3])),

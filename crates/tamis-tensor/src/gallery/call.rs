@@ -270,8 +270,14 @@ impl Arguments {
 
     /// The argument of this name if it is written by name, else the next one without a name.
     fn take(&mut self, name: &str) -> Option<Argument> {
+        self.take_up_to(name, usize::MAX)
+    }
+
+    /// As [`Arguments::take`], but not beyond a group: in `rand(3;; 7)` the density is left out.
+    fn take_up_to(&mut self, name: &str, group: usize) -> Option<Argument> {
         let named = self.left.iter().position(|a| a.name.as_ref().is_some_and(|(n, _)| n == name));
-        let at = named.or_else(|| self.left.iter().position(|a| a.name.is_none()))?;
+        let at = named
+            .or_else(|| self.left.iter().position(|a| a.name.is_none()).filter(|at| self.left[*at].group <= group))?;
         Some(self.left.remove(at))
     }
 
@@ -304,9 +310,9 @@ impl Arguments {
         Ok(self.optional_count("seed")?.unwrap_or(0))
     }
 
-    /// A share from 0 to 1 that may be left out.
+    /// A share from 0 to 1 that may be left out, in the second group if there are groups.
     pub(super) fn share(&mut self, name: &str) -> Result<Option<f64>> {
-        let Some(argument) = self.take(name) else { return Ok(None) };
+        let Some(argument) = self.take_up_to(name, 1) else { return Ok(None) };
         match argument.value {
             ArgumentValue::Integer(x @ (0 | 1)) => Ok(Some(x as f64)),
             ArgumentValue::Number(x) if (0.0..=1.0).contains(&x) => Ok(Some(x)),
