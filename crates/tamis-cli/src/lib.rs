@@ -1,1 +1,53 @@
-//! x
+//! The `tamis` command, thin: it reads the command line, calls the crates below, and shows what they answer.
+//!
+//! Exit status: 0 done, 1 the program or the data is wrong, 2 the command line is wrong. What is wrong is a
+//! [`tamis_ir::Diagnostic`], shown on standard error, or as JSON on standard output with `--json`.
+
+mod args;
+mod convert;
+mod explain;
+mod info;
+pub mod input;
+mod panic;
+mod plot;
+mod progress;
+mod run;
+mod shell;
+
+pub use args::{Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
+pub use run::{OutputTarget, ProgramText, RunRequest};
+pub use shell::{Failure, Outcome, Shell};
+
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the command with the process' own arguments.
+pub fn main() -> ExitCode {
+    panic::install_hook();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Clap needs the colour before it has read the arguments, for its own messages.
+    let command = Cli::command().color(args::colour_wish(&arguments));
+    let cli = match command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way, too, with status 0. A closed pipe is nobody's mistake.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let mut shell = Shell::new(cli.color, cli.command.wants_json());
+    let outcome = dispatch(&cli.command, &mut shell);
+    shell.finish(outcome)
+}
+
+fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(&RunRequest::parse(args)?, shell),
+        Command::Explain(args) => explain::explain(args, shell),
+        Command::Info(args) => info::info(args, shell),
+        Command::Convert(args) => convert::convert(args, shell),
+        Command::Gallery { json } => explain::gallery(*json, shell),
+        Command::Completions { shell: kind } => explain::completions(*kind, shell),
+    }
+}

@@ -1,0 +1,238 @@
+//! The command line as clap reads it: names, help and defaults. What the texts mean is read in [`crate::input`].
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tamis_tensor::Combine;
+
+/// Sparse and structured tensors, compiled.
+#[derive(Debug, Parser)]
+#[command(name = "tamis", version, propagate_version = true)]
+#[command(after_help = "Exit status: 0 done, 1 the program or the data is wrong, 2 the command line is wrong.")]
+pub struct Cli {
+    /// When to colour the output; `auto` looks for a terminal, and respects NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program on tensors
+    Run(RunArgs),
+    /// Explain a diagnostic's code, or how a program is compiled
+    Explain(ExplainArgs),
+    /// Describe a tensor in a file, or a generated one
+    Info(InfoArgs),
+    /// Convert a file to another kind or format
+    Convert(ConvertArgs),
+    /// List the generators of matrices and tensors
+    Gallery {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a script that completes this command in a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    pub(crate) fn wants_json(&self) -> bool {
+        match self {
+            Command::Run(args) => args.json,
+            Command::Explain(args) => args.json,
+            Command::Info(args) => args.json,
+            Command::Gallery { json } => *json,
+            Command::Convert(_) | Command::Completions { .. } => false,
+        }
+    }
+}
+
+const INPUT_HELP: &str = "Inputs, one for each parameter of the program:
+  A=matrix.mtx.gz            a file (.mtx .tns .npz .npy .smtx .pbm .pgm .idx .txt, each also .gz)
+  x=rand  x=ones             of the shape that the program needs
+  A=rand(100,200; 0.1; 42)   shape; density; seed
+  A=laplacian(1000)          a generator: see `tamis gallery`
+  s=2.5                      a number
+
+Examples:
+  tamis run \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand -f A=csr -o y=y.tns --time
+  tamis run bfs.py G=graph.mtx";
+
+/// `tamis run`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = INPUT_HELP)]
+pub struct RunArgs {
+    /// A file with a loop program, `-` for standard input, or the program itself
+    #[arg(value_name = "PROGRAM")]
+    pub program: String,
+    /// Inputs, as described below
+    #[arg(value_name = "NAME=INPUT")]
+    pub inputs: Vec<String>,
+    /// Store an input or result in this format, such as A=csr
+    #[arg(short, long = "format", value_name = "NAME=FORMAT")]
+    pub formats: Vec<String>,
+    /// Write a result to a file; `-` is standard output
+    #[arg(short, long = "output", value_name = "NAME=PATH")]
+    pub outputs: Vec<String>,
+    /// Show how long reading, compiling and running took
+    #[arg(long)]
+    pub time: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Do not let a fill annihilate NaN, and do not reassociate reductions
+    #[arg(long)]
+    pub strict: bool,
+    /// What becomes of entries that a file holds twice
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub duplicates: Duplicates,
+    /// Run the reference interpreter instead of compiled code
+    #[arg(long)]
+    pub interpret: bool,
+}
+
+/// `tamis explain`
+#[derive(Args, Clone, Debug)]
+pub struct ExplainArgs {
+    /// A code such as E0402, or a program; without it, all codes are listed
+    #[arg(value_name = "CODE|PROGRAM")]
+    pub subject: Option<String>,
+    /// Assume this format for a tensor of the program
+    #[arg(short, long = "format", value_name = "NAME=FORMAT")]
+    pub formats: Vec<String>,
+    /// The stages of a program to show
+    #[arg(long, value_name = "STAGE", value_delimiter = ',')]
+    pub emit: Vec<Stage>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A stage of compilation that `explain` can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Schedule,
+    Program,
+    Kernel,
+    C,
+    Llvm,
+    Asm,
+}
+
+/// `tamis info`
+#[derive(Args, Clone, Debug)]
+pub struct InfoArgs {
+    /// A file, or a generator such as "laplacian(1000)"
+    #[arg(value_name = "FILE|GENERATOR")]
+    pub input: OsString,
+    /// Convert to this format first
+    #[arg(short, long)]
+    pub format: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the plot as an image
+    #[arg(long, value_name = "OUT.png")]
+    pub png: Option<PathBuf>,
+    /// Do not plot where the entries are
+    #[arg(long)]
+    pub no_plot: bool,
+    /// What becomes of entries that the file holds twice
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub duplicates: Duplicates,
+}
+
+/// `tamis convert`
+#[derive(Args, Clone, Debug)]
+pub struct ConvertArgs {
+    /// A file, or a generator such as "laplacian(1000)"
+    #[arg(value_name = "IN|GENERATOR")]
+    pub input: OsString,
+    /// The file to write, its kind known by its extension; `-` is standard output
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// The kind of file to write, by its extension; needed with `-`
+    #[arg(long, value_name = "KIND")]
+    pub to: Option<String>,
+    /// Convert to this format before writing
+    #[arg(short, long)]
+    pub format: Option<String>,
+    /// What becomes of entries that the file holds twice
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub duplicates: Duplicates,
+    /// Write one triangle of a symmetric matrix (.mtx)
+    #[arg(long)]
+    pub symmetric: bool,
+    /// Write a header with the shape (.tns)
+    #[arg(long)]
+    pub header: bool,
+}
+
+/// What becomes of entries with equal coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Duplicates {
+    Error,
+    Sum,
+    #[value(alias = "product")]
+    Prod,
+    Min,
+    Max,
+    Any,
+    All,
+    First,
+    Last,
+}
+
+impl From<Duplicates> for Combine {
+    fn from(duplicates: Duplicates) -> Combine {
+        match duplicates {
+            Duplicates::Error => Combine::Error,
+            Duplicates::Sum => Combine::Sum,
+            Duplicates::Prod => Combine::Product,
+            Duplicates::Min => Combine::Min,
+            Duplicates::Max => Combine::Max,
+            Duplicates::Any => Combine::Any,
+            Duplicates::All => Combine::All,
+            Duplicates::First => Combine::First,
+            Duplicates::Last => Combine::Last,
+        }
+    }
+}
+
+/// The wish in `--color`, as far as it can be told before the arguments are read.
+pub(crate) fn colour_wish(arguments: &[OsString]) -> ColorChoice {
+    let texts: Vec<&str> = arguments.iter().filter_map(|a| a.to_str()).take_while(|a| *a != "--").collect();
+    let joined = texts.iter().find_map(|text| text.strip_prefix("--color="));
+    let split = || texts.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1]);
+    joined.or_else(split).and_then(|wish| ColorChoice::from_str(wish, false).ok()).unwrap_or(ColorChoice::Auto)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn clap_accepts_the_definition() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn colour_is_found_before_parsing() {
+        let wish = |line: &str| colour_wish(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(wish("tamis --color never info x"), ColorChoice::Never);
+        assert_eq!(wish("tamis info x --color=always"), ColorChoice::Always);
+        assert_eq!(wish("tamis info x --color=pink"), ColorChoice::Auto);
+        assert_eq!(wish("tamis info -- --color=always"), ColorChoice::Auto);
+        assert_eq!(wish("tamis --color"), ColorChoice::Auto);
+    }
+}

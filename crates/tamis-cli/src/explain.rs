@@ -1,0 +1,91 @@
+//! The commands that only talk: `explain`, `gallery`, `completions`.
+
+use crate::args::{Cli, ExplainArgs};
+use crate::input;
+use crate::run::{ProgramText, not_connected};
+use crate::shell::{Failure, Outcome, Shell};
+use clap::CommandFactory;
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use tamis_ir::diag::{Code, Diagnostic, Source, Span, did_you_mean};
+use tamis_tensor::gallery::GENERATORS;
+
+/// `tamis explain`: a code's meaning, all codes, or a program's compilation.
+pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
+    input::formats(&args.formats)?;
+    let Some(subject) = args.subject.as_deref().map(str::trim) else {
+        return list_codes(args.json, shell);
+    };
+    match (subject.parse::<Code>(), looks_like_code(subject)) {
+        (Ok(code), _) => explain_code(code, args.json, shell),
+        (Err(()), true) => Err(unknown_code(subject)),
+        (Err(()), false) => Err(not_connected(&ProgramText::parse(subject))),
+    }
+}
+
+/// A letter and digits: nobody means a program by that.
+fn looks_like_code(text: &str) -> bool {
+    let mut characters = text.chars();
+    let letter = characters.next().is_some_and(|c| c.is_ascii_alphanumeric());
+    letter && text.len() > 1 && characters.all(|c| c.is_ascii_digit())
+}
+
+fn as_json(code: Code) -> Json {
+    json!({ "code": code.name(), "title": code.title(), "explanation": code.explanation() })
+}
+
+fn explain_code(code: Code, json: bool, shell: &mut Shell) -> Outcome {
+    if json {
+        return shell.print_json(&as_json(code));
+    }
+    let heading = if shell.colour {
+        format!("\x1b[1m{code}: {}\x1b[0m", code.title())
+    } else {
+        format!("{code}: {}", code.title())
+    };
+    Ok(writeln!(shell.out, "{heading}\n\n{}", code.explanation())?)
+}
+
+fn list_codes(json: bool, shell: &mut Shell) -> Outcome {
+    if json {
+        return shell.print_json(&Code::ALL.iter().map(|code| as_json(*code)).collect());
+    }
+    for code in Code::ALL {
+        writeln!(shell.out, "{code}  {}", code.title())?;
+    }
+    Ok(())
+}
+
+fn unknown_code(text: &str) -> Failure {
+    let mut d = Diagnostic::new(Code::E0901, format!("there is no code `{text}`"))
+        .label(Span::new(0..text.len()), "unknown")
+        .with_source(&Source::new("argument", text));
+    let meant = Code::ALL.iter().find(|code| code.name().trim_start_matches('E') == text).map(|code| code.name());
+    if let Some(meant) = meant.or_else(|| did_you_mean(text, Code::ALL.iter().map(|code| code.name()))) {
+        d = d.help(format!("did you mean `{meant}`?"));
+    }
+    Failure::usage(vec![d.help("`tamis explain` lists all codes")])
+}
+
+/// `tamis gallery`: the table of generators.
+pub(crate) fn gallery(json: bool, shell: &mut Shell) -> Outcome {
+    if json {
+        let rows = GENERATORS
+            .iter()
+            .map(|g| json!({ "name": g.name, "signature": g.signature, "description": g.description }));
+        return shell.print_json(&rows.collect());
+    }
+    let width = GENERATORS.iter().map(|g| g.signature.chars().count()).max().unwrap_or(0);
+    for g in GENERATORS {
+        writeln!(shell.out, "{:width$}  {}", g.signature, g.description)?;
+    }
+    writeln!(shell.out, "\nFor example: tamis info \"laplacian(100)\", tamis convert \"rmat(10, 8)\" graph.mtx")?;
+    Ok(())
+}
+
+/// `tamis completions`.
+pub(crate) fn completions(kind: clap_complete::Shell, shell: &mut Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(kind, &mut Cli::command(), "tamis", &mut script);
+    Ok(shell.out.write_all(&script)?)
+}

@@ -1,0 +1,209 @@
+//! Talking to the outside: standard output, colour, diagnostics, exit status.
+
+use clap::ColorChoice;
+use serde_json::{Value as Json, json};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use tamis_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The program or the data is wrong: status 1.
+    Wrong(Vec<Diagnostic>),
+    /// The command line is wrong: status 2.
+    Usage(Vec<Diagnostic>),
+    /// Nobody reads our output any more, which is nobody's mistake: status 0.
+    ClosedPipe,
+}
+
+/// What a command ends with.
+pub type Outcome = std::result::Result<(), Failure>;
+
+impl Failure {
+    /// Mistakes on the command line.
+    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure::Usage(diagnostics)
+    }
+
+    /// What is wrong.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Failure::Wrong(diagnostics) | Failure::Usage(diagnostics) => diagnostics,
+            Failure::ClosedPipe => &[],
+        }
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(d: Diagnostic) -> Failure {
+        Failure::Wrong(vec![d])
+    }
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(all: Diagnostics) -> Failure {
+        Failure::Wrong(all.0)
+    }
+}
+
+/// For errors of standard output only: files report their own.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::ClosedPipe;
+        }
+        let d = Diagnostic::new(Code::E0811, format!("standard output cannot be written: {error}"));
+        d.help("redirect the output to a file on a device with free space").into()
+    }
+}
+
+/// Where output goes, and what may be used there.
+pub struct Shell {
+    /// Standard output.
+    pub out: Box<dyn Write>,
+    /// Whether standard output may have ANSI colours.
+    pub colour: bool,
+    /// Whether characters beyond ASCII can be shown.
+    pub unicode: bool,
+    colour_errors: bool,
+    json: bool,
+}
+
+impl Shell {
+    /// The process' own output.
+    pub fn new(wish: ColorChoice, json: bool) -> Shell {
+        let out = io::stdout();
+        Shell {
+            colour: colour(wish, out.is_terminal()),
+            colour_errors: colour(wish, io::stderr().is_terminal()),
+            unicode: locale_is_utf8(|name| std::env::var(name).ok()),
+            out: Box::new(io::BufWriter::new(out)),
+            json,
+        }
+    }
+
+    /// Prints a JSON document.
+    pub fn print_json(&mut self, document: &Json) -> Outcome {
+        serde_json::to_writer_pretty(&mut self.out, document).map_err(io::Error::from)?;
+        Ok(writeln!(self.out)?)
+    }
+
+    /// Shows warnings that do not stop a command.
+    pub fn warn(&self, diagnostics: &[Diagnostic]) {
+        for d in diagnostics {
+            // If standard error is closed, there is nobody to tell.
+            let _ = write!(io::stderr(), "{}", d.render(self.colour_errors));
+        }
+    }
+
+    /// Shows what went wrong, and gives the exit status.
+    pub fn finish(mut self, outcome: Outcome) -> ExitCode {
+        let outcome = outcome.and_then(|()| Ok(self.out.flush()?));
+        let (diagnostics, status) = match outcome {
+            Ok(()) | Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
+            Err(Failure::Wrong(diagnostics)) => (diagnostics, 1),
+            Err(Failure::Usage(diagnostics)) => (diagnostics, 2),
+        };
+        if self.json {
+            // A closed pipe changes nothing about the status.
+            let _ = self.print_json(&errors_as_json(&diagnostics));
+            let _ = self.out.flush();
+        } else {
+            self.warn(&diagnostics);
+        }
+        ExitCode::from(status)
+    }
+}
+
+fn colour(wish: ColorChoice, terminal: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match wish {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+    }
+}
+
+/// Whether the locale's characters are UTF-8: the first of these variables that is set decides, as in POSIX.
+fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
+    set.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// `{"error": {...}}` with the first mistake, and `"others"` if there are more.
+fn errors_as_json(diagnostics: &[Diagnostic]) -> Json {
+    let mut all = diagnostics.iter().map(diagnostic_as_json);
+    let mut document = json!({ "error": all.next() });
+    let others: Vec<Json> = all.collect();
+    if !others.is_empty() {
+        document["others"] = Json::Array(others);
+    }
+    document
+}
+
+/// All fields of a diagnostic; places in text have lines and columns from 1, ends exclusive.
+fn diagnostic_as_json(d: &Diagnostic) -> Json {
+    let labels: Vec<Json> = d
+        .labels
+        .iter()
+        .map(|label| {
+            let mut shown = json!({ "message": label.message, "start": label.span.start, "end": label.span.end });
+            if let Some(source) = &d.source {
+                let ((line, column), (end_line, end_column)) =
+                    (source.line_column(label.span.start), source.line_column(label.span.end));
+                shown["line"] = line.into();
+                shown["column"] = column.into();
+                shown["end_line"] = end_line.into();
+                shown["end_column"] = end_column.into();
+            }
+            shown
+        })
+        .collect();
+    let place = d.place.as_ref();
+    json!({
+        "code": d.code.name(),
+        "severity": if d.severity == Severity::Error { "error" } else { "warning" },
+        "title": d.code.title(),
+        "message": d.message,
+        "source": d.source.as_ref().map(|s| json!({ "name": s.name, "text": s.text })),
+        "labels": labels,
+        "file": place.map(|p| p.file.clone()),
+        "line": place.and_then(|p| p.line),
+        "excerpt": place.and_then(|p| p.excerpt.clone()),
+        "notes": d.notes,
+        "help": d.help,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locales() {
+        let utf8 = |all: &str, ctype: &str, lang: &str| {
+            locale_is_utf8(|name| {
+                Some(match name {
+                    "LC_ALL" => all.to_string(),
+                    "LC_CTYPE" => ctype.to_string(),
+                    _ => lang.to_string(),
+                })
+            })
+        };
+        assert!(utf8("", "", "en_US.UTF-8"));
+        assert!(utf8("C.utf8", "", "C"));
+        assert!(!utf8("C", "en_US.UTF-8", "en_US.UTF-8"));
+        assert!(!utf8("", "", ""));
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_mistake() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(failure, Failure::ClosedPipe));
+        assert!(matches!(Failure::from(io::Error::other("full")), Failure::Wrong(d) if d[0].code == Code::E0811));
+    }
+}
