@@ -1,1 +1,5 @@
-//! x
+//! What the tests across the crates share: random programs, and the reader of filetests.
+
+pub mod filetest;
+pub mod generate;
+pub mod random;

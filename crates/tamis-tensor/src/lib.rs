@@ -8,6 +8,7 @@ mod coordinates;
 pub mod gallery;
 pub mod io;
 pub mod levels;
+mod operand;
 mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};

@@ -1,1 +1,35 @@
-//! x
+//! Tamis: sparse and structured tensors. This is the crate that users import; it holds no algorithms.
+//!
+//! ```
+//! use tamis::prelude::*;
+//!
+//! let program = Program::parse("
+//! def spmv(A, x):
+//!     y = tensor('dense')
+//!     for i, j in _:
+//!         y[i] += A[i,j] * x[j]
+//!     return y
+//! ")?;
+//! let a = tamis::gallery::generate("laplacian(2)")?;
+//! let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+//! let x = Tensor::from_dense(&[4], vec![1.0; 4].into(), &Format::dense(1), 0.0.into())?;
+//! let results = tamis::run(&program, &[("A", &a), ("x", &x)], &RunOptions::default())?;
+//! assert_eq!(results[0].0, "y");
+//! assert_eq!(results[0].1.get(&[0]), Some(Value::F64(2.0)));
+//! # Ok::<(), Diagnostics>(())
+//! ```
+
+mod run;
+
+pub use run::{RunOptions, infer_shapes, run};
+pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
+pub use tamis_tensor::{
+    Buffer, Combine, Coordinates, IndexArray, LevelArrays, Tensor, ValueArray, gallery, io, levels,
+};
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::{
+        Combine, Coordinates, DType, Diagnostic, Diagnostics, Format, Program, RunOptions, Tensor, Value, ValueArray,
+    };
+}

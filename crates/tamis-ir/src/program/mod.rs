@@ -4,6 +4,7 @@
 //! A program is made by [`Program::parse`] and printed by `Display`; parsing what was printed gives the
 //! same program. [`Program::check`] (types, dimensions) needs to know the tensors it is called with.
 
+mod compact;
 pub mod dims;
 mod lifecycle;
 mod pool;

@@ -1,0 +1,272 @@
+//! Filetests: Markdown files whose fenced blocks are programs, inputs and what must come out.
+//!
+//! A section (a heading with the blocks below it) is one test:
+//!
+//! - `` ```program ``: a loop program;
+//! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
+//! - `` ```result ``: the results, as the runner prints them; every combination must give them;
+//! - `` ```storage ``: the arrays of the inputs (of the first combination);
+//! - `` ```error ``: the diagnostics, rendered without colour.
+//!
+//! With `TAMIS_BLESS=1` the expected blocks are rewritten; read the difference before you commit it.
+
+use std::fmt::Write;
+use std::path::Path;
+use tamis::{DType, Diagnostics, Format, Program, RunOptions, Source, Tensor, Value, ValueArray};
+
+/// A fenced block: what it is, and its lines.
+struct BlockText {
+    kind: String,
+    text: String,
+    /// Byte range of the text in the file.
+    range: std::ops::Range<usize>,
+}
+
+/// Runs every section of a file; gives what failed.
+pub fn run_file(path: &Path) -> Vec<String> {
+    let Ok(text) = std::fs::read_to_string(path) else { return vec![format!("{} cannot be read", path.display())] };
+    let bless = std::env::var_os("TAMIS_BLESS").is_some();
+    let mut failures = Vec::new();
+    let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    let mut sections = 0;
+    for (heading, blocks) in parse_sections(&text) {
+        if blocks.is_empty() {
+            continue;
+        }
+        sections += 1;
+        let mut expected = 0;
+        for block in blocks.iter().filter(|b| ["result", "storage", "error"].contains(&b.kind.as_str())) {
+            expected += 1;
+            let actual = match evaluate(&blocks, &block.kind) {
+                Ok(actual) => actual,
+                Err(problem) => {
+                    failures.push(format!("{}: {heading}: {problem}", path.display()));
+                    continue;
+                }
+            };
+            if actual.trim_end() != block.text.trim_end() {
+                if bless {
+                    edits.push((block.range.clone(), actual.trim_end().to_string() + "\n"));
+                } else {
+                    let shown = format!("expected\n{}\nbut got\n{actual}", block.text);
+                    failures.push(format!("{}: {heading}: {} differs: {shown}", path.display(), block.kind));
+                }
+            }
+        }
+        if expected == 0 {
+            failures.push(format!("{}: {heading}: nothing is expected", path.display()));
+        }
+    }
+    if sections == 0 {
+        failures.push(format!("{} holds no test", path.display()));
+    }
+    if !edits.is_empty() {
+        let mut updated = text.clone();
+        for (range, replacement) in edits.into_iter().rev() {
+            updated.replace_range(range, &replacement);
+        }
+        if let Err(error) = std::fs::write(path, updated) {
+            failures.push(format!("{}: {error}", path.display()));
+        }
+    }
+    failures
+}
+
+fn parse_sections(text: &str) -> Vec<(String, Vec<BlockText>)> {
+    let mut sections: Vec<(String, Vec<BlockText>)> = vec![("start".into(), Vec::new())];
+    let mut open: Option<(String, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim_end();
+        match &open {
+            None if trimmed.starts_with("```") && trimmed.len() > 3 => {
+                open = Some((trimmed[3..].to_string(), at + line.len()));
+            }
+            None if trimmed.starts_with('#') => {
+                sections.push((trimmed.trim_start_matches('#').trim().to_string(), Vec::new()));
+            }
+            Some((kind, start)) if trimmed == "```" => {
+                let block = BlockText { kind: kind.clone(), text: text[*start..at].to_string(), range: *start..at };
+                if let Some((_, blocks)) = sections.last_mut() {
+                    blocks.push(block);
+                }
+                open = None;
+            }
+            _ => {}
+        }
+        at += line.len();
+    }
+    sections
+}
+
+fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
+    let find = |kind: &str| blocks.iter().find(|b| b.kind == kind).map(|b| b.text.as_str());
+    let combinations = match inputs(find("inputs").unwrap_or("")) {
+        Ok(combinations) => combinations,
+        Err(Problem::User(d)) if kind == "error" => return Ok(d.render(false)),
+        Err(Problem::User(d)) => return Err(d.render(false)),
+        Err(Problem::Test(problem)) => return Err(problem),
+    };
+    if kind == "storage" {
+        return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
+    }
+    let Some(program) = find("program") else { return Err("there is no program".into()) };
+    let mut outcomes: Vec<String> = Vec::new();
+    for inputs in combinations {
+        let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        let run = || -> Result<String, Diagnostics> {
+            let program = Program::parse_source(&Source::new("program", program))?;
+            let results = tamis::run(&program, &named, &RunOptions::default())?;
+            Ok(results.iter().map(|(name, tensor)| show(name, tensor)).collect())
+        };
+        let outcome = match (run(), kind) {
+            (Ok(text), "result") => text,
+            (Err(d), "error") => d.render(false),
+            (Ok(text), _) => return Err(format!("was accepted, and gave\n{text}")),
+            (Err(d), _) => return Err(d.render(false)),
+        };
+        if outcomes.first().is_some_and(|first| *first != outcome) {
+            let formats: Vec<String> = inputs.iter().map(|(n, t)| format!("{n}: {}", t.format())).collect();
+            return Err(format!("with {}:\n{outcome}\nbut before\n{}", formats.join(", "), outcomes[0]));
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// A mistake of the test's subject, or of the test.
+enum Problem {
+    User(Diagnostics),
+    Test(String),
+}
+
+type Inputs = Vec<(String, Tensor)>;
+
+fn inputs(text: &str) -> Result<Vec<Inputs>, Problem> {
+    let mut combinations: Vec<Inputs> = vec![Vec::new()];
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let bad = || Problem::Test(format!("cannot read the input {line:?}"));
+        let (head, data) = line.split_once(" = ").ok_or_else(bad)?;
+        let (name, formats) = head.split_once(':').unwrap_or((head, "dense"));
+        let (shape, values) = nested(data).ok_or_else(bad)?;
+        let mut alternatives = Vec::new();
+        for format in formats.split('|') {
+            let mut format = format.trim();
+            let mut dtype = natural_dtype(&values);
+            if let Some((before, last)) = format.rsplit_once(' ')
+                && let Ok(named) = last.parse()
+            {
+                (format, dtype) = (before, named);
+            }
+            let fill = match Format::parse(format, shape.len()).map_err(|d| Problem::User(d.into()))? {
+                f if f.leaf() == tamis_ir::format::Leaf::Pattern => Value::Bool(false),
+                f => match f.leaf() {
+                    tamis_ir::format::Leaf::Element(Some(fill)) => fill.cast(dtype),
+                    _ => Value::zero(dtype),
+                },
+            };
+            let parsed = Format::parse(format, shape.len()).map_err(|d| Problem::User(d.into()))?;
+            let array = ValueArray::from_values(&values, dtype);
+            let tensor = Tensor::from_dense(&shape, array, &parsed, fill).map_err(|d| Problem::User(d.into()))?;
+            alternatives.push((name.trim().to_string(), tensor));
+        }
+        combinations = combinations
+            .iter()
+            .flat_map(|before| alternatives.iter().map(|input| [before.clone(), vec![input.clone()]].concat()))
+            .collect();
+    }
+    Ok(combinations)
+}
+
+fn natural_dtype(values: &[Value]) -> DType {
+    values.iter().map(|v| v.dtype()).reduce(DType::promote).unwrap_or(DType::F64)
+}
+
+/// A nested list as shape and row-major values.
+fn nested(text: &str) -> Option<(Vec<u64>, Vec<Value>)> {
+    let mut values = Vec::new();
+    let mut shape: Vec<u64> = Vec::new();
+    let mut counts: Vec<u64> = Vec::new();
+    let mut word = String::new();
+    for c in text.trim().chars() {
+        if matches!(c, ',' | ']') && !word.trim().is_empty() {
+            values.push(number(word.trim())?);
+            *counts.last_mut()? += 1;
+            word.clear();
+        }
+        match c {
+            '[' => {
+                counts.push(0);
+                if shape.len() < counts.len() {
+                    shape.push(0);
+                }
+            }
+            ']' => {
+                let depth = counts.len();
+                shape[depth - 1] = counts.pop()?;
+                if let Some(outer) = counts.last_mut() {
+                    *outer += 1;
+                }
+                word.clear();
+            }
+            ',' => word.clear(),
+            c => word.push(c),
+        }
+    }
+    if shape.is_empty() {
+        values.push(number(text.trim())?);
+    }
+    (counts.is_empty() && shape.iter().product::<u64>() == values.len() as u64).then_some((shape, values))
+}
+
+fn number(word: &str) -> Option<Value> {
+    match word {
+        "True" => Some(Value::Bool(true)),
+        "False" => Some(Value::Bool(false)),
+        "inf" => Some(Value::F64(f64::INFINITY)),
+        "-inf" => Some(Value::F64(f64::NEG_INFINITY)),
+        "nan" => Some(Value::F64(f64::NAN)),
+        _ => word.parse().map(Value::I64).ok().or_else(|| word.parse().map(Value::F64).ok()),
+    }
+}
+
+fn show(name: &str, tensor: &Tensor) -> String {
+    let values = match tensor.to_dense() {
+        Ok(values) => values,
+        Err(d) => return d.render(false),
+    };
+    let mut at = 0;
+    let text = show_nested(tensor.shape(), &values, &mut at);
+    format!("{name}: {} {} = {text}\n", tensor.format(), tensor.dtype())
+}
+
+fn show_nested(shape: &[u64], values: &ValueArray, at: &mut usize) -> String {
+    match shape.split_first() {
+        None => {
+            *at += 1;
+            values.get(*at - 1).to_string()
+        }
+        Some((n, inner)) => {
+            let items: Vec<String> = (0..*n).map(|_| show_nested(inner, values, at)).collect();
+            format!("[{}]", items.join(", "))
+        }
+    }
+}
+
+fn storage(inputs: &[(String, Tensor)]) -> String {
+    let mut out = String::new();
+    for (name, tensor) in inputs {
+        let _ = writeln!(out, "{name}: {} {}", tensor.format().long_name(), tensor.dtype());
+        for k in 0..tensor.levels().len() {
+            for (array, numbers) in tensor.level_arrays(k).arrays {
+                let numbers_shown: Vec<String> = numbers.to_vec().iter().map(u64::to_string).collect();
+                let _ = writeln!(out, "  {k} {array} {}: {}", numbers.width().name(), numbers_shown.join(" "));
+            }
+        }
+        if let Some(values) = tensor.values() {
+            let shown: Vec<String> = (0..values.len()).map(|k| values.get(k).to_string()).collect();
+            let _ = writeln!(out, "  values: {}", shown.join(" "));
+        }
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! Random programs: they parse, print and read back; and they compute the same whatever the formats of their inputs.
+
+use tamis_ir::interp::{self, Grid, Operand, Options};
+use tamis_ir::{Code, Program, Value};
+use tamis_tests::generate::{Case, case, formats};
+use tamis_tests::random::Random;
+
+const CASES: u64 = 2000;
+
+/// A generated program that is refused for a good reason (it may divide the types it is given in ways that cannot be stored).
+fn acceptable(code: Code) -> bool {
+    matches!(code, Code::E0302 | Code::E0306 | Code::E0307 | Code::E1001)
+}
+
+fn run(case: &Case, program: &Program, operands: &[&dyn Operand]) -> Option<Vec<Grid>> {
+    // Strict, so that what is stored makes no difference.
+    match interp::run(program, operands, Options { strict: true, budget: Some(1_000_000) }) {
+        Ok(outcome) => Some(outcome.results),
+        Err(errors) => {
+            let codes: Vec<Code> = errors.0.iter().map(|d| d.code).collect();
+            assert!(codes.iter().all(|c| acceptable(*c)), "{}\n{}", case.text, errors.render(false));
+            None
+        }
+    }
+}
+
+#[test]
+fn print_and_read_back() {
+    for seed in 0..CASES {
+        let case = case(seed);
+        let program =
+            Program::parse(&case.text).unwrap_or_else(|d| panic!("seed {seed}\n{}\n{}", case.text, d.render(false)));
+        let printed = program.to_string();
+        let again = Program::parse(&printed).unwrap_or_else(|d| panic!("seed {seed}\n{printed}\n{}", d.render(false)));
+        assert!(again == program, "seed {seed}\n{}\n{printed}", case.text);
+        assert_eq!(again.to_string(), printed, "seed {seed}");
+    }
+}
+
+#[test]
+fn formats_make_no_difference() {
+    let mut compared = 0;
+    for seed in 0..CASES / 2 {
+        let case = case(seed);
+        let program = Program::parse(&case.text).unwrap();
+        let grids: Vec<Grid> = case.inputs.iter().map(|(_, input)| input.grid_or_tensor()).collect();
+        let dense: Vec<&dyn Operand> = grids.iter().map(|g| g as &dyn Operand).collect();
+        let Some(expected) = run(&case, &program, &dense) else { continue };
+        let mut random = Random(seed);
+        let tensors: Vec<tamis_tensor::Tensor> = case
+            .inputs
+            .iter()
+            .map(|(_, input)| {
+                let format: &&str = random.pick(formats(input.shape.len()));
+                input.tensor(format).unwrap()
+            })
+            .collect();
+        let stored: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+        let results = run(&case, &program, &stored).expect("the same program on the same values");
+        for (a, b) in expected.iter().zip(&results) {
+            assert_eq!(a.shape(), b.shape(), "seed {seed}\n{}", case.text);
+            let pairs = a.to_values().unwrap().into_iter().zip(b.to_values().unwrap());
+            for (x, y) in pairs {
+                assert!(x.same_number(y), "seed {seed}: {x} and {y}\n{}", case.text);
+            }
+        }
+        compared += 1;
+    }
+    assert!(compared > CASES / 4, "only {compared} programs ran");
+}
+
+/// Dense inputs of size 0 have no value to take their type from, so they go in as tensors.
+trait GridOrTensor {
+    fn grid_or_tensor(&self) -> Grid;
+}
+
+impl GridOrTensor for tamis_tests::generate::Input {
+    fn grid_or_tensor(&self) -> Grid {
+        Grid::from_operand(&self.tensor("dense").unwrap())
+    }
+}
+
+/// The interpreter's results fit the declared formats, and hold the same values there.
+#[test]
+fn results_in_their_formats() {
+    for seed in 0..CASES / 4 {
+        let case = case(seed);
+        let program = Program::parse(&case.text).unwrap();
+        let tensors: Vec<tamis_tensor::Tensor> = case.inputs.iter().map(|(_, i)| i.tensor("dense").unwrap()).collect();
+        let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+        let Ok(outcome) = interp::run(&program, &operands, Options::default()) else { continue };
+        for (id, grid) in program.results.iter().zip(&outcome.results) {
+            let format = outcome.checked.formats[id.index()].clone().unwrap();
+            let tensor = tamis_tensor::Tensor::from_grid(grid, &format).unwrap();
+            let mut position = vec![0; grid.shape().len()];
+            let values = grid.to_values().unwrap();
+            for value in values {
+                let got: Value = tensor.get(&position).unwrap();
+                assert!(got.same_number(value), "seed {seed}: {got} and {value} at {position:?}\n{}", case.text);
+                for (i, n) in position.iter_mut().zip(grid.shape()).rev() {
+                    *i += 1;
+                    if *i < *n {
+                        break;
+                    }
+                    *i = 0;
+                }
+            }
+        }
+    }
+}
