@@ -258,7 +258,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
         .into_iter()
         .filter(|c| *c != word)
         .map(|c| (edit_distance(&word.to_lowercase(), &c.to_lowercase()), c))
-        .filter(|(d, c)| *d <= limit && *d < c.chars().count().max(2))
+        .filter(|(d, c)| *d <= limit && *d < c.chars().count().min(word.chars().count()))
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)
 }

@@ -16,7 +16,8 @@ pub use grid::{Grid, Operand};
 use crate::algebra::{DType, Op, Value, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result};
 use crate::program::{
-    Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, Update,
+    Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, TensorId,
+    Update,
 };
 
 /// How to interpret.
@@ -104,7 +105,11 @@ impl<'a> Machine<'a> {
         for (k, info) in program.tensors.iter().enumerate() {
             let shape = &checked.extents.shapes[k];
             let grid = match (&checked.formats[k], &info.declaration) {
-                (Some(format), Some(_)) => Grid::declared(shape, checked.types.fills[k], format)?,
+                (Some(format), Some(_)) => {
+                    let declared = program.origin.tensor(TensorId(k as u32));
+                    Grid::declared(shape, checked.types.fills[k], format)
+                        .map_err(|d| program.origin.attach(d.label(declared, "declared here")))?
+                }
                 _ => Grid::from_values(&[], &[checked.types.fills[k]]),
             };
             tensors.push(grid);

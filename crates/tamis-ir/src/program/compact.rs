@@ -8,7 +8,8 @@ impl Program {
     /// Drops expressions that no statement uses, and numbers the others by their first use.
     pub fn compact(&mut self) {
         let mut body = std::mem::take(&mut self.body);
-        let mut renamer = Renamer { old: std::mem::take(&mut self.exprs), new: ExprPool::default(), ids: FxHashMap::default() };
+        let mut renamer =
+            Renamer { old: std::mem::take(&mut self.exprs), new: ExprPool::default(), ids: FxHashMap::default() };
         renamer.block(self, &mut body);
         self.body = body;
         self.exprs = renamer.new;

@@ -7,7 +7,7 @@
 //! 3. An index that only occurs in permissive subscripts goes once over the tensor: the `same` extent.
 //! 4. A declared tensor without bare subscripts is as large as what is written to it.
 
-use super::{Access, Expr, ExprId, Extent, IndexId, ParamType, Program, Stmt, StmtId, StmtKind, Subscript, TensorId};
+use super::{Access, Expr, ExprId, Extent, IndexId, ParamType, Program, Stmt, StmtKind, Subscript, TensorId};
 use crate::algebra::{Op, Value, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
@@ -62,7 +62,6 @@ pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, 
 
 /// Where a tensor is subscripted.
 struct Site<'a> {
-    stmt: StmtId,
     tensor: TensorId,
     dim: usize,
     subscript: &'a Subscript,
@@ -188,7 +187,7 @@ impl<'a> Inference<'a> {
             program.visit_exprs(stmt, &mut |id| {
                 if let Expr::Read(access) = program.expr(id) {
                     let span = program.origin.expr(stmt.id, id);
-                    self.collect_access(stmt, access, span, false, guarded, loops);
+                    self.collect_access(access, span, false, guarded, loops);
                 }
             });
             match &stmt.kind {
@@ -207,25 +206,16 @@ impl<'a> Inference<'a> {
                     self.collect_block(otherwise, loops, true);
                 }
                 StmtKind::Assign { target, .. } => {
-                    self.collect_access(stmt, target, program.origin.target(stmt.id), true, guarded, loops);
+                    self.collect_access(target, program.origin.target(stmt.id), true, guarded, loops);
                 }
                 StmtKind::Declare(_) => {}
             }
         }
     }
 
-    fn collect_access(
-        &mut self,
-        stmt: &Stmt,
-        access: &'a Access,
-        span: Span,
-        write: bool,
-        guarded: bool,
-        loops: &[IndexId],
-    ) {
+    fn collect_access(&mut self, access: &'a Access, span: Span, write: bool, guarded: bool, loops: &[IndexId]) {
         for (dim, subscript) in access.subscripts.iter().enumerate() {
             self.sites.push(Site {
-                stmt: stmt.id,
                 tensor: access.tensor,
                 dim,
                 subscript,
@@ -435,6 +425,9 @@ impl<'a> Inference<'a> {
                 break;
             }
         }
+        if !self.errors.is_empty() {
+            return;
+        }
         for (index, (extent, span)) in self.extents.clone() {
             let node = self.find(index.index());
             if extent == Extent::Infer && self.known[node].is_none() {
@@ -608,7 +601,7 @@ impl<'a> Inference<'a> {
             if site.subscript.permissive || site.guarded || self.bare(site.subscript).is_some() {
                 continue;
             }
-            let (expr, tensor, dim, span, stmt) = (site.subscript.expr, site.tensor, site.dim, site.span, site.stmt);
+            let (expr, tensor, dim, span) = (site.subscript.expr, site.tensor, site.dim, site.span);
             let loops = site.loops.clone();
             if loops.iter().any(|index| self.index_range(*index).is_none_or(|(first, last)| last < first)) {
                 continue;
@@ -629,9 +622,8 @@ impl<'a> Inference<'a> {
                         known.size
                     ),
                 );
-                let at = self.program.origin.exprs.get(&(stmt, expr)).copied().unwrap_or(span);
                 self.error(
-                    d.label(at, "leaves the tensor")
+                    d.label(span, "leaves the tensor")
                         .help("bound the loop with `range(a, b)`")
                         .help(format!("or permit it: `coalesce({name}[~({shown})], 0)`")),
                 );

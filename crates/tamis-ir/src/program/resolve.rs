@@ -184,17 +184,17 @@ impl Resolver {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
-    /// Binds a name that must not be visible yet.
+    /// Binds a name that must not be visible yet; if it is, the first meaning stays.
     fn bind(&mut self, name: &Name, binding: Binding, what: &str) {
-        if let Some((_, before)) = self.visible(&name.text) {
-            self.errors.push(
+        match self.visible(&name.text) {
+            Some((_, before)) => self.errors.push(
                 Diagnostic::new(Code::E0203, format!("`{}` already means something here", name.text))
                     .label(name.span, format!("declared again, as a {what}"))
                     .label(before, "first declared here")
                     .help("choose another name"),
-            );
+            ),
+            None => self.rebind(name, binding),
         }
-        self.rebind(name, binding);
     }
 
     fn rebind(&mut self, name: &Name, binding: Binding) {

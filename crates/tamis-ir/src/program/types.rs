@@ -290,7 +290,11 @@ impl<'a> Inference<'a> {
                 format!("{} cannot be stored in `{name}`, which holds {}", result.dtype, to.dtype),
             );
             let d = d.label(span, result.dtype.name()).label(declared, to.dtype.name());
-            let convert = if to.dtype == DType::Bool { "`x != 0`".to_string() } else { format!("`{}(...)`", to.dtype) };
+            let convert = match (result.dtype.kind(), to.dtype) {
+                (_, DType::Bool) => "`x != 0`".to_string(),
+                (Kind::Complex, _) => "`real(...)` or `abs(...)`".to_string(),
+                (_, dtype) => format!("`{dtype}(...)`"),
+            };
             return self.error(
                 d.help(format!("convert it: {convert}")).help("or declare the tensor with a dtype that holds it"),
             );
