@@ -1,7 +1,7 @@
 //! The Deep Learning Matrix Collection: `.smtx`, compressed rows in text, without values.
 //!
 //! First `rows, columns, entries` (with commas or blanks), then the `rows + 1` row offsets, then the column of each
-//! entry; all count from 0.
+//! entry; all count from 0. Lines that start with `%` or `#` are comments.
 
 use super::fault::{Fault, Parsed, word};
 use super::{
@@ -17,9 +17,10 @@ pub(super) fn read(name: &str, text: &[u8], options: &ReadOptions, check: bool) 
 
 fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData> {
     let rest = skip_space(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
+    let first = text.len() - rest.len();
     let (line, mut rest) = scan::split_line(rest);
-    let [rows, columns, entries] = sizes(line)?;
-    options::agree(options, &[rows, columns], 0)?;
+    let [rows, columns, entries] = sizes(line, first)?;
+    options::agree(options, &[rows, columns], first)?;
     let offsets_at = text.len() - skip_space(rest).len();
     let expected = rows.saturating_add(1);
     let pos = numbers(text, &mut rest, expected, "row offsets", u64::MAX)?;
@@ -68,13 +69,20 @@ fn is_space(byte: &u8) -> bool {
     byte.is_ascii_whitespace()
 }
 
-fn skip_space(text: &[u8]) -> &[u8] {
-    &text[text.iter().take_while(|b| is_space(b)).count()..]
+/// What follows white space and comments.
+fn skip_space(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        match text {
+            [b'%' | b'#', ..] => text = scan::split_line(text).1,
+            _ => return text,
+        }
+    }
 }
 
-fn sizes(line: &[u8]) -> Parsed<[u64; 3]> {
+fn sizes(line: &[u8], at: usize) -> Parsed<[u64; 3]> {
     let bad = || {
-        Fault::new(Code::E0803, 0, "the first line does not hold the number of rows, columns and entries")
+        Fault::new(Code::E0803, at, "the first line does not hold the number of rows, columns and entries")
             .help("the first line should look like `64, 256, 655`")
     };
     let mut sizes = Vec::new();
