@@ -98,7 +98,8 @@ mod tests {
         let values = vec![f64::NAN, 1.0, 0.0, f64::NAN];
         let vector = Tensor::from_dense(&[4], values.into(), &Format::dense(1), Value::F64(f64::NAN)).unwrap();
         assert_eq!(points(&vector), [(0, 1), (0, 2)]);
-        let bits = Tensor::from_dense(&[3], vec![true, false, true].into(), &Format::dense(1), Value::Bool(true)).unwrap();
+        let bits =
+            Tensor::from_dense(&[3], vec![true, false, true].into(), &Format::dense(1), Value::Bool(true)).unwrap();
         assert_eq!(points(&bits), [(0, 1)]);
     }
 }

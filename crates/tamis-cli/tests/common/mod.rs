@@ -18,7 +18,10 @@ pub fn transcript(arguments: &[&str], folder: &Path) -> String {
 }
 
 pub fn show(arguments: &[&str], output: &Output) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|a| if a.contains([' ', '(', ';', '*']) { format!("'{a}'") } else { a.to_string() }).collect();
+    let quoted: Vec<String> = arguments
+        .iter()
+        .map(|a| if a.contains([' ', '(', ';', '*']) { format!("'{a}'") } else { a.to_string() })
+        .collect();
     let mut text = format!("$ tamis {}\n[{}]\n", quoted.join(" "), output.status.code().unwrap_or(-1));
     for (name, bytes) in [("out", &output.stdout), ("err", &output.stderr)] {
         if !bytes.is_empty() {
