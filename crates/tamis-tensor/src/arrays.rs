@@ -83,7 +83,23 @@ impl IndexArray {
         if self.width() == width {
             return Ok(self.clone());
         }
-        IndexArray::with_width(&self.to_vec(), width)
+        fn narrowed<I: Index, J: Index>(values: &[I]) -> Result<Vec<J>> {
+            // Widening cannot fail, and needs no look at the numbers.
+            if size_of::<J>() < size_of::<I>()
+                && let Some(large) = values.iter().max().filter(|x| x.to_u64() > J::WIDTH.max())
+            {
+                return Err(too_wide(large.to_u64(), J::WIDTH));
+            }
+            let mut out = crate::levels::memory::reserve(values.len(), "an array of another width")?;
+            out.extend(values.iter().map(|x| J::from_u64(x.to_u64())));
+            Ok(out)
+        }
+        Ok(with_indices!(self, x => match width {
+            Width::U8 => narrowed::<_, u8>(x)?.into(),
+            Width::U16 => narrowed::<_, u16>(x)?.into(),
+            Width::U32 => narrowed::<_, u32>(x)?.into(),
+            Width::U64 => narrowed::<_, u64>(x)?.into(),
+        }))
     }
 
     /// The width of the stored numbers.

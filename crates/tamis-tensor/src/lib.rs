@@ -2,12 +2,16 @@
 
 mod arrays;
 mod buffer;
+mod construct;
 pub mod convert;
 mod coordinates;
 pub mod gallery;
 pub mod io;
 pub mod levels;
+mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
 pub use coordinates::{Combine, Coordinates};
+pub use levels::LevelArrays;
+pub use tensor::Tensor;

@@ -1,1 +1,233 @@
-//! Level formats, one file each.
+//! Level formats, one file each, and the table that lists them.
+//!
+//! A level stores, for each *parent position*, one fiber: coordinates of one storage dimension, each
+//! with a *child position*. The root has the single position 0; the child positions of the last level
+//! index the value array. Levels are combined by [`tree`], which is the only code that knows the order
+//! of levels; no other code outside this folder asks what kind a level is, except the direct routes of
+//! [`crate::convert`].
+//!
+//! To add a level: write its file (struct, invariants, `from_arrays` that checks them in order,
+//! `assemble`, [`Level`]), and add its row to [`LEVELS`].
+
+mod bytemap;
+mod check;
+mod compressed;
+mod dense;
+mod hash;
+pub(crate) mod memory;
+mod singleton;
+mod sparse;
+pub mod tree;
+
+use crate::IndexArray;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use tamis_ir::format::{Format, LevelKind, LevelSpec};
+use tamis_ir::{Code, Diagnostic, diag::Result};
+
+/// The arrays of one level, by the names of INTERFACE section 1 (`pos`, `crd`, `flags`).
+///
+/// ```
+/// use tamis_tensor::LevelArrays;
+/// let arrays = LevelArrays::new([("pos", vec![0u32, 2].into()), ("crd", vec![0u32, 3].into())]);
+/// assert_eq!(arrays.get("crd").unwrap().to_vec(), [0, 3]);
+/// assert!(arrays.get("flags").is_none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LevelArrays {
+    /// Each array with its name; the order does not matter.
+    pub arrays: Vec<(&'static str, IndexArray)>,
+}
+
+impl LevelArrays {
+    /// These arrays.
+    pub fn new(arrays: impl IntoIterator<Item = (&'static str, IndexArray)>) -> LevelArrays {
+        LevelArrays { arrays: arrays.into_iter().collect() }
+    }
+
+    /// The array of that name.
+    pub fn get(&self, name: &str) -> Option<&IndexArray> {
+        self.arrays.iter().find(|(n, _)| *n == name).map(|(_, array)| array)
+    }
+
+    /// Bytes in memory.
+    pub fn nbytes(&self) -> usize {
+        self.arrays.iter().map(|(_, array)| array.nbytes()).sum()
+    }
+}
+
+/// What a level does to positions that nobody stored anything at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Padding {
+    /// Stores every coordinate, asked or not.
+    Adds,
+    /// Stores one coordinate for each parent, so padding above stays padding.
+    Keeps,
+    /// Stores what was asked for, whatever the parents are.
+    Removes,
+}
+
+/// What a level can do, as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Capabilities {
+    /// Every coordinate of a fiber is stored.
+    pub full: bool,
+    /// What happens to padding.
+    pub padding: Padding,
+    /// There are child positions that are not stored; they are skipped, but have room below.
+    pub holes: bool,
+    /// A fiber holds exactly one coordinate.
+    pub one_per_fiber: bool,
+    /// A coordinate is found without searching.
+    pub random_access: bool,
+    /// Coordinates may be written in any order.
+    pub insert: bool,
+    /// Coordinates may be written in increasing order.
+    pub append: bool,
+}
+
+/// What [`Level::enumerate`] appends to, three arrays of one length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Enumeration {
+    /// For each stored coordinate, the index of its parent in the list of parent positions.
+    pub parents: Vec<usize>,
+    /// The coordinate.
+    pub coordinates: Vec<u64>,
+    /// Its child position.
+    pub positions: Vec<usize>,
+}
+
+impl Enumeration {
+    fn push(&mut self, parent: usize, coordinate: u64, position: usize) {
+        self.parents.push(parent);
+        self.coordinates.push(coordinate);
+        self.positions.push(position);
+    }
+}
+
+/// What a level is assembled from: one node for each coordinate to be stored.
+///
+/// Nodes are sorted by parent position, then by coordinate. They are distinct, except below
+/// `sparse(nonunique)`, which is given a node for each distinct tuple of its own coordinate and those
+/// of the singletons below it.
+#[derive(Clone, Copy, Debug)]
+pub struct Nodes<'a> {
+    /// The parent position of each node.
+    pub parents: &'a [usize],
+    /// The coordinate of each node, below `extent`.
+    pub coordinates: &'a [u64],
+    /// How many parent positions there are, with or without nodes.
+    pub parent_count: usize,
+    /// The size of the dimension.
+    pub extent: u64,
+}
+
+/// A level, and where its nodes went.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The level.
+    pub level: Arc<dyn Level>,
+    /// The child position of each node.
+    pub positions: Vec<usize>,
+}
+
+/// One level's storage. It holds its invariants (its file lists them), so nothing here can fail as
+/// long as parent positions are below the count the level was made for.
+pub trait Level: fmt::Debug + Send + Sync {
+    /// The row of [`LEVELS`] this level belongs to.
+    fn level_type(&self) -> &'static LevelType;
+
+    /// How many child positions there are, stored or not.
+    fn children(&self) -> usize;
+
+    /// How many coordinates are stored below `parents` stored parent positions; `None` on overflow.
+    fn stored(&self, parents: usize) -> Option<usize>;
+
+    /// Appends what is stored below each parent position, in order.
+    fn enumerate(&self, parents: &[usize], out: &mut Enumeration);
+
+    /// Calls `each` with every coordinate below one parent position, in order, and its child position.
+    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize));
+
+    /// The child positions of a coordinate below `parents`: at most one, except for nonunique levels,
+    /// whose several positions are the `parents` of the `singleton` below.
+    fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize>;
+
+    /// The arrays; sharing them costs nothing.
+    fn arrays(&self) -> LevelArrays;
+}
+
+/// A row of [`LEVELS`]: what there is to know about a kind of level.
+pub struct LevelType {
+    /// The kind, as formats name it.
+    pub kind: LevelKind,
+    /// The names of the arrays it takes.
+    pub arrays: &'static [&'static str],
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Builds a level from sorted nodes.
+    pub assemble: fn(Nodes<'_>, &LevelSpec) -> Result<Assembled>,
+    /// Takes arrays as they are, after checking every invariant of the level.
+    pub from_arrays: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
+}
+
+impl fmt::Debug for LevelType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LevelType").field("kind", &self.kind).field("capabilities", &self.capabilities).finish()
+    }
+}
+
+/// The size of a level: of its dimension, and of the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How many parent positions there are.
+    pub parents: usize,
+    /// The size of the dimension.
+    pub extent: u64,
+}
+
+/// Every kind of level that tensors can be stored in.
+pub static LEVELS: &[&LevelType] = &[&dense::TYPE, &sparse::TYPE, &singleton::TYPE, &hash::TYPE, &bytemap::TYPE];
+
+/// The row of a kind, or a diagnostic that names the kinds that work.
+pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
+    LEVELS.iter().find(|row| row.kind == kind).copied().ok_or_else(|| {
+        let names: Vec<String> = LEVELS.iter().map(|row| format!("`{}`", row.kind.name())).collect();
+        Diagnostic::new(Code::E0605, format!("tensors cannot be stored in `{}` levels yet", kind.name()))
+            .help(format!("use one of {}", names.join(", ")))
+    })
+}
+
+/// The dimension that each level of a format stores, after checking that tensors can be stored in it.
+pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
+    for level in format.levels() {
+        level_type(level.kind)?;
+    }
+    format.dim_order().ok_or_else(|| {
+        Diagnostic::new(
+            Code::E0605,
+            format!("tensors cannot be stored as `{format}` yet: its map cuts or combines dimensions"),
+        )
+        .help("use a format that only reorders dimensions, such as `csr`, `coo` or `(i,j) -> (j,i): dense, sparse`")
+    })
+}
+
+/// A compressed level (`sparse` or `hash`) of arrays that are known to keep its invariants: direct routes
+/// make them so, and checking again would cost as much as the conversion.
+pub(crate) fn trusted_compressed(pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
+    match spec.kind {
+        LevelKind::Hash => hash::trusted(pos, crd),
+        _ => sparse::trusted(pos, crd),
+    }
+}
+
+/// A singleton level of coordinates that are known to be in range, one for each parent.
+pub(crate) fn trusted_singleton(crd: IndexArray) -> Arc<dyn Level> {
+    singleton::trusted(crd)
+}
+
+/// A dense level.
+pub(crate) fn dense_level(parents: usize, extent: u64) -> Result<Arc<dyn Level>> {
+    (dense::TYPE.from_arrays)(LevelArrays::default(), &LevelSpec::new(LevelKind::Dense), Shape { parents, extent })
+}

@@ -1,0 +1,198 @@
+//! Tensors made from coordinates, dense arrays and scalars, with everything a user may get wrong checked.
+
+use crate::convert::{self, Entries, numbers, reorder, sort};
+use crate::levels::memory::product;
+use crate::levels::{storage_order, tree};
+use crate::{Combine, Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
+use tamis_ir::format::{Format, Leaf};
+use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+
+impl Tensor {
+    /// A tensor of entries in any order.
+    ///
+    /// The value type is that of the entries (`bool` for leaf `pattern`, which keeps the entries that are not
+    /// zero). Entries are sorted, and those with equal coordinates become one as `combine` says; entries that
+    /// equal the fill stay stored. `fill` must be a number of the value type.
+    pub fn from_coordinates(entries: &Coordinates, format: &Format, fill: Value, combine: Combine) -> Result<Tensor> {
+        let shape = &entries.shape;
+        let order = check_shape(shape, format)?;
+        check_columns(entries)?;
+        check_booleans(&entries.values)?;
+        let dtype = entries.values.dtype();
+        numbers::check_combine(combine, dtype)?;
+        let fill = match format.leaf() {
+            Leaf::Pattern => check_fill(Leaf::Pattern, DType::Bool, fill)?,
+            leaf => check_fill(leaf, dtype, fill)?,
+        };
+        let columns: Vec<IndexArray> = order.iter().map(|d| entries.columns[*d].clone()).collect();
+        let views: Vec<&IndexArray> = columns.iter().collect();
+        let found = sort::order(&views, entries.len());
+        let sorted = if found == sort::Order::Unsorted {
+            reorder::sort_unsorted(shape, &order, columns, entries.values.clone())?
+        } else {
+            Entries::from_columns(order, columns, Some(entries.values.clone()), entries.len())
+        };
+        let distinct = match found {
+            sort::Order::Increasing => sorted,
+            _ => combined(sorted, combine, entries)?,
+        };
+        convert::build(format, shape, fill, distinct)
+    }
+
+    /// A tensor of every value in row-major order; stored is what is another number than the fill.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::Tensor;
+    /// let x = Tensor::from_dense(&[4], vec![7i64, 7, 1, 7].into(), &Format::parse("sparse", 1)?, Value::I64(7))?;
+    /// assert_eq!(x.level_arrays(0).get("crd").unwrap().to_vec(), [2]);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn from_dense(shape: &[u64], values: ValueArray, format: &Format, fill: Value) -> Result<Tensor> {
+        check_shape(shape, format)?;
+        let count = shape.iter().try_fold(1, |count, n| product(count, *n))?;
+        if values.len() != count {
+            let message = format!("there are {} values for the {count} coordinates of shape {shape:?}", values.len());
+            return Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values, row by row")));
+        }
+        check_booleans(&values)?;
+        let fill = match format.leaf() {
+            Leaf::Pattern => check_fill(Leaf::Pattern, DType::Bool, fill)?.cast(values.dtype()),
+            leaf => check_fill(leaf, values.dtype(), fill)?,
+        };
+        let dense = Format::dense(shape.len());
+        let levels = tree::from_arrays(dense.levels(), shape, vec![Default::default(); shape.len()])?;
+        Tensor::new(dense, shape, fill, levels, Some(values))?.convert(format)
+    }
+
+    /// A tensor of rank 0, with fill zero.
+    pub fn scalar(value: Value) -> Tensor {
+        let values = ValueArray::from_values(&[value], value.dtype());
+        match Tensor::new(Format::dense(0), &[], Value::zero(value.dtype()), Vec::new(), Some(values)) {
+            Ok(tensor) => tensor,
+            Err(d) => panic!("a scalar is always representable: {d}"),
+        }
+    }
+}
+
+/// Equal tuples, which stand next to each other, made one.
+fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<Entries> {
+    let columns = sorted.columns()?;
+    let views: Vec<&IndexArray> = columns.iter().collect();
+    let starts = numbers::group_starts(&views, sorted.len)?;
+    if starts.len() == sorted.len {
+        return Ok(sorted);
+    }
+    if combine == Combine::Error {
+        return Err(duplicate(&sorted, &columns, &starts, given));
+    }
+    let values = sorted.values.as_ref().map(|values| numbers::combine(values, &starts, combine)).transpose()?;
+    let places: IndexArray = starts.iter().map(|s| *s as u64).collect::<Vec<u64>>().into();
+    let columns = columns.iter().map(|c| sort::gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
+    Ok(Entries::from_columns(sorted.order, columns, values, starts.len()))
+}
+
+/// Says which coordinates are given twice, and where.
+fn duplicate(sorted: &Entries, columns: &[IndexArray], starts: &[usize], given: &Coordinates) -> Diagnostic {
+    let at = starts.iter().enumerate().find(|(k, start)| k != *start).map_or(starts.len(), |(k, _)| k);
+    let mut tuple = vec![0; sorted.order.len()];
+    for (d, column) in sorted.order.iter().zip(columns) {
+        tuple[*d] = column.get(at);
+    }
+    let equal = |e: &usize| given.columns.iter().zip(&tuple).all(|(column, c)| column.get(*e) == *c);
+    let places: Vec<String> = (0..given.len()).filter(equal).take(2).map(|e| e.to_string()).collect();
+    let coordinates: Vec<String> = tuple.iter().map(u64::to_string).collect();
+    let message = format!("entries {} have the same coordinates ({})", places.join(" and "), coordinates.join(", "));
+    Diagnostic::new(Code::E0708, message)
+        .help("say how to combine them: sum, prod, min, max, any, all, first or last; for example `Combine::Sum`")
+}
+
+/// The rank and every size are within bounds; gives the dimension that each level stores.
+pub(crate) fn check_shape(shape: &[u64], format: &Format) -> Result<Vec<usize>> {
+    let order = storage_order(format)?;
+    if format.rank() != shape.len() {
+        return Err(convert::wrong_rank(format, shape.len()));
+    }
+    match shape.iter().position(|n| *n > i64::MAX as u64) {
+        Some(d) => Err(Diagnostic::new(Code::E0404, format!("dimension {d} has size {}, more than 2^63-1", shape[d]))
+            .help("a dimension has at most 9223372036854775807 coordinates")),
+        None => Ok(order),
+    }
+}
+
+fn check_columns(entries: &Coordinates) -> Result<()> {
+    let (rank, len) = (entries.shape.len(), entries.len());
+    if entries.columns.len() != rank {
+        let message = format!("there are {} columns of coordinates for {rank} dimensions", entries.columns.len());
+        return Err(Diagnostic::new(Code::E0701, message).help(format!("give {rank} columns, one for each dimension")));
+    }
+    for (d, (column, extent)) in entries.columns.iter().zip(&entries.shape).enumerate() {
+        if column.len() != len {
+            let message = format!("there are {} coordinates in dimension {d} for {len} values", column.len());
+            return Err(Diagnostic::new(Code::E0701, message).help("give one coordinate per dimension for each value"));
+        }
+        let outside = with_indices!(column, column => match column.iter().max() {
+            Some(largest) if largest.to_u64() >= *extent => {
+                column.iter().position(|c| c.to_u64() >= *extent).map(|e| (e, column[e].to_u64()))
+            }
+            _ => None,
+        });
+        if let Some((e, c)) = outside {
+            let message = format!("entry {e} has coordinate {c} in dimension {d}, whose size is {extent}");
+            return Err(Diagnostic::new(Code::E0703, message).help(format!(
+                "coordinates in dimension {d} lie in 0..{extent}, counted from 0; correct it, or enlarge the shape"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Booleans are stored as 0 and 1, which is what compiled code relies on.
+pub(crate) fn check_booleans(values: &ValueArray) -> Result<()> {
+    match values {
+        ValueArray::Bool(bytes) if bytes.iter().any(|byte| *byte > 1) => {
+            let at = bytes.iter().position(|byte| *byte > 1).unwrap_or(0);
+            Err(Diagnostic::new(Code::E0709, format!("value {at} is the byte {}, which is no boolean", bytes[at]))
+                .help("store booleans as the bytes 0 and 1, or give the values as u8"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The fill as a value of the tensor's type, if it is one, and the one that the leaf writes.
+pub(crate) fn check_fill(leaf: Leaf, dtype: DType, fill: Value) -> Result<Value> {
+    if leaf == Leaf::Pattern {
+        return if fill.is_truthy() {
+            Err(Diagnostic::new(
+                Code::E0709,
+                format!("a pattern is false where nothing is stored, so its fill cannot be {fill}"),
+            )
+            .help("use the fill `False`, or the leaf `element`"))
+        } else {
+            Ok(Value::Bool(false))
+        };
+    }
+    let Some(exact) = fill.cast_exact(dtype) else {
+        return Err(Diagnostic::new(Code::E0709, format!("the fill {fill} is not a number of type {dtype}")).help(
+            format!(
+                "use a fill that {dtype} holds exactly, such as {}, or values of type {}",
+                fill.cast(dtype),
+                fill.dtype()
+            ),
+        ));
+    };
+    match leaf {
+        Leaf::Element(Some(written)) if !written.cast_exact(dtype).is_some_and(|w| w.same_number(exact)) => {
+            Err(another_fill(written, fill))
+        }
+        _ => Ok(exact),
+    }
+}
+
+/// The diagnostic for a format that writes another fill than the tensor has.
+pub(crate) fn another_fill(written: Value, fill: Value) -> Diagnostic {
+    Diagnostic::new(Code::E0709, format!("the format writes the fill {written}, but the tensor's fill is {fill}"))
+        .note("changing the fill would change every value that is not stored")
+        .help("leave the fill out of the format to keep the tensor's own")
+        .help(format!("or write `element({fill})`"))
+}

@@ -1,0 +1,111 @@
+//! The last step of a conversion: levels and values from sorted entries.
+
+use super::entries::{is_compressed_matrix, is_coordinate_list};
+use super::matrix::compress;
+use super::words::scatter;
+use super::{Entries, First, dense, extents, words};
+use crate::levels::{dense_level, tree, trusted_compressed, trusted_singleton};
+use crate::{IndexArray, Tensor, ValueArray};
+use tamis_ir::format::{Format, Leaf, Width};
+use tamis_ir::{Code, Diagnostic, Value, diag::Result};
+
+/// A tensor of entries that are sorted in the order of the format's levels.
+///
+/// `fill` is of the result's type; where the leaf is a pattern, values that are zero are left out.
+pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entries) -> Result<Tensor> {
+    let entries = match (format.leaf(), &entries.values) {
+        (Leaf::Pattern, Some(values)) => {
+            let zero = Value::zero(values.dtype());
+            Entries { values: None, ..entries.without(zero)? }
+        }
+        _ => entries,
+    };
+    let values = match (&entries.values, format.leaf()) {
+        (None, Leaf::Element(_)) => Some(words::repeat(Value::Bool(true), entries.len)?),
+        (values, _) => values.clone(),
+    };
+    let extents = extents(shape, &entries.order);
+    let specs = format.levels();
+    if is_compressed_matrix(specs) {
+        return compressed_matrix(format, shape, fill, &extents, entries, values);
+    }
+    if is_coordinate_list(specs) && (specs.len() == 1 || specs[0].nonunique) {
+        return coordinate_list(format, shape, fill, &extents, entries, values);
+    }
+    if let (true, Some(values)) = (format.is_all_dense(), &values) {
+        let values = dense::fill_in(&entries, values, &extents, fill)?;
+        let levels = tree::from_arrays(specs, &extents, vec![Default::default(); specs.len()])?;
+        return Tensor::new(format.clone(), shape, fill, levels, Some(values));
+    }
+    let assembly = tree::assemble(specs, &extents, &entries.columns()?, entries.len)?;
+    let count = tree::positions(&assembly.levels);
+    let values = values.map(|values| scatter(&values, &assembly.positions, count, fill)).transpose()?;
+    let tensor = Tensor::new(format.clone(), shape, fill, assembly.levels, values)?;
+    if tensor.values().is_none() && tensor.nnz() != entries.len {
+        let message = format!(
+            "`{format}` stores {} coordinates, all of which a pattern makes true, but only {} are",
+            tensor.nnz(),
+            entries.len
+        );
+        return Err(Diagnostic::new(Code::E0707, message)
+            .help("write the values out with the leaf `element(False)`")
+            .help("or make the last level `sparse`, which stores only what is true"));
+    }
+    Ok(tensor)
+}
+
+fn crd_width(array: &IndexArray, written: Option<Width>, extent: u64) -> Result<IndexArray> {
+    array.to_width(written.unwrap_or(Width::automatic(extent.saturating_sub(1))))
+}
+
+fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Result<IndexArray> {
+    array.to_width(written.unwrap_or(Width::automatic(children as u64)))
+}
+
+/// CSR and CSC: the list of coordinates and the values are taken over as they are.
+fn compressed_matrix(
+    format: &Format,
+    shape: &[u64],
+    fill: Value,
+    extents: &[u64],
+    entries: Entries,
+    values: Option<ValueArray>,
+) -> Result<Tensor> {
+    let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
+        return Err(crate::convert::wrong_rank(format, entries.order.len()));
+    };
+    let outer = dense_level(1, extents[0])?;
+    let pos = match first {
+        First::Pos(pos) => pos_width(pos, spec.pos, entries.len)?,
+        First::Crd(crd) => compress(crd, outer.children(), spec.pos)?,
+    };
+    let inner = trusted_compressed(pos, crd_width(crd, spec.crd, extents[1])?, &spec);
+    Tensor::new(format.clone(), shape, fill, vec![outer, inner], values)
+}
+
+/// COO of any rank: all columns and the values are taken over as they are.
+fn coordinate_list(
+    format: &Format,
+    shape: &[u64],
+    fill: Value,
+    extents: &[u64],
+    entries: Entries,
+    values: Option<ValueArray>,
+) -> Result<Tensor> {
+    let specs = format.levels();
+    let first = match &entries.first {
+        Some(First::Pos(pos)) => {
+            let width = specs[0].crd.unwrap_or(Width::automatic(extents[0].saturating_sub(1)));
+            super::matrix::expand(pos, Some(width))?
+        }
+        Some(First::Crd(crd)) => crd_width(crd, specs[0].crd, extents[0])?,
+        None => return Err(crate::convert::wrong_rank(format, 0)),
+    };
+    let pos =
+        IndexArray::with_width(&[0, entries.len as u64], specs[0].pos.unwrap_or(Width::automatic(entries.len as u64)))?;
+    let mut levels = vec![trusted_compressed(pos, first, &specs[0])];
+    for ((column, spec), extent) in entries.rest.iter().zip(&specs[1..]).zip(&extents[1..]) {
+        levels.push(trusted_singleton(crd_width(column, spec.crd, *extent)?));
+    }
+    Tensor::new(format.clone(), shape, fill, levels, values)
+}

@@ -1,0 +1,118 @@
+//! The first step of a conversion: what is stored, as columns of coordinates in storage order.
+
+use super::matrix::expand;
+use super::numbers::differing;
+use super::sort::gather_indices;
+use super::{dense, words};
+use crate::levels::{storage_order, tree};
+use crate::{IndexArray, Tensor, ValueArray};
+use tamis_ir::format::{LevelKind, LevelSpec};
+use tamis_ir::{Value, diag::Result};
+
+/// The coordinates of the outermost level.
+#[derive(Clone, Debug)]
+pub(crate) enum First {
+    /// The coordinate of every entry.
+    Crd(IndexArray),
+    /// The entries of coordinate c are those from `pos[c]` to `pos[c+1]`.
+    Pos(IndexArray),
+}
+
+/// Entries whose tuples of coordinates increase strictly in some order of the dimensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries {
+    /// The dimensions, most significant first.
+    pub order: Vec<usize>,
+    /// The coordinates in the first of these; none for a scalar.
+    pub first: Option<First>,
+    /// For each other dimension, the coordinate of every entry.
+    pub rest: Vec<IndexArray>,
+    /// The values; none when all are `true`.
+    pub values: Option<ValueArray>,
+    /// How many entries there are.
+    pub len: usize,
+}
+
+impl Entries {
+    /// Entries with a column for each dimension of `order`.
+    pub fn from_columns(
+        order: Vec<usize>,
+        columns: Vec<IndexArray>,
+        values: Option<ValueArray>,
+        len: usize,
+    ) -> Entries {
+        let mut columns = columns.into_iter();
+        let first = columns.next().map(First::Crd);
+        Entries { order, first, rest: columns.collect(), values, len }
+    }
+
+    /// A column for each dimension of `order`.
+    pub fn columns(&self) -> Result<Vec<IndexArray>> {
+        let first = match &self.first {
+            None => None,
+            Some(First::Crd(crd)) => Some(crd.clone()),
+            Some(First::Pos(pos)) => Some(expand(pos, None)?),
+        };
+        Ok(first.into_iter().chain(self.rest.iter().cloned()).collect())
+    }
+
+    /// The entries at these places, which increase.
+    pub fn select(&self, places: &IndexArray) -> Result<Entries> {
+        let columns = self.columns()?.iter().map(|c| gather_indices(c, places)).collect::<Result<Vec<_>>>()?;
+        let values = self.values.as_ref().map(|values| words::gather(values, places)).transpose()?;
+        Ok(Entries::from_columns(self.order.clone(), columns, values, places.len()))
+    }
+
+    /// Without the entries whose value is the same number as `value`.
+    pub fn without(self, value: Value) -> Result<Entries> {
+        let Some(values) = &self.values else { return Ok(self) };
+        let mask = differing(values, value)?;
+        if mask.is_full() { Ok(self) } else { self.select(&mask.places()?) }
+    }
+}
+
+/// Levels that hold the columns of entries as they are: `sparse` (or `hash`), then singletons.
+pub(super) fn is_coordinate_list(levels: &[LevelSpec]) -> bool {
+    matches!(levels, [first, rest @ ..] if matches!(first.kind, LevelKind::Sparse | LevelKind::Hash)
+        && rest.iter().all(|l| l.kind == LevelKind::Singleton))
+}
+
+/// `dense` above a list of coordinates: CSR, and CSC when the order says so.
+pub(super) fn is_compressed_matrix(levels: &[LevelSpec]) -> bool {
+    matches!(levels, [outer, inner] if outer.kind == LevelKind::Dense && matches!(inner.kind, LevelKind::Sparse | LevelKind::Hash))
+}
+
+/// The entries of a tensor; from formats that pad, without those whose value is `padding`, which is of the tensor's
+/// type. Every format gives its values in the order of its levels, so the entries are sorted.
+pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
+    let format = tensor.format();
+    let order = storage_order(format)?;
+    let arrays = |k: usize, name: &str| tensor.levels().get(k).and_then(|level| level.arrays().get(name).cloned());
+    if format.is_all_dense()
+        && let Some(values) = tensor.values()
+    {
+        return dense::entries(values, tensor.shape(), order, padding);
+    }
+    let values = tensor.values().cloned();
+    let len = tensor.nnz();
+    if is_compressed_matrix(format.levels())
+        && let (Some(pos), Some(crd)) = (arrays(1, "pos"), arrays(1, "crd"))
+    {
+        return Ok(Entries { order, first: Some(First::Pos(pos)), rest: vec![crd], values, len });
+    }
+    if is_coordinate_list(format.levels()) {
+        let columns: Vec<IndexArray> = (0..order.len()).filter_map(|k| arrays(k, "crd")).collect();
+        return Ok(Entries::from_columns(order, columns, values, len));
+    }
+    let entries = stored_entries(tensor)?;
+    // Nothing else can tell an entry from padding in these formats.
+    if tree::pads(format.levels()) { entries.without(padding) } else { Ok(entries) }
+}
+
+/// All entries of a tensor in storage order, padding included.
+pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
+    let order = storage_order(tensor.format())?;
+    let stored = tree::enumerate(tensor.levels());
+    let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;
+    Ok(Entries::from_columns(order, stored.columns, values, stored.positions.len()))
+}

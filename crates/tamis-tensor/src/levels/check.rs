@@ -1,0 +1,116 @@
+//! The checks that several levels share. Each reports the first place where an invariant is broken.
+
+use super::{LevelArrays, LevelType};
+use crate::{Index, IndexArray, with_indices};
+use tamis_ir::format::{LevelSpec, Width};
+use tamis_ir::{Code, Diagnostic, diag::Result};
+
+const REBUILD: &str = "build the tensor from coordinates instead, which sorts, checks and chooses widths";
+
+/// The arrays of a level in the order its type names them; each is there once, and no other.
+pub(super) fn take<const N: usize>(arrays: LevelArrays, row: &LevelType) -> Result<[IndexArray; N]> {
+    let name = row.kind.name();
+    let expected = || match row.arrays {
+        [] => format!("give `{name}` no arrays"),
+        names => format!("give `{name}` exactly these arrays: {}", names.join(", ")),
+    };
+    let wrong = |message: String| Err(Diagnostic::new(Code::E0701, message).help(expected()));
+    if let Some((other, _)) = arrays.arrays.iter().find(|(n, _)| !row.arrays.contains(n)) {
+        return wrong(format!("`{name}` has no array `{other}`"));
+    }
+    if let Some(missing) = row.arrays.iter().find(|n| arrays.get(n).is_none()) {
+        return wrong(format!("`{name}` lacks its array `{missing}`"));
+    }
+    let mut taken = Vec::with_capacity(N);
+    for wanted in row.arrays {
+        taken.extend(arrays.arrays.iter().filter(|(n, _)| n == wanted).map(|(_, array)| array.clone()));
+    }
+    match taken.try_into() {
+        Ok(taken) => Ok(taken),
+        Err(_) => wrong(format!("an array of `{name}` is given twice")),
+    }
+}
+
+/// The array has the width that the format writes, if it writes one.
+pub(super) fn width(name: &str, array: &IndexArray, written: Option<Width>) -> Result<()> {
+    match written {
+        Some(width) if width != array.width() => {
+            let message = format!("`{name}` has width {}, but the format says {}", array.width().name(), width.name());
+            Err(Diagnostic::new(Code::E0701, message)
+                .help(format!("convert the array to {}, or leave the widths out of the format", width.name())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The array has the length that the levels above ask for.
+pub(super) fn length(name: &str, array: &IndexArray, expected: Option<usize>, because: &str) -> Result<()> {
+    match expected {
+        Some(expected) if array.len() == expected => Ok(()),
+        _ => {
+            let expected = expected.map_or("more than memory holds".to_string(), |n| n.to_string());
+            let message = format!("`{name}` has length {}, expected {expected}: {because}", array.len());
+            Err(Diagnostic::new(Code::E0701, message)
+                .help("check the shape and the arrays of the levels above")
+                .help(REBUILD))
+        }
+    }
+}
+
+/// `pos` starts at 0, never decreases, and ends at `children`.
+pub(super) fn partition(pos: &IndexArray, children: usize) -> Result<()> {
+    let wrong = |message: String| {
+        Err(Diagnostic::new(Code::E0702, message)
+            .help("`pos` starts at 0, never decreases, and ends at the length of `crd`")
+            .help(REBUILD))
+    };
+    with_indices!(pos, pos => {
+        match pos.first() {
+            Some(first) if first.to_u64() == 0 => {}
+            Some(first) => return wrong(format!("`pos` starts at {}, not 0", first.to_u64())),
+            None => return wrong("`pos` is empty".to_string()),
+        }
+        if !pos.is_sorted() {
+            let at = pos.windows(2).position(|w| w[0] > w[1]).unwrap_or(0);
+            return wrong(format!("`pos` decreases from {} to {} at index {}", pos[at].to_u64(), pos[at + 1].to_u64(), at + 1));
+        }
+        match pos.last() {
+            Some(last) if last.to_u64() != children as u64 => {
+                wrong(format!("`pos` ends at {}, but `crd` has length {children}", last.to_u64()))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Every coordinate is below `extent`.
+pub(super) fn in_range(crd: &IndexArray, extent: u64) -> Result<()> {
+    with_indices!(crd, crd => match crd.iter().max() {
+        Some(largest) if largest.to_u64() >= extent => {
+            let at = crd.iter().position(|c| c.to_u64() >= extent).unwrap_or(0);
+            let message = format!("coordinate {} at index {at} of `crd` is not below {extent}, the size of its dimension", crd[at].to_u64());
+            let help = format!("every coordinate lies in 0..{extent}; correct it, or enlarge the shape");
+            Err(Diagnostic::new(Code::E0703, message).help(help))
+        }
+        _ => Ok(()),
+    })
+}
+
+/// The coordinates of each fiber increase; `pos` is a partition of `crd`.
+pub(super) fn increasing(pos: &IndexArray, crd: &IndexArray, spec: &LevelSpec) -> Result<()> {
+    with_indices!(pos, pos => with_indices!(crd, crd => {
+        for (fiber, w) in pos.windows(2).enumerate() {
+            let start = w[0].to_usize();
+            let coordinates = &crd[start..w[1].to_usize()];
+            let broken = |w: &[_]| if spec.nonunique { w[0] > w[1] } else { w[0] >= w[1] };
+            if let Some(at) = coordinates.windows(2).position(broken) {
+                let (a, b) = (coordinates[at].to_u64(), coordinates[at + 1].to_u64());
+                let message = format!("coordinate {b} follows {a} in fiber {fiber} (index {} of `crd`)", start + at + 1);
+                return Err(Diagnostic::new(Code::E0704, message)
+                    .note(if spec.nonunique { "the coordinates of a fiber never decrease" } else { "the coordinates of a fiber increase, each stands there once" })
+                    .help(REBUILD));
+            }
+        }
+        Ok(())
+    }))
+}

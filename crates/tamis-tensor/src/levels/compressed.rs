@@ -1,0 +1,114 @@
+//! The arrays that `sparse`, `hash` and `bytemap` share: a partition `pos` of a list `crd`.
+
+use super::memory::{reserve, zeroed};
+use super::{Enumeration, LevelArrays, Nodes, Shape, check};
+use crate::{Index, IndexArray, with_indices};
+use std::ops::Range;
+use tamis_ir::diag::Result;
+use tamis_ir::format::{LevelSpec, Width};
+
+/// Fiber p holds the coordinates `crd[pos[p]..pos[p+1]]`.
+///
+/// Hard invariants, in the order [`Compressed::checked`] checks them:
+/// - the widths are those that the format writes (E0701);
+/// - `pos` has one number more than there are parent positions (E0701);
+/// - `pos` starts at 0, never decreases, and ends at the length of `crd` (E0702);
+/// - every coordinate is below the size of the dimension (E0703);
+/// - the coordinates of a fiber increase strictly; in a nonunique level they never decrease (E0704).
+#[derive(Debug)]
+pub(super) struct Compressed {
+    pub pos: IndexArray,
+    pub crd: IndexArray,
+}
+
+impl Compressed {
+    pub fn checked(pos: IndexArray, crd: IndexArray, spec: &LevelSpec, shape: Shape) -> Result<Compressed> {
+        check::width("pos", &pos, spec.pos)?;
+        check::width("crd", &crd, spec.crd)?;
+        check::length("pos", &pos, shape.parents.checked_add(1), "one number more than there are fibers")?;
+        check::partition(&pos, crd.len())?;
+        check::in_range(&crd, shape.extent)?;
+        check::increasing(&pos, &crd, spec)?;
+        Ok(Compressed { pos, crd })
+    }
+
+    pub fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Compressed> {
+        let width = spec.crd.unwrap_or(Width::automatic(nodes.extent.saturating_sub(1)));
+        let crd = IndexArray::with_width(nodes.coordinates, width)?;
+        let width = spec.pos.unwrap_or(Width::automatic(crd.len() as u64));
+        let pos = match width {
+            Width::U8 => positions::<u8>(&nodes)?.into(),
+            Width::U16 => positions::<u16>(&nodes)?.into(),
+            Width::U32 => positions::<u32>(&nodes)?.into(),
+            Width::U64 => positions::<u64>(&nodes)?.into(),
+        };
+        Ok(Compressed { pos, crd })
+    }
+
+    pub fn fiber(&self, parent: usize) -> Range<usize> {
+        with_indices!(&self.pos, pos => pos[parent].to_usize()..pos[parent + 1].to_usize())
+    }
+
+    pub fn enumerate(&self, parents: &[usize], out: &mut Enumeration, position: impl Fn(usize, usize, u64) -> usize) {
+        with_indices!(&self.pos, pos => with_indices!(&self.crd, crd => {
+            for (k, parent) in parents.iter().enumerate() {
+                let start = pos[*parent].to_usize();
+                for (q, c) in crd[start..pos[parent + 1].to_usize()].iter().enumerate() {
+                    out.push(k, c.to_u64(), position(*parent, start + q, c.to_u64()));
+                }
+            }
+        }))
+    }
+
+    pub fn visit(&self, parent: usize, mut each: impl FnMut(u64, usize)) {
+        let fiber = self.fiber(parent);
+        with_indices!(&self.crd, crd => for q in fiber {
+            each(crd[q].to_u64(), q);
+        })
+    }
+
+    pub fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
+        if parents.is_empty() {
+            return 0..0;
+        }
+        equal_range(&self.crd, self.fiber(parents.start), coordinate)
+    }
+
+    pub fn arrays(&self) -> LevelArrays {
+        LevelArrays::new([("pos", self.pos.clone()), ("crd", self.crd.clone())])
+    }
+}
+
+/// Where `coordinate` stands in a sorted part of `crd`.
+pub(super) fn equal_range(crd: &IndexArray, within: Range<usize>, coordinate: u64) -> Range<usize> {
+    with_indices!(crd, crd => {
+        let part = &crd[within.clone()];
+        let start = part.partition_point(|c| c.to_u64() < coordinate);
+        let count = part[start..].partition_point(|c| c.to_u64() == coordinate);
+        within.start + start..within.start + start + count
+    })
+}
+
+/// `pos` by counting; parents are sorted, so one pass writes each number once.
+fn positions<I: Index>(nodes: &Nodes<'_>) -> Result<Vec<I>> {
+    let total = nodes.parents.len();
+    if total as u64 > I::WIDTH.max() {
+        return Err(crate::arrays::too_wide(total as u64, I::WIDTH));
+    }
+    let Some(length) = nodes.parent_count.checked_add(1) else {
+        return Err(super::memory::too_large(u64::MAX, size_of::<I>(), "`pos`"));
+    };
+    if total == 0 {
+        return zeroed(length, "`pos`");
+    }
+    let mut pos: Vec<I> = reserve(length, "`pos`")?;
+    pos.push(I::default());
+    for (k, parent) in nodes.parents.iter().enumerate() {
+        // Every fiber up to the node's own starts at or before it.
+        while pos.len() <= *parent {
+            pos.push(I::from_u64(k as u64));
+        }
+    }
+    pos.resize(length, I::from_u64(total as u64));
+    Ok(pos)
+}

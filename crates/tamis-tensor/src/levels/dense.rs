@@ -1,0 +1,94 @@
+//! `dense`: every coordinate, no arrays.
+//!
+//! Hard invariants:
+//! - there are no arrays;
+//! - `parents * extent`, the number of child positions, fits memory's index type.
+//!
+//! The child position of coordinate i below parent p is `p * extent + i`.
+
+use super::memory::{product, reserve};
+use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use std::ops::Range;
+use std::sync::Arc;
+use tamis_ir::diag::Result;
+use tamis_ir::format::{LevelKind, LevelSpec};
+
+pub(super) static TYPE: LevelType = LevelType {
+    kind: LevelKind::Dense,
+    arrays: &[],
+    capabilities: Capabilities {
+        full: true,
+        padding: Padding::Adds,
+        holes: false,
+        one_per_fiber: false,
+        random_access: true,
+        insert: true,
+        append: true,
+    },
+    assemble,
+    from_arrays,
+};
+
+#[derive(Debug)]
+struct Dense {
+    extent: usize,
+    children: usize,
+}
+
+fn new(parents: usize, extent: u64) -> Result<Dense> {
+    let children = product(parents, extent)?;
+    // Without parents nothing is ever visited, so an extent beyond memory does no harm.
+    Ok(Dense { extent: usize::try_from(extent).unwrap_or(usize::MAX), children })
+}
+
+fn from_arrays(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    let [] = check::take(arrays, &TYPE)?;
+    Ok(Arc::new(new(shape.parents, shape.extent)?))
+}
+
+fn assemble(nodes: Nodes<'_>, _: &LevelSpec) -> Result<Assembled> {
+    let level = new(nodes.parent_count, nodes.extent)?;
+    let mut positions = reserve(nodes.parents.len(), "the positions of entries")?;
+    positions.extend(nodes.parents.iter().zip(nodes.coordinates).map(|(p, i)| p * level.extent + *i as usize));
+    Ok(Assembled { level: Arc::new(level), positions })
+}
+
+impl Level for Dense {
+    fn level_type(&self) -> &'static LevelType {
+        &TYPE
+    }
+
+    fn children(&self) -> usize {
+        self.children
+    }
+
+    fn stored(&self, parents: usize) -> Option<usize> {
+        parents.checked_mul(self.extent)
+    }
+
+    fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
+        for (k, parent) in parents.iter().enumerate() {
+            for i in 0..self.extent {
+                out.push(k, i as u64, parent * self.extent + i);
+            }
+        }
+    }
+
+    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
+        for i in 0..self.extent {
+            each(i as u64, parent * self.extent + i);
+        }
+    }
+
+    fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
+        if parents.is_empty() || coordinate >= self.extent as u64 {
+            return 0..0;
+        }
+        let position = parents.start * self.extent + coordinate as usize;
+        position..position + 1
+    }
+
+    fn arrays(&self) -> LevelArrays {
+        LevelArrays::default()
+    }
+}

@@ -1,0 +1,116 @@
+//! `singleton`: exactly one coordinate per parent position.
+//!
+//! Hard invariants, in the order they are checked:
+//! - `crd` has the width that the format writes (E0701);
+//! - `crd` has one number for each parent position (E0701);
+//! - every coordinate is below the size of the dimension (E0703).
+//!
+//! The child position is the parent position. A parent for which nothing was given (an empty row, when
+//! the level above is `dense`) stores coordinate 0, with the fill as its value.
+
+use super::compressed::equal_range;
+use super::memory::{reserve, zeroed};
+use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use crate::{Index, IndexArray, with_indices};
+use std::ops::Range;
+use std::sync::Arc;
+use tamis_ir::format::{LevelKind, LevelSpec, Width};
+use tamis_ir::{Code, Diagnostic, diag::Result};
+
+pub(super) static TYPE: LevelType = LevelType {
+    kind: LevelKind::Singleton,
+    arrays: &["crd"],
+    capabilities: Capabilities {
+        full: false,
+        padding: Padding::Keeps,
+        holes: false,
+        one_per_fiber: true,
+        random_access: false,
+        insert: false,
+        append: true,
+    },
+    assemble,
+    from_arrays,
+};
+
+#[derive(Debug)]
+struct Singleton {
+    crd: IndexArray,
+}
+
+fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    let [crd] = check::take(arrays, &TYPE)?;
+    check::width("crd", &crd, spec.crd)?;
+    check::length("crd", &crd, Some(shape.parents), "one coordinate for each position of the level above")?;
+    check::in_range(&crd, shape.extent)?;
+    Ok(Arc::new(Singleton { crd }))
+}
+
+/// A level of coordinates that are known to keep the invariants.
+pub(super) fn trusted(crd: IndexArray) -> Arc<dyn Level> {
+    Arc::new(Singleton { crd })
+}
+
+fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
+    if nodes.parent_count > 0 && nodes.extent == 0 {
+        let message = format!(
+            "`singleton` stores one coordinate for each of {} positions, but its dimension has size 0",
+            nodes.parent_count
+        );
+        return Err(Diagnostic::new(Code::E0707, message).help("use `sparse`, whose fibers may be empty"));
+    }
+    if let Some(at) = nodes.parents.windows(2).position(|w| w[0] == w[1]) {
+        let message = format!(
+            "`singleton` holds one coordinate per fiber, but fiber {} has {} and {}",
+            nodes.parents[at],
+            nodes.coordinates[at],
+            nodes.coordinates[at + 1]
+        );
+        return Err(Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, as in `dense, sparse`"));
+    }
+    let width = spec.crd.unwrap_or(Width::automatic(nodes.extent.saturating_sub(1)));
+    let crd = if nodes.parents.len() == nodes.parent_count {
+        IndexArray::with_width(nodes.coordinates, width)?
+    } else {
+        let mut crd: Vec<u64> = zeroed(nodes.parent_count, "`crd`")?;
+        for (parent, coordinate) in nodes.parents.iter().zip(nodes.coordinates) {
+            crd[*parent] = *coordinate;
+        }
+        IndexArray::with_width(&crd, width)?
+    };
+    let mut positions = reserve(nodes.parents.len(), "the positions of entries")?;
+    positions.extend_from_slice(nodes.parents);
+    Ok(Assembled { level: Arc::new(Singleton { crd }), positions })
+}
+
+impl Level for Singleton {
+    fn level_type(&self) -> &'static LevelType {
+        &TYPE
+    }
+
+    fn children(&self) -> usize {
+        self.crd.len()
+    }
+
+    fn stored(&self, parents: usize) -> Option<usize> {
+        Some(parents)
+    }
+
+    fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
+        with_indices!(&self.crd, crd => for (k, parent) in parents.iter().enumerate() {
+            out.push(k, crd[*parent].to_u64(), *parent);
+        })
+    }
+
+    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
+        each(self.crd.get(parent), parent);
+    }
+
+    fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
+        equal_range(&self.crd, parents, coordinate)
+    }
+
+    fn arrays(&self) -> LevelArrays {
+        LevelArrays::new([("crd", self.crd.clone())])
+    }
+}

@@ -1,0 +1,255 @@
+//! Levels on top of each other: all of them enumerated, assembled, checked or searched at once.
+
+use super::memory::reserve;
+use super::{Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
+use crate::convert::sort::visit_descents;
+use crate::{Index, IndexArray, with_indices};
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+use tamis_ir::format::LevelSpec;
+use tamis_ir::{Code, Diagnostic, diag::Result};
+
+/// The levels of a tensor, outermost first.
+pub type Levels = Vec<Arc<dyn Level>>;
+
+/// Entries in storage order: for each level the coordinate of every entry, and where its value is.
+#[derive(Debug)]
+pub struct Stored {
+    /// For each level, the coordinate of every entry.
+    pub columns: Vec<IndexArray>,
+    /// For each entry, its position below the last level.
+    pub positions: Vec<usize>,
+}
+
+/// How many entries the levels store; `None` when that overflows.
+pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
+    levels.iter().try_fold(1, |parents, level| level.stored(parents))
+}
+
+/// How many positions there are below the last level.
+pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
+    levels.last().map_or(1, |level| level.children())
+}
+
+/// Whether these levels may store entries that nobody asked for, as `dense` does.
+pub fn pads(specs: &[LevelSpec]) -> bool {
+    specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
+        Ok(Padding::Adds) => true,
+        Ok(Padding::Keeps) => padded,
+        _ => false,
+    })
+}
+
+/// All stored entries in storage order, in time linear in their number and that of the parents.
+pub fn enumerate(levels: &[Arc<dyn Level>]) -> Stored {
+    if stored(levels) == Some(0) {
+        // A dimension of size 0 below a huge dense one: nothing is stored, but there are parents.
+        let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
+        return Stored { columns, positions: Vec::new() };
+    }
+    let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
+    let mut positions = vec![0];
+    for level in levels {
+        let mut list = Enumeration::default();
+        level.enumerate(&positions, &mut list);
+        positions = std::mem::take(&mut list.positions);
+        lists.push(list);
+    }
+    // From the last level upwards, `entry_of[e]` is the stored coordinate that entry e lies below.
+    let mut columns = Vec::with_capacity(levels.len());
+    let mut entry_of: Option<Vec<usize>> = None;
+    for list in lists.into_iter().rev() {
+        columns.push(match &entry_of {
+            None => narrow(list.coordinates.iter().copied(), &list.coordinates),
+            Some(entry_of) => narrow(entry_of.iter().map(|e| list.coordinates[*e]), &list.coordinates),
+        });
+        entry_of = Some(match entry_of {
+            None => list.parents,
+            Some(entry_of) => entry_of.into_iter().map(|e| list.parents[e]).collect(),
+        });
+    }
+    columns.reverse();
+    Stored { columns, positions }
+}
+
+/// The numbers in 32 bits when they fit, to halve what later passes read.
+fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
+    if all.iter().all(|x| *x <= u32::MAX as u64) {
+        numbers.map(|x| x as u32).collect::<Vec<u32>>().into()
+    } else {
+        numbers.collect::<Vec<u64>>().into()
+    }
+}
+
+/// Calls `each` with the storage coordinates and the position of every entry, in storage order.
+pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
+    fn below(
+        levels: &[Arc<dyn Level>],
+        depth: usize,
+        parent: usize,
+        coordinates: &mut [u64],
+        each: &mut dyn FnMut(&[u64], usize),
+    ) {
+        let Some(level) = levels.get(depth) else { return each(coordinates, parent) };
+        level.visit(parent, &mut |coordinate, position| {
+            coordinates[depth] = coordinate;
+            below(levels, depth + 1, position, coordinates, each);
+        });
+    }
+    if stored(levels) != Some(0) {
+        below(levels, 0, 0, &mut vec![0; levels.len()], each);
+    }
+}
+
+/// The position of the entry with these storage coordinates, if it is stored.
+pub fn locate(levels: &[Arc<dyn Level>], coordinates: impl Iterator<Item = u64>) -> Option<usize> {
+    let found = levels.iter().zip(coordinates).fold(0..1, |parents, (level, c)| level.locate(parents, c));
+    (!found.is_empty()).then_some(found.start)
+}
+
+/// Levels assembled from entries.
+#[derive(Debug)]
+pub struct Assembly {
+    /// The levels.
+    pub levels: Levels,
+    /// The position below the last level of each entry.
+    pub positions: Vec<usize>,
+}
+
+/// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k, the tuples
+/// increase strictly, and every coordinate is below its extent.
+pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], entries: usize) -> Result<Assembly> {
+    let differs = first_difference(columns, entries)?;
+    let mut levels: Levels = Vec::with_capacity(specs.len());
+    let mut positions = vec![0; entries.min(1)];
+    let mut parent_count = 1;
+    let mut parent_depth = None;
+    for (k, ((spec, extent), column)) in specs.iter().zip(extents).zip(columns).enumerate() {
+        let depth = Some(node_depth(specs, k) as u8);
+        let mut parents: Vec<usize> = reserve(entries, "the nodes of a level")?;
+        let mut coordinates: Vec<u64> = reserve(entries, "the nodes of a level")?;
+        let mut parent = 0;
+        with_indices!(column, column => for (e, (c, differs)) in column.iter().zip(&differs).enumerate() {
+            parent += usize::from(e > 0 && Some(*differs) <= parent_depth);
+            if Some(*differs) <= depth {
+                parents.push(positions[parent]);
+                coordinates.push(c.to_u64());
+            }
+        });
+        let nodes = Nodes { parents: &parents, coordinates: &coordinates, parent_count, extent: *extent };
+        let assembled = (level_type(spec.kind)?.assemble)(nodes, spec).map_err(|d| in_level(d, specs, k))?;
+        positions = assembled.positions;
+        parent_count = assembled.level.children();
+        parent_depth = depth;
+        levels.push(assembled.level);
+    }
+    Ok(Assembly { levels, positions })
+}
+
+/// The last level whose coordinates tell the nodes of level k apart: itself, or for a nonunique level and
+/// the singletons right below it, the last of these.
+fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
+    match (0..=k).rev().find(|j| specs[*j].nonunique) {
+        Some(start) if k < chain(specs, start).end => chain(specs, start).end - 1,
+        _ => k,
+    }
+}
+
+/// A nonunique level and the singletons right below it.
+fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
+    let one = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
+    start..start + 1 + specs[start + 1..].iter().take_while(one).count()
+}
+
+/// For each entry, the first level at which it differs from the one before (0 for the first entry).
+fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
+    let mut first: Vec<u8> = super::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
+    for (k, column) in columns.iter().enumerate().rev() {
+        with_indices!(column, column => for (first, w) in first.iter_mut().skip(1).zip(column.windows(2)) {
+            *first = if w[0] != w[1] { k as u8 } else { *first };
+        });
+    }
+    if let Some(first) = first.first_mut() {
+        *first = 0;
+    }
+    Ok(first)
+}
+
+/// Takes the arrays of all levels as they are, after checking every invariant.
+pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
+    if arrays.len() != specs.len() {
+        let message = format!("arrays are given for {} levels, but the format has {}", arrays.len(), specs.len());
+        return Err(Diagnostic::new(Code::E0701, message)
+            .help("give the arrays of each level, outermost first; none for `dense`"));
+    }
+    let mut levels: Levels = Vec::with_capacity(specs.len());
+    for (k, ((spec, extent), arrays)) in specs.iter().zip(extents).zip(arrays).enumerate() {
+        let shape = Shape { parents: positions(&levels), extent: *extent };
+        levels.push((level_type(spec.kind)?.from_arrays)(arrays, spec, shape).map_err(|d| in_level(d, specs, k))?);
+    }
+    for start in (0..specs.len()).filter(|k| specs[*k].nonunique) {
+        check_tuples(&levels[chain(specs, start)]).map_err(|d| in_level(d, specs, start))?;
+    }
+    if levels.iter().any(|level| level.level_type().capabilities.holes) {
+        check_reachable(&levels, specs)?;
+    }
+    Ok(levels)
+}
+
+/// The tuples of a nonunique level and the singletons below it increase strictly within each fiber.
+fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
+    let arrays: Vec<LevelArrays> = chain.iter().map(|level| level.arrays()).collect();
+    let columns: Vec<&IndexArray> = arrays.iter().filter_map(|arrays| arrays.get("crd")).collect();
+    let pos = arrays.first().and_then(|arrays| arrays.get("pos"));
+    let starts_fiber = |entry: usize| {
+        pos.is_some_and(
+            |pos| with_indices!(pos, pos => pos.binary_search_by_key(&(entry as u64), |p| p.to_u64()).is_ok()),
+        )
+    };
+    let mut broken = None;
+    visit_descents(&columns, &mut |entry, ordering| {
+        if broken.is_none() && !starts_fiber(entry) {
+            broken = Some((entry, ordering));
+        }
+        broken.is_none()
+    });
+    let Some((entry, ordering)) = broken else { return Ok(()) };
+    let tuple = |entry: usize| columns.iter().map(|c| c.get(entry).to_string()).collect::<Vec<_>>().join(", ");
+    let (code, message) = match ordering {
+        Ordering::Equal => {
+            (Code::E0708, format!("coordinates ({}) are stored twice, at {} and {entry}", tuple(entry), entry - 1))
+        }
+        _ => (Code::E0704, format!("coordinates ({}) at {entry} follow ({})", tuple(entry), tuple(entry - 1))),
+    };
+    Err(Diagnostic::new(code, message)
+        .note("together, the coordinates of a nonunique level and the singletons below it increase")
+        .help("build the tensor from coordinates instead, which sorts them and combines duplicates"))
+}
+
+/// Nothing is stored below positions that are not stored themselves (the holes of a bytemap).
+fn check_reachable(levels: &[Arc<dyn Level>], specs: &[LevelSpec]) -> Result<()> {
+    let mut reached = vec![0];
+    for (k, level) in levels.iter().enumerate() {
+        if level.stored(reached.len()) == Some(0) {
+            return Ok(());
+        }
+        let mut list = Enumeration::default();
+        level.enumerate(&reached, &mut list);
+        if level.stored(reached.len()) != Some(list.positions.len()) {
+            let message = format!(
+                "{} coordinates are stored, but only {} of them below positions that are stored",
+                level.stored(reached.len()).unwrap_or(usize::MAX),
+                list.positions.len()
+            );
+            let d = Diagnostic::new(Code::E0701, message).help("leave the fibers below flags that are 0 empty");
+            return Err(in_level(d, specs, k));
+        }
+        reached = list.positions;
+    }
+    Ok(())
+}
+
+fn in_level(d: Diagnostic, specs: &[LevelSpec], k: usize) -> Diagnostic {
+    d.note(format!("in level {k} (of {}, the outermost is 0), `{}`", specs.len(), specs[k]))
+}

@@ -1,0 +1,305 @@
+//! The tensor: a format, a shape, one storage per level, values and a fill.
+
+mod compare;
+mod display;
+
+use crate::convert::{self, numbers, reorder, words};
+use crate::levels::tree::{self, Levels};
+use crate::levels::{Level, LevelArrays, storage_order};
+use crate::{Coordinates, ValueArray};
+use std::sync::Arc;
+use tamis_ir::format::{Format, Leaf};
+use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+
+/// A tensor in some format: immutable, cheap to clone, and safe to share between threads.
+///
+/// Whatever the format, a tensor *means* a dense grid of numbers: stored values where there are any, the
+/// fill everywhere else.
+///
+/// Widths of positions and coordinates are those of the arrays ([`Tensor::level_arrays`]); a format that
+/// writes none does not restrict what [`Tensor::from_parts`] takes.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Combine, Coordinates, Tensor};
+/// let entries = Coordinates {
+///     shape: vec![3, 4],
+///     columns: vec![vec![2u32, 0, 0].into(), vec![0u32, 3, 0].into()],
+///     values: vec![3.0, 2.0, 1.0].into(),
+/// };
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), Value::F64(0.0), Combine::Error)?;
+/// assert_eq!(a.level_arrays(1).get("pos").unwrap().to_vec(), [0, 2, 2, 3]);
+/// assert_eq!(a.get(&[0, 3]), Some(Value::F64(2.0)));
+/// assert_eq!(a.get(&[1, 1]), Some(Value::F64(0.0)));
+/// assert_eq!(a.summary(), "3x4 f64 csr, 3 stored");
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    format: Format,
+    order: Vec<usize>,
+    shape: Vec<u64>,
+    fill: Value,
+    levels: Levels,
+    values: Option<ValueArray>,
+    nnz: usize,
+}
+
+/// A pattern below `dense` stores nothing at all, however many entries it has; so many may be listed.
+const MAX_IMPLIED: usize = 1 << 32;
+
+impl Tensor {
+    /// A tensor of parts that fit each other.
+    pub(crate) fn new(
+        format: Format,
+        shape: &[u64],
+        fill: Value,
+        levels: Levels,
+        values: Option<ValueArray>,
+    ) -> Result<Tensor> {
+        let order = storage_order(&format)?;
+        let nnz =
+            tree::stored(&levels).filter(|nnz| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels()));
+        let Some(nnz) = nnz else {
+            return Err(Diagnostic::new(Code::E0706, "the format makes more coordinates true than can be listed")
+                .help("store what is true in a last level that lists it, such as `sparse; pattern`"));
+        };
+        Ok(Tensor { parts: Arc::new(Parts { format, order, shape: shape.to_vec(), fill, levels, values, nnz }) })
+    }
+
+    /// A tensor of arrays that are taken as they are, without copying.
+    ///
+    /// Every invariant is checked; the first one that is broken is the diagnostic. `levels` holds the arrays of
+    /// each level, outermost first; `values` has one value for each position below the last level, and is
+    /// `None` exactly when the leaf is `pattern`.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::{LevelArrays, Tensor};
+    /// let rows = LevelArrays::default();
+    /// let columns = LevelArrays::new([("pos", vec![0u32, 2, 2, 3].into()), ("crd", vec![0u32, 3, 0].into())]);
+    /// let values = vec![1.0, 2.0, 3.0].into();
+    /// let a = Tensor::from_parts(&[3, 4], &Format::csr(), vec![rows, columns], Some(values), Value::F64(0.0))?;
+    /// assert_eq!(a.nnz(), 3);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn from_parts(
+        shape: &[u64],
+        format: &Format,
+        levels: Vec<LevelArrays>,
+        values: Option<ValueArray>,
+        fill: Value,
+    ) -> Result<Tensor> {
+        let order = crate::construct::check_shape(shape, format)?;
+        let levels = tree::from_arrays(format.levels(), &convert::extents(shape, &order), levels)?;
+        let dtype = match (&values, format.leaf()) {
+            (Some(values), Leaf::Element(_)) => {
+                let count = tree::positions(&levels);
+                if values.len() != count {
+                    let message =
+                        format!("there are {} values for {count} positions below the last level", values.len());
+                    return Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values")));
+                }
+                crate::construct::check_booleans(values)?;
+                values.dtype()
+            }
+            (None, Leaf::Pattern) => DType::Bool,
+            (Some(_), Leaf::Pattern) => {
+                return Err(Diagnostic::new(Code::E0701, "a pattern has no value array")
+                    .help("leave the values out, or write the leaf `element(False)`"));
+            }
+            (None, Leaf::Element(_)) => {
+                return Err(Diagnostic::new(Code::E0701, "the values are missing")
+                    .help("give the values, or write the leaf `pattern`"));
+            }
+        };
+        let fill = crate::construct::check_fill(format.leaf(), dtype, fill)?;
+        Tensor::new(format.clone(), shape, fill, levels, values)
+    }
+
+    /// The size of each dimension.
+    pub fn shape(&self) -> &[u64] {
+        &self.parts.shape
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        self.parts.shape.len()
+    }
+
+    /// The type of the values; `bool` for a pattern.
+    pub fn dtype(&self) -> DType {
+        self.parts.fill.dtype()
+    }
+
+    /// The value of every coordinate that is not stored.
+    pub fn fill(&self) -> Value {
+        self.parts.fill
+    }
+
+    /// How the tensor is stored.
+    pub fn format(&self) -> &Format {
+        &self.parts.format
+    }
+
+    /// The dimension that each level stores, outermost first.
+    pub fn order(&self) -> &[usize] {
+        &self.parts.order
+    }
+
+    /// How many entries are stored, those that equal the fill included. What a `dense` level stores is
+    /// every coordinate, so for an all-dense tensor this is the number of its cells.
+    pub fn nnz(&self) -> usize {
+        self.parts.nnz
+    }
+
+    /// Bytes of all arrays.
+    pub fn nbytes(&self) -> usize {
+        let levels: usize = self.parts.levels.iter().map(|level| level.arrays().nbytes()).sum();
+        levels + self.parts.values.as_ref().map_or(0, |values| values.nbytes())
+    }
+
+    /// The values, one for each position below the last level; none for a pattern.
+    pub fn values(&self) -> Option<&ValueArray> {
+        self.parts.values.as_ref()
+    }
+
+    /// The levels, outermost first.
+    pub fn levels(&self) -> &[Arc<dyn Level>] {
+        &self.parts.levels
+    }
+
+    /// The arrays of level `k` (the outermost is 0), shared; no arrays if there is no such level.
+    pub fn level_arrays(&self, k: usize) -> LevelArrays {
+        self.parts.levels.get(k).map(|level| level.arrays()).unwrap_or_default()
+    }
+
+    /// The number of coordinates, stored or not; `None` when it does not fit 64 bits.
+    pub fn cell_count(&self) -> Option<u64> {
+        if self.shape().contains(&0) {
+            return Some(0);
+        }
+        self.shape().iter().try_fold(1u64, |count, n| count.checked_mul(*n))
+    }
+
+    /// The same tensor in another format; arrays are shared where the layouts agree.
+    ///
+    /// The fill stays; a target whose leaf writes another fill is refused (E0709), unless every coordinate is stored,
+    /// so that nothing changes. Entries that equal the fill stay stored, except those of formats that store
+    /// every coordinate asked or not (`dense`).
+    /// Converting to `pattern` keeps the entries that are not zero, as booleans; from `pattern`, the
+    /// values are booleans, too.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::Tensor;
+    /// let a = Tensor::from_dense(&[2, 2], vec![0.0, 5.0, 0.0, 7.0].into(), &Format::csr(), Value::F64(0.0))?;
+    /// let b = a.convert(&Format::csc())?;
+    /// assert_eq!(b.level_arrays(1).get("pos").unwrap().to_vec(), [0, 0, 2]);
+    /// assert!(a.same_values(&b));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn convert(&self, format: &Format) -> Result<Tensor> {
+        convert::convert(self, format)
+    }
+
+    /// The stored entries, sorted by their coordinates in the order of the dimensions (row-major).
+    pub fn to_coordinates(&self) -> Coordinates {
+        self.try_to_coordinates().unwrap_or_else(|d| {
+            // The entries are in memory already; there being no room for a second copy is as final as
+            // it is everywhere else in Rust.
+            panic!("{d}")
+        })
+    }
+
+    /// [`Tensor::to_coordinates`], with a diagnostic when there is not enough memory for them.
+    pub fn try_to_coordinates(&self) -> Result<Coordinates> {
+        let entries = if tree::pads(self.format().levels()) {
+            convert::stored_entries(self)?
+        } else {
+            convert::entries(self, self.fill())?
+        };
+        let order: Vec<usize> = (0..self.rank()).collect();
+        let entries = reorder::reorder(entries, self.shape(), &order)?;
+        let values = match &entries.values {
+            Some(values) => values.clone(),
+            None => words::repeat(Value::Bool(true), entries.len)?,
+        };
+        Ok(Coordinates { shape: self.shape().to_vec(), columns: entries.columns()?, values })
+    }
+
+    /// Every value, in row-major order.
+    pub fn to_dense(&self) -> Result<ValueArray> {
+        let dense = self.convert(&Format::dense(self.rank()))?;
+        dense
+            .values()
+            .cloned()
+            .ok_or_else(|| Diagnostic::new(Code::E0701, "a dense tensor has values").help("report this"))
+    }
+
+    /// The value at these coordinates: the stored one, or the fill; `None` outside of the shape, or when
+    /// there are not as many coordinates as dimensions.
+    pub fn get(&self, coordinates: &[u64]) -> Option<Value> {
+        if coordinates.len() != self.rank() || coordinates.iter().zip(self.shape()).any(|(c, n)| c >= n) {
+            return None;
+        }
+        let position = tree::locate(self.levels(), self.parts.order.iter().map(|d| coordinates[*d]));
+        Some(match (position, self.values()) {
+            (None, _) => self.fill(),
+            (Some(position), Some(values)) => values.get(position),
+            (Some(_), None) => Value::Bool(true),
+        })
+    }
+
+    /// Calls `visit` with the coordinates (in the order of the dimensions) and the value of every stored entry, in
+    /// storage order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&[u64], Value)) {
+        let mut coordinates = vec![0; self.rank()];
+        tree::visit(self.levels(), &mut |stored, position| {
+            for (d, c) in self.parts.order.iter().zip(stored) {
+                coordinates[*d] = *c;
+            }
+            visit(&coordinates, self.values().map_or(Value::Bool(true), |values| values.get(position)));
+        });
+    }
+
+    /// The same tensor with values (and fill) of another type, cast as [`Value::cast`] does.
+    ///
+    /// The levels are shared. A pattern that becomes anything but `bool` is given values.
+    pub fn cast(&self, dtype: DType) -> Tensor {
+        if dtype == self.dtype() {
+            return self.clone();
+        }
+        let fill = self.fill().cast(dtype);
+        let values = match self.values() {
+            Some(values) => values.to_dtype(dtype),
+            None => {
+                convert::values_of_pattern(self).map(|values| values.to_dtype(dtype)).unwrap_or_else(|d| panic!("{d}"))
+            }
+        };
+        let written = matches!(self.format().leaf(), Leaf::Element(Some(_)));
+        let leaf = Leaf::Element(Some(fill).filter(|_| written));
+        let parts = &self.parts;
+        Tensor {
+            parts: Arc::new(Parts {
+                format: parts.format.clone().with_leaf(leaf),
+                order: parts.order.clone(),
+                shape: parts.shape.clone(),
+                fill,
+                levels: parts.levels.clone(),
+                values: Some(values),
+                nnz: parts.nnz,
+            }),
+        }
+    }
+
+    /// Whether both have the same shape, and the same number at every coordinate, whatever the formats and
+    /// value types: `1`, `1.0` and `True` are the same number, zeros of either sign are, and all NaNs are.
+    pub fn same_values(&self, other: &Tensor) -> bool {
+        compare::same_values(self, other, numbers::same_across_types)
+    }
+}
