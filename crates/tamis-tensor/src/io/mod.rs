@@ -1,7 +1,7 @@
 //! Files: Matrix Market, FROSTT, npz and others, read and written.
 //!
 //! A file is known by its extension ([`FileKind`]), and may be compressed by gzip. Readers give plain data
-//! ([`FileData`]). Text is parsed in parallel from a memory map; whatever a header claims, memory is
+//! ([`FileData`], by [`read_data`]), of which [`read`] makes a tensor; [`write()`] is the way back. Text is parsed in parallel from a memory map; whatever a header claims, memory is
 //! only taken for what the file really holds. Every mistake is a [`Diagnostic`](tamis_ir::Diagnostic) with the file,
 //! the line and something that would work.
 //!
@@ -26,11 +26,15 @@ mod smtx;
 mod source;
 mod symmetry;
 mod table;
+mod tensor;
 mod tns;
+mod write;
 
 pub use kind::FileKind;
 pub use options::ReadOptions;
 pub use symmetry::Symmetry;
+pub use tensor::{read, read_from};
+pub use write::{WriteOptions, write, write_to};
 
 use crate::{Coordinates, IndexArray, ValueArray};
 use std::path::Path;
