@@ -4,6 +4,7 @@
 //! [`tamis_ir::Diagnostic`], shown on standard error, or as JSON on standard output with `--json`.
 
 mod args;
+mod convert;
 mod explain;
 mod info;
 pub mod input;
@@ -46,7 +47,7 @@ fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
         Command::Run(args) => run::run(&RunRequest::parse(args)?, shell),
         Command::Explain(args) => explain::explain(args, shell),
         Command::Info(args) => info::info(args, shell),
-        Command::Convert(_) => Ok(()),
+        Command::Convert(args) => convert::convert(args, shell),
         Command::Gallery { json } => explain::gallery(*json, shell),
         Command::Completions { shell: kind } => explain::completions(*kind, shell),
     }

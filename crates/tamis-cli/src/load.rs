@@ -4,12 +4,10 @@ use crate::progress::Progress;
 use crate::shell::Failure;
 use std::ffi::OsStr;
 use std::path::Path;
-use tamis_ir::diag::Result;
-use tamis_ir::format::Leaf;
-use tamis_ir::{Code, DType, Diagnostic, Format, FormatSpec, Source, Span, Value};
+use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Source, Span, Value};
 use tamis_tensor::gallery::{self, Generator};
-use tamis_tensor::io::{Content, FileHeader, ReadOptions, ValueField, read_data};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor};
+use tamis_tensor::io::{FileHeader, ReadOptions, read_data};
+use tamis_tensor::{Combine, Tensor};
 
 /// A tensor, and where it comes from.
 pub(crate) struct Loaded {
@@ -50,15 +48,19 @@ pub(crate) fn load(
     let (origin, tensor) = match named(argument)? {
         Named::Call(call) => {
             let _progress = Progress::start(format!("generating {name}"));
-            (Origin::Generator(call.generator()), from_entries(&call.generate()?, Leaf::Element(None), Combine::Error)?)
+            let entries = call.generate()?;
+            let (format, fill) = (Format::coo(entries.shape.len()), Value::zero(entries.values.dtype()));
+            let tensor = Tensor::from_coordinates(&entries, &format, fill, Combine::Error)?;
+            (Origin::Generator(call.generator()), tensor)
         }
         Named::File => {
             let progress = Progress::start(format!("reading {name}"));
             let watch = |done: u64, total: u64| progress.update(done, total);
             let options = ReadOptions { duplicates, progress: Some(&watch), ..ReadOptions::default() };
             let data = read_data(Path::new(argument), &options)?;
-            let tensor = from_file(data.content, &data.header, duplicates)?;
-            (Origin::File(data.header), tensor)
+            let header = data.header.clone();
+            let tensor = data.into_tensor(duplicates).map_err(|d| d.in_file(&name))?;
+            (Origin::File(header), tensor)
         }
     };
     let tensor = match format {
@@ -80,31 +82,4 @@ pub(crate) fn format(text: Option<&str>) -> std::result::Result<Option<FormatSpe
 pub(crate) fn wrong_argument(text: &str, message: impl Into<String>, label: &str, help: impl Into<String>) -> Failure {
     let d = Diagnostic::new(Code::E0901, message).label(Span::new(0..text.len()), label).help(help);
     Failure::usage(vec![d.with_source(&Source::new("argument", text))])
-}
-
-fn from_entries(entries: &Coordinates, leaf: Leaf, combine: Combine) -> Result<Tensor> {
-    let format = Format::coo(entries.shape.len()).with_leaf(leaf);
-    Tensor::from_coordinates(entries, &format, zero(entries.values.dtype()), combine)
-}
-
-fn zero(dtype: DType) -> Value {
-    Value::zero(dtype)
-}
-
-/// Keeps the layout that the file has.
-fn from_file(content: Content, header: &FileHeader, combine: Combine) -> Result<Tensor> {
-    let leaf = if header.field == ValueField::Pattern { Leaf::Pattern } else { Leaf::Element(None) };
-    match content {
-        Content::Coordinates(entries) => from_entries(&entries, leaf, combine),
-        Content::Dense { shape, values } => {
-            let fill = zero(values.dtype());
-            Tensor::from_dense(&shape, values, &Format::dense(shape.len()), fill)
-        }
-        Content::Compressed { columns_first, shape, pos, crd, values } => {
-            let format = if columns_first { Format::csc() } else { Format::csr() }.with_leaf(leaf);
-            let levels = vec![LevelArrays::default(), LevelArrays::new([("pos", pos), ("crd", crd)])];
-            let fill = zero(values.dtype());
-            Tensor::from_parts(&shape, &format, levels, (leaf != Leaf::Pattern).then_some(values), fill)
-        }
-    }
 }

@@ -2,8 +2,9 @@
 
 use crate::load::{Loaded, Origin};
 use serde_json::{Value as Json, json};
-use tamis_ir::Value;
 use tamis_ir::diag::Result;
+use tamis_ir::format::Leaf;
+use tamis_ir::{Format, Value};
 use tamis_tensor::io::{FileHeader, FileKind, Layout, Symmetry};
 
 /// Facts about a tensor.
@@ -38,7 +39,7 @@ impl Facts {
             comments,
             shape: tensor.shape().to_vec(),
             dtype: tensor.dtype().to_string(),
-            format: tensor.format().to_string(),
+            format: format_name(tensor.format()),
             fill: tensor.fill(),
             value: if tensor.rank() == 0 { tensor.get(&[]) } else { None },
             stored: tensor.nnz() as u64,
@@ -78,6 +79,15 @@ fn number(value: Value) -> Json {
         Value::U64(x) => json!(x),
         other => other.as_i64().map_or_else(|| json!(other.to_string()), |x| json!(x)),
     }
+}
+
+/// The short name where there is one, as users would write it.
+fn format_name(format: &Format) -> String {
+    let leaf = match format.leaf() {
+        Leaf::Element(None) => String::new(),
+        leaf => format!("; {leaf}"),
+    };
+    format.short_name().map_or_else(|| format.to_string(), |name| format!("{name}{leaf}"))
 }
 
 /// The file in words: `Matrix Market, coordinates, real symmetric, 3 entries, gzip`.

@@ -12,7 +12,7 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
     let mut out = format!("{}\n", bold(&facts.name));
     let mut line = |label: &str, text: String| out += &format!("  {} {text}\n", faint(&format!("{label:LABEL$}")));
     line("kind", facts.origin.clone());
-    if let Some(comment) = facts.comments.iter().find(|comment| !comment.is_empty()) {
+    if let Some(comment) = facts.comments.iter().find(|comment| comment.contains(char::is_alphanumeric)) {
         line("comment", comment.chars().filter(|c| !c.is_control()).take(100).collect());
     }
     match facts.shape.as_slice() {

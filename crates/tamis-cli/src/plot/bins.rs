@@ -108,6 +108,11 @@ impl Bins {
         shades
     }
 
+    /// The number of entries in the fullest cell.
+    pub(crate) fn most(&self) -> u64 {
+        self.counts.iter().copied().max().unwrap_or(0)
+    }
+
     /// How many rows and columns of the plane one cell stands for, on average.
     pub(crate) fn cell_size(&self) -> (f64, f64) {
         (1.0 / self.rows.scale, 1.0 / self.columns.scale)
