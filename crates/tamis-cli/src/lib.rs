@@ -8,6 +8,7 @@ mod convert;
 mod explain;
 mod info;
 pub mod input;
+mod load;
 mod panic;
 mod plot;
 mod progress;

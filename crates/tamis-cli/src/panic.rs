@@ -13,7 +13,9 @@ pub(crate) fn install_hook() {
 }
 
 fn message(info: &PanicHookInfo<'_>) -> String {
-    let what = info.payload_as_str().unwrap_or("no message");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+    let what = text.unwrap_or("no message");
     match info.location() {
         Some(place) => format!("{what} ({}:{}:{})", place.file(), place.line(), place.column()),
         None => what.to_string(),

@@ -93,24 +93,6 @@ impl Bins {
         count as f64 / (self.rows.members[row] * self.columns.members[column])
     }
 
-    /// A coarser grid, whose bins are unions of these as nearly as possible.
-    pub(crate) fn coarser(&self, height: usize, width: usize) -> Bins {
-        let (height, width) = (height.clamp(1, self.height()), width.clamp(1, self.width()));
-        let merge = |axis: &Axis, bins: usize| {
-            let mut members = vec![0.0; bins];
-            axis.members.iter().enumerate().for_each(|(k, m)| members[k * bins / axis.bins] += m);
-            Axis { bins, scale: axis.scale * bins as f64 / axis.bins as f64, members }
-        };
-        let mut counts = vec![0; height * width];
-        for row in 0..self.height() {
-            for column in 0..self.width() {
-                counts[row * height / self.height() * width + column * width / self.width()] +=
-                    self.counts[row * self.width() + column];
-            }
-        }
-        Bins { rows: merge(&self.rows, height), columns: merge(&self.columns, width), counts }
-    }
-
     /// How dark each cell is, row by row: 0 where nothing is stored, else above 0 up to 1 at the densest cell, by the
     /// logarithm of the density, so that a few entries can be told from none.
     pub(crate) fn shades(&self) -> Vec<f64> {
@@ -124,6 +106,11 @@ impl Bins {
             }
         }
         shades
+    }
+
+    /// The number of entries in the fullest cell.
+    pub(crate) fn most(&self) -> u64 {
+        self.counts.iter().copied().max().unwrap_or(0)
     }
 
     /// How many rows and columns of the plane one cell stands for, on average.
@@ -157,7 +144,6 @@ mod tests {
         assert_eq!((bins.height(), bins.width()), (120, 7));
         assert_eq!(bins.counts.iter().sum::<u64>(), 910);
         assert!(bins.shades().iter().all(|s| (*s - 1.0).abs() < 1e-12), "a full matrix is evenly dark");
-        assert!(bins.coarser(11, 3).shades().iter().all(|s| (*s - 1.0).abs() < 1e-12));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use tamis_ir::diag::{Code, Diagnostic, Result};
 
 /// The longest side of the plot itself, in pixels.
-const SIDE: usize = 800;
+const SIDE: usize = 1000;
 /// Cells of small matrices are drawn this large at most.
 const LARGEST_CELL: usize = 40;
 const MARGIN: usize = 24;

@@ -3,7 +3,7 @@
 use super::Plane;
 use tamis_ir::Value;
 use tamis_ir::diag::Result;
-use tamis_tensor::{Tensor, ValueArray, with_indices};
+use tamis_tensor::{Index, Tensor, ValueArray, with_indices};
 
 /// Calls `visit` with the row and column of every stored entry on the plane of the tensor's shape.
 ///
@@ -24,9 +24,9 @@ pub(crate) fn for_each_point(tensor: &Tensor, plane: &Plane, mut visit: impl FnM
     let entries = tensor.try_to_coordinates()?;
     match entries.columns.as_slice() {
         [] => {}
-        [columns] => with_indices!(columns, columns => columns.iter().for_each(|j| visit(0, u64::from(*j)))),
+        [columns] => with_indices!(columns, columns => columns.iter().for_each(|j| visit(0, j.to_u64()))),
         [rows, columns, ..] => with_indices!(rows, rows => with_indices!(columns, columns => {
-            rows.iter().zip(columns.iter()).for_each(|(i, j)| visit(u64::from(*i), u64::from(*j)));
+            rows.iter().zip(columns.iter()).for_each(|(i, j)| visit(i.to_u64(), j.to_u64()));
         })),
     }
     Ok(())
@@ -98,7 +98,8 @@ mod tests {
         let values = vec![f64::NAN, 1.0, 0.0, f64::NAN];
         let vector = Tensor::from_dense(&[4], values.into(), &Format::dense(1), Value::F64(f64::NAN)).unwrap();
         assert_eq!(points(&vector), [(0, 1), (0, 2)]);
-        let bits = Tensor::from_dense(&[3], vec![true, false, true].into(), &Format::dense(1), Value::Bool(true)).unwrap();
+        let bits =
+            Tensor::from_dense(&[3], vec![true, false, true].into(), &Format::dense(1), Value::Bool(true)).unwrap();
         assert_eq!(points(&bits), [(0, 1)]);
     }
 }

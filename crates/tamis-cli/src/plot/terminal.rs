@@ -88,7 +88,12 @@ impl Plot {
         if self.plane.strip && columns > 1.0 {
             parts.push(format!("each character stands for {} cells, filled by their share of entries", size(columns)));
         } else if rows > 1.0 || columns > 1.0 {
-            parts.push(format!("each {what} stands for {} x {} cells", size(rows), size(columns)));
+            let most = self.bins.most();
+            parts.push(format!(
+                "each {what} stands for {} x {} cells with at most {most} entries",
+                size(rows),
+                size(columns)
+            ));
         }
         if !self.to_scale {
             parts.push("not to scale".to_string());

@@ -1,0 +1,428 @@
+//! Lines of `index index … value`, parsed in parallel straight into columns.
+//!
+//! The text is cut at line ends; counting the lines of each piece tells where its entries go, so every piece
+//! writes its own part of the final columns and nothing is joined afterwards. Memory is what the lines of the file
+//! need, whatever its header claims.
+
+use super::fault::{Fault, Parsed, count_newlines, word};
+use super::scan::{self, Scanned};
+use crate::{Index, IndexArray};
+use num_complex::Complex;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tamis_ir::Code;
+
+/// The largest dimension of a tensor.
+pub(super) const MAX_EXTENT: u64 = i64::MAX as u64;
+
+/// What the last column of a line holds.
+pub(super) trait Field: Clone + Send + Sync {
+    /// What one value is stored as; its default is all zero bits.
+    type Item: Copy + Default + Send + Sync;
+    /// The word for messages.
+    const NAME: &'static str;
+    /// What to do about a malformed value.
+    const HELP: &'static str;
+    /// Whether a value stands on the line at all.
+    const PRESENT: bool = true;
+
+    /// The value at the start of the text.
+    fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, Self::Item>;
+
+    /// Called once with the values of a piece.
+    fn finish(&mut self, _values: &mut [Self::Item]) {}
+}
+
+macro_rules! simple_field {
+    ($name:ident, $item:ty, $word:literal, $help:literal, $scan:expr) => {
+        #[derive(Clone, Default)]
+        pub(super) struct $name;
+
+        impl Field for $name {
+            type Item = $item;
+            const NAME: &'static str = $word;
+            const HELP: &'static str = $help;
+
+            #[inline(always)]
+            fn scan<'a>(&mut self, text: &'a [u8], _entry: usize) -> Scanned<'a, $item> {
+                $scan(text)
+            }
+        }
+    };
+}
+simple_field!(Real, f64, "a real number", "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`", scan::real);
+simple_field!(
+    Integer,
+    i64,
+    "an integer of 64 bits",
+    "write an integer, or say `real` instead of `integer` in the first line of the file",
+    scan::signed
+);
+simple_field!(
+    Unsigned,
+    u64,
+    "an unsigned integer of 64 bits",
+    "write an unsigned integer, or say `real` instead of `unsigned-integer` in the first line of the file",
+    scan::unsigned
+);
+simple_field!(
+    ComplexField,
+    Complex<f64>,
+    "a real and an imaginary part",
+    "write two numbers such as `1.0 -2.5`",
+    complex
+);
+
+#[inline(always)]
+fn complex(text: &[u8]) -> Scanned<'_, Complex<f64>> {
+    let (re, rest) = scan::real(text)?;
+    let (im, rest) = scan::real(scan::after_blank(rest)?)?;
+    Some((Complex::new(re, im), rest))
+}
+
+/// No value: the entry is there or not.
+#[derive(Clone, Default)]
+pub(super) struct Pattern;
+
+impl Field for Pattern {
+    type Item = ();
+    const NAME: &'static str = "no value";
+    const HELP: &'static str = "leave the value out, or say `real` instead of `pattern` in the first line of the file";
+    const PRESENT: bool = false;
+
+    #[inline(always)]
+    fn scan<'a>(&mut self, text: &'a [u8], _entry: usize) -> Scanned<'a, ()> {
+        Some(((), text))
+    }
+}
+
+/// Integers until something else turns up, then reals: each item holds the bits of one or the other.
+#[derive(Clone, Default)]
+pub(super) struct Number {
+    /// The first entry that is not an integer.
+    pub real_from: Option<usize>,
+}
+
+impl Field for Number {
+    type Item = u64;
+    const NAME: &'static str = "a number";
+    const HELP: &'static str = "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`";
+
+    #[inline(always)]
+    fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, u64> {
+        if self.real_from.is_none() {
+            match scan::signed(text) {
+                Some((number, rest)) if matches!(rest, [] | [b' ' | b'\t' | b'\r' | b'\n', ..]) => {
+                    return Some((number as u64, rest));
+                }
+                _ => {}
+            }
+        }
+        let (number, rest) = scan::real(text)?;
+        self.real_from.get_or_insert(entry);
+        Some((number.to_bits(), rest))
+    }
+
+    fn finish(&mut self, values: &mut [u64]) {
+        if let Some(first) = self.real_from {
+            integers_to_reals(&mut values[..first]);
+        }
+    }
+}
+
+/// Rewrites the bits of integers as those of the nearest doubles.
+pub(super) fn integers_to_reals(values: &mut [u64]) {
+    for value in values {
+        *value = (*value as i64 as f64).to_bits();
+    }
+}
+
+/// What a line must look like.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    /// The size of each dimension: indices run from 1 to it.
+    pub dims: &'a [u64],
+    /// A line that starts with this is not an entry.
+    pub comment: u8,
+    /// What the dimensions are called in messages.
+    pub names: fn(usize) -> String,
+}
+
+/// All entries of a text, in its order.
+pub(super) struct Entries<F: Field> {
+    pub columns: Vec<IndexArray>,
+    pub values: Vec<F::Item>,
+    /// The state of each piece after its last line, and how many entries it gave.
+    pub pieces: Vec<(F, usize)>,
+}
+
+/// Who is told how far the reading has come.
+pub(super) type Progress<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
+
+/// Parses all lines of `text`. Columns are 32 bits wide if every dimension fits, else 64.
+pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>> {
+    let narrow = rules.dims.iter().all(|d| *d <= 1 << 32);
+    match (rules.dims.len(), narrow) {
+        (2, true) => parse_as::<F, u32, 2>(text, rules, progress),
+        (3, true) => parse_as::<F, u32, 3>(text, rules, progress),
+        (_, true) => parse_as::<F, u32, 0>(text, rules, progress),
+        (_, false) => parse_as::<F, u64, 0>(text, rules, progress),
+    }
+}
+
+/// `R` is the number of dimensions if that is known when compiling, else 0.
+fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>>
+where
+    F: Field + Default,
+    I: Index,
+    IndexArray: From<Vec<I>>,
+{
+    let pieces = cut_lines(text);
+    let counts: Vec<usize> = pieces.par_iter().map(|piece| lines_in(piece)).collect();
+    let total: usize = counts.iter().sum();
+    let rank = rules.dims.len();
+    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| vec![I::default(); total]).collect();
+    let mut values: Vec<F::Item> = vec![F::Item::default(); total];
+
+    let mut jobs = Vec::with_capacity(pieces.len());
+    {
+        let mut rests: Vec<&mut [I]> = columns.iter_mut().map(|c| &mut c[..]).collect();
+        let mut values = &mut values[..];
+        for (piece, count) in pieces.iter().zip(&counts) {
+            let own: Vec<&mut [I]> =
+                rests.iter_mut().map(|rest| rest.split_off_mut(..*count).unwrap_or_default()).collect();
+            let own_values = values.split_off_mut(..*count).unwrap_or_default();
+            jobs.push((*piece, own, own_values));
+        }
+    }
+    let done = AtomicU64::new(0);
+    let results: Vec<Parsed<(F, usize)>> = jobs
+        .into_par_iter()
+        .map(|(piece, mut own, own_values)| {
+            let mut field = F::default();
+            let count = match <&mut [&mut [I]; R]>::try_from(&mut own[..]) {
+                Ok(fixed) if R > 0 => parse_piece(piece, rules, &mut fixed[..], own_values, &mut field),
+                _ => parse_piece(piece, rules, &mut own, own_values, &mut field),
+            }
+            .map_err(|fault| fault.shifted(piece.as_ptr().addr() - text.as_ptr().addr()))?;
+            field.finish(&mut own_values[..count]);
+            if let Some(progress) = progress {
+                let now = done.fetch_add(piece.len() as u64, Ordering::Relaxed) + piece.len() as u64;
+                progress(now, text.len() as u64);
+            }
+            Ok((field, count))
+        })
+        .collect();
+
+    let mut pieces = Vec::with_capacity(results.len());
+    for result in results {
+        pieces.push(result?);
+    }
+    close_gaps(&mut columns, &mut values, &counts, &pieces);
+    Ok(Entries { columns: columns.into_iter().map(IndexArray::from).collect(), values, pieces })
+}
+
+/// Blank lines and comments leave room at the end of their piece: move what follows up.
+fn close_gaps<I: Copy, F: Field>(
+    columns: &mut [Vec<I>],
+    values: &mut Vec<F::Item>,
+    counts: &[usize],
+    pieces: &[(F, usize)],
+) {
+    let (mut from, mut to) = (0, 0);
+    for (count, (_, used)) in counts.iter().zip(pieces) {
+        if from != to {
+            for column in columns.iter_mut() {
+                column.copy_within(from..from + used, to);
+            }
+            values.copy_within(from..from + used, to);
+        }
+        from += count;
+        to += used;
+    }
+    for column in columns {
+        column.truncate(to);
+    }
+    values.truncate(to);
+}
+
+/// Lines of a piece, the last of which may lack its end.
+fn lines_in(piece: &[u8]) -> usize {
+    count_newlines(piece) + usize::from(!piece.ends_with(b"\n"))
+}
+
+/// Pieces of whole lines: small enough to share the work evenly, large enough to be worth a task.
+pub(super) fn cut_lines(text: &[u8]) -> Vec<&[u8]> {
+    let target = (text.len() / (rayon::current_num_threads() * 8)).clamp(1 << 16, 1 << 21);
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while rest.len() > target {
+        match rest[target..].iter().position(|b| *b == b'\n') {
+            Some(end) => {
+                let (piece, after) = rest.split_at(target + end + 1);
+                pieces.push(piece);
+                rest = after;
+            }
+            None => break,
+        }
+    }
+    if !rest.is_empty() {
+        pieces.push(rest);
+    }
+    pieces
+}
+
+#[inline(always)]
+fn parse_piece<F: Field, I: Index>(
+    text: &[u8],
+    rules: Rules,
+    columns: &mut [&mut [I]],
+    values: &mut [F::Item],
+    field: &mut F,
+) -> Parsed<usize> {
+    let mut rest = text;
+    let mut entry = 0;
+    loop {
+        if !matches!(rest, [b'0'..=b'9', ..]) {
+            rest = scan::skip_comments(rest, rules.comment);
+            if rest.is_empty() {
+                return Ok(entry);
+            }
+        }
+        for (d, (column, size)) in columns.iter_mut().zip(rules.dims).enumerate() {
+            if d > 0 {
+                rest = scan::after_blank(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
+            }
+            let (index, after) = scan::unsigned(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
+            let index = index.wrapping_sub(1);
+            if index >= *size {
+                return Err(out_of_range(text, rest, d, rules));
+            }
+            column[entry] = I::from_u64(index);
+            rest = after;
+        }
+        if F::PRESENT {
+            if !columns.is_empty() {
+                rest = scan::after_blank(rest).ok_or_else(|| bad_value::<F>(text, rest))?;
+            }
+            let (value, after) = field.scan(rest, entry).ok_or_else(|| bad_value::<F>(text, rest))?;
+            values[entry] = value;
+            rest = after;
+        }
+        rest = scan::end_of_line(rest).ok_or_else(|| too_much::<F>(text, rest))?;
+        entry += 1;
+    }
+}
+
+fn ends(rest: &[u8]) -> bool {
+    matches!(scan::skip_blanks(rest), [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'])
+}
+
+/// Where the token that `rest` points at (or into) starts.
+fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
+    if matches!(rest, [b' ' | b'\t', ..]) {
+        return scan::skip_blanks(rest);
+    }
+    let end = text.len() - rest.len();
+    let start = text[..end].iter().rposition(|b| b.is_ascii_whitespace()).map_or(0, |p| p + 1);
+    &text[start..]
+}
+
+#[cold]
+fn bad_index(text: &[u8], rest: &[u8], dimension: usize, rules: Rules) -> Fault {
+    let name = (rules.names)(dimension);
+    let at = text.len() - rest.len();
+    if ends(rest) {
+        return Fault::new(Code::E0805, at, format!("the line ends where {name} was expected"))
+            .help(format!("a line holds {} indices, then the value, separated by blanks", rules.dims.len()));
+    }
+    let token = token(text, rest);
+    let digits = token.strip_prefix(b"-").unwrap_or(token);
+    let length = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+    if length > 0 && matches!(digits[length..], [] | [b' ' | b'\t' | b'\r' | b'\n', ..]) {
+        return out_of_range(text, token, dimension, rules);
+    }
+    Fault::new(Code::E0805, at, format!("`{}` is not an index, where {name} was expected", word(token)))
+        .help("indices are written in decimal digits, and count from 1")
+}
+
+#[cold]
+fn out_of_range(text: &[u8], rest: &[u8], dimension: usize, rules: Rules) -> Fault {
+    let name = (rules.names)(dimension);
+    let size = rules.dims[dimension];
+    let fault = Fault::new(Code::E0806, text.len() - rest.len(), {
+        format!("{name} is {}, which is outside of 1 to {size}", word(rest))
+    });
+    match word(rest).as_str() {
+        "0" => fault.help("indices in this kind of file count from 1: add 1 to each"),
+        _ => fault.help("correct the entry, or the size that the file states"),
+    }
+}
+
+#[cold]
+fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+    let at = text.len() - rest.len();
+    let message = if ends(rest) {
+        format!("the line ends where {} was expected", F::NAME)
+    } else {
+        let start = token(text, rest);
+        let line = scan::split_line(start).0;
+        let shown = String::from_utf8_lossy(&line[..line.len().min(40)]).trim_end().to_string();
+        format!("`{shown}` is not {}", F::NAME)
+    };
+    Fault::new(Code::E0805, at, message).help(F::HELP)
+}
+
+#[cold]
+fn too_much<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+    let at = text.len() - rest.len();
+    if matches!(rest, [b' ' | b'\t', ..]) {
+        let message = format!("`{}` follows where the line should end", word(scan::skip_blanks(rest)));
+        return Fault::new(Code::E0805, at, message).help(if F::PRESENT {
+            "write one entry per line"
+        } else {
+            F::HELP
+        });
+    }
+    bad_value::<F>(text, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(dims: &[u64]) -> Rules<'_> {
+        Rules { dims, comment: b'%', names: |d| format!("index {}", d + 1) }
+    }
+
+    #[test]
+    fn gaps_between_pieces_are_closed() {
+        let mut text = String::new();
+        for k in 1..=60_000u64 {
+            text += &format!("{} {} {}\n", k, k % 7 + 1, k);
+            if k % 1000 == 0 {
+                text += "\n  % a comment\n\r\n";
+            }
+        }
+        let entries = parse::<Integer>(text.as_bytes(), rules(&[60_000, 7]), None).unwrap_or_else(|_| panic!());
+        assert!(entries.pieces.len() > 3);
+        assert_eq!(entries.values, (1..=60_000).collect::<Vec<i64>>());
+        assert_eq!(entries.columns[0].to_vec(), (0..60_000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn wide_dimensions_use_wide_columns() {
+        let dims = [1 << 40, 5, 5, 5];
+        let entries = parse::<Real>(b"1099511627776 5 1 2 0.5", rules(&dims), None).unwrap_or_else(|_| panic!());
+        assert_eq!(entries.columns[0], vec![(1u64 << 40) - 1].into());
+        assert_eq!(entries.values, [0.5]);
+    }
+
+    #[test]
+    fn numbers_become_reals_from_the_first_real_on() {
+        let entries = parse::<Number>(b"1 1\n2 2\n3 2.5\n4 3\n", rules(&[9]), None).unwrap_or_else(|_| panic!());
+        let values: Vec<f64> = entries.values.iter().map(|b| f64::from_bits(*b)).collect();
+        assert_eq!(values, [1.0, 2.0, 2.5, 3.0]);
+        assert_eq!(entries.pieces[0].0.real_from, Some(2));
+    }
+}

@@ -1,0 +1,153 @@
+//! SciPy's sparse matrices: the `.npz` archives of `scipy.sparse.save_npz`, read.
+//!
+//! Formats csr, csc, coo (of any rank), bsr and dia; the last two become a list of entries (dia without the zeros that
+//! pad its diagonals, as SciPy does). An archive with one plain array is read as that dense array.
+
+use super::npy::{self, Damage, Header, Scalar};
+use super::npz_sparse::{self, Stored};
+use super::{FileData, FileKind, ReadOptions, options};
+use crate::ValueArray;
+use std::io::{Cursor, Read};
+use tamis_ir::diag::Result;
+use tamis_ir::{Code, Diagnostic};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+/// An archive in memory, with the name to report.
+pub(super) struct Archive<'a> {
+    pub name: &'a str,
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+}
+
+pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool) -> Result<FileData> {
+    let zip = ZipArchive::new(Cursor::new(bytes))
+        .map_err(|error| corrupt(name, format!("this is not an archive that `numpy.savez` writes: {error}")))?;
+    let mut archive = Archive { name, zip };
+    let data = match archive.text("format")? {
+        None => archive.plain_array()?,
+        Some(format) => {
+            let stored = Stored { shape: archive.shape()?, values: archive.array("data")? };
+            match format.as_str() {
+                "csr" => npz_sparse::compressed(&mut archive, stored, false, check)?,
+                "csc" => npz_sparse::compressed(&mut archive, stored, true, check)?,
+                "coo" => npz_sparse::coordinates(&mut archive, stored, check)?,
+                "bsr" => npz_sparse::blocks(&mut archive, stored, check)?,
+                "dia" => npz_sparse::diagonals(&mut archive, stored, check)?,
+                other => {
+                    let shown: String = other.chars().take(20).collect();
+                    let message = format!("the sparse format `{}` is not read", shown.escape_debug());
+                    return Err(Diagnostic::new(Code::E0809, message)
+                        .in_file(name)
+                        .help("convert it first, as in `matrix.tocsr()`"));
+                }
+            }
+        }
+    };
+    options::agree(options, data.content.shape(), 0).map_err(|fault| fault.diagnose(name, b""))?;
+    Ok(data)
+}
+
+/// The diagnostic for an archive that is not what it must be.
+#[cold]
+pub(super) fn corrupt(name: &str, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(Code::E0810, message)
+        .in_file(name)
+        .help("write the file again with `scipy.sparse.save_npz`, or fetch it again if it was damaged on its way")
+}
+
+impl Archive<'_> {
+    /// The header and the data of a member; `None` if it is not there.
+    fn member(&mut self, member: &str) -> Result<Option<(Header, Vec<u8>)>> {
+        let name = self.name;
+        let damaged = |error: &dyn std::fmt::Display| {
+            corrupt(name, format!("the member `{member}` of the archive is damaged: {error}"))
+        };
+        let mut file = match self.zip.by_name(&format!("{member}.npy")) {
+            Ok(file) => file,
+            Err(ZipError::FileNotFound) => return Ok(None),
+            Err(error) => return Err(damaged(&error)),
+        };
+        let report = |d: Damage| {
+            let code = if d.code == Code::E0809 { d.code } else { Code::E0810 };
+            Diagnostic::new(code, format!("the member `{member}` of the archive: {}", d.message))
+                .in_file(name)
+                .help(d.help)
+        };
+        let mut bytes = Vec::new();
+        file.by_ref().take(12).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        let length = npy::header_length(&bytes).map_err(report)? as u64;
+        file.by_ref().take(length.saturating_sub(12)).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        let (header, _) = npy::parse_header(&bytes).map_err(report)?;
+        let expected = npy::data_length(&header).unwrap_or(u64::MAX);
+        let mut data = Vec::new();
+        // One byte more than expected: reaching the end checks the sum, and what is too long is noticed.
+        file.take(expected.saturating_add(1)).read_to_end(&mut data).map_err(|e| damaged(&e))?;
+        Ok(Some((header, data)))
+    }
+
+    /// An array of numbers that must be there, with its shape.
+    pub(super) fn array(&mut self, member: &str) -> Result<(Vec<u64>, ValueArray)> {
+        match self.find_array(member)? {
+            Some(found) => Ok(found),
+            None => Err(corrupt(self.name, format!("the archive has no member `{member}`"))),
+        }
+    }
+
+    /// An array of numbers, with its shape, if it is there.
+    pub(super) fn find_array(&mut self, member: &str) -> Result<Option<(Vec<u64>, ValueArray)>> {
+        let Some((header, data)) = self.member(member)? else { return Ok(None) };
+        let values = npy::decode(&header, &data).map_err(|d| {
+            let code = if d.code == Code::E0809 { d.code } else { Code::E0810 };
+            Diagnostic::new(code, format!("the member `{member}` of the archive: {}", d.message))
+                .in_file(self.name)
+                .help(d.help)
+        })?;
+        Ok(Some((header.shape, values)))
+    }
+
+    /// A vector of numbers that must be there.
+    pub(super) fn vector(&mut self, member: &str) -> Result<ValueArray> {
+        let (shape, values) = self.array(member)?;
+        match shape.len() {
+            1 => Ok(values),
+            rank => Err(corrupt(self.name, format!("the member `{member}` has rank {rank}, not 1"))),
+        }
+    }
+
+    /// The member `format`, as bytes or as characters.
+    fn text(&mut self, member: &str) -> Result<Option<String>> {
+        let Some((header, data)) = self.member(member)? else { return Ok(None) };
+        let Scalar::Text { unicode, .. } = header.scalar else {
+            return Err(corrupt(self.name, format!("the member `{member}` is not text")));
+        };
+        let letters: Vec<u8> = if unicode {
+            let letter = |four: &[u8]| if header.big_endian { four[3] } else { four[0] };
+            data.chunks_exact(4).map(letter).collect()
+        } else {
+            data
+        };
+        Ok(Some(String::from_utf8_lossy(&letters).trim_end_matches('\0').to_string()))
+    }
+
+    fn shape(&mut self) -> Result<Vec<u64>> {
+        let values = self.vector("shape")?;
+        let bad = || corrupt(self.name, "the member `shape` does not hold the sizes of a tensor");
+        if values.len() > tamis_ir::format::MAX_RANK {
+            return Err(bad());
+        }
+        (0..values.len()).map(|k| values.get(k).as_i64().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)).collect()
+    }
+
+    /// The only array of an archive that is not a sparse matrix.
+    fn plain_array(&mut self) -> Result<FileData> {
+        let names: Vec<String> =
+            self.zip.file_names_raw().map(|n| String::from_utf8_lossy(n).into_owned()).take(2).collect();
+        match names.first().and_then(|n| n.strip_suffix(".npy")) {
+            Some(member) if names.len() == 1 => {
+                let (shape, values) = self.array(member)?;
+                Ok(npy::dense(FileKind::ScipyArchive, shape, values))
+            }
+            _ => Err(corrupt(self.name, "the archive has no member `format`, so it is not a sparse matrix of SciPy")),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Tables of numbers: `.txt`, one row per line, separated by blanks (or commas); lines that start with `#` are comments.
+//!
+//! All rows have the same length; one column gives a vector. Values that are all integers of 64 bits are read as
+//! `i64`, otherwise all of them are `f64`.
+
+use super::entries::integers_to_reals;
+use super::fault::{Fault, Parsed};
+use super::tns::not_a_number;
+use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, options, scan};
+use crate::ValueArray;
+use rayon::prelude::*;
+use tamis_ir::Code;
+use tamis_ir::diag::Result;
+
+pub(super) fn read(name: &str, text: &[u8], options: &ReadOptions) -> Result<FileData> {
+    read_text(text, options).map_err(|fault| fault.diagnose(name, text))
+}
+
+/// The rows of one piece of the text.
+struct Piece {
+    values: Vec<u64>,
+    real: bool,
+    rows: u64,
+    columns: u64,
+    /// Where its first row starts.
+    start: usize,
+}
+
+fn read_text(text: &[u8], options: &ReadOptions) -> Parsed<FileData> {
+    let body = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let offset = |piece: &[u8]| piece.as_ptr().addr() - text.as_ptr().addr();
+    let pieces: Vec<Parsed<Piece>> = super::entries::cut_lines(body)
+        .into_par_iter()
+        .map(|piece| {
+            parse_piece(piece).map_err(|fault| fault.shifted(offset(piece))).map(|mut parsed| {
+                parsed.start += offset(piece);
+                parsed
+            })
+        })
+        .collect();
+    let pieces: Vec<Piece> = pieces.into_iter().collect::<Parsed<_>>()?;
+    let filled: Vec<&Piece> = pieces.iter().filter(|p| p.rows > 0).collect();
+    let columns = filled.first().map_or(1, |p| p.columns);
+    if let Some(other) = filled.iter().find(|p| p.columns != columns) {
+        return Err(ragged(other.start, other.columns, columns));
+    }
+    let rows: u64 = pieces.iter().map(|p| p.rows).sum();
+    let real = pieces.iter().any(|p| p.real);
+    let mut values = Vec::with_capacity(pieces.iter().map(|p| p.values.len()).sum());
+    for mut piece in pieces {
+        if real && !piece.real {
+            integers_to_reals(&mut piece.values);
+        }
+        values.append(&mut piece.values);
+    }
+    let shape = if columns == 1 { vec![rows] } else { vec![rows, columns] };
+    options::agree(options, &shape, 0)?;
+    let header = FileHeader {
+        kind: FileKind::Table,
+        gzip: false,
+        field: if real { ValueField::Real } else { ValueField::Integer },
+        symmetry: Symmetry::General,
+        layout: Layout::Dense,
+        stored: values.len() as u64,
+        comments: Vec::new(),
+    };
+    let values = if real {
+        ValueArray::F64(bytemuck::allocation::cast_vec::<u64, f64>(values).into())
+    } else {
+        ValueArray::I64(bytemuck::allocation::cast_vec::<u64, i64>(values).into())
+    };
+    Ok(FileData { content: Content::Dense { shape, values }, header })
+}
+
+fn ragged(at: usize, found: u64, expected: u64) -> Fault {
+    Fault::new(Code::E0805, at, format!("this row has {found} numbers, where the rows before have {expected}"))
+        .help("make all rows equally long")
+}
+
+fn parse_piece(text: &[u8]) -> Parsed<Piece> {
+    let mut piece = Piece { values: Vec::new(), real: false, rows: 0, columns: 0, start: 0 };
+    let mut rest = scan::skip_comments(text, b'#');
+    piece.start = text.len() - rest.len();
+    while !rest.is_empty() {
+        let at = text.len() - rest.len();
+        let before = piece.values.len();
+        rest = row(text, rest, &mut piece)?;
+        let columns = (piece.values.len() - before) as u64;
+        if piece.rows > 0 && columns != piece.columns {
+            return Err(ragged(at, columns, piece.columns));
+        }
+        piece.columns = columns;
+        piece.rows += 1;
+        rest = scan::skip_comments(rest, b'#');
+    }
+    Ok(piece)
+}
+
+/// Reads the numbers of one line, and gives what follows it.
+fn row<'a>(text: &[u8], mut rest: &'a [u8], piece: &mut Piece) -> Parsed<&'a [u8]> {
+    loop {
+        let word = rest;
+        let integer = if piece.real { None } else { scan::signed(word).filter(|(_, after)| ends_word(after)) };
+        let (bits, after) = match integer {
+            Some((number, after)) => (number as u64, after),
+            None => match scan::real(word).filter(|(_, after)| ends_word(after)) {
+                Some((number, after)) => {
+                    if !piece.real {
+                        integers_to_reals(&mut piece.values);
+                        piece.real = true;
+                    }
+                    (number.to_bits(), after)
+                }
+                None => return Err(not_a_number(text.len() - word.len(), word)),
+            },
+        };
+        piece.values.push(bits);
+        if let Some(next) = scan::end_of_line(after) {
+            return Ok(next);
+        }
+        rest = scan::skip_blanks(after);
+        if let [b',', after_comma @ ..] = rest {
+            rest = scan::skip_blanks(after_comma);
+        }
+    }
+}
+
+fn ends_word(rest: &[u8]) -> bool {
+    matches!(rest, [] | [b' ' | b'\t' | b'\r' | b'\n' | b',', ..])
+}

@@ -1,0 +1,87 @@
+//! Tensors from what files hold.
+
+use super::{Content, FileData, Layout, ReadOptions, ValueField, load, read_data_from};
+use crate::{Combine, LevelArrays, Tensor};
+use std::path::Path;
+use tamis_ir::diag::Result;
+use tamis_ir::format::{Format, Leaf};
+use tamis_ir::{Code, Diagnostic, Value};
+
+/// Reads a tensor, stored the way the file stores it: COO for lists of entries, CSR or CSC for compressed
+/// matrices, dense for arrays and images; with the leaf `pattern` where the file holds no values.
+///
+/// ```
+/// use tamis_tensor::io::{ReadOptions, read};
+/// let path = std::env::temp_dir().join(format!("tamis-doc-read-{}.tns", std::process::id()));
+/// std::fs::write(&path, "1 1 1 2.5\n2 3 4 -1\n").unwrap();
+/// let tensor = read(&path, &ReadOptions::default()).unwrap();
+/// assert_eq!(tensor.shape(), [2, 3, 4]);
+/// assert_eq!(tensor.nnz(), 2);
+/// std::fs::remove_file(&path).unwrap();
+/// ```
+pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
+    let path = path.as_ref();
+    let data = load(path, options, false)?;
+    data.into_tensor(options.duplicates).map_err(|diagnostic| {
+        if diagnostic.code == Code::E0708
+            && let Err(with_line) = load(path, options, true)
+        {
+            return with_line;
+        }
+        diagnostic.in_file(path.display().to_string())
+    })
+}
+
+/// Reads a tensor from the bytes of a file that is in memory; `name` tells its kind, and stands in diagnostics.
+pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
+    let data = read_data_from(name, bytes, options)?;
+    data.into_tensor(options.duplicates).map_err(|diagnostic| diagnostic.in_file(name))
+}
+
+impl FileData {
+    /// The format in which the file stores its entries.
+    pub fn natural_format(&self) -> Format {
+        let rank = self.content.shape().len();
+        let format = match (&self.content, self.header.layout) {
+            (Content::Dense { .. }, _) => Format::dense(rank),
+            (_, Layout::Rows) if rank == 2 => Format::csr(),
+            (_, Layout::Columns) if rank == 2 => Format::csc(),
+            _ => Format::coo(rank),
+        };
+        match self.header.field {
+            ValueField::Pattern => format.with_leaf(Leaf::Pattern),
+            _ => format,
+        }
+    }
+
+    /// The tensor in its natural format, with fill zero; repeated entries become one as `duplicates` says.
+    pub fn into_tensor(self, duplicates: Combine) -> Result<Tensor> {
+        let format = self.natural_format();
+        let fill = Value::zero(self.content.values().dtype());
+        match self.content {
+            Content::Coordinates(coordinates) if coordinates.shape.is_empty() && coordinates.is_empty() => {
+                Ok(Tensor::scalar(fill))
+            }
+            Content::Coordinates(coordinates) => {
+                let combine = match (duplicates, format.leaf()) {
+                    // A pattern has nothing to combine, but an entry to keep.
+                    (Combine::Error, _) | (_, Leaf::Element(_)) => duplicates,
+                    _ => Combine::Any,
+                };
+                Tensor::from_coordinates(&coordinates, &format, fill, combine)
+            }
+            Content::Compressed { shape, pos, crd, values, .. } => {
+                let inner = LevelArrays::new([("pos", pos), ("crd", crd)]);
+                let values = (format.leaf() != Leaf::Pattern).then_some(values);
+                Tensor::from_parts(&shape, &format, vec![LevelArrays::default(), inner], values, fill)
+            }
+            Content::Dense { shape, values } => Tensor::from_dense(&shape, values, &format, fill),
+        }
+    }
+}
+
+/// What to write when a kind of file cannot hold a tensor.
+#[cold]
+pub(super) fn does_not_fit(message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(Code::E0813, message).help(help)
+}

@@ -1,0 +1,152 @@
+//! NumPy's arrays and SciPy's archives of them, written.
+
+use super::super::npy::{header_bytes, value_bytes};
+use super::super::tensor::does_not_fit;
+use super::{WriteOptions, with_zero_fill};
+use crate::{IndexArray, Tensor, ValueArray};
+use std::io::{self, Write};
+use tamis_ir::diag::Result;
+use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind};
+use tamis_ir::{DType, Value};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// One dense array.
+pub(super) struct Array {
+    shape: Vec<u64>,
+    values: ValueArray,
+}
+
+impl Array {
+    pub(super) fn new(tensor: &Tensor) -> Result<Array> {
+        Ok(Array { shape: tensor.shape().to_vec(), values: tensor.to_dense()? })
+    }
+
+    pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&header_bytes(self.values.dtype(), &self.shape, None))?;
+        out.write_all(&value_bytes(&self.values))
+    }
+}
+
+/// The arrays of a sparse matrix.
+pub(super) struct Archive {
+    format: &'static [u8],
+    shape: Vec<u64>,
+    members: Vec<(&'static str, Vec<u64>, ValueArray)>,
+    compress: bool,
+}
+
+impl Archive {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Archive> {
+        if tensor.rank() == 0 {
+            return Err(does_not_fit("SciPy's archives do not hold scalars", "write .tns or .npy"));
+        }
+        let tensor = with_zero_fill(tensor)?;
+        let shape = tensor.shape().to_vec();
+        let compress = options.compress;
+        let (format, mut members) = match layout(tensor.format()) {
+            Some(columns_first) => compressed(&tensor, columns_first)?,
+            None => coordinates(&tensor)?,
+        };
+        members.push(("_is_array", vec![], ValueArray::from(vec![true])));
+        Ok(Archive { format, shape, members, compress })
+    }
+
+    pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut zip = ZipWriter::new_stream(out);
+        let method = if self.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+        let mut member = |name: &str, header: Vec<u8>, data: &[u8]| -> io::Result<()> {
+            let large = header.len() + data.len() >= u32::MAX as usize / 2;
+            // A fixed time makes equal tensors equal files.
+            let options = SimpleFileOptions::default()
+                .compression_method(method)
+                .large_file(large)
+                .last_modified_time(zip::DateTime::default());
+            zip.start_file(format!("{name}.npy"), options)?;
+            zip.write_all(&header)?;
+            zip.write_all(data)
+        };
+        for (name, shape, values) in &self.members {
+            member(name, header_bytes(values.dtype(), shape, None), &value_bytes(values))?;
+        }
+        member("format", header_bytes(DType::U8, &[], Some(self.format.len())), self.format)?;
+        // Sizes are at most 2^63-1.
+        let sizes = ValueArray::from(self.shape.iter().map(|n| *n as i64).collect::<Vec<i64>>());
+        member("shape", header_bytes(DType::I64, &[self.shape.len() as u64], None), &value_bytes(&sizes))?;
+        zip.finish()?;
+        Ok(())
+    }
+}
+
+type Members = (&'static [u8], Vec<(&'static str, Vec<u64>, ValueArray)>);
+
+/// Whether a format is written as compressed columns or rows; as a list of entries otherwise.
+fn layout(format: &Format) -> Option<bool> {
+    let dense_or_sparse = |k: usize| {
+        format.levels().get(k).is_some_and(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Sparse) && !l.nonunique)
+    };
+    match format.map() {
+        [DimExpr::Dim(0), DimExpr::Dim(1)] if dense_or_sparse(0) && dense_or_sparse(1) => Some(false),
+        [DimExpr::Dim(1), DimExpr::Dim(0)] if dense_or_sparse(0) && dense_or_sparse(1) => Some(true),
+        _ => None,
+    }
+}
+
+fn compressed(tensor: &Tensor, columns_first: bool) -> Result<Members> {
+    let format = if columns_first { Format::csc() } else { Format::csr() };
+    let leaf = if tensor.values().is_none() { Leaf::Pattern } else { Leaf::Element(None) };
+    let outer = tensor.shape()[usize::from(columns_first)];
+    // A matrix of very many mostly empty rows would need an array for them all.
+    if outer > 16 * (tensor.nnz() as u64 + (1 << 16)) {
+        return coordinates(tensor);
+    }
+    let tensor = tensor.convert(&format.with_leaf(leaf))?;
+    let arrays = tensor.level_arrays(1);
+    let (Some(pos), Some(crd)) = (arrays.get("pos"), arrays.get("crd")) else {
+        return Err(does_not_fit("the matrix has no compressed level", "report this"));
+    };
+    let entries = crd.len();
+    let values = tensor.values().cloned().unwrap_or_else(|| truths(entries));
+    let largest = tensor.shape().iter().copied().max().unwrap_or(0).max(entries as u64);
+    let members = vec![
+        ("indices", vec![entries as u64], signed(crd, largest)),
+        ("indptr", vec![pos.len() as u64], signed(pos, largest)),
+        ("data", vec![entries as u64], values),
+    ];
+    Ok((if columns_first { b"csc" } else { b"csr" }, members))
+}
+
+fn coordinates(tensor: &Tensor) -> Result<Members> {
+    let entries = tensor.try_to_coordinates()?;
+    let count = entries.len() as u64;
+    let largest = entries.shape.iter().copied().max().unwrap_or(0);
+    let mut columns: Vec<ValueArray> = entries.columns.iter().map(|c| signed(c, largest)).collect();
+    let mut members = vec![("data", vec![count], entries.values)];
+    match &mut columns[..] {
+        [row, col] => {
+            members.push(("row", vec![count], row.clone()));
+            members.push(("col", vec![count], col.clone()));
+        }
+        _ => {
+            let all: Vec<Value> = columns.iter().flat_map(|c| (0..c.len()).map(|k| c.get(k))).collect();
+            let dtype = columns.first().map_or(DType::I64, ValueArray::dtype);
+            members.push(("coords", vec![columns.len() as u64, count], ValueArray::from_values(&all, dtype)));
+        }
+    }
+    Ok((b"coo", members))
+}
+
+/// The numbers with a sign, as SciPy has them, in 32 bits if `largest` fits.
+fn signed(numbers: &IndexArray, largest: u64) -> ValueArray {
+    if largest <= i32::MAX as u64 {
+        return match numbers {
+            IndexArray::U32(v) => v.iter().map(|x| *x as i32).collect::<Vec<_>>().into(),
+            other => (0..other.len()).map(|k| other.get(k) as i32).collect::<Vec<_>>().into(),
+        };
+    }
+    (0..numbers.len()).map(|k| numbers.get(k) as i64).collect::<Vec<_>>().into()
+}
+
+fn truths(count: usize) -> ValueArray {
+    ValueArray::Bool(vec![1; count].into())
+}

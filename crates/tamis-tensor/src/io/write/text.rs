@@ -1,0 +1,88 @@
+//! Numbers and lines as text, formatted in parallel and written in order.
+
+use crate::ValueArray;
+use num_complex::Complex;
+use rayon::prelude::*;
+use std::io::{self, Write};
+
+/// Appends an integer.
+pub(super) fn push_integer(line: &mut Vec<u8>, number: impl itoa::Integer) {
+    line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends the shortest text that reads back as the same double.
+pub(super) fn push_real(line: &mut Vec<u8>, number: f64) {
+    if number.is_nan() {
+        line.extend_from_slice(b"nan");
+    } else if number.is_infinite() {
+        line.extend_from_slice(if number > 0.0 { b"inf" } else { b"-inf" });
+    } else {
+        line.extend_from_slice(zmij::Buffer::new().format_finite(number).as_bytes());
+    }
+}
+
+fn push_complex(line: &mut Vec<u8>, number: Complex<f64>) {
+    push_real(line, number.re);
+    line.push(b' ');
+    push_real(line, number.im);
+}
+
+/// Appends the value at `k`: booleans as 0 and 1, complex numbers as two.
+pub(super) fn push_value(line: &mut Vec<u8>, values: &ValueArray, k: usize) {
+    match values {
+        ValueArray::Bool(v) => line.push(if v[k] != 0 { b'1' } else { b'0' }),
+        ValueArray::I8(v) => push_integer(line, v[k]),
+        ValueArray::I16(v) => push_integer(line, v[k]),
+        ValueArray::I32(v) => push_integer(line, v[k]),
+        ValueArray::I64(v) => push_integer(line, v[k]),
+        ValueArray::U8(v) => push_integer(line, v[k]),
+        ValueArray::U16(v) => push_integer(line, v[k]),
+        ValueArray::U32(v) => push_integer(line, v[k]),
+        ValueArray::U64(v) => push_integer(line, v[k]),
+        // As the double it equals: the shortest text of a float of 32 bits is another double.
+        ValueArray::F32(v) => push_real(line, f64::from(v[k])),
+        ValueArray::F64(v) => push_real(line, v[k]),
+        ValueArray::C64(v) => push_complex(line, Complex::new(f64::from(v[k].re), f64::from(v[k].im))),
+        ValueArray::C128(v) => push_complex(line, v[k]),
+    }
+}
+
+/// Writes `count` lines, each appended by `push` with its line end.
+pub(super) fn write_lines(
+    out: &mut dyn Write,
+    count: usize,
+    push: impl Fn(&mut Vec<u8>, usize) + Sync,
+) -> io::Result<()> {
+    const PIECE: usize = 1 << 14;
+    // A few pieces for each thread at a time, so that memory stays small however long the file is.
+    let wave = PIECE * 4 * rayon::current_num_threads().max(1);
+    let mut start = 0;
+    while start < count {
+        let end = count.min(start.saturating_add(wave));
+        let pieces: Vec<Vec<u8>> = (start..end)
+            .step_by(PIECE)
+            .collect::<Vec<_>>()
+            .into_par_iter()
+            .map(|first| {
+                let mut text = Vec::with_capacity(16 * PIECE.min(end - first));
+                for k in first..end.min(first + PIECE) {
+                    push(&mut text, k);
+                }
+                text
+            })
+            .collect();
+        for piece in pieces {
+            out.write_all(&piece)?;
+        }
+        start = end;
+    }
+    Ok(())
+}
+
+/// Comments, one line each, whatever line ends they hold.
+pub(super) fn write_comments(out: &mut dyn Write, mark: &str, comments: &[String]) -> io::Result<()> {
+    for line in comments.iter().flat_map(|c| c.split(['\n', '\r'])) {
+        writeln!(out, "{mark} {line}")?;
+    }
+    Ok(())
+}
