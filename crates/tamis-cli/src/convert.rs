@@ -91,7 +91,7 @@ fn check_options(args: &ConvertArgs, kind: FileKind) -> Result<(), Failure> {
 }
 
 /// Writes to standard output; that nobody reads it to the end is not a mistake.
-fn write_out(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Outcome {
+pub(crate) fn write_out(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Outcome {
     let mut watched = Watched { out, closed: false };
     match write_to(kind, &mut watched, tensor, options) {
         Err(_) if watched.closed => Err(Failure::ClosedPipe),

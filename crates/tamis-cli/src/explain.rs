@@ -1,8 +1,9 @@
 //! The commands that only talk: `explain`, `gallery`, `completions`.
 
-use crate::args::{Cli, ExplainArgs};
+use crate::args::{Cli, ExplainArgs, Stage};
+use crate::execute::explain_program;
 use crate::input;
-use crate::run::{ProgramText, not_connected};
+use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
@@ -19,7 +20,17 @@ pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
     match (subject.parse::<Code>(), looks_like_code(subject)) {
         (Ok(code), _) => explain_code(code, args.json, shell),
         (Err(()), true) => Err(unknown_code(subject)),
-        (Err(()), false) => Err(not_connected(&ProgramText::parse(subject))),
+        (Err(()), false) => {
+            if let Some(stage) = args.emit.iter().find(|stage| **stage != Stage::Program) {
+                let stage = format!("{stage:?}").to_lowercase();
+                let d = Diagnostic::new(
+                    Code::E0605,
+                    format!("programs are not compiled yet, so there is no {stage} to show"),
+                );
+                return Err(d.help("`--emit program` shows the program as it was understood").into());
+            }
+            explain_program(&ProgramText::parse(subject), args.json, shell)
+        }
     }
 }
 

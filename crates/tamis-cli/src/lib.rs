@@ -5,6 +5,7 @@
 
 mod args;
 mod convert;
+mod execute;
 mod explain;
 mod info;
 pub mod input;
@@ -44,7 +45,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
     match command {
-        Command::Run(args) => run::run(&RunRequest::parse(args)?, shell),
+        Command::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
         Command::Explain(args) => explain::explain(args, shell),
         Command::Info(args) => info::info(args, shell),
         Command::Convert(args) => convert::convert(args, shell),

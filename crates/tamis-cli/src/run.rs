@@ -1,11 +1,11 @@
-//! `tamis run`: the request as data, and (once the pipeline is connected) its execution.
+//! `tamis run`: the request as data, read and checked before anything is done.
 
 use crate::args::RunArgs;
 use crate::input::{self, InputSpec, Named};
-use crate::shell::{Failure, Outcome, Shell};
+use crate::shell::Failure;
 use std::path::{Path, PathBuf};
+use tamis_ir::FormatSpec;
 use tamis_ir::diag::{Code, Diagnostic};
-use tamis_ir::{FormatSpec, Span, diag::Source};
 use tamis_tensor::Combine;
 
 /// Where the text of a program comes from.
@@ -120,22 +120,6 @@ fn target(text: &str) -> tamis_ir::diag::Result<OutputTarget> {
         "-" => Ok(OutputTarget::StandardOutput),
         _ => Ok(OutputTarget::File(PathBuf::from(text))),
     }
-}
-
-/// Runs a program.
-pub(crate) fn run(request: &RunRequest, _shell: &mut Shell) -> Outcome {
-    Err(not_connected(&request.program))
-}
-
-/// The answer to programs while the command has no pipeline to hand them to.
-pub(crate) fn not_connected(program: &ProgramText) -> Failure {
-    let mut d = Diagnostic::new(Code::E0605, "this version of the command does not run or explain programs yet");
-    if let ProgramText::Text(text) = program {
-        d = d
-            .label(Span::new(0..text.len()), "understood as a program")
-            .with_source(&Source::new("program", text.clone()));
-    }
-    d.help("`tamis info`, `tamis convert`, `tamis gallery` and `tamis explain CODE` work").into()
 }
 
 #[cfg(test)]

@@ -1,0 +1,317 @@
+//! Executing a [`RunRequest`]: the program is read, its inputs are found, it runs, its results are shown and written.
+
+use crate::convert::write_out;
+use crate::input::InputSpec;
+use crate::load::load;
+use crate::progress::Progress;
+use crate::run::{OutputTarget, ProgramText, RunRequest};
+use crate::shell::{Failure, Outcome, Shell};
+use serde_json::{Value as Json, json};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tamis::{RunOptions, program::LoopExtent};
+use tamis_ir::program::{Block, StmtKind};
+use tamis_ir::text::lexer::MAX_TEXT;
+use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
+use tamis_tensor::gallery;
+use tamis_tensor::io::{FileKind, WriteOptions, write};
+use tamis_tensor::{Combine, Tensor};
+
+/// Results up to this many entries are shown, and part of the JSON.
+const SHOWN: usize = 12;
+const IN_JSON: usize = 10_000;
+
+/// So many loop iterations take the interpreter about a minute.
+const PATIENCE: f64 = 5e8;
+
+/// Runs a program.
+pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
+    let mut times = Vec::new();
+    let start = Instant::now();
+    let program = Program::parse_source(&source(&request.program)?)?;
+    check_names(&program, request)?;
+    times.push(("parse", start.elapsed()));
+
+    let start = Instant::now();
+    let inputs = inputs(&program, request)?;
+    times.push(("read", start.elapsed()));
+
+    let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    warn_if_slow(&program, &inputs, shell);
+    let start = Instant::now();
+    let results = {
+        let _progress = Progress::start("interpreting");
+        tamis::run(&program, &named, &RunOptions { strict: request.strict })?
+    };
+    times.push(("run", start.elapsed()));
+
+    let start = Instant::now();
+    let mut finished = Vec::new();
+    for (name, tensor) in results {
+        let wanted = request.formats.iter().find(|(n, _)| *n == name);
+        let tensor = match wanted {
+            Some((_, spec)) => tensor.convert(&spec.with_rank(tensor.rank())?)?,
+            None => tensor,
+        };
+        finished.push((name, tensor));
+    }
+    for (name, target) in &request.outputs {
+        let Some((_, tensor)) = finished.iter().find(|(n, _)| n == name) else { continue };
+        match target {
+            OutputTarget::File(path) => {
+                let _progress = Progress::start(format!("writing {}", path.display()));
+                write(path, tensor, &WriteOptions::default())?;
+            }
+            OutputTarget::StandardOutput => {
+                write_out(FileKind::Frostt, &mut shell.out, tensor, &WriteOptions::default())?;
+            }
+        }
+    }
+    times.push(("write", start.elapsed()));
+    let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
+    show(request, &finished, &times, on_standard_output, shell)
+}
+
+/// `tamis explain PROGRAM`: for now, the program as it was understood.
+pub(crate) fn explain_program(text: &ProgramText, json: bool, shell: &mut Shell) -> Outcome {
+    let program = Program::parse_source(&source(text)?)?.to_string();
+    if json {
+        return shell.print_json(&json!({ "program": program }));
+    }
+    Ok(write!(shell.out, "{program}")?)
+}
+
+fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
+    let limited = |name: String, reader: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        // One byte more than a program may have, so that the parser sees that there is too much.
+        let read = reader.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes);
+        let unreadable = |message: String, help: &str| {
+            Failure::from(Diagnostic::new(Code::E0801, message).in_file(name.clone()).help(help))
+        };
+        read.map_err(|e| unreadable(format!("the program cannot be read: {e}"), "check the file and its permissions"))?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source::new(name, text)),
+            Err(_) => Err(unreadable("the program is not UTF-8 text".into(), "save it as UTF-8")),
+        }
+    };
+    match program {
+        ProgramText::Text(text) => Ok(Source::new("program", text.clone())),
+        ProgramText::StandardInput => limited("standard input".into(), &mut std::io::stdin()),
+        ProgramText::File(path) => {
+            let name = path.display().to_string();
+            let mut file = std::fs::File::open(path).map_err(|e| {
+                Diagnostic::new(Code::E0801, format!("the program cannot be read: {e}"))
+                    .in_file(name.clone())
+                    .help("check the path, or give the program itself as the argument")
+            })?;
+            limited(name, &mut file)
+        }
+    }
+}
+
+/// Every name on the command line is one of the program's, and every parameter has an input.
+fn check_names(program: &Program, request: &RunRequest) -> Outcome {
+    let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
+        ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
+    };
+    let (params, results) = (names(&program.params), names(&program.results));
+    let mut mistakes = Vec::new();
+    let mut unknown = |name: &str, what: &str, known: &[&str]| {
+        if !known.contains(&name) {
+            let d = Diagnostic::new(Code::E0903, format!("`{}` has no {what} `{name}`", program.name));
+            let d = match did_you_mean(name, known.iter().copied()) {
+                Some(meant) => d.help(format!("did you mean `{meant}`?")),
+                None => d,
+            };
+            mistakes.push(d.help(format!("it has {}", known.join(", "))));
+        }
+    };
+    request.inputs.iter().for_each(|(name, _)| unknown(name, "parameter", &params));
+    request.outputs.iter().for_each(|(name, _)| unknown(name, "result", &results));
+    let both: Vec<&str> = params.iter().chain(&results).copied().collect();
+    request.formats.iter().for_each(|(name, _)| unknown(name, "parameter or result", &both));
+    for param in &params {
+        if !request.inputs.iter().any(|(name, _)| name == param) {
+            let d = Diagnostic::new(Code::E0902, format!("the parameter `{param}` has no input"));
+            mistakes.push(d.help(format!("add `{param}=FILE`, `{param}=rand`, `{param}=ones` or a generator")));
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::Wrong(mistakes)) }
+}
+
+/// The tensors of all parameters; shapes that are not given follow from the others.
+fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(String, Tensor)>, Failure> {
+    let mut known: Vec<(String, &InputSpec, Option<Tensor>)> = Vec::new();
+    for id in &program.params {
+        let name = program.tensor(*id).name.clone();
+        let Some((_, spec)) = request.inputs.iter().find(|(n, _)| *n == name) else { continue };
+        let tensor = made_alone(&name, spec, request)?;
+        known.push((name, spec, tensor));
+    }
+    if known.iter().any(|(_, _, tensor)| tensor.is_none()) {
+        let tensors: Vec<Option<&Tensor>> = known.iter().map(|(_, _, tensor)| tensor.as_ref()).collect();
+        let shapes = tamis::infer_shapes(program, &tensors)?;
+        for (k, (name, spec, tensor)) in known.iter_mut().enumerate().filter(|(_, (_, _, t))| t.is_none()) {
+            *tensor = Some(made_with_shape(k, name, spec, &shapes[k], request)?);
+        }
+    }
+    Ok(known.into_iter().filter_map(|(name, _, tensor)| Some((name, tensor?))).collect())
+}
+
+/// An input that needs nothing from the program.
+fn made_alone(name: &str, spec: &InputSpec, request: &RunRequest) -> Result<Option<Tensor>, Failure> {
+    let format = request.formats.iter().find(|(n, _)| n == name).map(|(_, spec)| spec);
+    let loaded = match spec {
+        InputSpec::Path(path) => load(path.as_os_str(), request.duplicates, format)?.tensor,
+        InputSpec::Gallery(call) => load(call.text().as_ref(), request.duplicates, format)?.tensor,
+        InputSpec::Number(value) => return Ok(Some(converted(name, Tensor::scalar(*value), request)?)),
+        InputSpec::Rand { shape: Some(shape), .. } | InputSpec::Ones { shape: Some(shape) } => {
+            return made_with_shape(0, name, spec, shape, request).map(Some);
+        }
+        InputSpec::Rand { .. } | InputSpec::Ones { .. } => return Ok(None),
+    };
+    Ok(Some(loaded))
+}
+
+fn made_with_shape(
+    position: usize,
+    name: &str,
+    spec: &InputSpec,
+    shape: &[u64],
+    request: &RunRequest,
+) -> Result<Tensor, Failure> {
+    let (entries, dense) = match spec {
+        InputSpec::Rand { density, seed, .. } => {
+            // Inputs without a seed still differ from each other.
+            let seed = seed.unwrap_or(position as u64);
+            (gallery::random(shape, density.unwrap_or(1.0), seed)?, density.is_none_or(|d| d == 1.0))
+        }
+        _ => (gallery::ones(shape)?, true),
+    };
+    let format = if dense { Format::dense(shape.len()) } else { Format::coo(shape.len()) };
+    let tensor = Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error)?;
+    converted(name, tensor, request)
+}
+
+fn converted(name: &str, tensor: Tensor, request: &RunRequest) -> Result<Tensor, Failure> {
+    match request.formats.iter().find(|(n, _)| n == name) {
+        Some((_, spec)) => Ok(tensor.convert(&spec.with_rank(tensor.rank())?)?),
+        None => Ok(tensor),
+    }
+}
+
+/// The interpreter visits every point of every loop; somebody who waits should know for how long.
+fn warn_if_slow(program: &Program, inputs: &[(String, Tensor)], shell: &Shell) {
+    let params: Vec<_> = inputs.iter().map(|(_, tensor)| tamis_ir::interp::param_type(tensor)).collect();
+    let Ok(checked) = program.check(&params) else { return };
+    let points = iterations(&program.body, &checked.extents.loops);
+    if points > PATIENCE {
+        let d =
+            Diagnostic::warning(Code::E1003, format!("the reference interpreter will visit about {points:.1e} points"))
+                .note("it visits every point of every loop, stored or not: about ten million in a second")
+                .help("use smaller inputs");
+        shell.warn(&[d]);
+    }
+}
+
+fn iterations(block: &Block, loops: &[LoopExtent]) -> f64 {
+    let of = |stmt: &tamis_ir::program::Stmt| match &stmt.kind {
+        StmtKind::For { index, body, .. } => {
+            let trips = match loops[index.index()] {
+                LoopExtent::Static { start, stop } => (stop - start) as f64,
+                LoopExtent::Dynamic => 1.0,
+            };
+            trips * (1.0 + iterations(body, loops))
+        }
+        StmtKind::If { then, otherwise, .. } => iterations(then, loops).max(iterations(otherwise, loops)),
+        _ => 0.0,
+    };
+    block.iter().map(of).sum()
+}
+
+fn show(
+    request: &RunRequest,
+    results: &[(String, Tensor)],
+    times: &[(&str, Duration)],
+    on_standard_output: bool,
+    shell: &mut Shell,
+) -> Outcome {
+    if request.json {
+        let mut document = json!({ "results": results.iter().map(as_json).collect::<Vec<Json>>() });
+        if request.time {
+            document["seconds"] = times.iter().map(|(what, t)| (what.to_string(), json!(t.as_secs_f64()))).collect();
+        }
+        return shell.print_json(&document);
+    }
+    // A tensor on standard output is for another program; people look at standard error then.
+    let mut text = String::new();
+    if !on_standard_output {
+        for (name, tensor) in results {
+            text += &format!("{name}: {}\n{}", tensor.summary(), entries(tensor));
+        }
+    }
+    if request.time {
+        for (what, time) in times {
+            text += &format!("{what:>6} {:>10.3} ms\n", time.as_secs_f64() * 1e3);
+        }
+    }
+    if on_standard_output {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    Ok(shell.out.write_all(text.as_bytes())?)
+}
+
+/// The first entries that are stored, one line each.
+fn entries(tensor: &Tensor) -> String {
+    let mut out = String::new();
+    let mut seen = 0;
+    tensor.for_each(&mut |coordinates, value| {
+        seen += 1;
+        if seen <= SHOWN {
+            let at: Vec<String> = coordinates.iter().map(u64::to_string).collect();
+            let at = if at.is_empty() { String::new() } else { format!("[{}] = ", at.join(", ")) };
+            out += &format!("  {at}{value}\n");
+        }
+    });
+    if seen > SHOWN {
+        out += &format!("  ... and {} more\n", seen - SHOWN);
+    }
+    out
+}
+
+fn as_json((name, tensor): &(String, Tensor)) -> Json {
+    let mut document = json!({
+        "name": name,
+        "shape": tensor.shape(),
+        "dtype": tensor.dtype().name(),
+        "format": tensor.format().to_string(),
+        "stored": tensor.nnz(),
+        "fill": number(tensor.fill()),
+    });
+    if tensor.nnz() <= IN_JSON {
+        let (mut coordinates, mut values) = (Vec::new(), Vec::new());
+        tensor.for_each(&mut |at, value| {
+            coordinates.push(json!(at));
+            values.push(number(value));
+        });
+        document["coordinates"] = Json::Array(coordinates);
+        document["values"] = Json::Array(values);
+    }
+    document
+}
+
+/// A number as JSON; what JSON has no number for (inf, nan, complex) becomes a string.
+fn number(value: Value) -> Json {
+    match value.dtype().kind() {
+        Kind::Bool => json!(value.is_truthy()),
+        Kind::Int => match value {
+            Value::U64(x) => json!(x),
+            other => json!(other.as_i64()),
+        },
+        Kind::Float if value.as_c128().re.is_finite() => json!(value.as_c128().re),
+        _ => json!(value.to_string()),
+    }
+}
