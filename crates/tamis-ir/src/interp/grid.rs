@@ -3,7 +3,7 @@
 use crate::algebra::{DType, Value};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::format::{DimExpr, Format, LevelKind};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// A tensor that can be interpreted: it lists what it stores.
 pub trait Operand {
@@ -25,50 +25,101 @@ const ARRAY_LIMIT: u64 = 1 << 22;
 pub struct Grid {
     shape: Vec<u64>,
     fill: Value,
-    cells: Cells,
-    stored: Stored,
+    cells: Table<Value>,
+    /// Which coordinates count as stored; `None` for all of them.
+    stored: Option<Stored>,
 }
 
+/// Coordinates are stored if one was written that agrees with them in these dimensions (a whole dense fiber
+/// comes into being at once).
 #[derive(Clone, Debug)]
-enum Cells {
+struct Stored {
+    dims: Vec<usize>,
+    written: Table<bool>,
+}
+
+/// Something for every coordinate of a shape.
+#[derive(Clone, Debug)]
+enum Table<T> {
     /// Row-major, every cell.
-    Array(Vec<Value>),
-    /// Cells that were written; the others hold the fill.
-    Map(FxHashMap<Vec<u64>, Value>),
+    Array(Vec<T>),
+    /// Cells that were written, by their row-major number; the others hold the default.
+    Map(FxHashMap<u128, T>, T),
+    /// The same for shapes whose cells cannot be numbered.
+    Huge(FxHashMap<Vec<u64>, T>, T),
 }
 
-/// Which coordinates count as stored.
-#[derive(Clone, Debug)]
-enum Stored {
-    Everything,
-    /// Those whose coordinates in these dimensions were written (a whole dense fiber is stored at once).
-    Written {
-        dims: Vec<usize>,
-        keys: FxHashSet<Vec<u64>>,
-    },
+impl<T: Copy> Table<T> {
+    fn new(shape: impl Iterator<Item = u64> + Clone, default: T) -> Table<T> {
+        match shape.clone().try_fold(1u128, |cells, n| cells.checked_mul(n.into())) {
+            Some(cells) if cells <= ARRAY_LIMIT.into() => Table::Array(vec![default; cells as usize]),
+            Some(_) => Table::Map(FxHashMap::default(), default),
+            None => Table::Huge(FxHashMap::default(), default),
+        }
+    }
+
+    /// The value at a position, given with the shape.
+    fn get(&self, position: impl Iterator<Item = (u64, u64)>) -> T {
+        match self {
+            Table::Array(values) => values[array_offset(position)],
+            Table::Map(values, default) => values.get(&map_offset(position)).copied().unwrap_or(*default),
+            Table::Huge(values, default) => {
+                values.get(&position.map(|(i, _)| i).collect::<Vec<_>>()).copied().unwrap_or(*default)
+            }
+        }
+    }
+
+    fn set(&mut self, position: impl Iterator<Item = (u64, u64)>, value: T) {
+        match self {
+            Table::Array(values) => values[array_offset(position)] = value,
+            Table::Map(values, _) => {
+                values.insert(map_offset(position), value);
+            }
+            Table::Huge(values, _) => {
+                values.insert(position.map(|(i, _)| i).collect(), value);
+            }
+        }
+    }
+
+    fn reset(&mut self, default: T) {
+        match self {
+            Table::Array(values) => values.fill(default),
+            Table::Map(values, _) => values.clear(),
+            Table::Huge(values, _) => values.clear(),
+        }
+    }
+}
+
+fn array_offset(position: impl Iterator<Item = (u64, u64)>) -> usize {
+    position.fold(0, |offset, (i, n)| offset * n as usize + i as usize)
+}
+
+fn map_offset(position: impl Iterator<Item = (u64, u64)>) -> u128 {
+    position.fold(0, |offset, (i, n)| offset * u128::from(n) + u128::from(i))
 }
 
 impl Grid {
     /// A dense grid from row-major values.
     ///
     /// # Panics
-    /// If there are not as many values as the shape has cells, or none at all and no way to know their type.
+    /// If there are not as many values as the shape has cells.
     pub fn from_values(shape: &[u64], values: &[Value]) -> Grid {
         assert_eq!(shape.iter().product::<u64>(), values.len() as u64, "one value per cell");
         let fill = values.first().map_or(Value::F64(0.0), |v| Value::zero(v.dtype()));
-        Grid { shape: shape.to_vec(), fill, cells: Cells::Array(values.to_vec()), stored: Stored::Everything }
+        Grid { shape: shape.to_vec(), fill, cells: Table::Array(values.to_vec()), stored: None }
     }
 
     /// A copy of any tensor.
     pub fn from_operand(operand: &dyn Operand) -> Grid {
         let dims = (0..operand.shape().len()).collect();
-        let stored = Stored::Written { dims, keys: FxHashSet::default() };
-        let mut grid = Grid::empty(operand.shape(), operand.fill(), stored);
-        operand.for_each_stored(&mut |coordinates, value| grid.set(coordinates, value));
-        if let (Stored::Written { keys, .. }, Some(cells)) = (&grid.stored, grid.cell_count())
-            && keys.len() as u64 == cells
-        {
-            grid.stored = Stored::Everything;
+        let mut grid = Grid::empty(operand.shape(), operand.fill(), Some(dims));
+        let mut count = 0u64;
+        operand.for_each_stored(&mut |coordinates, value| {
+            count += 1;
+            grid.set(coordinates, value);
+        });
+        if cell_count(&grid.shape) == Some(count) {
+            grid.stored = None;
         }
         grid
     }
@@ -82,11 +133,9 @@ impl Grid {
             )
             .help("declare it with a sparse format"));
         }
-        let stored = if format.is_all_dense() {
-            Stored::Everything
-        } else {
-            // Levels below the last one that is not dense come and go as a whole.
-            let last = format.levels().iter().rposition(|l| l.kind != LevelKind::Dense).unwrap_or(0);
+        // Levels below the last one that is not dense come and go as a whole.
+        let last = format.levels().iter().rposition(|l| l.kind != LevelKind::Dense);
+        let dims = last.map(|last| {
             let mut dims: Vec<usize> = format.map()[..=last]
                 .iter()
                 .flat_map(|e| match e {
@@ -96,16 +145,17 @@ impl Grid {
                 .collect();
             dims.sort_unstable();
             dims.dedup();
-            Stored::Written { dims, keys: FxHashSet::default() }
-        };
-        Ok(Grid::empty(shape, fill, stored))
+            dims
+        });
+        Ok(Grid::empty(shape, fill, dims))
     }
 
-    fn empty(shape: &[u64], fill: Value, stored: Stored) -> Grid {
-        let cells = match cell_count(shape) {
-            Some(cells) if cells <= ARRAY_LIMIT => Cells::Array(vec![fill; cells as usize]),
-            _ => Cells::Map(FxHashMap::default()),
-        };
+    fn empty(shape: &[u64], fill: Value, stored_by: Option<Vec<usize>>) -> Grid {
+        let cells = Table::new(shape.iter().copied(), fill);
+        let stored = stored_by.map(|dims| {
+            let written = Table::new(dims.iter().map(|d| shape[*d]), false);
+            Stored { dims, written }
+        });
         Grid { shape: shape.to_vec(), fill, cells, stored }
     }
 
@@ -119,68 +169,54 @@ impl Grid {
         self.fill.dtype()
     }
 
-    fn cell_count(&self) -> Option<u64> {
-        cell_count(&self.shape)
-    }
-
     /// The value at a coordinate; `None` outside.
     pub fn get(&self, position: &[u64]) -> Option<Value> {
         let inside = position.len() == self.shape.len() && position.iter().zip(&self.shape).all(|(i, n)| i < n);
-        inside.then(|| self.value(position))
-    }
-
-    fn offset(&self, position: &[u64]) -> usize {
-        position.iter().zip(&self.shape).fold(0, |offset, (i, n)| offset * n + i) as usize
-    }
-
-    fn value(&self, position: &[u64]) -> Value {
-        match &self.cells {
-            Cells::Array(values) => values[self.offset(position)],
-            Cells::Map(values) => values.get(position).copied().unwrap_or(self.fill),
-        }
+        inside.then(|| self.read(position).0)
     }
 
     /// The value at a coordinate inside the shape, and whether it is stored.
     pub(super) fn read(&self, position: &[u64]) -> (Value, bool) {
+        let value = self.cells.get(position.iter().copied().zip(self.shape.iter().copied()));
         let stored = match &self.stored {
-            Stored::Everything => true,
-            Stored::Written { dims, keys } if dims.len() == position.len() => keys.contains(position),
-            Stored::Written { dims, keys } => keys.contains(&dims.iter().map(|d| position[*d]).collect::<Vec<_>>()),
+            None => true,
+            Some(stored) => stored.written.get(stored.dims.iter().map(|d| (position[*d], self.shape[*d]))),
         };
-        (self.value(position), stored)
+        (value, stored)
     }
 
     /// Stores a value at a coordinate inside the shape.
     pub(super) fn set(&mut self, position: &[u64], value: Value) {
-        let offset = if matches!(self.cells, Cells::Array(_)) { self.offset(position) } else { 0 };
-        match &mut self.cells {
-            Cells::Array(values) => values[offset] = value,
-            Cells::Map(values) => {
-                values.insert(position.to_vec(), value);
-            }
-        }
-        if let Stored::Written { dims, keys } = &mut self.stored {
-            keys.insert(dims.iter().map(|d| position[*d]).collect());
+        self.cells.set(position.iter().copied().zip(self.shape.iter().copied()), value);
+        if let Some(stored) = &mut self.stored {
+            stored.written.set(stored.dims.iter().map(|d| (position[*d], self.shape[*d])), true);
         }
     }
 
     /// All fill again.
     pub(super) fn reset(&mut self) {
-        match &mut self.cells {
-            Cells::Array(values) => values.fill(self.fill),
-            Cells::Map(values) => values.clear(),
-        }
-        if let Stored::Written { keys, .. } = &mut self.stored {
-            keys.clear();
+        self.cells.reset(self.fill);
+        if let Some(stored) = &mut self.stored {
+            stored.written.reset(false);
         }
     }
 
     /// All values, row-major; `None` if there are too many to list.
     pub fn to_values(&self) -> Option<Vec<Value>> {
         match &self.cells {
-            Cells::Array(values) => Some(values.clone()),
-            Cells::Map(_) => None,
+            Table::Array(values) => Some(values.clone()),
+            _ => None,
         }
+    }
+
+    /// The coordinates of a row-major number.
+    fn position_of(&self, mut number: u128) -> Vec<u64> {
+        let mut position = vec![0; self.shape.len()];
+        for (i, n) in position.iter_mut().zip(&self.shape).rev() {
+            *i = (number % u128::from(*n)) as u64;
+            number /= u128::from(*n);
+        }
+        position
     }
 }
 
@@ -203,12 +239,12 @@ impl Operand for Grid {
 
     /// Everything that differs from the fill, or everything at all for a dense grid, in row-major order.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value)) {
-        let dense = matches!(self.stored, Stored::Everything);
+        let differs = |value: &Value| !value.same_number(self.fill);
         match &self.cells {
-            Cells::Array(values) => {
+            Table::Array(values) => {
                 let mut position = vec![0; self.shape.len()];
                 for value in values {
-                    if dense || !value.same_number(self.fill) {
+                    if self.stored.is_none() || differs(value) {
                         visit(&position, *value);
                     }
                     for (i, n) in position.iter_mut().zip(&self.shape).rev() {
@@ -220,13 +256,16 @@ impl Operand for Grid {
                     }
                 }
             }
-            Cells::Map(values) => {
-                let mut sorted: Vec<(&Vec<u64>, &Value)> =
-                    values.iter().filter(|(_, v)| !v.same_number(self.fill)).collect();
+            Table::Map(values, _) => {
+                let mut sorted: Vec<(u128, Value)> =
+                    values.iter().map(|(k, v)| (*k, *v)).filter(|(_, v)| differs(v)).collect();
+                sorted.sort_unstable_by_key(|(number, _)| *number);
+                sorted.iter().for_each(|(number, value)| visit(&self.position_of(*number), *value));
+            }
+            Table::Huge(values, _) => {
+                let mut sorted: Vec<(&Vec<u64>, &Value)> = values.iter().filter(|(_, v)| differs(v)).collect();
                 sorted.sort_unstable_by_key(|(position, _)| *position);
-                for (position, value) in sorted {
-                    visit(position, *value);
-                }
+                sorted.iter().for_each(|(position, value)| visit(position, **value));
             }
         }
     }

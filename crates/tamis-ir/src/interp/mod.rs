@@ -15,6 +15,7 @@ pub use grid::{Grid, Operand};
 
 use crate::algebra::{DType, Op, Value, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result};
+use crate::format::MAX_RANK;
 use crate::program::{
     Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, TensorId,
     Update,
@@ -97,6 +98,8 @@ struct Machine<'a> {
     vars: Vec<Seen>,
     stmt: StmtId,
     iterations: u64,
+    /// For each operator call, what annihilates it, in the type it computes in.
+    annihilators: Vec<Option<Value>>,
 }
 
 impl<'a> Machine<'a> {
@@ -123,6 +126,14 @@ impl<'a> Machine<'a> {
             vars: vec![Seen { value: None, structural: false }; program.vars.len()],
             stmt: StmtId(0),
             iterations: 0,
+            annihilators: program
+                .exprs
+                .ids()
+                .map(|id| match program.expr(id) {
+                    Expr::Call(op, _) => annihilator(*op, checked.types.operands[id.index()]),
+                    _ => None,
+                })
+                .collect(),
         })
     }
 
@@ -157,14 +168,18 @@ impl<'a> Machine<'a> {
             }
             StmtKind::Assign { target, update, value } => {
                 let value = self.evaluate(*value)?;
-                let Some(position) = self.position(target)? else { return Ok(()) };
+                let mut position = [0; MAX_RANK];
+                let position = &mut position[..target.subscripts.len()];
+                if !self.locate(target, position)? {
+                    return Ok(());
+                }
                 let stored = match update {
                     None => value,
-                    Some(update) => self.update(target, &position, update, value)?,
+                    Some(update) => self.update(target, position, update, value)?,
                 };
                 let dtype = self.checked.types.tensors[target.tensor.index()];
                 if let Some(stored) = stored.value {
-                    self.tensors[target.tensor.index()].set(&position, stored.cast(dtype));
+                    self.tensors[target.tensor.index()].set(position, stored.cast(dtype));
                 }
             }
         }
@@ -192,19 +207,18 @@ impl<'a> Machine<'a> {
             operands.push(self.evaluate(*extra)?);
         }
         let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(old.dtype());
-        Ok(self.apply(update.op, operand, &operands))
+        Ok(self.apply(update.op, operand, annihilator(update.op, operand), &operands))
     }
 
-    /// Where an access points; `None` for a permissive one out of bounds.
-    fn position(&mut self, access: &Access) -> Result<Option<Vec<u64>>> {
-        let mut position = Vec::with_capacity(access.subscripts.len());
-        let mut outside = false;
+    /// Finds where an access points; false for a permissive one out of bounds.
+    fn locate(&mut self, access: &Access, position: &mut [u64]) -> Result<bool> {
+        let mut inside = true;
         for (dim, subscript) in access.subscripts.iter().enumerate() {
             let i = self.integer(subscript.expr)?;
             let size = self.tensors[access.tensor.index()].shape()[dim];
             match u64::try_from(i) {
-                Ok(i) if i < size => position.push(i),
-                _ if subscript.permissive => outside = true,
+                Ok(i) if i < size => position[dim] = i,
+                _ if subscript.permissive => inside = false,
                 _ => {
                     let name = &self.program.tensor(access.tensor).name;
                     let shown = self.program.show(subscript.expr);
@@ -219,7 +233,7 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        Ok(if outside { None } else { Some(position) })
+        Ok(inside)
     }
 
     fn where_loops_stand(&self) -> String {
@@ -229,6 +243,10 @@ impl<'a> Machine<'a> {
     }
 
     fn integer(&mut self, id: ExprId) -> Result<i64> {
+        // By far the most common subscript.
+        if let Expr::Index(index) = self.program.expr(id) {
+            return Ok(self.indices[index.index()]);
+        }
         let value = self.evaluate(id)?.value;
         value.and_then(Value::as_i64).ok_or_else(|| {
             let shown = value.map_or("missing".to_string(), |v| v.to_string());
@@ -248,24 +266,41 @@ impl<'a> Machine<'a> {
                 let size = self.checked.extents.shapes[tensor.index()][*dim];
                 Seen { value: Some(Value::I64(size as i64)), structural: false }
             }
-            Expr::Read(access) => match self.position(access)? {
-                Some(position) => {
-                    let (value, stored) = self.tensors[access.tensor.index()].read(&position);
+            Expr::Read(access) => {
+                let mut position = [0; MAX_RANK];
+                let position = &mut position[..access.subscripts.len()];
+                if self.locate(access, position)? {
+                    let (value, stored) = self.tensors[access.tensor.index()].read(position);
                     Seen { value: Some(value), structural: !stored }
+                } else {
+                    Seen { value: None, structural: true }
                 }
-                None => Seen { value: None, structural: true },
-            },
+            }
             Expr::Call(op, operands) => {
-                let mut seen = Vec::with_capacity(operands.len());
-                for operand in operands {
-                    seen.push(self.evaluate(*operand)?);
+                let operand = self.checked.types.operands[id.index()];
+                let annihilator = self.annihilators[id.index()];
+                match operands[..] {
+                    [a] => {
+                        let seen = [self.evaluate(a)?];
+                        self.apply(*op, operand, annihilator, &seen)
+                    }
+                    [a, b] => {
+                        let seen = [self.evaluate(a)?, self.evaluate(b)?];
+                        self.apply(*op, operand, annihilator, &seen)
+                    }
+                    _ => {
+                        let mut seen = Vec::with_capacity(operands.len());
+                        for operand in operands {
+                            seen.push(self.evaluate(*operand)?);
+                        }
+                        self.apply(*op, operand, annihilator, &seen)
+                    }
                 }
-                self.apply(*op, self.checked.types.operands[id.index()], &seen)
             }
         })
     }
 
-    fn apply(&self, op: Op, operand: DType, operands: &[Seen]) -> Seen {
+    fn apply(&self, op: Op, operand: DType, annihilator: Option<Value>, operands: &[Seen]) -> Seen {
         let structural = operands.iter().all(|o| o.structural);
         match op {
             Op::Coalesce => {
@@ -284,14 +319,25 @@ impl<'a> Machine<'a> {
             }
             _ => {}
         }
-        let values: Option<Vec<Value>> = operands.iter().map(|o| o.value).collect();
-        let Some(values) = values else { return Seen { value: None, structural } };
+        if operands.iter().any(|o| o.value.is_none()) {
+            return Seen { value: None, structural };
+        }
+        let known = |o: &Seen| o.value.unwrap_or(Value::Bool(false));
         if !self.options.strict
-            && let Some(annihilator) = op.info().annihilator.and_then(|a| a.value(operand))
-            && operands.iter().zip(&values).any(|(o, v)| o.structural && v.cast(operand).same_number(annihilator))
+            && let Some(annihilator) = annihilator
+            && operands.iter().any(|o| o.structural && known(o).cast(operand).same_number(annihilator))
         {
             return Seen { value: Some(annihilator), structural: true };
         }
-        Seen { value: Some(eval(op, operand, &values)), structural }
+        let value = match operands {
+            [a] => eval(op, operand, &[known(a)]),
+            [a, b] => eval(op, operand, &[known(a), known(b)]),
+            _ => eval(op, operand, &operands.iter().map(known).collect::<Vec<_>>()),
+        };
+        Seen { value: Some(value), structural }
     }
+}
+
+fn annihilator(op: Op, operand: DType) -> Option<Value> {
+    op.info().annihilator.and_then(|a| a.value(operand))
 }
