@@ -41,7 +41,12 @@ const TABLE: &[(&str, &[u8], Code, u64)] = &[
     ("a.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", E0804, 2),
     ("a.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1\n\n2 2 2\n", E0804, 5),
     ("a.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 0\n1 1 1\n", E0804, 3),
-    ("a.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 1000000000000000000\n1 1 1\n1 2 1\n2 1 1\n", E0804, 2),
+    (
+        "a.mtx",
+        b"%%MatrixMarket matrix coordinate real general\n2 2 1000000000000000000\n1 1 1\n1 2 1\n2 1 1\n",
+        E0804,
+        2,
+    ),
     ("a.mtx", b"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", E0804, 2),
     ("a.mtx", b"%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n", E0804, 5),
     ("a.mtx", b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n4\n", E0804, 6),

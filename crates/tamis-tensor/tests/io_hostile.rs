@@ -123,7 +123,11 @@ fn hostile_files() {
 fn claims() {
     let many = 1_000_000_000_000_000_000u64;
     let texts = [
-        ("a.mtx", format!("%%MatrixMarket matrix coordinate real general\n5 5 {many}\n1 1 1\n2 2 2\n3 3 3\n"), Code::E0804),
+        (
+            "a.mtx",
+            format!("%%MatrixMarket matrix coordinate real general\n5 5 {many}\n1 1 1\n2 2 2\n3 3 3\n"),
+            Code::E0804,
+        ),
         ("a.mtx", format!("%%MatrixMarket matrix array real general\n{many} {many}\n1\n2\n3\n"), Code::E0804),
         ("a.mtx", format!("%%MatrixMarket matrix array real symmetric\n{many} {many}\n1\n2\n3\n"), Code::E0804),
         ("a.tns", format!("2 {many}\n{many} {many}\n1 1 1\n2 2 2\n"), Code::E0804),

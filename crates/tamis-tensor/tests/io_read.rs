@@ -18,7 +18,8 @@ fn tensor(name: &str) -> Tensor {
 }
 
 fn parse(name: &str, text: &str) -> Tensor {
-    read_from(name, text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|d| panic!("{text:?}: {}", d.render(false)))
+    read_from(name, text.as_bytes(), &ReadOptions::default())
+        .unwrap_or_else(|d| panic!("{text:?}: {}", d.render(false)))
 }
 
 /// All values by rows, as real numbers.
@@ -185,7 +186,12 @@ fn matrix_market_headers() {
         ("matrix coordinate real general\n2 2 1", "2 1 3", DType::F64, &[0., 0., 3., 0.]),
         ("matrix coordinate double general\n2 2 1", "2 1 3", DType::F64, &[0., 0., 3., 0.]),
         ("matrix coordinate integer general\n2 2 1", "2 1 -3", DType::I64, &[0., 0., -3., 0.]),
-        ("matrix coordinate unsigned-integer general\n1 1 1", "1 1 18446744073709551615", DType::U64, &[1.8446744073709552e19]),
+        (
+            "matrix coordinate unsigned-integer general\n1 1 1",
+            "1 1 18446744073709551615",
+            DType::U64,
+            &[1.8446744073709552e19],
+        ),
         ("matrix coordinate complex general\n1 2 1", "1 2 3 4", DType::C128, &[0., 3.]),
         ("matrix coordinate complex symmetric\n2 2 1", "2 1 3 4", DType::C128, &[0., 3., 3., 0.]),
         ("matrix coordinate complex skew-symmetric\n2 2 1", "2 1 3 4", DType::C128, &[0., -3., 3., 0.]),
@@ -337,7 +343,11 @@ fn every_type_of_idx() {
         bytes.extend(one);
         let tensor = read_from("a.idx1", &bytes, &ReadOptions::default()).unwrap();
         assert_eq!(tensor.dtype(), dtype);
-        let expected = [1., -1., -1., 256., 1., 1.][match code { 8 => 0, 9 => 1, c => c as usize - 9 }];
+        let expected = [1., -1., -1., 256., 1., 1.][match code {
+            8 => 0,
+            9 => 1,
+            c => c as usize - 9,
+        }];
         assert_eq!(reals(&tensor), [expected], "{dtype}");
     }
     assert_eq!(reals(&read_from("a.idx", &[0, 0, 8, 0, 7], &ReadOptions::default()).unwrap()), [7.0]);

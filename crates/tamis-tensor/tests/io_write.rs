@@ -228,8 +228,7 @@ fn what_a_kind_cannot_hold() {
     let complex = ValueArray::from(vec![Complex::new(1.0, 2.0)]);
     let complex = Tensor::from_dense(&[1], complex, &Format::dense(1), Value::zero(DType::C128)).unwrap();
     let large = Tensor::from_dense(&[1], vec![u64::MAX].into(), &Format::dense(1), Value::U64(0)).unwrap();
-    let filled =
-        Tensor::from_dense(&[2, 2], vec![7.0, 1.0, 7.0, 7.0].into(), &Format::csr(), Value::F64(7.0)).unwrap();
+    let filled = Tensor::from_dense(&[2, 2], vec![7.0, 1.0, 7.0, 7.0].into(), &Format::csr(), Value::F64(7.0)).unwrap();
     for (kind, tensor, word) in [
         (FileKind::MatrixMarket, &cube, ".tns"),
         (FileKind::Image, &cube, ".tns"),
@@ -251,8 +250,10 @@ fn what_a_kind_cannot_hold() {
     for kind in [FileKind::MatrixMarket, FileKind::Frostt, FileKind::ScipyArchive, FileKind::NumpyArray] {
         assert!(back(kind, &written(kind, &dense, &Default::default()), None).same_values(&filled), "{kind:?}");
     }
-    assert!(back(FileKind::NumpyArray, &written(FileKind::NumpyArray, &filled, &Default::default()), None)
-        .same_values(&filled));
+    assert!(
+        back(FileKind::NumpyArray, &written(FileKind::NumpyArray, &filled, &Default::default()), None)
+            .same_values(&filled)
+    );
 }
 
 fn names(directory: &Path) -> Vec<String> {
