@@ -1,8 +1,9 @@
 //! Which entries of a matrix stand for others, and how those are added.
 
-use super::entries::Field;
+use super::entries::{Field, room};
 use super::fault::Fault;
 use crate::{Index, IndexArray};
+use bytemuck::Zeroable;
 use num_complex::Complex;
 use rayon::prelude::*;
 use tamis_ir::Code;
@@ -109,16 +110,18 @@ where
     expanded.map_err(|bad| match bad {
         Bad::OnDiagonal(entry) => on_diagonal(symmetry, at(entry)),
         Bad::NoMirror(entry) => no_mirror(at(entry)),
+        Bad::NoRoom(fault) => fault,
     })
 }
 
-/// Which entry cannot be what it must be.
+/// Which entry cannot be what it must be, or why there are none.
 enum Bad {
     OnDiagonal(usize),
     NoMirror(usize),
+    NoRoom(Fault),
 }
 
-fn expand_as<I: Index, T: Mirror + Default + Send + Sync>(
+fn expand_as<I: Index, T: Mirror + Zeroable + Send + Sync>(
     symmetry: Symmetry,
     rows: &[I],
     cols: &[I],
@@ -132,9 +135,9 @@ where
     let counts: Vec<usize> =
         pieces().map(|((i, j), _)| i.len() + i.iter().zip(j).filter(|(i, j)| i != j).count()).collect();
     let total = counts.iter().sum();
-    let mut out_rows = vec![I::default(); total];
-    let mut out_cols = vec![I::default(); total];
-    let mut out_values = vec![T::default(); total];
+    let mut out_rows: Vec<I> = room(total).map_err(Bad::NoRoom)?;
+    let mut out_cols: Vec<I> = room(total).map_err(Bad::NoRoom)?;
+    let mut out_values: Vec<T> = room(total).map_err(Bad::NoRoom)?;
     let mut jobs = Vec::with_capacity(counts.len());
     {
         let (mut i, mut j, mut v) = (&mut out_rows[..], &mut out_cols[..], &mut out_values[..]);
