@@ -131,6 +131,14 @@ impl IndexArray {
         with_indices!(self, x => x[k].to_u64())
     }
 
+    /// The largest number; `None` if there are none.
+    pub fn largest(&self) -> Option<u64> {
+        // A fold over values, unlike `Iterator::max` over references, becomes vector instructions.
+        (!self.is_empty()).then(
+            || with_indices!(self, x => x.iter().fold(Default::default(), |m, v| if *v > m { *v } else { m }).to_u64()),
+        )
+    }
+
     /// All numbers, widened.
     pub fn to_vec(&self) -> Vec<u64> {
         with_indices!(self, x => x.iter().map(|v| v.to_u64()).collect())

@@ -48,9 +48,19 @@ impl<T: Clone> Buffer<T> {
     /// The values as a vector: without copying if nobody else holds this buffer.
     pub fn into_vec(self) -> Vec<T> {
         match Arc::try_unwrap(self.memory) {
-            Ok(Memory::Owned(values)) => values,
-            Ok(foreign) => foreign.as_slice().to_vec(),
+            Ok(mut memory) => match &mut memory {
+                Memory::Owned(values) => std::mem::take(values),
+                foreign => foreign.as_slice().to_vec(),
+            },
             Err(shared) => shared.as_slice().to_vec(),
+        }
+    }
+}
+
+impl<T> Drop for Memory<T> {
+    fn drop(&mut self) {
+        if let Memory::Owned(values) = self {
+            crate::levels::memory::recycle(std::mem::take(values));
         }
     }
 }

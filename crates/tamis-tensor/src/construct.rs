@@ -26,11 +26,9 @@ impl Tensor {
         };
         let columns: Vec<IndexArray> = order.iter().map(|d| entries.columns[*d].clone()).collect();
         let views: Vec<&IndexArray> = columns.iter().collect();
-        let found = sort::order(&views, entries.len());
-        let sorted = if found == sort::Order::Unsorted {
-            reorder::sort_unsorted(shape, &order, columns, entries.values.clone())?
-        } else {
-            Entries::from_columns(order, columns, Some(entries.values.clone()), entries.len())
+        let (sorted, found) = match sort::order(&views, entries.len()) {
+            sort::Order::Unsorted => reorder::sort_unsorted(shape, &order, columns, entries.values.clone())?,
+            found => (Entries::from_columns(order, columns, Some(entries.values.clone()), entries.len()), found),
         };
         let distinct = match found {
             sort::Order::Increasing => sorted,
@@ -131,13 +129,12 @@ fn check_columns(entries: &Coordinates) -> Result<()> {
             let message = format!("there are {} coordinates in dimension {d} for {len} values", column.len());
             return Err(Diagnostic::new(Code::E0701, message).help("give one coordinate per dimension for each value"));
         }
-        let outside = with_indices!(column, column => match column.iter().max() {
-            Some(largest) if largest.to_u64() >= *extent => {
+        let outside = (column.largest() >= Some(*extent)).then(|| {
+            with_indices!(column, column => {
                 column.iter().position(|c| c.to_u64() >= *extent).map(|e| (e, column[e].to_u64()))
-            }
-            _ => None,
+            })
         });
-        if let Some((e, c)) = outside {
+        if let Some((e, c)) = outside.flatten() {
             let message = format!("entry {e} has coordinate {c} in dimension {d}, whose size is {extent}");
             return Err(Diagnostic::new(Code::E0703, message).help(format!(
                 "coordinates in dimension {d} lie in 0..{extent}, counted from 0; correct it, or enlarge the shape"

@@ -1,10 +1,12 @@
-//! Matrices as two columns: compressing, expanding, transposing and bucketing by counting.
+//! Matrices as two columns: compressing, expanding and transposing by counting.
 
 use super::First;
 use super::words::map_words;
-use crate::levels::memory::{reserve, too_large, zeroed};
+use crate::levels::memory::{recycle, reserve, too_large, zeroed};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
+use rayon::prelude::*;
+use std::ops::Range;
 use tamis_ir::diag::Result;
 use tamis_ir::format::Width;
 
@@ -80,13 +82,14 @@ macro_rules! with_common_index {
         }
     };
 }
+pub(super) use with_common_index;
 
 /// The numbers as one type, without copying where they have it.
-fn as_type<I: Index>(array: &IndexArray) -> Result<IndexArray> {
+pub(super) fn as_type<I: Index>(array: &IndexArray) -> Result<IndexArray> {
     array.to_width(I::WIDTH)
 }
 
-fn slice<I: Index>(array: &IndexArray) -> &[I] {
+pub(super) fn slice<I: Index>(array: &IndexArray) -> &[I] {
     // The caller has brought the array to this width, so the bytes are whole numbers of it.
     with_indices!(array, x => bytemuck::try_cast_slice(&x[..]).unwrap_or(&[]))
 }
@@ -118,18 +121,36 @@ pub(crate) fn transpose(
 }
 
 /// How the outer coordinate of each entry is given.
-trait Outer<I> {
-    /// Calls `each` with every entry and its outer coordinate.
-    fn for_each(&self, each: impl FnMut(usize, I));
+trait Outer<I>: Sync {
+    /// Ranges of outer indices with about equally many entries, and the entries of each.
+    fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)>;
+
+    /// Calls `each` with every entry of a range of outer indices, and its outer coordinate.
+    fn for_each(&self, range: Range<usize>, each: impl FnMut(usize, I));
 }
 
+/// Outer coordinate c has the entries from `pos[c]` to `pos[c+1]`.
 struct Rows<'a, I>(&'a [I]);
+
+/// Every entry's outer coordinate.
 struct List<'a, I>(&'a [I]);
 
 impl<I: Index> Outer<I> for Rows<'_, I> {
+    fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
+        let rows = self.0.len().saturating_sub(1);
+        let total = self.0.last().map_or(0, |last| last.to_usize());
+        let bound = |part: usize| match part {
+            0 => 0,
+            part if part == parts => rows,
+            part => self.0.partition_point(|p| p.to_usize() < total / parts * part).min(rows),
+        };
+        let ranges = (0..parts).map(|part| bound(part)..bound(part + 1));
+        ranges.map(|rows| (rows.clone(), self.0[rows.start].to_usize()..self.0[rows.end].to_usize())).collect()
+    }
+
     #[inline(always)]
-    fn for_each(&self, mut each: impl FnMut(usize, I)) {
-        for (row, w) in self.0.windows(2).enumerate() {
+    fn for_each(&self, range: Range<usize>, mut each: impl FnMut(usize, I)) {
+        for (row, w) in range.clone().zip(self.0[range.start..=range.end].windows(2)) {
             for e in w[0].to_usize()..w[1].to_usize() {
                 each(e, I::from_u64(row as u64));
             }
@@ -138,9 +159,14 @@ impl<I: Index> Outer<I> for Rows<'_, I> {
 }
 
 impl<I: Index> Outer<I> for List<'_, I> {
+    fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
+        let bound = |part: usize| if part == parts { self.0.len() } else { self.0.len() / parts * part };
+        (0..parts).map(|part| (bound(part)..bound(part + 1), bound(part)..bound(part + 1))).collect()
+    }
+
     #[inline(always)]
-    fn for_each(&self, mut each: impl FnMut(usize, I)) {
-        for (e, row) in self.0.iter().enumerate() {
+    fn for_each(&self, range: Range<usize>, mut each: impl FnMut(usize, I)) {
+        for (e, row) in range.clone().zip(&self.0[range]) {
             each(e, *row);
         }
     }
@@ -155,17 +181,16 @@ fn transpose_typed<I: Index, O: Outer<I>>(
 where
     IndexArray: From<Vec<I>>,
 {
-    let pos = count(minor, minors)?;
     let arrays;
     let values = match values {
         Some(values) => Some(map_words!(values, words => {
-            let (pos, crd, words) = scatter(&outer, minor, words, pos)?;
+            let (pos, crd, words) = scatter(&outer, minor, minors, words)?;
             arrays = (pos, crd);
             words
         })),
         None => {
             // Patterns move coordinates only; their "values" have no size.
-            let (pos, crd, _) = scatter(&outer, minor, &vec![(); minor.len()], pos)?;
+            let (pos, crd, _) = scatter(&outer, minor, minors, &vec![(); minor.len()])?;
             arrays = (pos, crd);
             None
         }
@@ -174,116 +199,129 @@ where
     Ok(Compressed { pos: pos.into(), crd: crd.into(), values })
 }
 
-/// Where the entries of each coordinate start, in `counts[c + 1]`: see [`scatter`].
-fn count<I: Index>(crd: &[I], extent: usize) -> Result<Vec<I>> {
-    let length = extent.checked_add(2).ok_or_else(|| too_large(u64::MAX, size_of::<I>(), "`pos`"))?;
-    let mut counts: Vec<I> = zeroed(length, "`pos`")?;
+/// Below this many entries, starting threads costs more than it gains.
+pub(super) const PARALLEL: usize = 1 << 18;
+
+/// Moves entries to where the counts of their minor coordinates say; gives positions, outer coordinates and words.
+fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
+    outer: &O,
+    minor: &[I],
+    minors: usize,
+    words: &[W],
+) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
+    let total = minor.len();
+    let mut crd: Vec<I> = reserve(total, "coordinates")?;
+    let mut moved: Vec<W> = reserve(total, "values")?;
+    let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
+    let threads = rayon::current_num_threads();
+    let pos = if threads > 1 && total >= PARALLEL && minors.saturating_mul(threads) / 4 <= total {
+        scatter_parallel(outer, minor, minors, words, &target, threads)?
+    } else {
+        let mut pos = count(minor, minors)?;
+        let all = outer.split(1).pop().map_or(0..0, |(all, _)| all);
+        // SAFETY: `count` has counted all of `minor`, one place further on, so from index 1 on `pos` holds the start of
+        // each coordinate; the target has room for `total` entries.
+        unsafe { scatter_range(outer, all, minor, words, &mut pos[1..], &target) };
+        // What was the next free place of coordinate c has become its end, the start of c + 1.
+        pos.truncate(pos.len() - 1);
+        pos
+    };
+    // SAFETY: the places of entries, by counts of the same coordinates, are distinct and below `total`, so every
+    // place was written.
+    unsafe {
+        crd.set_len(total);
+        moved.set_len(total);
+    }
+    Ok((pos, crd, moved))
+}
+
+/// Where entries are moved to. Threads write to places that are distinct.
+struct Target<I, W> {
+    crd: *mut I,
+    words: *mut W,
+}
+
+// SAFETY: whoever writes through the pointers promises that no other thread writes there.
+unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+
+/// Moves the entries of a range of outer indices; `next[c]` is the next free place of minor coordinate c.
+///
+/// # Safety
+/// `next` is longer than every coordinate in `minor`; `outer` visits entries below the length of `minor` and `words`; the
+/// places that `next` leads to lie within the target, and nobody else writes there.
+#[inline(always)]
+unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
+    outer: &O,
+    range: Range<usize>,
+    minor: &[I],
+    words: &[W],
+    next: &mut [I],
+    target: &Target<I, W>,
+) {
+    outer.for_each(range, |e, row| {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let next = next.get_unchecked_mut(minor.get_unchecked(e).to_usize());
+            let at = next.to_usize();
+            *next = I::from_u64(at as u64 + 1);
+            target.crd.add(at).write(row);
+            target.words.add(at).write(*words.get_unchecked(e));
+        }
+    });
+}
+
+/// Each thread counts and moves its own part of the entries; parts are in order, so the result is the same.
+fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
+    outer: &O,
+    minor: &[I],
+    minors: usize,
+    words: &[W],
+    target: &Target<I, W>,
+    threads: usize,
+) -> Result<Vec<I>> {
+    let parts = outer.split(threads);
+    let mut counts: Vec<Vec<I>> = parts
+        .par_iter()
+        .map(|(_, entries)| {
+            let mut counts: Vec<I> = zeroed(minors, "counters")?;
+            add_counts(&minor[entries.clone()], &mut counts);
+            Ok(counts)
+        })
+        .collect::<Result<_>>()?;
+    let mut pos: Vec<I> = reserve(minors + 1, "`pos`")?;
+    let mut sum = 0;
+    pos.push(I::default());
+    for c in 0..minors {
+        for counts in &mut counts {
+            sum += std::mem::replace(&mut counts[c], I::from_u64(sum)).to_u64();
+        }
+        pos.push(I::from_u64(sum));
+    }
+    parts.par_iter().zip(&mut counts).for_each(|((range, _), next)| {
+        // SAFETY: the counts were made of the same entries, coordinate by coordinate and within one part by part, so
+        // the places of all parts are distinct and below the number of entries.
+        unsafe { scatter_range(outer, range.clone(), minor, words, next, target) }
+    });
+    counts.into_iter().for_each(recycle);
+    Ok(pos)
+}
+
+fn add_counts<I: Index>(crd: &[I], counts: &mut [I]) {
     for c in crd {
-        let count = &mut counts[c.to_usize() + 2];
+        let count = &mut counts[c.to_usize()];
         *count = I::from_u64(count.to_u64() + 1);
     }
+}
+
+/// Where the entries of each coordinate start, one place further on: in index c + 1.
+pub(super) fn count<I: Index>(crd: &[I], extent: usize) -> Result<Vec<I>> {
+    let length = extent.checked_add(2).ok_or_else(|| too_large(u64::MAX, size_of::<I>(), "`pos`"))?;
+    let mut counts: Vec<I> = zeroed(length, "`pos`")?;
+    add_counts(crd, &mut counts[2..]);
     let mut sum = 0;
     for count in &mut counts {
         sum += count.to_u64();
         *count = I::from_u64(sum);
     }
     Ok(counts)
-}
-
-/// Moves entries to where [`count`] says. Counting one place further makes `pos[c + 1]` the next free place of
-/// coordinate c, which ends where c + 1 starts: the counters become `pos` by themselves.
-fn scatter<I: Index, O: Outer<I>, W: Pod>(
-    outer: &O,
-    minor: &[I],
-    words: &[W],
-    mut pos: Vec<I>,
-) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
-    let total = minor.len();
-    let mut crd: Vec<I> = reserve(total, "coordinates")?;
-    let mut moved: Vec<W> = reserve(total, "values")?;
-    let (crd_room, moved_room) = (crd.spare_capacity_mut(), moved.spare_capacity_mut());
-    outer.for_each(|e, row| {
-        let next = &mut pos[minor[e].to_usize() + 1];
-        let at = next.to_usize();
-        *next = I::from_u64(at as u64 + 1);
-        crd_room[at].write(row);
-        moved_room[at].write(words[e]);
-    });
-    // SAFETY: `pos` partitions 0..total by the counts of the same coordinates, and `outer` visits each of the
-    // `total` entries once, so every place was written.
-    unsafe {
-        crd.set_len(total);
-        moved.set_len(total);
-    }
-    pos.truncate(pos.len() - 1);
-    Ok((pos, crd, moved))
-}
-
-/// Entries in any order, sorted by (row, column); equal ones keep their order. One pass moves them into their
-/// rows, another sorts each row.
-pub(crate) fn bucket(
-    rows: &IndexArray,
-    columns: &IndexArray,
-    extent: usize,
-    values: &ValueArray,
-) -> Result<Compressed> {
-    let widest = |array: &IndexArray| with_indices!(array, x => x.iter().max().map_or(0, |x| x.to_u64()));
-    let largest = (extent as u64).max(rows.len() as u64).max(widest(columns));
-    with_common_index!(largest, I => {
-        let (rows, columns) = (as_type::<I>(rows)?, as_type::<I>(columns)?);
-        let (rows, columns) = (slice::<I>(&rows), slice::<I>(&columns));
-        let arrays: (Vec<I>, Vec<I>);
-        let values = map_words!(values, words => {
-            let (pos, crd, words) = bucket_typed(rows, columns, extent, words)?;
-            arrays = (pos, crd);
-            words
-        });
-        Ok(Compressed { pos: arrays.0.into(), crd: arrays.1.into(), values: Some(values) })
-    })
-}
-
-fn bucket_typed<I: Index, W: Pod>(
-    rows: &[I],
-    columns: &[I],
-    extent: usize,
-    words: &[W],
-) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
-    let total = rows.len();
-    let mut pos = count(rows, extent)?;
-    let mut pairs: Vec<(I, W)> = reserve(total, "entries")?;
-    let room = pairs.spare_capacity_mut();
-    for ((row, column), word) in rows.iter().zip(columns).zip(words) {
-        let next = &mut pos[row.to_usize() + 1];
-        let at = next.to_usize();
-        *next = I::from_u64(at as u64 + 1);
-        room[at].write((*column, *word));
-    }
-    // SAFETY: `pos` partitions 0..total by the counts of the same rows, so every place was written once.
-    unsafe { pairs.set_len(total) };
-    pos.truncate(pos.len() - 1);
-    for w in pos.windows(2) {
-        sort_row(&mut pairs[w[0].to_usize()..w[1].to_usize()]);
-    }
-    let mut crd = reserve(total, "coordinates")?;
-    crd.extend(pairs.iter().map(|(column, _)| *column));
-    let mut moved = reserve(total, "values")?;
-    moved.extend(pairs.iter().map(|(_, word)| *word));
-    Ok((pos, crd, moved))
-}
-
-/// Stable; most rows are short.
-fn sort_row<I: Index, W: Pod>(row: &mut [(I, W)]) {
-    if row.len() > 24 {
-        row.sort_by_key(|(column, _)| *column);
-        return;
-    }
-    for k in 1..row.len() {
-        let entry = row[k];
-        let mut hole = k;
-        while hole > 0 && row[hole - 1].0 > entry.0 {
-            row[hole] = row[hole - 1];
-            hole -= 1;
-        }
-        row[hole] = entry;
-    }
 }

@@ -9,6 +9,7 @@
 //! coordinate asked or not (`dense`, or `singleton` below it), where nobody can tell; such entries are
 //! dropped.
 
+mod bucket;
 mod build;
 mod dense;
 mod entries;

@@ -1,7 +1,8 @@
 //! The middle step of a conversion: entries sorted by another order of the dimensions.
 
-use super::matrix::{bucket, transpose};
-use super::sort::{gather_indices, permutation};
+use super::bucket::bucket;
+use super::matrix::transpose;
+use super::sort::{self, Order, gather_indices, permutation};
 use super::{Entries, First, words};
 use crate::{IndexArray, ValueArray};
 use tamis_ir::diag::Result;
@@ -30,27 +31,31 @@ pub(crate) fn reorder(entries: Entries, shape: &[u64], order: &[usize]) -> Resul
     sort(order.to_vec(), columns, entries.values, entries.len)
 }
 
-/// Entries in any order, sorted by their columns; equal tuples stay next to each other in their order.
+/// Entries in any order, sorted by their columns; equal tuples, of which the result says whether there are any, stand
+/// next to each other in the order given.
 pub(crate) fn sort_unsorted(
     shape: &[u64],
     order: &[usize],
     columns: Vec<IndexArray>,
     values: ValueArray,
-) -> Result<Entries> {
+) -> Result<(Entries, Order)> {
     let len = values.len();
     if let ([major, _], [rows, crd]) = (order, &columns[..])
         && countable(shape[*major], len)
     {
         let sorted = bucket(rows, crd, shape[*major] as usize, &values)?;
-        return Ok(Entries {
+        let entries = Entries {
             order: order.to_vec(),
             first: Some(First::Pos(sorted.pos)),
             rest: vec![sorted.crd],
-            values: sorted.values,
+            values: Some(sorted.values),
             len,
-        });
+        };
+        return Ok((entries, if sorted.repeats { Order::Repeating } else { Order::Increasing }));
     }
-    sort(order.to_vec(), columns, Some(values), len)
+    let entries = sort(order.to_vec(), columns, Some(values), len)?;
+    let found = sort::order(&entries.columns()?.iter().collect::<Vec<_>>(), len);
+    Ok((entries, found))
 }
 
 fn sort(order: Vec<usize>, columns: Vec<IndexArray>, values: Option<ValueArray>, len: usize) -> Result<Entries> {

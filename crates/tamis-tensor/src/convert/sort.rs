@@ -76,10 +76,7 @@ pub(crate) fn permutation(columns: &[&IndexArray], entries: usize) -> Result<Ind
 fn sorted_order<I: Index>(columns: &[&IndexArray], entries: usize) -> Result<Vec<I>> {
     let mut order: Vec<I> = reserve(entries, "the order of entries")?;
     order.extend((0..entries).map(|e| I::from_u64(e as u64)));
-    let bits: Vec<u32> = columns
-        .iter()
-        .map(|column| with_indices!(column, c => c.iter().max().map_or(0, |m| 64 - m.to_u64().leading_zeros())))
-        .collect();
+    let bits: Vec<u32> = columns.iter().map(|column| 64 - column.largest().unwrap_or(0).leading_zeros()).collect();
     let mut end = columns.len();
     while end > 0 {
         let mut start = end - 1;

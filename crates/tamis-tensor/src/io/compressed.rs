@@ -31,8 +31,8 @@ pub(super) fn sort_rows(pos: &[u64], crd: &mut [u64]) -> Option<u64> {
 pub(super) fn without_repetitions(mut pos: Vec<u64>, mut crd: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
     let mut kept = 0;
     let mut start = 0;
-    for row in 1..pos.len() {
-        let end = pos[row] as usize;
+    for pos in pos.iter_mut().skip(1) {
+        let end = *pos as usize;
         let row_start = kept;
         for k in start..end {
             if kept == row_start || crd[kept - 1] != crd[k] {
@@ -41,7 +41,7 @@ pub(super) fn without_repetitions(mut pos: Vec<u64>, mut crd: Vec<u64>) -> (Vec<
             }
         }
         start = end;
-        pos[row] = kept as u64;
+        *pos = kept as u64;
     }
     crd.truncate(kept);
     (pos, crd)

@@ -6,7 +6,9 @@
 
 use super::fault::{Fault, Parsed, count_newlines, word};
 use super::scan::{self, Scanned};
+use crate::levels::memory;
 use crate::{Index, IndexArray};
+use bytemuck::Zeroable;
 use num_complex::Complex;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +20,7 @@ pub(super) const MAX_EXTENT: u64 = i64::MAX as u64;
 /// What the last column of a line holds.
 pub(super) trait Field: Clone + Send + Sync {
     /// What one value is stored as; its default is all zero bits.
-    type Item: Copy + Default + Send + Sync;
+    type Item: Copy + Default + Send + Sync + Zeroable;
     /// The word for messages.
     const NAME: &'static str;
     /// What to do about a malformed value.
@@ -181,8 +183,8 @@ where
     let counts: Vec<usize> = pieces.par_iter().map(|piece| lines_in(piece)).collect();
     let total: usize = counts.iter().sum();
     let rank = rules.dims.len();
-    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| vec![I::default(); total]).collect();
-    let mut values: Vec<F::Item> = vec![F::Item::default(); total];
+    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| room(total)).collect::<Parsed<_>>()?;
+    let mut values: Vec<F::Item> = room(total)?;
 
     let mut jobs = Vec::with_capacity(pieces.len());
     {
@@ -220,6 +222,17 @@ where
     }
     close_gaps(&mut columns, &mut values, &counts, &pieces);
     Ok(Entries { columns: columns.into_iter().map(IndexArray::from).collect(), values, pieces })
+}
+
+/// Zeros to be overwritten, in memory that costs little to touch for the first time.
+pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
+    if size_of::<T>() == 0 {
+        return Ok(vec![T::zeroed(); count]);
+    }
+    memory::zeroed(count, "the entries of the file").map_err(|refused| {
+        let fault = Fault::new(refused.code, 0, refused.message.clone());
+        fault.help("read the file in parts, or on a machine with more memory")
+    })
 }
 
 /// Blank lines and comments leave room at the end of their piece: move what follows up.

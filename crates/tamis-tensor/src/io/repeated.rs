@@ -13,14 +13,14 @@ pub(super) fn first_repetition(columns: &[IndexArray], shape: &[u64], mirrored: 
     if columns.is_empty() || count < 2 {
         return None;
     }
-    match columns {
+    let sorted = match columns {
         [IndexArray::U32(rows), IndexArray::U32(cols)] => {
-            if increasing_pairs(rows, cols, mirrored) || increasing_pairs(cols, rows, mirrored) {
-                return None;
-            }
+            increasing_pairs(rows, cols, mirrored) || increasing_pairs(cols, rows, mirrored)
         }
-        _ if !mirrored && increasing(columns) => return None,
-        _ => {}
+        _ => !mirrored && increasing(columns),
+    };
+    if sorted {
+        return None;
     }
     let size = shape.iter().try_fold(1u128, |size, n| size.checked_mul(u128::from(*n).max(1)));
     match size {

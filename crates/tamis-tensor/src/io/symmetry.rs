@@ -1,9 +1,11 @@
 //! Which entries of a matrix stand for others, and how those are added.
 
-use super::entries::Field;
+use super::entries::{Field, room};
 use super::fault::Fault;
 use crate::{Index, IndexArray};
+use bytemuck::Zeroable;
 use num_complex::Complex;
+use rayon::prelude::*;
 use tamis_ir::Code;
 
 /// Which entries of a matrix stand for others.
@@ -88,8 +90,8 @@ impl Mirror for Complex<f64> {
     }
 }
 
-/// Adds the mirror image of each entry off the diagonal, after all entries of the file.
-/// `at` tells where in the text an entry stands.
+/// Adds the mirror image of each entry off the diagonal, right after it, so that of repeated entries the first stays
+/// the first in both triangles. `at` tells where in the text an entry stands.
 pub(super) fn expand<F: Field>(
     symmetry: Symmetry,
     columns: Vec<IndexArray>,
@@ -99,47 +101,78 @@ pub(super) fn expand<F: Field>(
 where
     F::Item: Mirror,
 {
-    let mut columns = columns.into_iter();
-    Ok(match (columns.next(), columns.next()) {
-        (Some(rows), Some(cols)) if symmetry != Symmetry::General => match (rows, cols) {
-            (IndexArray::U32(rows), IndexArray::U32(cols)) => {
-                expand_as(symmetry, rows.into_vec(), cols.into_vec(), values, at)?
-            }
-            (rows, cols) => expand_as(symmetry, rows.to_vec(), cols.to_vec(), values, at)?,
-        },
-        (rows, cols) => rows.into_iter().chain(cols).chain(columns).collect(),
+    let expanded = match &columns[..] {
+        _ if symmetry == Symmetry::General => return Ok(columns),
+        [IndexArray::U32(rows), IndexArray::U32(cols)] => expand_as(symmetry, rows, cols, values),
+        [IndexArray::U64(rows), IndexArray::U64(cols)] => expand_as(symmetry, rows, cols, values),
+        _ => return Ok(columns),
+    };
+    expanded.map_err(|bad| match bad {
+        Bad::OnDiagonal(entry) => on_diagonal(symmetry, at(entry)),
+        Bad::NoMirror(entry) => no_mirror(at(entry)),
+        Bad::NoRoom(fault) => fault,
     })
 }
 
-fn expand_as<I: Index, T: Mirror>(
+/// Which entry cannot be what it must be, or why there are none.
+enum Bad {
+    OnDiagonal(usize),
+    NoMirror(usize),
+    NoRoom(Fault),
+}
+
+fn expand_as<I: Index, T: Mirror + Zeroable + Send + Sync>(
     symmetry: Symmetry,
-    mut rows: Vec<I>,
-    mut cols: Vec<I>,
+    rows: &[I],
+    cols: &[I],
     values: &mut Vec<T>,
-    at: impl Fn(usize) -> usize,
-) -> Result<Vec<IndexArray>, Fault>
+) -> Result<Vec<IndexArray>, Bad>
 where
     IndexArray: From<Vec<I>>,
 {
-    let count = values.len();
-    let off_diagonal = rows.iter().zip(&cols).filter(|(i, j)| i != j).count();
-    rows.reserve_exact(off_diagonal);
-    cols.reserve_exact(off_diagonal);
-    values.reserve_exact(off_diagonal);
-    for k in 0..count {
-        let (i, j, value) = (rows[k], cols[k], values[k]);
-        if i == j {
-            if !value.on_diagonal(symmetry) {
-                return Err(on_diagonal(symmetry, at(k)));
-            }
-            continue;
+    const PIECE: usize = 1 << 16;
+    let pieces = || rows.par_chunks(PIECE).zip(cols.par_chunks(PIECE)).zip(values.par_chunks(PIECE));
+    let counts: Vec<usize> =
+        pieces().map(|((i, j), _)| i.len() + i.iter().zip(j).filter(|(i, j)| i != j).count()).collect();
+    let total = counts.iter().sum();
+    let mut out_rows: Vec<I> = room(total).map_err(Bad::NoRoom)?;
+    let mut out_cols: Vec<I> = room(total).map_err(Bad::NoRoom)?;
+    let mut out_values: Vec<T> = room(total).map_err(Bad::NoRoom)?;
+    let mut jobs = Vec::with_capacity(counts.len());
+    {
+        let (mut i, mut j, mut v) = (&mut out_rows[..], &mut out_cols[..], &mut out_values[..]);
+        for count in counts {
+            let mut own = || -> Option<_> {
+                Some((i.split_off_mut(..count)?, j.split_off_mut(..count)?, v.split_off_mut(..count)?))
+            };
+            jobs.extend(own());
         }
-        let Some(mirrored) = value.mirror(symmetry) else { return Err(no_mirror(at(k))) };
-        rows.push(j);
-        cols.push(i);
-        values.push(mirrored);
     }
-    Ok(vec![rows.into(), cols.into()])
+    let results: Vec<Result<(), Bad>> = pieces()
+        .zip(jobs)
+        .enumerate()
+        .map(|(piece, (((rows, cols), values), (out_rows, out_cols, out_values)))| {
+            let mut out = out_rows.iter_mut().zip(out_cols).zip(out_values);
+            let mut put = |i: I, j: I, value: T| {
+                if let Some(((row, col), slot)) = out.next() {
+                    (*row, *col, *slot) = (i, j, value);
+                }
+            };
+            for (k, ((i, j), value)) in rows.iter().zip(cols).zip(values).enumerate() {
+                put(*i, *j, *value);
+                if i != j {
+                    let mirrored = value.mirror(symmetry).ok_or(Bad::NoMirror(piece * PIECE + k))?;
+                    put(*j, *i, mirrored);
+                } else if !value.on_diagonal(symmetry) {
+                    return Err(Bad::OnDiagonal(piece * PIECE + k));
+                }
+            }
+            Ok(())
+        })
+        .collect();
+    results.into_iter().collect::<Result<(), Bad>>()?;
+    *values = out_values;
+    Ok(vec![out_rows.into(), out_cols.into()])
 }
 
 #[cold]

@@ -85,14 +85,19 @@ pub(super) fn partition(pos: &IndexArray, children: usize) -> Result<()> {
 
 /// Every coordinate is below `extent`.
 pub(super) fn in_range(crd: &IndexArray, extent: u64) -> Result<()> {
-    with_indices!(crd, crd => match crd.iter().max() {
-        Some(largest) if largest.to_u64() >= extent => {
-            let at = crd.iter().position(|c| c.to_u64() >= extent).unwrap_or(0);
-            let message = format!("coordinate {} at index {at} of `crd` is not below {extent}, the size of its dimension", crd[at].to_u64());
+    if crd.largest() < Some(extent) {
+        return Ok(());
+    }
+    with_indices!(crd, crd => match crd.iter().position(|c| c.to_u64() >= extent) {
+        Some(at) => {
+            let message = format!(
+                "coordinate {} at index {at} of `crd` is not below {extent}, the size of its dimension",
+                crd[at].to_u64()
+            );
             let help = format!("every coordinate lies in 0..{extent}; correct it, or enlarge the shape");
             Err(Diagnostic::new(Code::E0703, message).help(help))
         }
-        _ => Ok(()),
+        None => Ok(()),
     })
 }
 

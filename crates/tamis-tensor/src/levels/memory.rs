@@ -2,17 +2,83 @@
 
 use bytemuck::{Pod, Zeroable};
 use std::alloc::Layout;
+use std::mem::ManuallyDrop;
+use std::sync::Mutex;
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
-/// Arrays from this size on are backed by large pages where the system has them: filling fresh
-/// memory page by page costs more than converting a matrix.
-const LARGE: usize = 4 << 20;
+/// Arrays from this size on are backed by large pages where the system has them, and kept for reuse when a
+/// tensor is dropped: having the system clear fresh memory costs more than converting a matrix.
+const LARGE: usize = 2 << 20;
 
 /// Below this size the system is not asked how much memory is left.
 const ASK: usize = 256 << 20;
 
+/// How much memory of dropped tensors is kept for reuse, over all threads.
+const KEEP: usize = 256 << 20;
+
+/// Memory of dropped tensors, oldest first.
+static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+/// Memory that nobody uses, allocated with this layout.
+struct Block {
+    memory: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: a block owns its memory, which no other thread knows of.
+unsafe impl Send for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: the memory was allocated by the global allocator with this layout, and nobody uses it.
+        unsafe { std::alloc::dealloc(self.memory, self.layout) }
+    }
+}
+
+/// Takes the memory of a vector that is no longer needed, to be used by a later [`reserve`].
+pub(crate) fn recycle<T>(values: Vec<T>) {
+    let mut values = ManuallyDrop::new(values);
+    let Ok(layout) = Layout::array::<T>(values.capacity()) else { return };
+    if std::mem::needs_drop::<T>() || !(LARGE..=KEEP).contains(&layout.size()) {
+        drop(ManuallyDrop::into_inner(values));
+        return;
+    }
+    let block = Block { memory: values.as_mut_ptr() as *mut u8, layout };
+    let mut freed = Vec::new();
+    if let Ok(mut kept) = KEPT.lock() {
+        kept.push(block);
+        let mut total: usize = kept.iter().map(|block| block.layout.size()).sum();
+        while total > KEEP {
+            let oldest = kept.remove(0);
+            total -= oldest.layout.size();
+            // Freeing takes time that other threads need not wait for.
+            freed.push(oldest);
+        }
+    }
+}
+
+/// Memory for `len` values from a dropped tensor, when some fits without wasting more than a quarter.
+fn recycled<T>(len: usize) -> Option<Vec<T>> {
+    let wanted = Layout::array::<T>(len).ok().filter(|layout| layout.size() >= LARGE)?;
+    let mut kept = KEPT.lock().ok()?;
+    let fits = |block: &Block| {
+        let size = block.layout.size();
+        block.layout.align() == wanted.align()
+            && size >= wanted.size()
+            && size - wanted.size() <= wanted.size() / 4
+            && size % size_of::<T>() == 0
+    };
+    let at = kept.iter().rposition(fits)?;
+    let block = ManuallyDrop::new(kept.remove(at));
+    // SAFETY: the block's memory is ours alone, and its layout is that of `size / size_of::<T>()` values of `T`.
+    Some(unsafe { Vec::from_raw_parts(block.memory as *mut T, 0, block.layout.size() / size_of::<T>()) })
+}
+
 /// An empty vector with room for `len` values, or a diagnostic that says what did not fit.
 pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
+    if let Some(values) = recycled(len) {
+        return Ok(values);
+    }
     let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize);
     let Some(bytes) = bytes.filter(|bytes| available(*bytes)) else {
         return Err(too_large(len as u64, size_of::<T>(), what));
@@ -34,7 +100,11 @@ pub(crate) fn filled<T: Pod>(len: usize, value: T, what: &str) -> Result<Vec<T>>
 }
 
 /// `len` zeros, from pages that the system has already cleared when there are many.
-pub(crate) fn zeroed<T: Zeroable>(len: usize, what: &str) -> Result<Vec<T>> {
+pub(crate) fn zeroed<T: Zeroable + Clone>(len: usize, what: &str) -> Result<Vec<T>> {
+    if let Some(mut values) = recycled(len) {
+        values.resize(len, T::zeroed());
+        return Ok(values);
+    }
     let refused = || too_large(len as u64, size_of::<T>(), what);
     let layout = Layout::array::<T>(len).map_err(|_| refused())?;
     if layout.size() == 0 || !available(layout.size()) {
@@ -106,6 +176,26 @@ fn prefer_large_pages(_memory: *mut u8, _bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_used_again() {
+        // A length of its own, so that no other test takes the memory in between.
+        let length = LARGE / 8 + 4321;
+        let first: Vec<u64> = reserve(length, "it").unwrap();
+        let (place, capacity) = (first.as_ptr() as usize, first.capacity());
+        recycle(first);
+        let second: Vec<i64> = zeroed(length, "it").unwrap();
+        assert_eq!((second.as_ptr() as usize, second.capacity()), (place, capacity));
+        assert!(second.len() == length && second.iter().all(|x| *x == 0));
+        recycle(second);
+        let other: Vec<u32> = reserve(2 * length, "it").unwrap();
+        assert_ne!(other.as_ptr() as usize, place, "of another alignment");
+        for _ in 0..10 {
+            recycle(vec![0u8; KEEP / 4]);
+        }
+        let kept: usize = KEPT.lock().unwrap().iter().map(|block| block.layout.size()).sum();
+        assert!(kept <= KEEP);
+    }
 
     #[test]
     fn absurd_sizes_are_diagnostics() {

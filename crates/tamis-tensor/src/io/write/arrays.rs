@@ -53,6 +53,12 @@ impl Archive {
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Remembering { out, error: None };
+        self.archive(&mut out)?;
+        out.error.map_or(Ok(()), Err)
+    }
+
+    fn archive(&self, out: &mut Remembering) -> io::Result<()> {
         let mut zip = ZipWriter::new_stream(out);
         let method = if self.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
         let mut member = |name: &str, header: Vec<u8>, data: &[u8]| -> io::Result<()> {
@@ -74,6 +80,26 @@ impl Archive {
         let sizes = ValueArray::from(self.shape.iter().map(|n| *n as i64).collect::<Vec<i64>>());
         member("shape", header_bytes(DType::I64, &[self.shape.len() as u64], None), &value_bytes(&sizes))?;
         zip.finish()?;
+        Ok(())
+    }
+}
+
+/// Passes everything on until that fails, and then keeps the error to itself: an archive that is dropped after
+/// a failure tries to finish, and complains on standard error if it cannot.
+struct Remembering<'a> {
+    out: &'a mut dyn Write,
+    error: Option<io::Error>,
+}
+
+impl Write for Remembering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.error.is_none() {
+            self.error = self.out.write_all(bytes).err();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,0 +1,218 @@
+//! Entries of a matrix in any order, sorted by (row, column) by counting.
+//!
+//! Moving millions of entries straight to their rows misses the cache with each of them. So they are first
+//! cut into parts by ranges of rows, each small enough for the cache, and then each part is sorted by
+//! itself: into its rows by counting, and within each row by insertion, as most rows are short.
+
+use super::matrix::{as_type, slice, with_common_index};
+use super::words::map_words;
+use crate::levels::memory::{recycle, reserve, zeroed};
+use crate::{Index, IndexArray, ValueArray};
+use bytemuck::Pod;
+use rayon::prelude::*;
+use std::ops::Range;
+use tamis_ir::diag::Result;
+
+/// Entries sorted by row and column: those of row r are `crd[pos[r]..pos[r+1]]`.
+pub(crate) struct Sorted {
+    pub pos: IndexArray,
+    pub crd: IndexArray,
+    pub values: ValueArray,
+    /// Whether some coordinates are there more than once, next to each other in the order given.
+    pub repeats: bool,
+}
+
+/// Sorts entries whose rows are below `extent`.
+pub(crate) fn bucket(rows: &IndexArray, columns: &IndexArray, extent: usize, values: &ValueArray) -> Result<Sorted> {
+    let largest = (extent as u64).max(rows.len() as u64).max(columns.largest().unwrap_or(0));
+    with_common_index!(largest, I => {
+        let (rows, columns) = (as_type::<I>(rows)?, as_type::<I>(columns)?);
+        let (rows, columns) = (slice::<I>(&rows), slice::<I>(&columns));
+        let arrays: (Vec<I>, Vec<I>, bool);
+        let values = map_words!(values, words => {
+            let (pos, crd, words, repeats) = sort(rows, columns, extent, words)?;
+            arrays = (pos, crd, repeats);
+            words
+        });
+        Ok(Sorted { pos: arrays.0.into(), crd: arrays.1.into(), values, repeats: arrays.2 })
+    })
+}
+
+/// One entry on its way.
+#[derive(Clone, Copy)]
+struct Entry<I, W> {
+    row: I,
+    column: I,
+    word: W,
+}
+
+/// Entries of one part, so that a part and its sorted copy stay in a core's own cache.
+const PART: usize = 1 << 13;
+
+/// More parts than this write to more places at once than the cache has lines for.
+const MAX_PARTS: usize = 1 << 10;
+
+/// Arrays that threads write to at places that are distinct.
+struct Target<I, W> {
+    pos: *mut I,
+    crd: *mut I,
+    words: *mut W,
+}
+
+// SAFETY: each thread writes to the rows of its own parts only.
+unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+
+fn sort<I: Index, W: Pod + Send + Sync>(
+    rows: &[I],
+    columns: &[I],
+    extent: usize,
+    words: &[W],
+) -> Result<(Vec<I>, Vec<I>, Vec<W>, bool)> {
+    let total = rows.len();
+    // Rows per part, a power of two so that the part of a row is a shift.
+    let wanted = (total / PART).clamp(1, MAX_PARTS);
+    let shift = extent.div_ceil(wanted).next_power_of_two().trailing_zeros();
+    let parts = (extent >> shift) + 1;
+    let starts = count_parts(rows, shift, parts)?;
+    let entries = cut(rows, columns, words, shift, &starts)?;
+
+    let mut pos: Vec<I> = reserve(extent + 1, "`pos`")?;
+    let mut crd: Vec<I> = reserve(total, "coordinates")?;
+    let mut sorted: Vec<W> = reserve(total, "values")?;
+    let target = Target { pos: pos.as_mut_ptr(), crd: crd.as_mut_ptr(), words: sorted.as_mut_ptr() };
+    let sort_part = |scratch: &mut Scratch<I, W>, part: usize| {
+        let part_rows = part << shift..((part + 1) << shift).min(extent);
+        // SAFETY: the ranges of rows, and with them the ranges of entries, of all parts are disjoint; they cover
+        // 0..extent and 0..total.
+        unsafe { scratch.sort(&entries, starts[part]..starts[part + 1], part_rows, &target) }
+    };
+    let repeats = if total >= super::matrix::PARALLEL && rayon::current_num_threads() > 1 {
+        (0..parts).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
+    } else {
+        let mut scratch = Scratch::default();
+        (0..parts).fold(false, |repeats, part| sort_part(&mut scratch, part) | repeats)
+    };
+    // SAFETY: the parts have written the start of every row, and as many entries as there are.
+    unsafe {
+        target.pos.add(extent).write(I::from_u64(total as u64));
+        pos.set_len(extent + 1);
+        crd.set_len(total);
+        sorted.set_len(total);
+    }
+    recycle(entries);
+    Ok((pos, crd, sorted, repeats))
+}
+
+/// Where each part starts, and at last the number of entries.
+fn count_parts<I: Index>(rows: &[I], shift: u32, parts: usize) -> Result<Vec<usize>> {
+    let mut starts: Vec<usize> = zeroed(parts + 1, "counters")?;
+    for row in rows {
+        starts[(row.to_usize() >> shift) + 1] += 1;
+    }
+    for part in 0..parts {
+        starts[part + 1] += starts[part];
+    }
+    Ok(starts)
+}
+
+/// The entries, part by part, each part in the order given.
+fn cut<I: Index, W: Pod>(
+    rows: &[I],
+    columns: &[I],
+    words: &[W],
+    shift: u32,
+    starts: &[usize],
+) -> Result<Vec<Entry<I, W>>> {
+    let mut next = starts.to_vec();
+    let mut entries: Vec<Entry<I, W>> = reserve(rows.len(), "entries")?;
+    let room = entries.as_mut_ptr();
+    for ((row, column), word) in rows.iter().zip(columns).zip(words) {
+        let next = &mut next[row.to_usize() >> shift];
+        // SAFETY: the starts were counted from the same rows, so the places are distinct and below their number.
+        unsafe { room.add(*next).write(Entry { row: *row, column: *column, word: *word }) };
+        *next += 1;
+    }
+    // SAFETY: as above, every place was written: columns and words are as long as rows.
+    unsafe { entries.set_len(rows.len()) };
+    Ok(entries)
+}
+
+/// What sorting a part needs, reused from part to part.
+struct Scratch<I, W> {
+    next: Vec<usize>,
+    pairs: Vec<(I, W)>,
+}
+
+impl<I, W> Default for Scratch<I, W> {
+    fn default() -> Scratch<I, W> {
+        Scratch { next: Vec::new(), pairs: Vec::new() }
+    }
+}
+
+impl<I: Index, W: Pod> Scratch<I, W> {
+    /// Sorts a range of entries, all entries of a range of rows, into the same range of the target. Says whether
+    /// some coordinates repeat.
+    ///
+    /// # Safety
+    /// The target has room for the range of entries and the starts of the rows, and nobody else writes there.
+    unsafe fn sort(
+        &mut self,
+        entries: &[Entry<I, W>],
+        range: Range<usize>,
+        rows: Range<usize>,
+        target: &Target<I, W>,
+    ) -> bool {
+        let entries = &entries[range.clone()];
+        self.next.clear();
+        self.next.resize(rows.len() + 1, 0);
+        for entry in entries {
+            self.next[entry.row.to_usize() - rows.start + 1] += 1;
+        }
+        for row in 0..rows.len() {
+            // SAFETY: the row is one of those that the caller gives us to write.
+            unsafe { target.pos.add(rows.start + row).write(I::from_u64((range.start + self.next[row]) as u64)) };
+            self.next[row + 1] += self.next[row];
+        }
+        if let Some(first) = entries.first() {
+            self.pairs.resize(entries.len(), (first.column, first.word));
+        }
+        for entry in entries {
+            let next = &mut self.next[entry.row.to_usize() - rows.start];
+            self.pairs[*next] = (entry.column, entry.word);
+            *next += 1;
+        }
+        let mut start = 0;
+        let mut repeats = false;
+        for end in &self.next[..rows.len()] {
+            let row = &mut self.pairs[start..*end];
+            sort_row(row);
+            repeats |= row.windows(2).any(|w| w[0].0 == w[1].0);
+            start = *end;
+        }
+        for (k, (column, word)) in self.pairs[..entries.len()].iter().enumerate() {
+            // SAFETY: `k` is below the length of the range that the caller gives us to write.
+            unsafe {
+                target.crd.add(range.start + k).write(*column);
+                target.words.add(range.start + k).write(*word);
+            }
+        }
+        repeats
+    }
+}
+
+/// Stable; most rows are short.
+fn sort_row<I: Index, W: Pod>(row: &mut [(I, W)]) {
+    if row.len() > 24 {
+        row.sort_by_key(|(column, _)| *column);
+        return;
+    }
+    for k in 1..row.len() {
+        let entry = row[k];
+        let mut hole = k;
+        while hole > 0 && row[hole - 1].0 > entry.0 {
+            row[hole] = row[hole - 1];
+            hole -= 1;
+        }
+        row[hole] = entry;
+    }
+}
