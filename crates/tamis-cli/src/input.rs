@@ -174,23 +174,15 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(String, &'a str)> {
     Ok((word.to_string(), rest))
 }
 
-/// Shows the whole argument as the text that the labels point into, `part` of which was read on its own.
+/// Shows the whole argument as the text that the labels point into; they point into `part`, the end of it, or
+/// into what the diagnostic itself says was read.
 fn in_argument(mut d: Diagnostic, argument: &str, part: &str) -> Diagnostic {
-    let left_out = part.len() - part.trim_start().len();
-    let offset = argument.len() - part.len();
-    let read_alone = d.source.is_some();
-    if read_alone && d.source.as_ref().is_some_and(|s| !part[left_out..].starts_with(&s.text) && s.text != part) {
-        return d;
-    }
-    let shift = match &d.source {
-        Some(source) if source.text == part => offset,
-        Some(_) => offset + left_out,
-        None => offset,
-    };
-    let shift = u32::try_from(shift).unwrap_or(u32::MAX);
+    let read = d.source.as_ref().map_or(part, |source| source.text.as_str());
+    let Some(offset) = argument.rfind(read) else { return d };
+    let offset = u32::try_from(offset).unwrap_or(u32::MAX);
     for label in &mut d.labels {
-        label.span.start = label.span.start.saturating_add(shift);
-        label.span.end = label.span.end.saturating_add(shift);
+        label.span.start = label.span.start.saturating_add(offset);
+        label.span.end = label.span.end.saturating_add(offset);
     }
     if d.labels.is_empty() {
         d = d.label(Span::new(0..argument.len()), "in this argument");

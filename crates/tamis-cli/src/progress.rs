@@ -69,7 +69,9 @@ impl Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+    // Plain characters, which every terminal has.
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.progress_chars("=> ").tick_chars("|/-\\ ")
 }
 
 impl Drop for Progress {

@@ -140,6 +140,15 @@ fn a_closed_pipe_is_quiet() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_full_device_is_reported() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = tamis(&["gallery"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("E0811"));
+}
+
+#[test]
 #[cfg(unix)]
 fn names_that_are_not_text() {
     use std::os::unix::ffi::OsStrExt;
