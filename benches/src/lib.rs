@@ -1,1 +1,1 @@
-//! x
+//! Benchmarks of Tamis beside its peers: run by command, never asserted in tests.

@@ -1,5 +1,6 @@
 //! What the tests across the crates share: random programs, and the reader of filetests.
 
 pub mod filetest;
+pub mod fuzz;
 pub mod generate;
 pub mod random;

@@ -1,1 +1,1 @@
-//! x
+//! Tamis for Python: thin glue to come, below a Python package that holds the surface.

@@ -1,0 +1,73 @@
+//! Invariants of the house that a test can keep; see docs/ARCHITECTURE.md.
+
+use std::path::{Path, PathBuf};
+
+/// The crates, each of which may depend on those above it only.
+const ORDER: &[&str] = &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis", "tamis-py", "tamis-cli"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn dependencies_point_down() {
+    for (k, name) in ORDER.iter().enumerate() {
+        let manifest = std::fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        let (_, dependencies) = manifest.split_once("[dependencies]").unwrap();
+        for (other_k, other) in ORDER.iter().enumerate() {
+            let named = dependencies.lines().any(|line| line.starts_with(&format!("{other}.")) || line.starts_with(&format!("{other} ")));
+            assert!(!named || other_k < k, "{name} must not depend on {other}");
+        }
+    }
+}
+
+#[test]
+fn the_interpreter_and_the_program_name_no_tensor_crate() {
+    let mut found = Vec::new();
+    sources(&root().join("crates/tamis-ir/src"), &mut found);
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("tamis_tensor"), "{}", path.display());
+    }
+}
+
+/// Files are rooms: one subject each. Past 800 lines, split by subject.
+#[test]
+fn files_are_rooms() {
+    let mut found = Vec::new();
+    for folder in ["crates", "tests", "benches"] {
+        sources(&root().join(folder), &mut found);
+    }
+    assert!(found.len() > 50);
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().count() <= 800, "{} has more than 800 lines", path.display());
+        assert!(text.starts_with("//!"), "{} does not say what belongs there", path.display());
+    }
+}
+
+/// Every diagnostic code is raised somewhere, or it should go.
+#[test]
+fn codes_are_used() {
+    let mut found = Vec::new();
+    sources(&root().join("crates"), &mut found);
+    let text: String = found
+        .iter()
+        .filter(|path| !path.ends_with("diag/codes.rs"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    for code in tamis_ir::Code::ALL {
+        assert!(text.contains(&format!("Code::{code}")), "{code} is never raised");
+    }
+}

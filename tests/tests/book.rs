@@ -1,0 +1,119 @@
+//! The pages of the book that are made from tables, and the links between pages.
+
+use std::fmt::Write;
+use std::path::Path;
+use tamis_ir::algebra::{Constant, NanPolicy, TABLE, Typing};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn constant(c: Option<Constant>) -> &'static str {
+    match c {
+        None => "",
+        Some(Constant::Zero) => "0",
+        Some(Constant::One) => "1",
+        Some(Constant::Ones) => "true (all bits)",
+        Some(Constant::Least) => "least",
+        Some(Constant::Greatest) => "greatest",
+    }
+}
+
+fn operators() -> String {
+    let mut page = String::from(
+        "# Operators\n\nMade from the operator table by `TAMIS_BLESS=1 cargo test -p tamis-tests --test book`. Every law is property-tested on \
+         every type.\nLaws: **c**ommutative, **a**ssociative (floats: up to rounding), **i**dempotent. Besides these, the name of a value type converts: `f32(x)`.\n\n\
+         | name | written | takes | laws | identity | annihilator | distributes over | NaN | meaning |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for row in TABLE {
+        let takes = match row.typing {
+            Typing::Arithmetic { complex: true } | Typing::Magnitude | Typing::Part => "numbers",
+            Typing::Arithmetic { complex: false } | Typing::Rounding => "real numbers",
+            Typing::Division => "numbers; gives floats",
+            Typing::Float { complex: true } => "numbers; gives floats",
+            Typing::Float { complex: false } => "real numbers; gives floats",
+            Typing::Comparison { ordered: false } | Typing::Predicate => "anything; gives bool",
+            Typing::Comparison { ordered: true } => "real numbers; gives bool",
+            Typing::Logical => "truth values",
+            Typing::Bitwise => "integers, bool",
+            Typing::Shift => "integers",
+            Typing::Ordered => "real numbers, bool",
+            Typing::Select | Typing::Coalesce | Typing::Choice | Typing::Conversion => "anything",
+        };
+        let laws = [(row.commutative, "c"), (row.associative, "a"), (row.idempotent, "i")];
+        let laws: Vec<&str> = laws.iter().filter(|(holds, _)| *holds).map(|(_, law)| *law).collect();
+        let identity = match (row.left_identity, row.right_identity) {
+            (Some(_), right) => constant(right).to_string(),
+            (None, Some(right)) => format!("{} (right)", constant(Some(right))),
+            (None, None) => String::new(),
+        };
+        let over: Vec<&str> = row.distributes_over.iter().map(|op| op.info().name).collect();
+        let nan = match row.nan {
+            NanPolicy::Propagates => "propagates",
+            NanPolicy::Unordered => "unordered",
+            NanPolicy::Ordinary => "ordinary",
+        };
+        let symbol = row.symbol.map(|s| format!("`{}`", s.replace('|', "\\|"))).unwrap_or_default();
+        let summary = row.summary.replace('|', "\\|");
+        let _ = writeln!(
+            page,
+            "| `{}` | {symbol} | {takes} | {} | {identity} | {} | {} | {nan} | {summary} |",
+            row.name,
+            laws.join(" "),
+            constant(row.annihilator),
+            over.join(", "),
+        );
+    }
+    page
+}
+
+#[test]
+fn operators_page_is_current() {
+    let path = root().join("docs/book/operators.md");
+    let page = operators();
+    if std::env::var_os("TAMIS_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "bless docs/book/operators.md");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut pages = vec![root().join("README.md"), root().join("docs/ARCHITECTURE.md")];
+    for folder in ["docs/book", "docs/how-to"] {
+        pages.extend(std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    let mut links = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            links += 1;
+            let target = page.parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(target.exists(), "{}: {link}", page.display());
+        }
+    }
+    assert!(links > 10);
+}
+
+/// Programs in the book and in the examples parse.
+#[test]
+fn programs_parse() {
+    let mut programs = Vec::new();
+    for page in ["README.md", "docs/book/programs.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        programs.extend(text.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()));
+    }
+    assert!(programs.len() >= 2);
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "py") {
+            programs.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+    for text in programs {
+        tamis_ir::Program::parse(&text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+    }
+}

@@ -1,0 +1,18 @@
+//! A bounded run of the fuzzer; `./dev fuzz SECONDS` goes on for longer.
+
+use tamis_tests::fuzz;
+use tamis_tests::random::Random;
+
+#[test]
+fn damaged_inputs_do_no_harm() {
+    let targets = fuzz::targets();
+    assert!(targets.len() >= 10, "{}", targets.len());
+    for (k, target) in targets.iter().enumerate() {
+        let mut random = Random(k as u64);
+        for _ in 0..2000 {
+            if let Err((bytes, message)) = fuzz::try_one(target, &mut random) {
+                panic!("{}: {message}\n{}", target.name, String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+}
