@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// The crates, each of which may depend on those above it only.
-const ORDER: &[&str] = &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis", "tamis-py", "tamis-cli"];
+const ORDER: &[&str] =
+    &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis", "tamis-py", "tamis-cli"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -26,7 +27,9 @@ fn dependencies_point_down() {
         let manifest = std::fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
         let (_, dependencies) = manifest.split_once("[dependencies]").unwrap();
         for (other_k, other) in ORDER.iter().enumerate() {
-            let named = dependencies.lines().any(|line| line.starts_with(&format!("{other}.")) || line.starts_with(&format!("{other} ")));
+            let named = dependencies
+                .lines()
+                .any(|line| line.starts_with(&format!("{other}.")) || line.starts_with(&format!("{other} ")));
             assert!(!named || other_k < k, "{name} must not depend on {other}");
         }
     }

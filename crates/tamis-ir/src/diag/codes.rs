@@ -122,9 +122,6 @@ than 2^63-1."
 E0405 "subscript always out of range"
 "The subscript leaves the tensor for some value of its indices. Bound the loop with `range(a, b)`, or
 permit it with `~` and say what is read outside with `coalesce`."
-E0406 "bounds of a loop"
-"The bounds of `range(a, b)` must be known when the loop starts, and lie within the dimensions that
-the index subscripts."
 
 E0501 "tensor read and written in one scope"
 "Within one statement of the block that declares it, a tensor is either read or updated. Finish writing
@@ -132,8 +129,6 @@ before reading (in the next statement of that block), or accumulate in a tempora
 further in. `X[i] = min(X[i], e)` is an update, not a read; scalars may be read and written freely."
 E0502 "parameter written"
 "Parameters are inputs and stay as they are. Declare a result with `tensor(...)` and return it."
-E0503 "tensor read before anything was written"
-"The tensor holds nothing but its fill here. This is allowed, but rarely meant."
 
 E0601 "format"
 "A format is `[ (i,j,...) -> (expr,...) : ] level, level, ... [ ; leaf ]`, or one of the short names

@@ -1,0 +1,194 @@
+//! Expressions: names, calls, accesses and their subscripts.
+
+use super::super::{Access, Expr, ExprId, Protocol, Subscript, TensorId};
+use super::{Binding, Resolver};
+use crate::algebra::{Op, TABLE, Value};
+use crate::diag::{Code, Diagnostic, Span, did_you_mean};
+use crate::text::syntax::{self, ExprKind, Name};
+
+impl Resolver {
+    pub(super) fn intern(&mut self, expr: Expr, span: Span) -> ExprId {
+        let id = self.program.exprs.intern(expr);
+        self.program.origin.exprs.entry((self.stmt, id)).or_insert(span);
+        id
+    }
+
+    pub(super) fn expr(&mut self, expr: &syntax::Expr) -> Option<ExprId> {
+        if let Some(value) = literal(expr) {
+            return Some(self.intern(Expr::Literal(value), expr.span));
+        }
+        let resolved = match &expr.kind {
+            ExprKind::Number(value) => Expr::Literal(*value),
+            ExprKind::Name(text) => {
+                let name = Name { text: text.clone(), span: expr.span };
+                match self.lookup(&name)? {
+                    Binding::Index(index) => Expr::Index(index),
+                    Binding::Var(var) => Expr::Var(var),
+                    Binding::Tensor(tensor) => Expr::Read(self.access(tensor, &[], expr.span)?),
+                }
+            }
+            ExprKind::Index { base, subscripts } => match self.lookup(base)? {
+                Binding::Tensor(tensor) => Expr::Read(self.access(tensor, subscripts, expr.span)?),
+                _ => {
+                    return self.error(
+                        Diagnostic::new(
+                            Code::E0401,
+                            format!("`{}` is a single value and has no subscripts", base.text),
+                        )
+                        .label(expr.span, "subscripted here")
+                        .help(format!("write `{}`", base.text)),
+                    );
+                }
+            },
+            ExprKind::Size { base, dim } => match self.lookup(base)? {
+                Binding::Tensor(tensor) => match usize::try_from(*dim) {
+                    Ok(dim) if dim < crate::format::MAX_RANK => Expr::Size(tensor, dim),
+                    _ => {
+                        return self.error(
+                            Diagnostic::new(Code::E0401, format!("`{}` has no dimension {dim}", base.text))
+                                .label(expr.span, "no such dimension")
+                                .help("dimensions are numbered from 0"),
+                        );
+                    }
+                },
+                _ => {
+                    return self.error(
+                        Diagnostic::new(Code::E0401, format!("`{}` is a single value and has no shape", base.text))
+                            .label(expr.span, "not a tensor")
+                            .help("take the shape of a tensor: `A.shape[0]`"),
+                    );
+                }
+            },
+            ExprKind::Operator(op, operands) => {
+                let operands: Vec<Option<ExprId>> = operands.iter().map(|operand| self.expr(operand)).collect();
+                Expr::Call(*op, operands.into_iter().collect::<Option<_>>()?)
+            }
+            ExprKind::Call { function, args, keywords } => self.call(function, args, keywords, expr.span)?,
+            ExprKind::Str(_) | ExprKind::Tuple(_) => {
+                return self.error(
+                    Diagnostic::new(Code::E0101, "expected a number or a tensor element")
+                        .label(expr.span, "not a value")
+                        .help("for example `A[i,j] * x[j]`"),
+                );
+            }
+            // Reported by the parser.
+            ExprKind::Error => return None,
+        };
+        Some(self.intern(resolved, expr.span))
+    }
+
+    pub(super) fn call(
+        &mut self,
+        function: &Name,
+        args: &[syntax::Expr],
+        keywords: &[(Name, syntax::Expr)],
+        span: Span,
+    ) -> Option<Expr> {
+        let operands: Vec<Option<ExprId>> = args.iter().map(|arg| self.expr(arg)).collect();
+        let Some(op) = Op::named(&function.text) else {
+            let name = function.text.as_str();
+            let d = Diagnostic::new(Code::E0205, format!("there is no function `{name}`"))
+                .label(function.span, "unknown function");
+            let help = match name {
+                "sum" | "prod" | "any" | "all" | "mean" => {
+                    format!("reduce in a loop: `s = scalar(0.0)`, then `s += ...`, instead of `{name}(...)`")
+                }
+                "walk" | "follow" | "gallop" => format!("a protocol stands in a subscript: `A[{name}(i)]`"),
+                "tensor" | "scalar" | "sparse_scalar" | "short_circuit_scalar" => {
+                    format!("a declaration is a statement of its own: `x = {name}(...)`")
+                }
+                "range" => "a range stands in a loop: `for i in range(n):`".to_string(),
+                _ => match did_you_mean(name, TABLE.iter().map(|row| row.name)) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "functions are abs sqrt exp log sin cos tanh sigmoid relu min max floor ceil round sign select coalesce choose isnan and others".to_string(),
+                },
+            };
+            return self.error(d.help(help));
+        };
+        if let Some((keyword, _)) = keywords.first() {
+            return self.error(
+                Diagnostic::new(Code::E0304, format!("`{}` takes no keywords", function.text))
+                    .label(keyword.span, "unknown keyword")
+                    .help("pass the operands by position"),
+            );
+        }
+        let (least, most) = op.info().arity;
+        if operands.len() < least || operands.len() > most {
+            let expected = match (least, most) {
+                (a, b) if a == b => format!("{a}"),
+                (a, usize::MAX) => format!("at least {a}"),
+                (a, b) => format!("{a} to {b}"),
+            };
+            return self.error(
+                Diagnostic::new(
+                    Code::E0304,
+                    format!("`{}` takes {expected} operands, not {}", function.text, operands.len()),
+                )
+                .label(span, format!("{} operands", operands.len()))
+                .help(format!("{}: {}", op.info().name, op.info().summary)),
+            );
+        }
+        Some(Expr::Call(op, operands.into_iter().collect::<Option<_>>()?))
+    }
+
+    pub(super) fn access(&mut self, tensor: TensorId, subscripts: &[syntax::Expr], span: Span) -> Option<Access> {
+        let subscripts: Vec<Option<Subscript>> = subscripts.iter().map(|s| self.subscript(s)).collect();
+        let rank = subscripts.len();
+        let (first, first_span) = *self.ranks.entry(tensor).or_insert((rank, span));
+        if first != rank {
+            let name = self.program.tensor(tensor).name.clone();
+            return self.error(
+                Diagnostic::new(
+                    Code::E0401,
+                    format!("`{name}` is used with {rank} subscripts here, and with {first} before"),
+                )
+                .label(span, format!("{rank} subscripts"))
+                .label(first_span, format!("{first} subscripts"))
+                .help("use it with the same number of subscripts everywhere"),
+            );
+        }
+        Some(Access { tensor, subscripts: subscripts.into_iter().collect::<Option<_>>()? })
+    }
+
+    /// `e`, `~e`, `follow(e)`, or both.
+    pub(super) fn subscript(&mut self, expr: &syntax::Expr) -> Option<Subscript> {
+        match &expr.kind {
+            ExprKind::Operator(Op::BitNot, operands) => {
+                let inner = self.subscript(&operands[0])?;
+                Some(Subscript { permissive: true, ..inner })
+            }
+            ExprKind::Call { function, args, keywords } if keywords.is_empty() && args.len() == 1 => {
+                match Protocol::ALL.into_iter().find(|p| p.name() == function.text) {
+                    Some(protocol) => {
+                        let inner = self.subscript(&args[0])?;
+                        if inner.protocol.is_some() {
+                            return self.error(
+                                Diagnostic::new(Code::E0101, "a subscript has one protocol")
+                                    .label(expr.span, "two protocols")
+                                    .help("write one of walk, follow, gallop"),
+                            );
+                        }
+                        Some(Subscript { protocol: Some(protocol), ..inner })
+                    }
+                    None => Some(Subscript { expr: self.expr(expr)?, protocol: None, permissive: false }),
+                }
+            }
+            _ => Some(Subscript { expr: self.expr(expr)?, protocol: None, permissive: false }),
+        }
+    }
+}
+
+/// The number that an expression is, as written: also `1.0+2.0j`.
+pub(super) fn literal(expr: &syntax::Expr) -> Option<Value> {
+    match &expr.kind {
+        ExprKind::Number(value) => Some(*value),
+        ExprKind::Operator(op @ (Op::Add | Op::Sub), operands) => match (&operands[0].kind, &operands[1].kind) {
+            (ExprKind::Number(Value::F64(re)), ExprKind::Number(Value::C128(im))) if im.re == 0.0 => {
+                let im = if *op == Op::Sub { -im.im } else { im.im };
+                Some(Value::C128(num_complex::Complex::new(*re, im)))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}

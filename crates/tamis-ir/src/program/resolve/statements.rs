@@ -1,0 +1,225 @@
+//! Statements: blocks and their scopes, loops, assignments, updates, bound names.
+
+use super::super::{Access, Block, Expr, ExprId, Extent, IndexId, ScalarKind, Stmt, StmtId, StmtKind, Update, VarId};
+use super::{Binding, Resolver};
+use crate::algebra::{Op, Value};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::text::syntax::{self, ExprKind, Name};
+use rustc_hash::FxHashMap;
+
+impl Resolver {
+    pub(super) fn block(&mut self, stmts: &[syntax::Stmt]) -> Block {
+        self.scopes.push(FxHashMap::default());
+        let mut block = Block::new();
+        for stmt in stmts {
+            block.extend(self.statement(stmt));
+        }
+        // The outermost block stays open: `return` sees it.
+        if self.scopes.len() > 2 {
+            self.scopes.pop();
+        }
+        block
+    }
+
+    pub(super) fn start(&mut self, span: Span) -> StmtId {
+        let id = StmtId(self.program.origin.stmts.len() as u32);
+        self.program.origin.stmts.insert(id, span);
+        self.stmt = id;
+        id
+    }
+
+    pub(super) fn statement(&mut self, stmt: &syntax::Stmt) -> Option<Stmt> {
+        match &stmt.kind {
+            syntax::StmtKind::Assign { target, op, value } => self.assignment(stmt.span, target, *op, value),
+            syntax::StmtKind::For { indices, extent, body } => self.loops(stmt.span, indices, extent, body),
+            syntax::StmtKind::If { cond, then, otherwise } => {
+                let id = self.start(stmt.span);
+                let cond = self.expr(cond);
+                let (then, otherwise) = (self.block(then), self.block(otherwise));
+                Some(Stmt { id, kind: StmtKind::If { cond: cond?, then, otherwise } })
+            }
+            syntax::StmtKind::Return(_) => self.error(
+                Diagnostic::new(Code::E0108, "`return` stands once, at the end of the program")
+                    .label(stmt.span, "not the last statement of the program")
+                    .help("collect the results in tensors or scalars, and return them at the end"),
+            ),
+        }
+    }
+
+    pub(super) fn loops(
+        &mut self,
+        span: Span,
+        indices: &[Name],
+        extent: &syntax::Extent,
+        body: &[syntax::Stmt],
+    ) -> Option<Stmt> {
+        let (name, inner) = indices.split_first()?;
+        let id = self.start(span);
+        let extent_id = match extent {
+            syntax::Extent::Infer => Some(Extent::Infer),
+            syntax::Extent::Range(start, stop) => {
+                let start = match start {
+                    Some(start) => self.expr(start),
+                    None => Some(self.program.exprs.intern(Expr::Literal(Value::I64(0)))),
+                };
+                let stop = self.expr(stop);
+                start.zip(stop).map(|(start, stop)| Extent::Range(start, stop))
+            }
+        };
+        let index = IndexId(self.program.indices.len() as u32);
+        self.program.indices.push(name.text.clone());
+        self.program.origin.indices.insert(index, name.span);
+        self.scopes.push(FxHashMap::default());
+        self.bind(name, Binding::Index(index), "loop index");
+        let body = if inner.is_empty() {
+            self.block(body)
+        } else {
+            self.loops(span, inner, extent, body).into_iter().collect()
+        };
+        self.scopes.pop();
+        Some(Stmt { id, kind: StmtKind::For { index, extent: extent_id?, body } })
+    }
+
+    pub(super) fn assignment(
+        &mut self,
+        span: Span,
+        target: &syntax::Expr,
+        op: Option<Op>,
+        value: &syntax::Expr,
+    ) -> Option<Stmt> {
+        let id = self.start(span);
+        let (name, subscripts) = match &target.kind {
+            ExprKind::Name(text) => (Name { text: text.clone(), span: target.span }, None),
+            ExprKind::Index { base, subscripts } => (base.clone(), Some(subscripts)),
+            // The parser lets nothing else through.
+            _ => return None,
+        };
+        if let (None, None, ExprKind::Call { function, args, keywords }) = (subscripts, op, &value.kind) {
+            if function.text == "tensor" {
+                return self.declare(id, &name, span, |r| r.tensor_declaration(value.span, args, keywords));
+            }
+            if let Some(kind) = ScalarKind::ALL.into_iter().find(|kind| kind.name() == function.text) {
+                return self.declare(id, &name, span, |r| r.scalar_declaration(kind, value.span, args, keywords));
+            }
+        }
+        let binding = self.visible(&name.text);
+        let tensor = match binding {
+            Some((Binding::Tensor(tensor), declared)) => {
+                if self.program.tensor(tensor).declaration.is_none() {
+                    return self.error(
+                        Diagnostic::new(Code::E0502, format!("the parameter `{}` cannot be written", name.text))
+                            .label(target.span, "written here")
+                            .label(declared, "a parameter")
+                            .help(format!("declare a result: `R = tensor(\"dense\")`, write to it, and `return R` instead of changing `{}`", name.text)),
+                    );
+                }
+                tensor
+            }
+            _ if subscripts.is_none() => return self.let_binding(id, &name, binding, op, value),
+            Some((_, declared)) => {
+                return self.error(
+                    Diagnostic::new(Code::E0204, format!("`{}` is not a tensor", name.text))
+                        .label(target.span, "subscripted here")
+                        .label(declared, "a single value")
+                        .help("declare a tensor: `X = tensor(\"dense\")`"),
+                );
+            }
+            None => {
+                self.lookup(&name);
+                return None;
+            }
+        };
+        let subscripts = subscripts.map(|s| &s[..]).unwrap_or(&[]);
+        let access = self.access(tensor, subscripts, target.span);
+        let value = self.expr(value);
+        let (target_access, value) = access.zip(value)?;
+        self.program.origin.targets.insert(id, target.span);
+        let kind = match op {
+            Some(op) => {
+                StmtKind::Assign { target: target_access, update: Some(Update { op, extra: Vec::new() }), value }
+            }
+            None => self.recognise_update(target_access, value),
+        };
+        Some(Stmt { id, kind })
+    }
+
+    /// `X[i] = op(X[i], e)` is an update by `op`.
+    pub(super) fn recognise_update(&mut self, target: Access, value: ExprId) -> StmtKind {
+        let read = self.program.exprs.intern(Expr::Read(target.clone()));
+        if let Expr::Call(op, operands) = self.program.exprs.get(value).clone()
+            && op.can_update()
+            && let Some(at) = operands.iter().position(|operand| *operand == read)
+        {
+            let info = op.info();
+            let mut others = operands.clone();
+            others.remove(at);
+            if at == 0 || (info.commutative && info.associative) {
+                match others[..] {
+                    [value] => {
+                        return StmtKind::Assign { target, update: Some(Update { op, extra: Vec::new() }), value };
+                    }
+                    [value, ref extra @ ..] if op == Op::Choose => {
+                        return StmtKind::Assign { target, update: Some(Update { op, extra: extra.to_vec() }), value };
+                    }
+                    // min(X, a, b) = min(X, min(a, b))
+                    [_, _, ..] if info.associative => {
+                        let value = self.program.exprs.intern(Expr::Call(op, others));
+                        return StmtKind::Assign { target, update: Some(Update { op, extra: Vec::new() }), value };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        StmtKind::Assign { target, update: None, value }
+    }
+
+    pub(super) fn let_binding(
+        &mut self,
+        id: StmtId,
+        name: &Name,
+        binding: Option<(Binding, Span)>,
+        op: Option<Op>,
+        value: &syntax::Expr,
+    ) -> Option<Stmt> {
+        let value = self.expr(value);
+        let in_this_block = self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text));
+        match binding {
+            Some((Binding::Index(_), declared)) => {
+                self.error::<()>(
+                    Diagnostic::new(Code::E0204, format!("the loop index `{}` cannot be assigned", name.text))
+                        .label(name.span, "assigned here")
+                        .label(declared, "a loop index")
+                        .help("choose another name"),
+                );
+                return None;
+            }
+            Some((Binding::Var(_), declared)) if op.is_some() || !in_this_block => {
+                self.error::<()>(
+                    Diagnostic::new(Code::E0204, format!("`{}` is bound once and cannot change", name.text))
+                        .label(name.span, "changed here")
+                        .label(declared, "bound here")
+                        .help(format!("to change it, declare `{} = scalar(0.0)` and assign to it", name.text)),
+                );
+                return None;
+            }
+            None if op.is_some() => {
+                if self.declared.get(&name.text).is_some_and(|span| *span != name.span) {
+                    self.lookup(name);
+                } else {
+                    self.error::<()>(
+                        Diagnostic::new(Code::E0201, format!("`{}` is not known", name.text))
+                            .label(name.span, "updated before it is declared")
+                            .help(format!("declare it before the loop: `{} = scalar(0.0)`", name.text)),
+                    );
+                }
+                return None;
+            }
+            _ => {}
+        }
+        let var = VarId(self.program.vars.len() as u32);
+        self.program.vars.push(name.text.clone());
+        // Bound even if the value is wrong, so that its uses are not reported, too.
+        self.rebind(name, Binding::Var(var));
+        Some(Stmt { id, kind: StmtKind::Let { var, value: value? } })
+    }
+}

@@ -1,0 +1,226 @@
+//! Tokens to syntax: loop programs, a subset of Python. Mistakes are collected and parsing goes on, so
+//! that one run reports several.
+
+mod expressions;
+mod statements;
+
+use super::lexer::{Tok, Token, lex};
+use super::syntax::{Function, Name};
+use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
+use std::sync::Arc;
+
+/// How deep blocks and expressions may be nested.
+pub const MAX_DEPTH: usize = 100;
+
+/// How many operators a statement may have.
+pub const MAX_OPERATORS: usize = 1000;
+
+/// The most mistakes that one run reports.
+pub const MAX_ERRORS: usize = 20;
+
+/// Reads a loop program.
+pub fn parse_function(source: &Arc<Source>) -> std::result::Result<Function, Diagnostics> {
+    let (tokens, errors) = lex(&source.text);
+    let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
+    let function = parser.file();
+    let mut errors = parser.errors;
+    match function {
+        Some(function) if errors.is_empty() => Ok(function),
+        _ => {
+            errors.sort_by_key(|d| d.labels.first().map(|l| l.span));
+            errors.dedup();
+            errors.truncate(MAX_ERRORS);
+            Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
+        }
+    }
+}
+
+const KEYWORDS: &[&str] = &[
+    "def", "for", "in", "if", "elif", "else", "return", "pass", "and", "or", "not", "True", "False", "while", "break",
+    "continue", "import", "from", "class", "with", "try", "lambda", "yield", "global", "del", "assert", "raise", "is",
+    "None", "async", "await", "except", "finally", "nonlocal", "as",
+];
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    errors: Vec<Diagnostic>,
+    depth: usize,
+    /// Operators in the statement being read.
+    operators: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn span(&self) -> Span {
+        self.peek().span
+    }
+
+    /// Where the token before this one ends.
+    fn last_end(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1).min(self.tokens.len() - 1)].span
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    fn is(&self, op: &str) -> bool {
+        matches!(&self.peek().tok, Tok::Op(o) if *o == op)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(&self.peek().tok, Tok::Ident(w) if w == word)
+    }
+
+    fn eat(&mut self, op: &str) -> bool {
+        let found = self.is(op);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn unexpected(&self, what: &str) -> Diagnostic {
+        let token = self.peek();
+        Diagnostic::new(Code::E0101, format!("expected {what}, found {}", token.tok.describe()))
+            .label(token.span, format!("expected {what}"))
+    }
+
+    fn expect(&mut self, op: &str, help: &str) -> Result<()> {
+        if self.eat(op) { Ok(()) } else { Err(self.unexpected(&format!("`{op}`")).help(help)) }
+    }
+
+    fn name(&mut self, what: &str) -> Result<Name> {
+        match self.peek() {
+            Token { tok: Tok::Ident(text), span } if !KEYWORDS.contains(&text.as_str()) => {
+                let name = Name { text: text.clone(), span: *span };
+                self.at += 1;
+                Ok(name)
+            }
+            Token { tok: Tok::Ident(text), span } => {
+                Err(Diagnostic::new(Code::E0101, format!("expected {what}, but `{text}` is a keyword"))
+                    .label(*span, "a keyword of Python")
+                    .help("choose another name"))
+            }
+            _ => Err(self.unexpected(what).help("names are letters, digits and `_`, not starting with a digit")),
+        }
+    }
+
+    /// After a mistake: on to the end of the line.
+    fn recover(&mut self) {
+        while !matches!(self.peek().tok, Tok::Newline | Tok::Eof | Tok::Dedent | Tok::Indent) {
+            self.at += 1;
+        }
+        if matches!(self.peek().tok, Tok::Newline) {
+            self.at += 1;
+        }
+    }
+
+    // Files
+
+    /// `import` lines, decorators and a docstring may stand before the one `def`.
+    fn file(&mut self) -> Option<Function> {
+        let mut function = None;
+        loop {
+            match &self.peek().tok {
+                Tok::Eof => break,
+                Tok::Newline | Tok::Dedent => self.at += 1,
+                Tok::Str(_) => self.recover(),
+                Tok::Op("@") => self.recover(),
+                Tok::Ident(word) if word == "import" || word == "from" => self.recover(),
+                Tok::Ident(word) if word == "def" => {
+                    let span = self.span();
+                    let parsed = self.function();
+                    if function.is_some() {
+                        self.errors.push(
+                            Diagnostic::new(Code::E0104, "a text holds one program")
+                                .label(span, "a second `def`")
+                                .help("keep each program in a file of its own"),
+                        );
+                    }
+                    function = function.or(parsed);
+                }
+                _ => {
+                    let error = self.not_a_program();
+                    self.errors.push(error);
+                    self.recover();
+                    self.skip_block();
+                    return function;
+                }
+            }
+        }
+        if function.is_none() && self.errors.is_empty() {
+            let error = self.unexpected("a program").help("a program starts with `def name(A, B):`");
+            self.errors.push(error);
+        }
+        function
+    }
+
+    fn not_a_program(&self) -> Diagnostic {
+        let line = self.tokens[self.at..].iter().take_while(|t| !matches!(t.tok, Tok::Newline | Tok::Eof));
+        let mut line = line.skip_while(|t| !matches!(t.tok, Tok::Op("=")));
+        if line.next().is_some() {
+            return Diagnostic::new(Code::E0109, "this looks like index notation, which needs its loops written out here")
+                .label(self.span(), "expected `def`")
+                .help("write a loop program:\n    def f(A, x):\n        y = tensor(\"dense\")\n        for i, j in _:\n            y[i] += A[i,j] * x[j]\n        return y");
+        }
+        self.unexpected("`def`").help("a program starts with `def name(A, B):`")
+    }
+
+    fn function(&mut self) -> Option<Function> {
+        let start = self.span();
+        self.at += 1;
+        let header = self.function_header();
+        let span = start.to(self.last_end());
+        let header = header.map_err(|d| self.errors.push(d));
+        if header.is_err() {
+            self.recover();
+        }
+        let body = self.block("the program");
+        let (name, params) = header.ok()?;
+        Some(Function { name, params, body, span })
+    }
+
+    fn function_header(&mut self) -> Result<(Name, Vec<Name>)> {
+        let name = self.name("the name of the program")?;
+        self.expect("(", "a program starts with `def name(A, B):`")?;
+        let mut params = Vec::new();
+        while !self.is(")") {
+            params.push(self.name("a parameter")?);
+            if self.is(":") || self.is("=") {
+                return Err(self.unexpected("`,` or `)`").help("parameters have no annotations or defaults"));
+            }
+            if !self.eat(",") && !self.is(")") {
+                return Err(self.unexpected("`,` or `)`").help("separate parameters by commas"));
+            }
+        }
+        self.at += 1;
+        if self.eat("->") {
+            return Err(self.unexpected("`:`").help("results are named by `return`, without annotations"));
+        }
+        self.colon("`def name(A, B):`")?;
+        Ok((name, params))
+    }
+
+    /// The colon that opens a block, and the end of its line.
+    fn colon(&mut self, form: &str) -> Result<()> {
+        self.expect(":", &format!("the form is {form}"))?;
+        match self.peek().tok {
+            Tok::Newline => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.unexpected("the end of the line").help("put the block on lines of its own, indented")),
+        }
+    }
+}
