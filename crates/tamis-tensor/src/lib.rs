@@ -8,10 +8,12 @@ mod coordinates;
 pub mod gallery;
 pub mod io;
 pub mod levels;
+mod stats;
 mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
+pub use stats::{LevelStatistics, MatrixStatistics, Statistics};
 pub use tensor::Tensor;

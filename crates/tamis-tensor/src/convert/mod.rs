@@ -102,7 +102,7 @@ pub(crate) fn values_of_pattern(tensor: &Tensor) -> Result<ValueArray> {
     if count == tensor.nnz() {
         return words::repeat(Value::Bool(true), count);
     }
-    let stored = tree::enumerate(tensor.levels());
+    let stored = tree::enumerate(tensor.levels())?;
     let values = words::repeat(Value::Bool(true), stored.positions.len())?;
     words::scatter(&values, &stored.positions, count, Value::Bool(false))
 }
