@@ -62,13 +62,16 @@ struct Target<I, W> {
 // SAFETY: each thread writes to the rows of its own parts only.
 unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
 
-/// Sorts entries: positions by row, columns, words, and whether some coordinates repeat.
+/// Positions by row, columns, words, and whether some coordinates repeat.
+pub(super) type Arrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
+
+/// Sorts entries whose rows are below `extent`.
 pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
     rows: &[I],
     columns: &[I],
     extent: usize,
     words: &[W],
-) -> Result<(Vec<I>, Vec<I>, Vec<W>, bool)> {
+) -> Result<Arrays<I, W>> {
     let total = rows.len();
     // Rows per part, a power of two so that the part of a row is a shift.
     let wanted = (total / PART).clamp(1, MAX_PARTS);

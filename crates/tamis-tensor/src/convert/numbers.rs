@@ -18,7 +18,7 @@ impl Mask {
     /// All bits set.
     pub fn full(len: usize) -> Result<Mask> {
         let mut words = filled(len.div_ceil(64), u64::MAX, "a mask")?;
-        if let (Some(last), true) = (words.last_mut(), len % 64 > 0) {
+        if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
             *last = (1 << (len % 64)) - 1;
         }
         Ok(Mask { words, len })
