@@ -239,3 +239,19 @@ fn a_shape_that_the_file_contradicts() {
     assert_eq!(read_data_from("a.tns", b"1 1 1 1\n", &options).unwrap_err().code, E0805);
     assert_eq!(read_data_from("a.tns", b"1 1 1\n", &options).unwrap().content.shape(), [3, 3]);
 }
+
+#[test]
+fn nothing_in_a_file_reaches_the_terminal_raw() {
+    for (name, bytes) in [
+        ("a.mtx", &b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 \x1b[31mred\x07\n"[..]),
+        ("a.mtx", b"%%MatrixMarket \x1b[2J\n"),
+        ("a.tns", b"1 \x1b]0;title\x07 1\n"),
+        ("a.pgm", b"P5\n2 1\n5\n\x1b\x06"),
+        ("a.txt", b"\x1b[31m\n"),
+        ("a.smtx", b"1, 1, 1\n0 1\n\x1b[31m\n"),
+    ] {
+        let d = read_data_from(name, bytes, &ReadOptions::default()).unwrap_err();
+        let shown = d.render(false);
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{name} {shown:?}");
+    }
+}

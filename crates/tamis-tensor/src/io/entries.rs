@@ -4,7 +4,7 @@
 //! writes its own part of the final columns and nothing is joined afterwards. Memory is what the lines of the file
 //! need, whatever its header claims.
 
-use super::fault::{Fault, Parsed, count_newlines, word};
+use super::fault::{Fault, Parsed, count_newlines, printable, word};
 use super::scan::{self, Scanned};
 use crate::levels::memory;
 use crate::{Index, IndexArray};
@@ -380,7 +380,8 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
     } else {
         let start = token(text, rest);
         let line = scan::split_line(start).0;
-        let shown = String::from_utf8_lossy(&line[..line.len().min(40)]).trim_end().to_string();
+        let shown = printable(&line[..line.len().min(40)]);
+        let shown = shown.trim_end();
         format!("`{shown}` is not {}", F::NAME)
     };
     Fault::new(Code::E0805, at, message).help(F::HELP)

@@ -44,6 +44,15 @@ impl Fault {
         self
     }
 
+    /// The diagnostic for a file that has no lines.
+    pub(super) fn in_file(self, name: &str) -> Diagnostic {
+        let Parts { code, message, notes, help, .. } = *self.0;
+        let mut diagnostic = Diagnostic::new(code, message).in_file(name);
+        diagnostic.notes.extend(notes);
+        diagnostic.help.extend(help);
+        diagnostic
+    }
+
     /// The diagnostic, with the line of `text` that holds the offset.
     pub(super) fn diagnose(self, name: &str, text: &[u8]) -> Diagnostic {
         let Parts { code, offset, message, notes, help } = *self.0;
@@ -65,7 +74,13 @@ pub(super) fn line_at(text: &[u8], offset: usize) -> (u64, String) {
     let line = 1 + count_newlines(&text[..start]) as u64;
     let rest = &text[start..];
     let end = rest.iter().take(400).position(|b| *b == b'\n').unwrap_or(rest.len().min(400));
-    (line, String::from_utf8_lossy(&rest[..end]).into_owned())
+    (line, printable(&rest[..end]))
+}
+
+/// Bytes of a file as text that does nothing to a terminal.
+pub(super) fn printable(bytes: &[u8]) -> String {
+    let shown = |c: char| if c.is_control() && c != '\t' && c != '\r' { char::REPLACEMENT_CHARACTER } else { c };
+    String::from_utf8_lossy(bytes).chars().map(shown).collect()
 }
 
 /// How many line ends there are.
@@ -77,7 +92,7 @@ pub(super) fn count_newlines(text: &[u8]) -> usize {
 /// The word at the start of `text`, for a message: up to a blank or line end, shortened, printable.
 pub(super) fn word(text: &[u8]) -> String {
     let end = text.iter().take(40).position(|b| b.is_ascii_whitespace()).unwrap_or(text.len().min(40));
-    let shown: String = String::from_utf8_lossy(&text[..end]).chars().filter(|c| !c.is_control()).collect();
+    let shown = printable(&text[..end]);
     if end == 40 { shown + "…" } else { shown }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Fi
         return bad(Code::E0803, "the file ends within its header".to_string(), "fetch the file again");
     };
     let shape: Vec<u64> = sizes.as_chunks::<4>().0.iter().map(|b| u64::from(u32::from_be_bytes(*b))).collect();
-    options::agree(options, &shape, 0).map_err(|fault| fault.diagnose(name, b""))?;
+    options::agree(options, &shape, 0).map_err(|fault| fault.in_file(name))?;
     let length = shape.iter().try_fold(dtype.size() as u64, |length, n| length.checked_mul(*n));
     if length != Some(data.len() as u64) {
         let needed = length.map_or("more than any file holds".to_string(), |l| format!("{l} bytes"));

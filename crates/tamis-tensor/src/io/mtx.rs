@@ -239,16 +239,16 @@ const EXAMPLE: &str = "the first line should look like `%%MatrixMarket matrix co
 fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
     let bad = |message: String| Fault::new(Code::E0803, 0, message).help(EXAMPLE);
     let lowercase = String::from_utf8_lossy(&line[..line.len().min(1024)]).to_ascii_lowercase();
-    let mut words = lowercase.split_ascii_whitespace();
-    if words.next() != Some("%%matrixmarket") {
+    let words: Vec<&str> = lowercase.split_ascii_whitespace().take(6).collect();
+    if words.first() != Some(&"%%matrixmarket") {
         return Err(bad("the first line does not start with `%%MatrixMarket`".to_string()));
     }
-    let mut next = |what: &str, choices: &[&str]| -> Parsed<usize> {
+    let choose = |k: usize, what: &str, choices: &[&str]| -> Parsed<usize> {
         let list = choices.join(", ");
-        let Some(found) = words.next() else {
+        let Some(found) = words.get(k) else {
             return Err(bad(format!("the first line ends where the {what} was expected: one of {list}")));
         };
-        if let Some(choice) = choices.iter().position(|c| *c == found) {
+        if let Some(choice) = choices.iter().position(|c| c == found) {
             return Ok(choice);
         }
         let fault = bad(format!("`{}` is not a {what}; it is one of {list}", word(found.as_bytes())));
@@ -257,32 +257,21 @@ fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
             None => fault,
         })
     };
-    let vector = next("kind of object", &["matrix", "vector"])? == 1;
-    let array = next("format", &["coordinate", "array"])? == 1;
-    let field = match next("field", &["real", "double", "integer", "unsigned-integer", "complex", "pattern"])? {
+    let vector = choose(1, "kind of object", &["matrix", "vector"])? == 1;
+    let array = choose(2, "format", &["coordinate", "array"])? == 1;
+    let field = match choose(3, "field", &["real", "double", "integer", "unsigned-integer", "complex", "pattern"])? {
         0 | 1 => Word::Real,
         2 => Word::Integer,
         3 => Word::Unsigned,
         4 => Word::Complex,
         _ => Word::Pattern,
     };
-    let symmetry = match words.clone().next() {
+    let symmetry = match words.len() {
         // A vector has no symmetry to state.
-        None if vector => Symmetry::General,
-        _ => {
-            let mut next = |choices: &[&str]| -> Parsed<usize> {
-                let list = choices.join(", ");
-                match words.next() {
-                    None => Err(bad(format!("the first line ends where the symmetry was expected: one of {list}"))),
-                    Some(found) => choices.iter().position(|c| *c == found).ok_or_else(|| {
-                        bad(format!("`{}` is not a symmetry; it is one of {list}", word(found.as_bytes())))
-                    }),
-                }
-            };
-            Symmetry::ALL[next(&Symmetry::ALL.map(Symmetry::name))?]
-        }
+        4 if vector => Symmetry::General,
+        _ => Symmetry::ALL[choose(4, "symmetry", &Symmetry::ALL.map(Symmetry::name))?],
     };
-    if let Some(more) = words.next() {
+    if let Some(more) = words.get(5) {
         return Err(bad(format!("`{}` follows where the first line should end", word(more.as_bytes()))));
     }
     let refused = match (array, field, symmetry) {

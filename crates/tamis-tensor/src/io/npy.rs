@@ -61,7 +61,7 @@ impl Damage {
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<FileData> {
     let report = |d: Damage| Diagnostic::new(d.code, d.message).in_file(name).help(d.help);
     let (header, data) = parse_header(bytes).map_err(report)?;
-    options::agree(options, &header.shape, 0).map_err(|fault| fault.diagnose(name, b""))?;
+    options::agree(options, &header.shape, 0).map_err(|fault| fault.in_file(name))?;
     let values = decode(&header, data).map_err(report)?;
     Ok(dense(FileKind::NumpyArray, header.shape, values))
 }

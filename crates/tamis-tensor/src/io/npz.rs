@@ -43,7 +43,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool)
             }
         }
     };
-    options::agree(options, data.content.shape(), 0).map_err(|fault| fault.diagnose(name, b""))?;
+    options::agree(options, data.content.shape(), 0).map_err(|fault| fault.in_file(name))?;
     Ok(data)
 }
 
