@@ -1,5 +1,6 @@
 //! What `info` knows about a tensor, gathered once and shown as text or JSON.
 
+use super::measure::{self, LevelFacts, MatrixFacts, Stored};
 use crate::load::{Loaded, Origin};
 use serde_json::{Value as Json, json};
 use tamis_ir::diag::Result;
@@ -23,6 +24,10 @@ pub(super) struct Facts {
     pub(super) stores_every_cell: bool,
     pub(super) density: Option<f64>,
     pub(super) bytes: u64,
+    /// How many stored entries are the same number as the fill.
+    pub(super) stored_fills: u64,
+    pub(super) levels: Vec<LevelFacts>,
+    pub(super) matrix: Option<MatrixFacts>,
 }
 
 impl Facts {
@@ -32,6 +37,7 @@ impl Facts {
             Origin::File(header) => (describe_file(header), header.comments.clone()),
             Origin::Generator(generator) => (format!("generated: {}", generator.description), Vec::new()),
         };
+        let stored = Stored::of(tensor)?;
         let cells = tensor.shape().iter().fold(1.0, |cells, n| cells * *n as f64);
         Ok(Facts {
             name: loaded.name.clone(),
@@ -46,6 +52,9 @@ impl Facts {
             stores_every_cell: tensor.format().is_all_dense(),
             density: (cells > 0.0).then(|| tensor.nnz() as f64 / cells),
             bytes: tensor.nbytes() as u64,
+            stored_fills: stored.fills(tensor.fill()),
+            levels: measure::levels(tensor),
+            matrix: measure::matrix(tensor, &stored),
         })
     }
 }
@@ -66,8 +75,43 @@ impl Facts {
             "stored": self.stored,
             "density": self.density,
             "bytes": self.bytes,
+            "explicit_fills": self.stored_fills,
+            "levels": self.levels.iter().map(level_as_json).collect::<Vec<_>>(),
+            "matrix": self.matrix.as_ref().map(matrix_as_json),
         })
     }
+}
+
+fn level_as_json(level: &LevelFacts) -> Json {
+    json!({
+        "kind": level.kind,
+        "dimension": level.dimension,
+        "size": level.size,
+        "fibers": level.fibers,
+        "stored": level.stored,
+        "bytes": level.bytes,
+        "min_per_fiber": level.spread.map(|(least, _, _)| least),
+        "max_per_fiber": level.spread.map(|(_, most, _)| most),
+        "mean_per_fiber": (level.fibers > 0).then(|| level.stored as f64 / level.fibers as f64),
+        "empty_fibers": level.spread.map(|(_, _, empty)| empty),
+    })
+}
+
+fn matrix_as_json(matrix: &MatrixFacts) -> Json {
+    json!({
+        "lower_bandwidth": matrix.lower,
+        "upper_bandwidth": matrix.upper,
+        "empty_rows": matrix.empty_rows,
+        "empty_columns": matrix.empty_columns,
+        "max_per_row": matrix.most_in_row,
+        "mean_per_row": matrix.mean_in_row,
+        "on_diagonal": matrix.on_diagonal,
+        "structurally_symmetric": matrix.mirror.structural,
+        "symmetric": matrix.mirror.symmetric,
+        "skew_symmetric": matrix.mirror.skew,
+        "hermitian": matrix.mirror.hermitian,
+        "name": matrix.name,
+    })
 }
 
 /// A number as JSON has it, else as the text that Tamis reads back: JSON has no infinities and no complex numbers.

@@ -1,6 +1,7 @@
 //! Facts for people.
 
 use super::facts::Facts;
+use super::measure::{LevelFacts, MatrixFacts};
 
 /// The widest label.
 const LABEL: usize = 9;
@@ -30,12 +31,87 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
         line("density", percent(density));
     }
     line("memory", bytes(facts.bytes));
+    if let Some(matrix) = facts.matrix.as_ref().filter(|_| facts.stored > 0) {
+        line("structure", structure(matrix));
+        line("band", format!("{} below the diagonal, {} above", group(matrix.lower), group(matrix.upper)));
+        line(
+            "diagonal",
+            format!(
+                "{} of {} stored",
+                group(matrix.on_diagonal),
+                group(facts.shape.iter().copied().min().unwrap_or(0))
+            ),
+        );
+        let mean = format!("{:.2}", matrix.mean_in_row);
+        let mean = mean.trim_end_matches('0').trim_end_matches('.');
+        let empty = group(matrix.empty_rows);
+        line("rows", format!("on average {mean}, at most {}, {empty} empty", group(matrix.most_in_row)));
+        line("columns", format!("{} empty", group(matrix.empty_columns)));
+    }
+    if !facts.levels.is_empty() {
+        out.push('\n');
+        table(&facts.levels).iter().enumerate().for_each(|(k, row)| {
+            out += &format!("  {}\n", if k == 0 { faint(row) } else { row.clone() });
+        });
+    }
     out
 }
 
 fn stored(facts: &Facts) -> String {
-    let every = if facts.stores_every_cell { ", every cell" } else { "" };
-    format!("{}{every}", group(facts.stored))
+    let count = group(facts.stored);
+    let zeros = group(facts.stored_fills);
+    let word = if facts.fill.is_truthy() || facts.fill.is_nan() { "fill" } else { "zero" };
+    let plural = if facts.stored_fills == 1 { "" } else { "s" };
+    match (facts.stores_every_cell, facts.stored_fills) {
+        (true, _) => format!("{count}, every cell; {} not {word}", group(facts.stored - facts.stored_fills)),
+        (false, 0) => count,
+        (false, _) => format!("{count}, of these {zeros} explicit {word}{plural}"),
+    }
+}
+
+fn structure(matrix: &MatrixFacts) -> String {
+    let mut words: Vec<&str> = matrix.name.into_iter().collect();
+    let mirror = &matrix.mirror;
+    words.extend(match () {
+        () if mirror.symmetric => Some("symmetric"),
+        () if mirror.hermitian => Some("hermitian"),
+        () if mirror.skew => Some("skew-symmetric"),
+        () if mirror.structural => Some("structurally symmetric"),
+        () => None,
+    });
+    if words.is_empty() { "general".to_string() } else { words.join(", ") }
+}
+
+/// A row for each level, below a row of headings; numbers to the right.
+fn table(levels: &[LevelFacts]) -> Vec<String> {
+    let heading = ["level", "kind", "dim", "size", "fibers", "stored", "min", "mean", "max", "empty", "bytes"];
+    let mut rows: Vec<Vec<String>> = vec![heading.iter().map(|h| h.to_string()).collect()];
+    for (k, level) in levels.iter().enumerate() {
+        let mean =
+            if level.fibers > 0 { format!("{:.1}", level.stored as f64 / level.fibers as f64) } else { "-".into() };
+        let spread = |pick: fn((u64, u64, u64)) -> u64| level.spread.map_or("-".to_string(), |s| group(pick(s)));
+        rows.push(vec![
+            k.to_string(),
+            level.kind.to_string(),
+            level.dimension.to_string(),
+            group(level.size),
+            group(level.fibers),
+            group(level.stored),
+            spread(|s| s.0),
+            mean,
+            spread(|s| s.1),
+            spread(|s| s.2),
+            bytes(level.bytes),
+        ]);
+    }
+    let widths: Vec<usize> =
+        (0..heading.len()).map(|c| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0)).collect();
+    let show = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(c, (cell, w))| if c == 1 { format!("{cell:w$}") } else { format!("{cell:>w$}") });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(show).collect()
 }
 
 /// Digits in groups of three, if there are more than four.
