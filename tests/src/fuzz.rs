@@ -7,13 +7,16 @@ use tamis::io::{FileKind, ReadOptions, WriteOptions, read_from, write_to};
 use tamis::{Combine, Coordinates, Format, FormatSpec, Program, Tensor, Value, ValueArray, gallery};
 use tamis_ir::interp::{self, Operand, Options};
 
+/// What is done with an input.
+type Run = Box<dyn Fn(&[u8])>;
+
 /// A kind of input, with valid examples to start from and something to do with the damaged ones.
 pub struct Target {
     /// The name for reports.
     pub name: String,
     seeds: Vec<Vec<u8>>,
     words: &'static [&'static str],
-    run: Box<dyn Fn(&[u8])>,
+    run: Run,
 }
 
 const PROGRAM_WORDS: &[&str] = &[

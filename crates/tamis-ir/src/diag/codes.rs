@@ -174,7 +174,8 @@ E0709 "value of another type"
 E0801 "file cannot be read"
 "The operating system refused, or the file is not there."
 E0802 "unknown kind of file"
-"The kind of a file is known by its extension: .mtx .tns .npz .smtx .pbm .pgm .idx .txt, each also .gz."
+"The kind of a file is known by its extension: .mtx .tns .npz .npy .smtx .pbm .pgm
+.idx1-ubyte .idx3-ubyte .txt, each also .gz."
 E0803 "header"
 "The first lines of the file do not say what they must."
 E0804 "file ends early, or goes on too long"
@@ -186,9 +187,9 @@ E0806 "index out of range"
 E0807 "entry repeated"
 "The same coordinates stand in the file twice. Read it with `--duplicates sum` (or min, max, first, last)
 to combine them."
-E0808 "entry in the wrong triangle"
-"A symmetric, skew-symmetric or hermitian file holds one triangle: entries above the diagonal (and, when
-skew-symmetric, on it) must not be there."
+E0808 "entry that the symmetry forbids"
+"A symmetric, skew-symmetric or hermitian file holds one triangle, and the other follows from it: a skew-symmetric
+file must not have entries on the diagonal, and a hermitian one only real numbers there."
 E0809 "feature of a file that is not supported"
 "The file is well-formed as far as we know, but uses something that Tamis does not read."
 E0810 "corrupt archive"
