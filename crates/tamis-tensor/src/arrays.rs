@@ -252,11 +252,14 @@ impl ValueArray {
 
     /// Scalars stored as `dtype` (cast as [`Value::cast`] does).
     pub fn from_values(values: &[Value], dtype: DType) -> ValueArray {
+        ValueArray::collect(values.iter().copied(), dtype)
+    }
+
+    fn collect(values: impl Iterator<Item = Value>, dtype: DType) -> ValueArray {
         macro_rules! collect {
             ($variant:ident) => {
                 ValueArray::$variant(
                     values
-                        .iter()
                         .map(|v| match v.cast(dtype) {
                             Value::$variant(x) => x,
                             _ => Default::default(),
@@ -267,7 +270,7 @@ impl ValueArray {
             };
         }
         match dtype {
-            DType::Bool => ValueArray::Bool(values.iter().map(|v| v.is_truthy() as u8).collect::<Vec<_>>().into()),
+            DType::Bool => ValueArray::Bool(values.map(|v| v.is_truthy() as u8).collect::<Vec<_>>().into()),
             DType::I8 => collect!(I8),
             DType::I16 => collect!(I16),
             DType::I32 => collect!(I32),
@@ -288,8 +291,7 @@ impl ValueArray {
         if self.dtype() == dtype {
             return self.clone();
         }
-        let values: Vec<Value> = (0..self.len()).map(|k| self.get(k)).collect();
-        ValueArray::from_values(&values, dtype)
+        ValueArray::collect((0..self.len()).map(|k| self.get(k)), dtype)
     }
 
     /// Bytes in memory.

@@ -9,10 +9,12 @@ pub mod gallery;
 pub mod io;
 pub mod levels;
 mod operand;
+mod stats;
 mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
+pub use stats::{LevelStatistics, MatrixStatistics, Statistics};
 pub use tensor::Tensor;

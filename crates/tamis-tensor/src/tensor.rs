@@ -282,7 +282,7 @@ impl Tensor {
             }
         };
         let written = matches!(self.format().leaf(), Leaf::Element(Some(_)));
-        let leaf = Leaf::Element(Some(fill).filter(|_| written));
+        let leaf = Leaf::Element(Some(fill).filter(|fill| written && fill.is_truthy()));
         let parts = &self.parts;
         Tensor {
             parts: Arc::new(Parts {

@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use tamis_ir::diag::Result;
 use tamis_ir::format::Leaf;
 use tamis_ir::{Format, Value};
-use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
 use tamis_tensor::io::{FileHeader, FileKind, Layout, Symmetry};
+use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
 
 /// Facts about a tensor.
 pub(super) struct Facts {

@@ -2,7 +2,7 @@
 //!
 //! Moving millions of entries straight to their rows misses the cache with each of them. So they are first
 //! cut into parts by ranges of rows, each small enough for the cache, and then each part is sorted by
-//! itself: into its rows by counting, and within each row by insertion, as most rows are short.
+//! itself: into its rows by counting, and each row, as most are short, by comparing all pairs.
 
 use super::matrix::{as_type, slice, with_common_index};
 use super::words::map_words;
@@ -62,12 +62,16 @@ struct Target<I, W> {
 // SAFETY: each thread writes to the rows of its own parts only.
 unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
 
-fn sort<I: Index, W: Pod + Send + Sync>(
+/// Positions by row, columns, words, and whether some coordinates repeat.
+pub(super) type Arrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
+
+/// Sorts entries whose rows are below `extent`.
+pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
     rows: &[I],
     columns: &[I],
     extent: usize,
     words: &[W],
-) -> Result<(Vec<I>, Vec<I>, Vec<W>, bool)> {
+) -> Result<Arrays<I, W>> {
     let total = rows.len();
     // Rows per part, a power of two so that the part of a row is a shift.
     let wanted = (total / PART).clamp(1, MAX_PARTS);
@@ -185,34 +189,60 @@ impl<I: Index, W: Pod> Scratch<I, W> {
         let mut repeats = false;
         for end in &self.next[..rows.len()] {
             let row = &mut self.pairs[start..*end];
-            sort_row(row);
-            repeats |= row.windows(2).any(|w| w[0].0 == w[1].0);
+            // SAFETY: the row's range is within the one that the caller gives us to write.
+            let (crd, words) = unsafe { (target.crd.add(range.start + start), target.words.add(range.start + start)) };
+            // SAFETY: as above, both have room for the row.
+            repeats |=
+                unsafe { if row.len() <= SHORT { write_short(row, crd, words) } else { write_long(row, crd, words) } };
             start = *end;
-        }
-        for (k, (column, word)) in self.pairs[..entries.len()].iter().enumerate() {
-            // SAFETY: `k` is below the length of the range that the caller gives us to write.
-            unsafe {
-                target.crd.add(range.start + k).write(*column);
-                target.words.add(range.start + k).write(*word);
-            }
         }
         repeats
     }
 }
 
-/// Stable; most rows are short.
-fn sort_row<I: Index, W: Pod>(row: &mut [(I, W)]) {
-    if row.len() > 24 {
-        row.sort_by_key(|(column, _)| *column);
-        return;
-    }
-    for k in 1..row.len() {
-        let entry = row[k];
-        let mut hole = k;
-        while hole > 0 && row[hole - 1].0 > entry.0 {
-            row[hole] = row[hole - 1];
-            hole -= 1;
+/// Rows up to this length are sorted by comparing all pairs.
+const SHORT: usize = 12;
+
+/// Writes a short row in order, each entry straight to its rank. There is no branch that depends on the data: guessing
+/// those wrong is what makes sorting many short rows slow. Says whether columns repeat.
+///
+/// # Safety
+/// Both pointers have room for the row, which has at most [`SHORT`] entries.
+#[inline(always)]
+unsafe fn write_short<I: Index, W: Pod>(row: &[(I, W)], crd: *mut I, words: *mut W) -> bool {
+    let mut ranks = [0usize; SHORT];
+    let mut repeats = false;
+    for i in 1..row.len() {
+        for j in 0..i {
+            // Equal columns keep their order.
+            let before = row[j].0 <= row[i].0;
+            ranks[i] += before as usize;
+            ranks[j] += !before as usize;
+            repeats |= row[j].0 == row[i].0;
         }
-        row[hole] = entry;
     }
+    for ((column, word), rank) in row.iter().zip(ranks) {
+        // SAFETY: ranks are distinct and below the length of the row.
+        unsafe {
+            crd.add(rank).write(*column);
+            words.add(rank).write(*word);
+        }
+    }
+    repeats
+}
+
+/// Writes a row in order, equal columns in the order they have. Says whether columns repeat.
+///
+/// # Safety
+/// Both pointers have room for the row.
+unsafe fn write_long<I: Index, W: Pod>(row: &mut [(I, W)], crd: *mut I, words: *mut W) -> bool {
+    row.sort_by_key(|(column, _)| *column);
+    for (k, (column, word)) in row.iter().enumerate() {
+        // SAFETY: `k` is below the length of the row.
+        unsafe {
+            crd.add(k).write(*column);
+            words.add(k).write(*word);
+        }
+    }
+    row.windows(2).any(|w| w[0].0 == w[1].0)
 }

@@ -8,12 +8,21 @@ use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
 use tamis_ir::{Value, diag::Result};
 
-/// What differs from the fill, in storage order.
-pub(super) fn entries(values: &ValueArray, shape: &[u64], order: Vec<usize>, fill: Value) -> Result<Entries> {
-    let mask = differing(values, fill)?;
+/// What is another number than `padding`, in storage order; everything if there is none.
+pub(super) fn entries(
+    values: &ValueArray,
+    shape: &[u64],
+    order: Vec<usize>,
+    padding: Option<Value>,
+) -> Result<Entries> {
+    let mask = match padding {
+        Some(padding) => differing(values, padding)?,
+        None => Mask::full(values.len())?,
+    };
     let len = mask.count();
     let extents: Vec<usize> = order.iter().map(|d| shape[*d] as usize).collect();
-    let values = Some(map_words!(values, words => select(words, &mask, len)?));
+    let all = len == values.len();
+    let values = Some(if all { values.clone() } else { map_words!(values, words => select(words, &mask, len)?) });
     let Some((inner, outer)) = extents.split_last() else {
         return Ok(Entries { order, first: None, rest: Vec::new(), values, len });
     };

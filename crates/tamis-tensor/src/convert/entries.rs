@@ -91,7 +91,7 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
     if format.is_all_dense()
         && let Some(values) = tensor.values()
     {
-        return dense::entries(values, tensor.shape(), order, padding);
+        return dense::entries(values, tensor.shape(), order, Some(padding));
     }
     let values = tensor.values().cloned();
     let len = tensor.nnz();
@@ -112,7 +112,10 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
 /// All entries of a tensor in storage order, padding included.
 pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
     let order = storage_order(tensor.format())?;
-    let stored = tree::enumerate(tensor.levels());
+    if let (true, Some(values)) = (tensor.format().is_all_dense(), tensor.values()) {
+        return dense::entries(values, tensor.shape(), order, None);
+    }
+    let stored = tree::enumerate(tensor.levels())?;
     let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;
     Ok(Entries::from_columns(order, stored.columns, values, stored.positions.len()))
 }

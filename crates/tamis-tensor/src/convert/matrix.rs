@@ -6,6 +6,7 @@ use crate::levels::memory::{recycle, reserve, too_large, zeroed};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 use tamis_ir::diag::Result;
 use tamis_ir::format::Width;
@@ -19,25 +20,26 @@ pub(crate) struct Compressed {
 
 /// The outer coordinate of every entry, in the given width (which must hold them) or the narrowest automatic one.
 pub(crate) fn expand(pos: &IndexArray, width: Option<Width>) -> Result<IndexArray> {
-    fn typed<P: Index, C: Index>(pos: &[P]) -> Result<Vec<C>> {
-        let total = pos.last().map_or(0, |last| last.to_usize());
-        let mut crd: Vec<C> = reserve(total, "coordinates")?;
-        for (c, w) in pos.windows(2).enumerate() {
-            let count = w[1].to_usize() - w[0].to_usize();
-            if count > 0 && c as u64 > C::WIDTH.max() {
-                return Err(crate::arrays::too_wide(c as u64, C::WIDTH));
-            }
-            crd.extend(std::iter::repeat_n(C::from_u64(c as u64), count));
-        }
-        Ok(crd)
-    }
     let width = width.unwrap_or(Width::automatic(pos.len() as u64));
     Ok(with_indices!(pos, pos => match width {
-        Width::U8 => typed::<_, u8>(pos)?.into(),
-        Width::U16 => typed::<_, u16>(pos)?.into(),
-        Width::U32 => typed::<_, u32>(pos)?.into(),
-        Width::U64 => typed::<_, u64>(pos)?.into(),
+        Width::U8 => expand_typed::<_, u8>(pos)?.into(),
+        Width::U16 => expand_typed::<_, u16>(pos)?.into(),
+        Width::U32 => expand_typed::<_, u32>(pos)?.into(),
+        Width::U64 => expand_typed::<_, u64>(pos)?.into(),
     }))
+}
+
+fn expand_typed<P: Index, C: Index>(pos: &[P]) -> Result<Vec<C>> {
+    let total = pos.last().map_or(0, |last| last.to_usize());
+    let mut crd: Vec<C> = reserve(total, "coordinates")?;
+    for (c, w) in pos.windows(2).enumerate() {
+        let count = w[1].to_usize() - w[0].to_usize();
+        if count > 0 && c as u64 > C::WIDTH.max() {
+            return Err(crate::arrays::too_wide(c as u64, C::WIDTH));
+        }
+        crd.extend(std::iter::repeat_n(C::from_u64(c as u64), count));
+    }
+    Ok(crd)
 }
 
 /// The inverse of [`expand`]: sorted coordinates below `extent` as positions.
@@ -121,12 +123,15 @@ pub(crate) fn transpose(
 }
 
 /// How the outer coordinate of each entry is given.
-trait Outer<I>: Sync {
+trait Outer<I: Clone>: Sync {
     /// Ranges of outer indices with about equally many entries, and the entries of each.
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)>;
 
     /// Calls `each` with every entry of a range of outer indices, and its outer coordinate.
     fn for_each(&self, range: Range<usize>, each: impl FnMut(usize, I));
+
+    /// The outer coordinate of every entry.
+    fn list(&self) -> Result<Cow<'_, [I]>>;
 }
 
 /// Outer coordinate c has the entries from `pos[c]` to `pos[c+1]`.
@@ -156,6 +161,10 @@ impl<I: Index> Outer<I> for Rows<'_, I> {
             }
         }
     }
+
+    fn list(&self) -> Result<Cow<'_, [I]>> {
+        expand_typed(self.0).map(Cow::Owned)
+    }
 }
 
 impl<I: Index> Outer<I> for List<'_, I> {
@@ -169,6 +178,10 @@ impl<I: Index> Outer<I> for List<'_, I> {
         for (e, row) in range.clone().zip(&self.0[range]) {
             each(e, *row);
         }
+    }
+
+    fn list(&self) -> Result<Cow<'_, [I]>> {
+        Ok(Cow::Borrowed(self.0))
     }
 }
 
@@ -210,6 +223,11 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     words: &[W],
 ) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
     let total = minor.len();
+    if is_scattered(minor) {
+        // Straight to its place, each entry would miss the cache; sorting part by part does not.
+        let (pos, crd, words, _) = super::bucket::sort(minor, &outer.list()?, minors, words)?;
+        return Ok((pos, crd, words));
+    }
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut moved: Vec<W> = reserve(total, "values")?;
     let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
@@ -235,6 +253,25 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     Ok((pos, crd, moved))
 }
 
+/// Whether neighbours in this list jump about, in a list too long for the cache. Looks at samples.
+fn is_scattered<I: Index>(crd: &[I]) -> bool {
+    const SAMPLES: usize = 32;
+    const WINDOW: usize = 512;
+    if crd.len() < PARALLEL {
+        return false;
+    }
+    let mut distinct = 0;
+    for sample in 0..SAMPLES {
+        let start = crd.len() / SAMPLES * sample;
+        // Coordinates that share a few lines of the cache count as one.
+        let mut places: Vec<u64> = crd[start..start + WINDOW].iter().map(|c| c.to_u64() / 16).collect();
+        places.sort_unstable();
+        places.dedup();
+        distinct += places.len();
+    }
+    distinct > SAMPLES * WINDOW / 3
+}
+
 /// Where entries are moved to. Threads write to places that are distinct.
 struct Target<I, W> {
     crd: *mut I,
@@ -258,9 +295,13 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     next: &mut [I],
     target: &Target<I, W>,
 ) {
+    let last = minor.len().saturating_sub(1);
     outer.for_each(range, |e, row| {
-        // SAFETY: promised by the caller.
+        // SAFETY: promised by the caller; prefetching any address is harmless.
         unsafe {
+            let ahead = next.get_unchecked(minor.get_unchecked((e + AHEAD).min(last)).to_usize()).to_usize();
+            prefetch(target.crd.wrapping_add(ahead));
+            prefetch(target.words.wrapping_add(ahead));
             let next = next.get_unchecked_mut(minor.get_unchecked(e).to_usize());
             let at = next.to_usize();
             *next = I::from_u64(at as u64 + 1);
@@ -268,6 +309,20 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
             target.words.add(at).write(*words.get_unchecked(e));
         }
     });
+}
+
+/// How many entries ahead the places that will be written are fetched into the cache.
+const AHEAD: usize = 64;
+
+#[inline(always)]
+fn prefetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(place as *const i8);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 /// Each thread counts and moves its own part of the entries; parts are in order, so the result is the same.

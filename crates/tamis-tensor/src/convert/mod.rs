@@ -1,7 +1,7 @@
 //! Conversion of any format to any other.
 //!
-//! Every conversion is three steps, each linear in what is stored: take the [`entries`] out in storage
-//! order, [`reorder`] them if the other format stores the dimensions in another order, and [`build`] the levels. Each
+//! Every conversion is three steps, each linear in what is stored: take the `entries` out in storage
+//! order, `reorder` them if the other format stores the dimensions in another order, and `build` the levels. Each
 //! step has direct routes for `dense`, COO, CSR and CSC (and what is shaped like them) that share
 //! arrays wherever the layouts agree; all other levels go through [`crate::levels::tree`].
 //!
@@ -102,7 +102,7 @@ pub(crate) fn values_of_pattern(tensor: &Tensor) -> Result<ValueArray> {
     if count == tensor.nnz() {
         return words::repeat(Value::Bool(true), count);
     }
-    let stored = tree::enumerate(tensor.levels());
+    let stored = tree::enumerate(tensor.levels())?;
     let values = words::repeat(Value::Bool(true), stored.positions.len())?;
     words::scatter(&values, &stored.positions, count, Value::Bool(false))
 }

@@ -1,7 +1,7 @@
 //! What conversion must know about numbers: which equal the fill, and what duplicates combine to.
 
 use super::words::stored_form;
-use crate::levels::memory::{reserve, zeroed};
+use crate::levels::memory::{filled, reserve, zeroed};
 use crate::{Combine, IndexArray, ValueArray, with_values};
 use bytemuck::Pod;
 use num_complex::Complex;
@@ -15,6 +15,15 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
+    /// All bits set.
+    pub fn full(len: usize) -> Result<Mask> {
+        let mut words = filled(len.div_ceil(64), u64::MAX, "a mask")?;
+        if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
+            *last = (1 << (len % 64)) - 1;
+        }
+        Ok(Mask { words, len })
+    }
+
     /// How many bits are set.
     pub fn count(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()

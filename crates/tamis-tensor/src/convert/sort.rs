@@ -3,6 +3,7 @@
 use crate::levels::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::cmp::Ordering;
+use std::ops::Range;
 use tamis_ir::diag::Result;
 
 /// What is known about the order of entries.
@@ -28,6 +29,10 @@ pub(crate) fn visit_descents(columns: &[&IndexArray], found: &mut dyn FnMut(usiz
     let mut start = 1;
     while start < entries {
         let end = entries.min(start + BLOCK);
+        if pairs_increase(columns, start - 1..end) {
+            start = end;
+            continue;
+        }
         let relation = &mut relation[..end - start];
         relation.fill(0);
         for column in columns.iter().rev() {
@@ -48,6 +53,17 @@ pub(crate) fn visit_descents(columns: &[&IndexArray], found: &mut dyn FnMut(usiz
         }
         start = end;
     }
+}
+
+/// Whether tuples of two columns of 32 bits, as most matrices have, increase in a range. No answer is `false`.
+fn pairs_increase(columns: &[&IndexArray], range: Range<usize>) -> bool {
+    let [IndexArray::U32(outer), IndexArray::U32(inner)] = columns else { return false };
+    let (outer, inner) = (&outer[range.clone()], &inner[range]);
+    let broken = outer.windows(2).zip(inner.windows(2)).fold(false, |broken, (o, i)| {
+        let key = |outer: u32, inner: u32| (outer as u64) << 32 | inner as u64;
+        broken | (key(o[0], i[0]) >= key(o[1], i[1]))
+    });
+    !broken
 }
 
 /// Looks at the order of entries without changing it.

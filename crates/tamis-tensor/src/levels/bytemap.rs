@@ -109,6 +109,10 @@ impl Level for Bytemap {
         Some(self.list.crd.len())
     }
 
+    fn fiber_length(&self, parent: usize) -> usize {
+        self.list.fiber(parent).len()
+    }
+
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         self.list.enumerate(parents, out, |parent, _, coordinate| parent * self.extent + coordinate as usize);
     }

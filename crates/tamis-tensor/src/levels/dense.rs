@@ -66,6 +66,10 @@ impl Level for Dense {
         parents.checked_mul(self.extent)
     }
 
+    fn fiber_length(&self, _: usize) -> usize {
+        self.extent
+    }
+
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         for (k, parent) in parents.iter().enumerate() {
             for i in 0..self.extent {

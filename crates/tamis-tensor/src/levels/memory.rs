@@ -66,7 +66,7 @@ fn recycled<T>(len: usize) -> Option<Vec<T>> {
         block.layout.align() == wanted.align()
             && size >= wanted.size()
             && size - wanted.size() <= wanted.size() / 4
-            && size % size_of::<T>() == 0
+            && size.is_multiple_of(size_of::<T>())
     };
     let at = kept.iter().rposition(fits)?;
     let block = ManuallyDrop::new(kept.remove(at));

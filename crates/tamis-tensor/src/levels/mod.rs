@@ -144,6 +144,9 @@ pub trait Level: fmt::Debug + Send + Sync {
     /// How many coordinates are stored below `parents` stored parent positions; `None` on overflow.
     fn stored(&self, parents: usize) -> Option<usize>;
 
+    /// How many coordinates are stored below one parent position.
+    fn fiber_length(&self, parent: usize) -> usize;
+
     /// Appends what is stored below each parent position, in order.
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration);
 

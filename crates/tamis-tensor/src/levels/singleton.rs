@@ -96,6 +96,10 @@ impl Level for Singleton {
         Some(parents)
     }
 
+    fn fiber_length(&self, _: usize) -> usize {
+        1
+    }
+
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         with_indices!(&self.crd, crd => for (k, parent) in parents.iter().enumerate() {
             out.push(k, crd[*parent].to_u64(), *parent);

@@ -62,6 +62,10 @@ impl Level for Sparse {
         Some(self.0.crd.len())
     }
 
+    fn fiber_length(&self, parent: usize) -> usize {
+        self.0.fiber(parent).len()
+    }
+
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         self.0.enumerate(parents, out, |_, q, _| q);
     }

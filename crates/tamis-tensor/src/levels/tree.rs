@@ -42,17 +42,16 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
 }
 
 /// All stored entries in storage order, in time linear in their number and that of the parents.
-pub fn enumerate(levels: &[Arc<dyn Level>]) -> Stored {
+pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
     if stored(levels) == Some(0) {
         // A dimension of size 0 below a huge dense one: nothing is stored, but there are parents.
         let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Stored { columns, positions: Vec::new() };
+        return Ok(Stored { columns, positions: Vec::new() });
     }
     let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
     let mut positions = vec![0];
     for level in levels {
-        let mut list = Enumeration::default();
-        level.enumerate(&positions, &mut list);
+        let mut list = below(level, &positions)?;
         positions = std::mem::take(&mut list.positions);
         lists.push(list);
     }
@@ -70,7 +69,19 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Stored {
         });
     }
     columns.reverse();
-    Stored { columns, positions }
+    Ok(Stored { columns, positions })
+}
+
+/// What is stored below these parent positions.
+pub(crate) fn below(level: &Arc<dyn Level>, parents: &[usize]) -> Result<Enumeration> {
+    let count = level.stored(parents.len()).unwrap_or(usize::MAX);
+    let mut list = Enumeration {
+        parents: reserve(count, "the entries of a tensor")?,
+        coordinates: reserve(count, "the entries of a tensor")?,
+        positions: reserve(count, "the entries of a tensor")?,
+    };
+    level.enumerate(parents, &mut list);
+    Ok(list)
 }
 
 /// The numbers in 32 bits when they fit, to halve what later passes read.
@@ -84,7 +95,7 @@ fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
 
 /// Calls `each` with the storage coordinates and the position of every entry, in storage order.
 pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
-    fn below(
+    fn visit_below(
         levels: &[Arc<dyn Level>],
         depth: usize,
         parent: usize,
@@ -94,11 +105,11 @@ pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
         let Some(level) = levels.get(depth) else { return each(coordinates, parent) };
         level.visit(parent, &mut |coordinate, position| {
             coordinates[depth] = coordinate;
-            below(levels, depth + 1, position, coordinates, each);
+            visit_below(levels, depth + 1, position, coordinates, each);
         });
     }
     if stored(levels) != Some(0) {
-        below(levels, 0, 0, &mut vec![0; levels.len()], each);
+        visit_below(levels, 0, 0, &mut vec![0; levels.len()], each);
     }
 }
 
@@ -234,8 +245,7 @@ fn check_reachable(levels: &[Arc<dyn Level>], specs: &[LevelSpec]) -> Result<()>
         if level.stored(reached.len()) == Some(0) {
             return Ok(());
         }
-        let mut list = Enumeration::default();
-        level.enumerate(&reached, &mut list);
+        let list = below(level, &reached)?;
         if level.stored(reached.len()) != Some(list.positions.len()) {
             let message = format!(
                 "{} coordinates are stored, but only {} of them below positions that are stored",
