@@ -95,8 +95,12 @@ fn average(mean: f64) -> String {
     if mean.fract() == 0.0 && mean < 1e15 {
         return group(mean as u64);
     }
-    // A mean just beside an integer must not look like one.
-    if mean < 0.005 || (mean - mean.round()).abs() < 0.005 { format!("{mean:.3e}") } else { format!("{mean:.2}") }
+    match (mean - mean.round()).abs() {
+        _ if mean < 0.005 => format!("{mean:.2e}"),
+        // A mean just beside an integer must not look like one.
+        beside if beside < 0.005 => format!("{mean:.4}").trim_end_matches('0').trim_end_matches('.').to_string(),
+        _ => format!("{mean:.2}"),
+    }
 }
 
 /// A row for each level, below a row of headings; numbers to the right.
@@ -193,6 +197,9 @@ mod tests {
             (u64::MAX, "18.4 EB"),
         ];
         sizes.iter().for_each(|(n, text)| assert_eq!(bytes(*n), *text));
+        let means =
+            [(5.0, "5"), (0.0, "0"), (4.996, "4.996"), (3.28125, "3.28"), (1e-5, "1.00e-5"), (12345.0, "12,345")];
+        means.iter().for_each(|(mean, text)| assert_eq!(average(*mean), *text));
         let shares = [
             (0.0, "0 %"),
             (1.0, "100 %"),
