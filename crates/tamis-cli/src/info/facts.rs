@@ -1,12 +1,12 @@
 //! What `info` knows about a tensor, gathered once and shown as text or JSON.
 
-use super::measure::{self, LevelFacts, MatrixFacts, Stored};
 use crate::load::{Loaded, Origin};
 use serde_json::{Value as Json, json};
 use tamis_ir::diag::Result;
 use tamis_ir::format::Leaf;
 use tamis_ir::{Format, Value};
 use tamis_tensor::io::{FileHeader, FileKind, Layout, Symmetry};
+use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
 
 /// Facts about a tensor.
 pub(super) struct Facts {
@@ -20,14 +20,8 @@ pub(super) struct Facts {
     pub(super) fill: Value,
     /// The value of a tensor of rank 0.
     pub(super) value: Option<Value>,
-    pub(super) stored: u64,
     pub(super) stores_every_cell: bool,
-    pub(super) density: Option<f64>,
-    pub(super) bytes: u64,
-    /// How many stored entries are the same number as the fill.
-    pub(super) stored_fills: u64,
-    pub(super) levels: Vec<LevelFacts>,
-    pub(super) matrix: Option<MatrixFacts>,
+    pub(super) statistics: Statistics,
 }
 
 impl Facts {
@@ -37,8 +31,6 @@ impl Facts {
             Origin::File(header) => (describe_file(header), header.comments.clone()),
             Origin::Generator(generator) => (format!("generated: {}", generator.description), Vec::new()),
         };
-        let stored = Stored::of(tensor)?;
-        let cells = tensor.shape().iter().fold(1.0, |cells, n| cells * *n as f64);
         Ok(Facts {
             name: loaded.name.clone(),
             origin,
@@ -48,13 +40,8 @@ impl Facts {
             format: format_name(tensor.format()),
             fill: tensor.fill(),
             value: if tensor.rank() == 0 { tensor.get(&[]) } else { None },
-            stored: tensor.nnz() as u64,
             stores_every_cell: tensor.format().is_all_dense(),
-            density: (cells > 0.0).then(|| tensor.nnz() as f64 / cells),
-            bytes: tensor.nbytes() as u64,
-            stored_fills: stored.fills(tensor.fill()),
-            levels: measure::levels(tensor),
-            matrix: measure::matrix(tensor, &stored),
+            statistics: tensor.statistics()?,
         })
     }
 }
@@ -72,45 +59,51 @@ impl Facts {
             "format": self.format,
             "fill": number(self.fill),
             "value": self.value.map(number),
-            "stored": self.stored,
-            "density": self.density,
-            "bytes": self.bytes,
-            "explicit_fills": self.stored_fills,
-            "levels": self.levels.iter().map(level_as_json).collect::<Vec<_>>(),
-            "matrix": self.matrix.as_ref().map(matrix_as_json),
+            "stored": self.statistics.stored,
+            "explicit_zeros": self.statistics.explicit_zeros,
+            "explicit_fills": self.statistics.explicit_fills,
+            "density": self.statistics.density,
+            "bytes": self.statistics.nbytes,
+            "levels": self.statistics.levels.iter().map(level_as_json).collect::<Vec<_>>(),
+            "matrix": self.statistics.matrix.as_ref().map(matrix_as_json),
         })
     }
 }
 
-fn level_as_json(level: &LevelFacts) -> Json {
+fn level_as_json(level: &LevelStatistics) -> Json {
     json!({
-        "kind": level.kind,
+        "name": level.name,
         "dimension": level.dimension,
         "size": level.size,
         "fibers": level.fibers,
-        "stored": level.stored,
-        "bytes": level.bytes,
-        "min_per_fiber": level.spread.map(|(least, _, _)| least),
-        "max_per_fiber": level.spread.map(|(_, most, _)| most),
-        "mean_per_fiber": (level.fibers > 0).then(|| level.stored as f64 / level.fibers as f64),
-        "empty_fibers": level.spread.map(|(_, _, empty)| empty),
+        "stored": level.coordinates,
+        "min_per_fiber": level.least,
+        "mean_per_fiber": level.mean,
+        "max_per_fiber": level.most,
+        "empty_fibers": level.empty_fibers,
+        "bytes": level.nbytes,
     })
 }
 
-fn matrix_as_json(matrix: &MatrixFacts) -> Json {
+fn matrix_as_json(matrix: &MatrixStatistics) -> Json {
     json!({
-        "lower_bandwidth": matrix.lower,
-        "upper_bandwidth": matrix.upper,
+        "lower_bandwidth": matrix.lower_bandwidth,
+        "upper_bandwidth": matrix.upper_bandwidth,
         "empty_rows": matrix.empty_rows,
         "empty_columns": matrix.empty_columns,
-        "max_per_row": matrix.most_in_row,
-        "mean_per_row": matrix.mean_in_row,
-        "on_diagonal": matrix.on_diagonal,
-        "structurally_symmetric": matrix.mirror.structural,
-        "symmetric": matrix.mirror.symmetric,
-        "skew_symmetric": matrix.mirror.skew,
-        "hermitian": matrix.mirror.hermitian,
-        "name": matrix.name,
+        "max_per_row": matrix.most_per_row,
+        "mean_per_row": matrix.mean_per_row,
+        "max_per_column": matrix.most_per_column,
+        "mean_per_column": matrix.mean_per_column,
+        "diagonal_nonzeros": matrix.diagonal_nonzeros,
+        "structurally_symmetric": matrix.structurally_symmetric,
+        "symmetric": matrix.symmetric,
+        "skew_symmetric": matrix.skew_symmetric,
+        "hermitian": matrix.hermitian,
+        "lower_triangular": matrix.lower_triangular,
+        "upper_triangular": matrix.upper_triangular,
+        "diagonal": matrix.diagonal,
+        "permutation": matrix.permutation,
     })
 }
 

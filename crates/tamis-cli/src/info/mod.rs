@@ -1,7 +1,6 @@
 //! `tamis info`: what a tensor is, how it is stored, and where its entries are.
 
 mod facts;
-mod measure;
 mod text;
 
 use crate::args::InfoArgs;

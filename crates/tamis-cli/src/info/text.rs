@@ -1,7 +1,7 @@
 //! Facts for people.
 
 use super::facts::Facts;
-use super::measure::{LevelFacts, MatrixFacts};
+use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
 
 /// The widest label.
 const LABEL: usize = 9;
@@ -26,31 +26,24 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
         line("value", value.to_string());
     }
     line("fill", facts.fill.to_string());
+    let statistics = &facts.statistics;
     line("stored", stored(facts));
-    if let Some(density) = facts.density {
-        line("density", percent(density));
+    if !facts.shape.contains(&0) {
+        line("density", percent(statistics.density));
     }
-    line("memory", bytes(facts.bytes));
-    if let Some(matrix) = facts.matrix.as_ref().filter(|_| facts.stored > 0) {
+    line("memory", bytes(statistics.nbytes as u64));
+    if let Some(matrix) = statistics.matrix.as_ref().filter(|_| statistics.stored > 0) {
         line("structure", structure(matrix));
-        line("band", format!("{} below the diagonal, {} above", group(matrix.lower), group(matrix.upper)));
-        line(
-            "diagonal",
-            format!(
-                "{} of {} stored",
-                group(matrix.on_diagonal),
-                group(facts.shape.iter().copied().min().unwrap_or(0))
-            ),
-        );
-        let mean = format!("{:.2}", matrix.mean_in_row);
-        let mean = mean.trim_end_matches('0').trim_end_matches('.');
-        let empty = group(matrix.empty_rows);
-        line("rows", format!("on average {mean}, at most {}, {empty} empty", group(matrix.most_in_row)));
-        line("columns", format!("{} empty", group(matrix.empty_columns)));
+        let (lower, upper) = (group(matrix.lower_bandwidth), group(matrix.upper_bandwidth));
+        line("band", format!("{lower} below the diagonal, {upper} above"));
+        let length = facts.shape.iter().copied().min().unwrap_or(0);
+        line("diagonal", format!("{} of {} not zero", group(matrix.diagonal_nonzeros as u64), group(length)));
+        line("rows", fullness(matrix.mean_per_row, matrix.most_per_row, matrix.empty_rows));
+        line("columns", fullness(matrix.mean_per_column, matrix.most_per_column, matrix.empty_columns));
     }
-    if !facts.levels.is_empty() {
+    if !statistics.levels.is_empty() {
         out.push('\n');
-        table(&facts.levels).iter().enumerate().for_each(|(k, row)| {
+        table(&statistics.levels).iter().enumerate().for_each(|(k, row)| {
             out += &format!("  {}\n", if k == 0 { faint(row) } else { row.clone() });
         });
     }
@@ -58,50 +51,76 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
 }
 
 fn stored(facts: &Facts) -> String {
-    let count = group(facts.stored);
-    let zeros = group(facts.stored_fills);
-    let word = if facts.fill.is_truthy() || facts.fill.is_nan() { "fill" } else { "zero" };
-    let plural = if facts.stored_fills == 1 { "" } else { "s" };
-    match (facts.stores_every_cell, facts.stored_fills) {
-        (true, _) => format!("{count}, every cell; {} not {word}", group(facts.stored - facts.stored_fills)),
-        (false, 0) => count,
-        (false, _) => format!("{count}, of these {zeros} explicit {word}{plural}"),
+    let Statistics { stored, explicit_zeros: zeros, explicit_fills: fills, .. } = facts.statistics;
+    let count = group(stored as u64);
+    let fill_is_zero = zeros == fills && !facts.fill.is_truthy();
+    let (same, word) = if fill_is_zero { (zeros, "zero") } else { (fills, "fill") };
+    if facts.stores_every_cell {
+        return format!("{count}, every cell; {} not {word}", group((stored - same) as u64));
+    }
+    match same {
+        0 => count,
+        1 => format!("{count}, of these 1 explicit {word}"),
+        _ => format!("{count}, of these {} explicit {word}s", group(same as u64)),
     }
 }
 
-fn structure(matrix: &MatrixFacts) -> String {
-    let mut words: Vec<&str> = matrix.name.into_iter().collect();
-    let mirror = &matrix.mirror;
-    words.extend(match () {
-        () if mirror.symmetric => Some("symmetric"),
-        () if mirror.hermitian => Some("hermitian"),
-        () if mirror.skew => Some("skew-symmetric"),
-        () if mirror.structural => Some("structurally symmetric"),
-        () => None,
-    });
+fn structure(matrix: &MatrixStatistics) -> String {
+    let identity = matrix.diagonal && matrix.permutation;
+    let shape = [
+        (identity, "identity"),
+        (matrix.diagonal, "diagonal"),
+        (matrix.permutation, "permutation"),
+        (matrix.lower_triangular, "lower triangular"),
+        (matrix.upper_triangular, "upper triangular"),
+    ];
+    let symmetry = [
+        (matrix.symmetric, "symmetric"),
+        (matrix.hermitian, "hermitian"),
+        (matrix.skew_symmetric, "skew-symmetric"),
+        (matrix.structurally_symmetric, "structurally symmetric"),
+    ];
+    // The first of each is the strongest that can be said.
+    let strongest = |facts: &[(bool, &'static str)]| facts.iter().find(|(holds, _)| *holds).map(|(_, name)| *name);
+    let words: Vec<&str> = strongest(&shape).into_iter().chain(strongest(&symmetry)).collect();
     if words.is_empty() { "general".to_string() } else { words.join(", ") }
 }
 
+fn fullness(mean: f64, most: usize, empty: u64) -> String {
+    format!("{} on average, at most {}, {} empty", average(mean), group(most as u64), group(empty))
+}
+
+/// A mean with two decimals, if it needs any.
+fn average(mean: f64) -> String {
+    if mean.fract() == 0.0 && mean < 1e15 {
+        return group(mean as u64);
+    }
+    match (mean - mean.round()).abs() {
+        _ if mean < 0.005 => format!("{mean:.2e}"),
+        // A mean just beside an integer must not look like one.
+        beside if beside < 0.005 => format!("{mean:.4}").trim_end_matches('0').trim_end_matches('.').to_string(),
+        _ => format!("{mean:.2}"),
+    }
+}
+
 /// A row for each level, below a row of headings; numbers to the right.
-fn table(levels: &[LevelFacts]) -> Vec<String> {
+fn table(levels: &[LevelStatistics]) -> Vec<String> {
     let heading = ["level", "kind", "dim", "size", "fibers", "stored", "min", "mean", "max", "empty", "bytes"];
     let mut rows: Vec<Vec<String>> = vec![heading.iter().map(|h| h.to_string()).collect()];
+    let count = |n: usize| group(n as u64);
     for (k, level) in levels.iter().enumerate() {
-        let mean =
-            if level.fibers > 0 { format!("{:.1}", level.stored as f64 / level.fibers as f64) } else { "-".into() };
-        let spread = |pick: fn((u64, u64, u64)) -> u64| level.spread.map_or("-".to_string(), |s| group(pick(s)));
         rows.push(vec![
             k.to_string(),
-            level.kind.to_string(),
+            level.name.clone(),
             level.dimension.to_string(),
             group(level.size),
-            group(level.fibers),
-            group(level.stored),
-            spread(|s| s.0),
-            mean,
-            spread(|s| s.1),
-            spread(|s| s.2),
-            bytes(level.bytes),
+            count(level.fibers),
+            count(level.coordinates),
+            count(level.least),
+            average(level.mean),
+            count(level.most),
+            count(level.empty_fibers),
+            bytes(level.nbytes as u64),
         ]);
     }
     let widths: Vec<usize> =
@@ -178,6 +197,9 @@ mod tests {
             (u64::MAX, "18.4 EB"),
         ];
         sizes.iter().for_each(|(n, text)| assert_eq!(bytes(*n), *text));
+        let means =
+            [(5.0, "5"), (0.0, "0"), (4.996, "4.996"), (3.28125, "3.28"), (1e-5, "1.00e-5"), (12345.0, "12,345")];
+        means.iter().for_each(|(mean, text)| assert_eq!(average(*mean), *text));
         let shares = [
             (0.0, "0 %"),
             (1.0, "100 %"),

@@ -6,4 +6,4 @@ mod points;
 pub(crate) mod terminal;
 
 pub(crate) use bins::Plane;
-pub(crate) use points::{for_each_other, for_each_point};
+pub(crate) use points::for_each_point;

@@ -33,7 +33,7 @@ pub(crate) fn for_each_point(tensor: &Tensor, plane: &Plane, mut visit: impl FnM
 }
 
 /// Calls `visit` with the index of every value that is not the same number as `fill`.
-pub(crate) fn for_each_other(values: &ValueArray, fill: Value, mut visit: impl FnMut(usize)) {
+fn for_each_other(values: &ValueArray, fill: Value, mut visit: impl FnMut(usize)) {
     // NaNs are one number: a NaN differs from a NaN only as a float.
     macro_rules! scan {
         ($values:expr, $fill:expr) => {{
