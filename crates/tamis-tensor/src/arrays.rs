@@ -90,7 +90,7 @@ impl IndexArray {
             {
                 return Err(too_wide(large.to_u64(), J::WIDTH));
             }
-            let mut out = crate::levels::memory::reserve(values.len(), "an array of another width")?;
+            let mut out = crate::memory::reserve(values.len(), "an array of another width")?;
             out.extend(values.iter().map(|x| J::from_u64(x.to_u64())));
             Ok(out)
         }

@@ -60,7 +60,7 @@ impl<T: Clone> Buffer<T> {
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
         if let Memory::Owned(values) = self {
-            crate::levels::memory::recycle(std::mem::take(values));
+            crate::memory::recycle(std::mem::take(values));
         }
     }
 }

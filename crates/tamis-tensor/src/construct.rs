@@ -1,8 +1,8 @@
 //! Tensors made from coordinates, dense arrays and scalars, with everything a user may get wrong checked.
 
 use crate::convert::{self, Entries, numbers, reorder, sort};
-use crate::levels::memory::product;
 use crate::levels::{storage_order, tree};
+use crate::memory::product;
 use crate::{Combine, Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};

@@ -8,6 +8,7 @@ mod coordinates;
 pub mod gallery;
 pub mod io;
 pub mod levels;
+mod memory;
 mod operand;
 mod stats;
 mod tensor;

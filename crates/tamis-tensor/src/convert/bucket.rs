@@ -6,7 +6,7 @@
 
 use super::matrix::{as_type, slice, with_common_index};
 use super::words::map_words;
-use crate::levels::memory::{recycle, reserve, zeroed};
+use crate::memory::{recycle, reserve, zeroed};
 use crate::{Index, IndexArray, ValueArray};
 use bytemuck::Pod;
 use rayon::prelude::*;

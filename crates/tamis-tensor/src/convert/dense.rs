@@ -3,7 +3,7 @@
 use super::numbers::{Mask, differing};
 use super::words::{map_words, stored_form};
 use super::{Entries, First};
-use crate::levels::memory::{filled, product, reserve};
+use crate::memory::{filled, product, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
 use tamis_ir::{Value, diag::Result};

@@ -2,7 +2,7 @@
 
 use super::First;
 use super::words::map_words;
-use crate::levels::memory::{recycle, reserve, too_large, zeroed};
+use crate::memory::{recycle, reserve, too_large, zeroed};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
 use rayon::prelude::*;

@@ -1,7 +1,7 @@
 //! What conversion must know about numbers: which equal the fill, and what duplicates combine to.
 
 use super::words::stored_form;
-use crate::levels::memory::{filled, reserve, zeroed};
+use crate::memory::{filled, reserve, zeroed};
 use crate::{Combine, IndexArray, ValueArray, with_values};
 use bytemuck::Pod;
 use num_complex::Complex;

@@ -1,6 +1,6 @@
 //! Entries brought into an order of their coordinates: checked first, then by counting, never by comparing.
 
-use crate::levels::memory::{reserve, zeroed};
+use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Values moved as words of their size: conversion does not care what the bits mean.
 
-use crate::levels::memory::{filled, reserve};
+use crate::memory::{filled, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices, with_values};
 use bytemuck::Pod;
 use tamis_ir::{Value, diag::Result};

@@ -6,7 +6,7 @@
 
 use super::fault::{Fault, Parsed, count_newlines, printable, word};
 use super::scan::{self, Scanned};
-use crate::levels::memory;
+use crate::memory;
 use crate::{Index, IndexArray};
 use bytemuck::Zeroable;
 use num_complex::Complex;

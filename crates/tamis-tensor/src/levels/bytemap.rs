@@ -10,8 +10,8 @@
 //! below has room for every coordinate; positions whose flag is 0 are not stored.
 
 use super::compressed::Compressed;
-use super::memory::{product, reserve, zeroed};
 use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
 use std::ops::Range;
 use std::sync::Arc;

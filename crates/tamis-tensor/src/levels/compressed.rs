@@ -1,7 +1,7 @@
 //! The arrays that `sparse`, `hash` and `bytemap` share: a partition `pos` of a list `crd`.
 
-use super::memory::{reserve, zeroed};
 use super::{Enumeration, LevelArrays, Nodes, Shape, check};
+use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
 use tamis_ir::diag::Result;
@@ -96,7 +96,7 @@ fn positions<I: Index>(nodes: &Nodes<'_>) -> Result<Vec<I>> {
         return Err(crate::arrays::too_wide(total as u64, I::WIDTH));
     }
     let Some(length) = nodes.parent_count.checked_add(1) else {
-        return Err(super::memory::too_large(u64::MAX, size_of::<I>(), "`pos`"));
+        return Err(crate::memory::too_large(u64::MAX, size_of::<I>(), "`pos`"));
     };
     if total == 0 {
         return zeroed(length, "`pos`");

@@ -6,8 +6,8 @@
 //!
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
-use super::memory::{product, reserve};
 use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use crate::memory::{product, reserve};
 use std::ops::Range;
 use std::sync::Arc;
 use tamis_ir::diag::Result;

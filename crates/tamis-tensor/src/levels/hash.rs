@@ -4,9 +4,9 @@
 //! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`.
 
 use super::compressed::Compressed;
-use super::memory::reserve;
 use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
 use crate::IndexArray;
+use crate::memory::reserve;
 use std::ops::Range;
 use std::sync::Arc;
 use tamis_ir::diag::Result;

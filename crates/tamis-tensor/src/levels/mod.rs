@@ -14,7 +14,6 @@ mod check;
 mod compressed;
 mod dense;
 mod hash;
-pub(crate) mod memory;
 mod singleton;
 mod sparse;
 pub mod tree;

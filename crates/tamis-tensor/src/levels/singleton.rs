@@ -9,8 +9,8 @@
 //! the level above is `dense`) stores coordinate 0, with the fill as its value.
 
 use super::compressed::equal_range;
-use super::memory::{reserve, zeroed};
 use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
 use std::sync::Arc;

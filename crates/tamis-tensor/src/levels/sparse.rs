@@ -5,9 +5,9 @@
 //! ([`super::tree`] checks that, E0704 and E0708).
 
 use super::compressed::Compressed;
-use super::memory::reserve;
 use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
 use crate::IndexArray;
+use crate::memory::reserve;
 use std::ops::Range;
 use std::sync::Arc;
 use tamis_ir::diag::Result;

@@ -1,8 +1,8 @@
 //! Levels on top of each other: all of them enumerated, assembled, checked or searched at once.
 
-use super::memory::reserve;
 use super::{Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
 use crate::convert::sort::visit_descents;
+use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -175,7 +175,7 @@ fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
 
 /// For each entry, the first level at which it differs from the one before (0 for the first entry).
 fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
-    let mut first: Vec<u8> = super::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
+    let mut first: Vec<u8> = crate::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
     for (k, column) in columns.iter().enumerate().rev() {
         with_indices!(column, column => for (first, w) in first.iter_mut().skip(1).zip(column.windows(2)) {
             *first = if w[0] != w[1] { k as u8 } else { *first };

@@ -201,7 +201,9 @@ fn cannot_write(name: &str, error: &io::Error) -> Diagnostic {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or choose another disk",
         _ => "check that the directory exists, may be written to, and has room",
     };
-    Diagnostic::new(Code::E0811, format!("`{name}` cannot be written: {error}"))
+    // The error's own text may name the file aside, which means nothing to the user.
+    let reason = error.kind();
+    Diagnostic::new(Code::E0811, format!("`{name}` cannot be written: {reason}"))
         .in_file(name)
         .note("if the file existed before, it is unchanged")
         .help(help)
