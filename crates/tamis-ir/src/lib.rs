@@ -8,6 +8,7 @@ pub mod algebra;
 pub mod diag;
 pub mod format;
 pub mod interp;
+pub mod kernel;
 pub mod program;
 pub mod text;
 

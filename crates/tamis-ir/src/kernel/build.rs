@@ -1,0 +1,266 @@
+//! Building kernels: tables, interned expressions with light folding, and statements into the current block.
+
+use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
+use crate::algebra::{DType, Op, Ty, Value, eval};
+
+/// A kernel under construction.
+///
+/// ```
+/// use tamis_ir::kernel::{Array, Builder, Elem, Memory, Role, run};
+/// use tamis_ir::{DType, Value, algebra::Op};
+/// let mut b = Builder::new("sum");
+/// let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// let n = b.param("n", DType::I64);
+/// let (zero, stop) = (b.int(0), b.get(n));
+/// let acc = b.variable("acc", Value::F64(0.0));
+/// b.count("i", zero, stop, |b, i| {
+///     let value = b.load(x, i);
+///     let sum = b.get(acc);
+///     let sum = b.call(Op::Add, &[sum, value]);
+///     b.assign(acc, sum);
+/// });
+/// let sum = b.get(acc);
+/// b.store(y, zero, sum);
+/// let kernel = b.finish();
+/// kernel.verify().unwrap();
+/// let values = |v: &[f64]| Array::from_values(v.iter().map(|x| Value::F64(*x)));
+/// let memory = Memory { arrays: vec![values(&[1.0, 2.0]), values(&[0.0])], scalars: vec![Value::I64(2)] };
+/// let after = run(&kernel, memory, 1000).unwrap();
+/// assert_eq!(after.arrays[1].get(0), Some(Value::F64(3.0)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    kernel: Kernel,
+    /// The blocks that are open, innermost last.
+    open: Vec<Block>,
+}
+
+impl Builder {
+    /// An empty kernel.
+    pub fn new(name: impl Into<String>) -> Builder {
+        let kernel = Kernel {
+            name: name.into(),
+            buffers: Vec::new(),
+            vars: Vec::new(),
+            params: Vec::new(),
+            exprs: Exprs::default(),
+            labels: 0,
+            body: Vec::new(),
+        };
+        Builder { kernel, open: vec![Vec::new()] }
+    }
+
+    /// The kernel, whose body is what was emitted.
+    pub fn finish(mut self) -> Kernel {
+        self.kernel.body = self.open.pop().unwrap_or_default();
+        self.kernel
+    }
+
+    /// The kernel so far (its body is not in place yet).
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    // Tables
+
+    /// Adds a buffer.
+    pub fn buffer(&mut self, name: impl Into<String>, elem: Elem, role: Role) -> BufferId {
+        self.kernel.buffers.push(Buffer { name: name.into(), elem, role });
+        BufferId(self.kernel.buffers.len() as u32 - 1)
+    }
+
+    /// Adds a scalar that the caller gives.
+    pub fn param(&mut self, name: impl Into<String>, dtype: DType) -> VarId {
+        let var = self.new_var(name, dtype, false);
+        self.kernel.params.push(var);
+        var
+    }
+
+    /// Adds a variable without declaring it.
+    pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
+        self.kernel.vars.push(Var { name: name.into(), dtype, mutable });
+        VarId(self.kernel.vars.len() as u32 - 1)
+    }
+
+    // Expressions
+
+    /// A constant.
+    pub fn constant(&mut self, value: Value) -> ExprId {
+        self.kernel.exprs.intern(Expr::Const(value), value.dtype())
+    }
+
+    /// An `i64` constant.
+    pub fn int(&mut self, value: i64) -> ExprId {
+        self.constant(Value::I64(value))
+    }
+
+    /// The value of a variable.
+    pub fn get(&mut self, var: VarId) -> ExprId {
+        let dtype = self.kernel.var(var).dtype;
+        self.kernel.exprs.intern(Expr::Var(var), dtype)
+    }
+
+    /// An element of a buffer.
+    pub fn load(&mut self, buffer: BufferId, index: ExprId) -> ExprId {
+        let dtype = self.kernel.buffer(buffer).elem.dtype();
+        self.kernel.exprs.intern(Expr::Load(buffer, index), dtype)
+    }
+
+    /// The constant that an expression is, if it is one.
+    pub fn as_constant(&self, id: ExprId) -> Option<Value> {
+        match self.kernel.expr(id) {
+            Expr::Const(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The type of an expression.
+    pub fn dtype(&self, id: ExprId) -> DType {
+        self.kernel.exprs.dtype(id)
+    }
+
+    /// An operator on operands, in the type that the type rule says.
+    ///
+    /// # Panics
+    /// If the operator does not take such operands: the caller has checked types before.
+    pub fn call(&mut self, op: Op, operands: &[ExprId]) -> ExprId {
+        let types: Vec<Ty> = operands.iter().map(|e| Ty::strong(self.dtype(*e))).collect();
+        let operand = match op.type_of(&types) {
+            Ok(op_type) => op_type.operand,
+            Err(reason) => panic!("{op:?} {reason}"),
+        };
+        self.call_in(op, operand, operands)
+    }
+
+    /// An operator on operands that are converted to `operand`. Constants are folded, and so are operands that change
+    /// nothing (`x + 0`, `x * 1` on integers, conversions to the same type).
+    pub fn call_in(&mut self, op: Op, operand: DType, operands: &[ExprId]) -> ExprId {
+        let constants: Option<Vec<Value>> = operands.iter().map(|e| self.as_constant(*e)).collect();
+        if let Some(constants) = constants {
+            return self.constant(eval(op, operand, &constants));
+        }
+        let same = |b: &Builder, e: ExprId| b.dtype(e) == operand;
+        match (op, operands) {
+            (Op::Cast(dtype), [a]) if self.dtype(*a) == dtype => return *a,
+            (Op::Add | Op::Sub | Op::Mul, [a, b]) if operand == DType::I64 && same(self, *a) && same(self, *b) => {
+                let (x, y) = (self.as_constant(*a), self.as_constant(*b));
+                match (op, x, y) {
+                    (Op::Add | Op::Sub, _, Some(Value::I64(0))) | (Op::Mul, _, Some(Value::I64(1))) => return *a,
+                    (Op::Add, Some(Value::I64(0)), _) | (Op::Mul, Some(Value::I64(1)), _) => return *b,
+                    (Op::Mul, Some(Value::I64(0)), _) => return *a,
+                    (Op::Mul, _, Some(Value::I64(0))) => return *b,
+                    (Op::Sub, ..) if a == b => return self.int(0),
+                    _ => {}
+                }
+            }
+            (Op::Min | Op::Max, [a, b]) if a == b && same(self, *a) => return *a,
+            (Op::And, [a, b]) => match (self.as_constant(*a), self.as_constant(*b)) {
+                (Some(Value::Bool(true)), _) if self.dtype(*b) == DType::Bool => return *b,
+                (_, Some(Value::Bool(true))) if self.dtype(*a) == DType::Bool => return *a,
+                (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => {
+                    return self.constant(Value::Bool(false));
+                }
+                _ => {}
+            },
+            (Op::Select, [c, a, b]) => match self.as_constant(*c) {
+                Some(c) if same(self, if c.is_truthy() { *a } else { *b }) => {
+                    return if c.is_truthy() { *a } else { *b };
+                }
+                None if a == b && same(self, *a) => return *a,
+                _ => {}
+            },
+            _ => {}
+        }
+        let types: Vec<Ty> = operands.iter().map(|_| Ty::strong(operand)).collect();
+        let result = match op {
+            Op::Cast(dtype) => dtype,
+            _ => op.type_of(&types).map_or(operand, |t| t.result.dtype),
+        };
+        self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result)
+    }
+
+    /// The sum of two `i64`.
+    pub fn add(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        self.call_in(Op::Add, DType::I64, &[a, b])
+    }
+
+    // Statements
+
+    /// Emits a statement into the current block.
+    pub fn emit(&mut self, stmt: Stmt) {
+        if let Some(block) = self.open.last_mut() {
+            block.push(stmt);
+        }
+    }
+
+    /// Emits into a block of its own, which is given back.
+    pub fn block(&mut self, body: impl FnOnce(&mut Builder)) -> Block {
+        self.open.push(Vec::new());
+        body(self);
+        self.open.pop().unwrap_or_default()
+    }
+
+    /// Declares a constant variable; what is a constant or a variable already is not named again.
+    pub fn name(&mut self, name: impl Into<String>, value: ExprId) -> ExprId {
+        if let Expr::Const(_) = self.kernel.expr(value) {
+            return value;
+        }
+        let var = self.new_var(name, self.dtype(value), false);
+        self.emit(Stmt::Let { var, value });
+        self.get(var)
+    }
+
+    /// Declares a mutable variable with a constant start.
+    pub fn variable(&mut self, name: impl Into<String>, start: Value) -> VarId {
+        let start = self.constant(start);
+        self.variable_from(name, start)
+    }
+
+    /// Declares a mutable variable.
+    pub fn variable_from(&mut self, name: impl Into<String>, start: ExprId) -> VarId {
+        let var = self.new_var(name, self.dtype(start), true);
+        self.emit(Stmt::Let { var, value: start });
+        var
+    }
+
+    /// Changes a mutable variable.
+    pub fn assign(&mut self, var: VarId, value: ExprId) {
+        self.emit(Stmt::Assign { var, value });
+    }
+
+    /// Writes an element.
+    pub fn store(&mut self, buffer: BufferId, index: ExprId, value: ExprId) {
+        self.emit(Stmt::Store { buffer, index, value });
+    }
+
+    /// A counting loop.
+    pub fn count(&mut self, name: &str, start: ExprId, stop: ExprId, body: impl FnOnce(&mut Builder, ExprId)) {
+        let var = self.new_var(name, DType::I64, false);
+        let index = self.get(var);
+        let body = self.block(|b| body(b, index));
+        self.emit(Stmt::For { var, start, stop, body, hint: Hint::default() });
+    }
+
+    /// A conditional; a constant condition decides now.
+    pub fn branch(&mut self, cond: ExprId, then: impl FnOnce(&mut Builder), otherwise: impl FnOnce(&mut Builder)) {
+        match self.as_constant(cond) {
+            Some(c) if c.is_truthy() => then(self),
+            Some(_) => otherwise(self),
+            None => {
+                let (then, otherwise) = (self.block(then), self.block(otherwise));
+                if !then.is_empty() || !otherwise.is_empty() {
+                    self.emit(Stmt::If { cond, then, otherwise });
+                }
+            }
+        }
+    }
+
+    /// A block that can be left from within.
+    pub fn labelled(&mut self, body: impl FnOnce(&mut Builder, LabelId)) {
+        let label = LabelId(self.kernel.labels);
+        self.kernel.labels += 1;
+        let body = self.block(|b| body(b, label));
+        self.emit(Stmt::Labelled { label, body });
+    }
+}

@@ -1,0 +1,248 @@
+//! Interpreting kernels: slow, checked in every access, and what backends are compared with.
+
+use super::{Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt};
+use crate::algebra::{DType, Value, eval};
+
+/// The elements of a buffer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Array {
+    values: Vec<Value>,
+}
+
+impl Array {
+    /// An array of values, all of one type; coordinates and positions are `i64`.
+    pub fn from_values(values: impl IntoIterator<Item = Value>) -> Array {
+        Array { values: values.into_iter().collect() }
+    }
+
+    /// An array of coordinates or positions.
+    pub fn from_indices(values: &[u64]) -> Array {
+        Array::from_values(values.iter().map(|x| Value::I64(*x as i64)))
+    }
+
+    /// The element at `k`.
+    pub fn get(&self, k: usize) -> Option<Value> {
+        self.values.get(k).copied()
+    }
+
+    /// All elements.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// What a kernel works on: an array for each buffer (empty ones for scratch and tiles), and the scalars.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Memory {
+    pub arrays: Vec<Array>,
+    pub scalars: Vec<Value>,
+}
+
+/// Why a kernel stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A `require` did not hold.
+    Required(String),
+    /// The kernel did something it must not: a bug of whoever made it.
+    Wrong(String),
+    /// More steps than allowed.
+    Budget,
+}
+
+enum Flow {
+    On,
+    Leave(LabelId),
+}
+
+/// Runs a kernel for at most `budget` statements; gives the memory afterwards.
+pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, Failure> {
+    if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
+        return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
+    }
+    for (buffer, array) in kernel.buffers.iter().zip(&mut memory.arrays) {
+        if let Role::Tile(size) = buffer.role {
+            array.values = vec![Value::zero(buffer.elem.dtype()); size as usize];
+        }
+    }
+    let mut machine = Machine { kernel, vars: vec![None; kernel.vars.len()], arrays: memory.arrays, budget };
+    for (param, value) in kernel.params.iter().zip(&memory.scalars) {
+        machine.vars[param.index()] = Some(*value);
+    }
+    machine.block(&kernel.body)?;
+    Ok(Memory { arrays: machine.arrays, scalars: memory.scalars })
+}
+
+struct Machine<'a> {
+    kernel: &'a Kernel,
+    vars: Vec<Option<Value>>,
+    arrays: Vec<Array>,
+    budget: u64,
+}
+
+impl Machine<'_> {
+    fn wrong<T>(&self, message: String) -> Result<T, Failure> {
+        Err(Failure::Wrong(message))
+    }
+
+    fn block(&mut self, block: &Block) -> Result<Flow, Failure> {
+        for stmt in block {
+            if let Flow::Leave(label) = self.stmt(stmt)? {
+                return Ok(Flow::Leave(label));
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
+        self.budget = self.budget.checked_sub(1).ok_or(Failure::Budget)?;
+        match stmt {
+            Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+                self.vars[var.index()] = Some(self.eval(*value)?);
+            }
+            Stmt::Store { buffer, index, value } => {
+                let (index, value) = (self.int(*index)?, self.eval(*value)?);
+                self.store(buffer.index(), index, value)?;
+            }
+            Stmt::For { var, start, stop, body, .. } => {
+                let (start, stop) = (self.int(*start)?, self.int(*stop)?);
+                for i in start..stop.max(start) {
+                    self.vars[var.index()] = Some(Value::I64(i));
+                    if let Flow::Leave(label) = self.block(body)? {
+                        return Ok(Flow::Leave(label));
+                    }
+                }
+            }
+            Stmt::While { cond, body } => {
+                while self.eval(*cond)?.is_truthy() {
+                    self.budget = self.budget.checked_sub(1).ok_or(Failure::Budget)?;
+                    if let Flow::Leave(label) = self.block(body)? {
+                        return Ok(Flow::Leave(label));
+                    }
+                }
+            }
+            Stmt::If { cond, then, otherwise } => {
+                let holds = self.eval(*cond)?.is_truthy();
+                return self.block(if holds { then } else { otherwise });
+            }
+            Stmt::Labelled { label, body } => {
+                return match self.block(body)? {
+                    Flow::Leave(left) if left != *label => Ok(Flow::Leave(left)),
+                    _ => Ok(Flow::On),
+                };
+            }
+            Stmt::Leave(label) => return Ok(Flow::Leave(*label)),
+            Stmt::Grow { buffer, len, fill } => {
+                let len = self.int(*len)?.max(0) as usize;
+                let values = &mut self.arrays[buffer.index()].values;
+                if values.len() < len {
+                    values.resize(len.max(2 * values.len()), *fill);
+                }
+            }
+            Stmt::Fill { buffer, start, len, value } => {
+                let (start, len, value) = (self.int(*start)?, self.int(*len)?, self.eval(*value)?);
+                for k in start..start.saturating_add(len) {
+                    self.store(buffer.index(), k, value)?;
+                }
+            }
+            Stmt::Search { var, buffer, start, stop, key } => {
+                let (start, stop, key) = (self.int(*start)?, self.int(*stop)?, self.int(*key)?);
+                let mut at = start;
+                while at < stop && self.load(buffer.index(), at)?.as_i64().is_some_and(|x| x < key) {
+                    at += 1;
+                }
+                self.vars[var.index()] = Some(Value::I64(at));
+            }
+            Stmt::Sort { buffer, start, stop } => {
+                let (start, stop) = (self.int(*start)?, self.int(*stop)?);
+                let array = &mut self.arrays[buffer.index()].values;
+                match array.get_mut(start.max(0) as usize..stop.max(start).max(0) as usize) {
+                    Some(part) => part.sort_by_key(|v| v.as_i64()),
+                    None => return self.wrong(format!("sort of {start}..{stop} out of bounds")),
+                }
+            }
+            Stmt::Require { cond, message } => {
+                if !self.eval(*cond)?.is_truthy() {
+                    return Err(Failure::Required(message.clone()));
+                }
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn load(&self, buffer: usize, index: i64) -> Result<Value, Failure> {
+        let found = usize::try_from(index).ok().and_then(|k| self.arrays[buffer].get(k));
+        match found {
+            Some(value) => Ok(value),
+            None => {
+                let (name, len) = (&self.kernel.buffers[buffer].name, self.arrays[buffer].len());
+                self.wrong(format!("{name}[{index}] is read, but {name} has {len} elements"))
+            }
+        }
+    }
+
+    fn store(&mut self, buffer: usize, index: i64, value: Value) -> Result<(), Failure> {
+        let info = &self.kernel.buffers[buffer];
+        if let (Elem::Index(width), Value::I64(x)) = (info.elem, value)
+            && u64::try_from(x).map_or(true, |x| x > width.max())
+        {
+            return self.wrong(format!("{x} does not fit {} of {}", width.name(), info.name));
+        }
+        let len = self.arrays[buffer].len();
+        match usize::try_from(index).ok().and_then(|k| self.arrays[buffer].values.get_mut(k)) {
+            Some(place) => {
+                *place = value;
+                Ok(())
+            }
+            None => self.wrong(format!("{}[{index}] is written, but it has {len} elements", info.name)),
+        }
+    }
+
+    fn int(&self, id: ExprId) -> Result<i64, Failure> {
+        match self.eval(id)? {
+            Value::I64(x) => Ok(x),
+            other => self.wrong(format!("`{}` is {other}, not an i64", self.kernel.show(id))),
+        }
+    }
+
+    fn eval(&self, id: ExprId) -> Result<Value, Failure> {
+        match self.kernel.expr(id) {
+            Expr::Const(value) => Ok(*value),
+            Expr::Var(var) => match self.vars[var.index()] {
+                Some(value) => Ok(value),
+                None => self.wrong(format!("`{}` is used before it is declared", self.kernel.var(*var).name)),
+            },
+            Expr::Load(buffer, index) => {
+                let index = self.int(*index)?;
+                self.load(buffer.index(), index)
+            }
+            // Only the chosen operand is evaluated: the other may be a load out of bounds.
+            Expr::Call(crate::algebra::Op::Select, operand, operands) => {
+                let chosen = if self.eval(operands[0])?.is_truthy() { operands[1] } else { operands[2] };
+                Ok(self.eval(chosen)?.cast(*operand))
+            }
+            Expr::Call(crate::algebra::Op::And, DType::Bool, operands) => {
+                for operand in operands {
+                    if !self.eval(*operand)?.is_truthy() {
+                        return Ok(Value::Bool(false));
+                    }
+                }
+                Ok(Value::Bool(true))
+            }
+            Expr::Call(op, operand, operands) => {
+                let values: Result<Vec<Value>, Failure> = operands.iter().map(|e| self.eval(*e)).collect();
+                Ok(eval(*op, *operand, &values?))
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Kernels: typed scalars, buffers, `for`, `while`, `if`. No tensors, no formats, no looplets.
+//!
+//! A kernel is what machine code is made from. Statements are trees; pure expressions are interned in the kernel, each
+//! with its type. Operators are those of the one table (`algebra`), with the same meaning: `algebra::eval` on
+//! operands converted to the operand type. Positions, coordinates and sizes are `i64`.
+//!
+//! [`Kernel::verify`] checks what must hold; [`run()`] interprets a kernel, which is how backends and passes are
+//! tested; `Display` prints it.
+
+mod build;
+mod interp;
+mod print;
+mod verify;
+
+pub use build::Builder;
+pub use interp::{Array, Failure, Memory, run};
+
+use crate::algebra::{DType, Op, Value};
+use crate::format::Width;
+use rustc_hash::FxHashMap;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// This id as an index into the table it numbers.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A scalar variable.
+    VarId
+    /// An array in memory (or, if it is small and of constant size, in registers).
+    BufferId
+    /// An expression of the kernel; operands have smaller ids.
+    ExprId
+    /// A place to leave to.
+    LabelId
+}
+
+/// What a buffer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Elem {
+    /// Values of a type; booleans are bytes 0 and 1.
+    Value(DType),
+    /// Positions or coordinates; loads give `i64`, stores take `i64` that fits.
+    Index(Width),
+}
+
+impl Elem {
+    /// The type of a loaded element.
+    pub fn dtype(self) -> DType {
+        match self {
+            Elem::Value(dtype) => dtype,
+            Elem::Index(_) => DType::I64,
+        }
+    }
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Elem::Value(dtype) => dtype.size(),
+            Elem::Index(width) => width.size(),
+        }
+    }
+}
+
+/// What a buffer is for. No two buffers overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Given by the caller; only read.
+    Input,
+    /// Returned to the caller; starts with what the caller gives (often nothing) and can grow.
+    Output,
+    /// Starts empty, can grow, and is gone when the kernel returns.
+    Scratch,
+    /// A constant number of elements that are always there, for register tiles.
+    Tile(u32),
+}
+
+/// An array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Buffer {
+    pub name: String,
+    pub elem: Elem,
+    pub role: Role,
+}
+
+/// A scalar variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Var {
+    pub name: String,
+    pub dtype: DType,
+    /// Assigned after its declaration.
+    pub mutable: bool,
+}
+
+/// A pure expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expr {
+    /// A constant.
+    Const(Value),
+    /// The value of a variable.
+    Var(VarId),
+    /// An element of a buffer. Reading past the buffer's length is a bug of the kernel (checked in check mode).
+    Load(BufferId, ExprId),
+    /// An operator on operands converted to the given type.
+    Call(Op, DType, Vec<ExprId>),
+}
+
+/// A list of statements.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Stmt {
+    /// Declares a variable; one that is not mutable keeps this value.
+    Let {
+        var: VarId,
+        value: ExprId,
+    },
+    /// Changes a mutable variable.
+    Assign {
+        var: VarId,
+        value: ExprId,
+    },
+    /// Writes an element that exists.
+    Store {
+        buffer: BufferId,
+        index: ExprId,
+        value: ExprId,
+    },
+    /// Counts from `start` up to, not including, `stop`.
+    For {
+        var: VarId,
+        start: ExprId,
+        stop: ExprId,
+        body: Block,
+        hint: Hint,
+    },
+    /// Repeats while the condition holds.
+    While {
+        cond: ExprId,
+        body: Block,
+    },
+    If {
+        cond: ExprId,
+        then: Block,
+        otherwise: Block,
+    },
+    /// A block that can be left from within.
+    Labelled {
+        label: LabelId,
+        body: Block,
+    },
+    /// Goes on after the labelled block around this statement.
+    Leave(LabelId),
+    /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`.
+    Grow {
+        buffer: BufferId,
+        len: ExprId,
+        fill: Value,
+    },
+    /// Sets `len` elements from `start` on to a value.
+    Fill {
+        buffer: BufferId,
+        start: ExprId,
+        len: ExprId,
+        value: ExprId,
+    },
+    /// Declares `var` as the first position in `start..stop` whose element is at least `key` (or `stop`); the
+    /// elements increase.
+    Search {
+        var: VarId,
+        buffer: BufferId,
+        start: ExprId,
+        stop: ExprId,
+        key: ExprId,
+    },
+    /// Sorts the elements in `start..stop`, which are distinct integers.
+    Sort {
+        buffer: BufferId,
+        start: ExprId,
+        stop: ExprId,
+    },
+    /// Fails with a message unless the condition holds.
+    Require {
+        cond: ExprId,
+        message: String,
+    },
+}
+
+/// What is known about a loop, for the backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hint {
+    /// Iterations are independent but for reductions, so the loop may be vectorised.
+    pub vectorise: bool,
+    /// The loop should be unrolled completely (its bounds are constants).
+    pub unroll: bool,
+}
+
+/// A function over buffers and scalars.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Kernel {
+    pub name: String,
+    pub buffers: Vec<Buffer>,
+    pub vars: Vec<Var>,
+    /// Scalars given by the caller, in order.
+    pub params: Vec<VarId>,
+    pub exprs: Exprs,
+    pub labels: u32,
+    pub body: Block,
+}
+
+/// Interned expressions with their types.
+#[derive(Clone, Debug, Default)]
+pub struct Exprs {
+    exprs: Vec<Expr>,
+    types: Vec<DType>,
+    ids: FxHashMap<Expr, ExprId>,
+}
+
+impl Exprs {
+    /// The id of an expression of a known type, which is added if it is new.
+    fn intern(&mut self, expr: Expr, dtype: DType) -> ExprId {
+        if let Some(id) = self.ids.get(&expr) {
+            return *id;
+        }
+        let id = ExprId(self.exprs.len() as u32);
+        self.exprs.push(expr.clone());
+        self.types.push(dtype);
+        self.ids.insert(expr, id);
+        id
+    }
+
+    /// The expression with this id.
+    pub fn get(&self, id: ExprId) -> &Expr {
+        &self.exprs[id.index()]
+    }
+
+    /// The type of an expression.
+    pub fn dtype(&self, id: ExprId) -> DType {
+        self.types[id.index()]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.exprs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.exprs.is_empty()
+    }
+
+    /// All ids, operands before their users.
+    pub fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
+        (0..self.exprs.len() as u32).map(ExprId)
+    }
+}
+
+impl PartialEq for Exprs {
+    fn eq(&self, other: &Exprs) -> bool {
+        self.exprs == other.exprs
+    }
+}
+
+impl Kernel {
+    /// An expression.
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        self.exprs.get(id)
+    }
+
+    /// A buffer.
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.index()]
+    }
+
+    /// A variable.
+    pub fn var(&self, id: VarId) -> &Var {
+        &self.vars[id.index()]
+    }
+
+    /// Checks what must hold of every kernel; see the list in `verify.rs`. What is wrong is a bug of ours.
+    pub fn verify(&self) -> Result<(), String> {
+        verify::verify(self)
+    }
+
+    /// How many statements there are, nested ones included: what code size is budgeted by.
+    pub fn size(&self) -> usize {
+        fn count(block: &Block) -> usize {
+            block
+                .iter()
+                .map(|stmt| {
+                    1 + match stmt {
+                        Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => count(body),
+                        Stmt::If { then, otherwise, .. } => count(then) + count(otherwise),
+                        _ => 0,
+                    }
+                })
+                .sum()
+        }
+        count(&self.body)
+    }
+}

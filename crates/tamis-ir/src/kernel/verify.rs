@@ -1,0 +1,191 @@
+//! What must hold of every kernel:
+//!
+//! - every id is an entry of its table, and operands of an expression come before it;
+//! - every operator has as many operands as it takes; conditions are `bool`; indices and bounds are `i64`;
+//! - a variable is declared before it is used, once, and in a block around its uses; only mutable ones are assigned, with
+//!   values of their type; parameters are not declared;
+//! - stored values have the buffer's type; inputs are not written; only outputs and scratch grow; a tile's elements are
+//!   addressed below its size where the index is constant;
+//! - a label is left only from within its block, and names one block.
+
+use super::{Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
+use crate::algebra::{DType, Value};
+
+pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
+    for id in kernel.exprs.ids() {
+        let fine = match kernel.expr(id) {
+            Expr::Const(value) => value.dtype() == kernel.exprs.dtype(id),
+            Expr::Var(var) => var.index() < kernel.vars.len(),
+            Expr::Load(buffer, index) => {
+                buffer.index() < kernel.buffers.len() && *index < id && kernel.exprs.dtype(*index) == DType::I64
+            }
+            Expr::Call(op, _, operands) => {
+                let (least, most) = op.info().arity;
+                (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < id)
+            }
+        };
+        if !fine {
+            return Err(format!("the expression {:?} is not well-formed", kernel.expr(id)));
+        }
+    }
+    let mut verifier = Verifier {
+        kernel,
+        scope: kernel.params.clone(),
+        declared: kernel.params.clone(),
+        labels: Vec::new(),
+        used: Vec::new(),
+    };
+    verifier.block(&kernel.body)
+}
+
+struct Verifier<'a> {
+    kernel: &'a Kernel,
+    scope: Vec<VarId>,
+    declared: Vec<VarId>,
+    /// Labels around this place.
+    labels: Vec<LabelId>,
+    used: Vec<LabelId>,
+}
+
+impl Verifier<'_> {
+    fn block(&mut self, block: &Block) -> Result<(), String> {
+        let outer = self.scope.len();
+        block.iter().try_for_each(|stmt| self.stmt(stmt))?;
+        self.scope.truncate(outer);
+        Ok(())
+    }
+
+    fn declare(&mut self, var: VarId, dtype: DType) -> Result<(), String> {
+        let Some(info) = self.kernel.vars.get(var.index()) else { return Err(format!("{var:?} does not exist")) };
+        if self.declared.contains(&var) {
+            return Err(format!("`{}` is declared twice", info.name));
+        }
+        if info.dtype != dtype {
+            return Err(format!("`{}` is {}, but starts as {dtype}", info.name, info.dtype));
+        }
+        self.declared.push(var);
+        self.scope.push(var);
+        Ok(())
+    }
+
+    /// The expression is of the type, and uses only what is in scope.
+    fn expr(&self, id: ExprId, expected: Option<DType>) -> Result<DType, String> {
+        let dtype = self.kernel.exprs.dtype(id);
+        if expected.is_some_and(|expected| expected != dtype) {
+            return Err(format!("`{}` is {dtype}, not {expected:?}", self.kernel.show(id)));
+        }
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            match self.kernel.expr(id) {
+                Expr::Var(var) if !self.scope.contains(var) => {
+                    return Err(format!("`{}` is used out of scope", self.kernel.var(*var).name));
+                }
+                Expr::Load(buffer, index) => {
+                    let buffer = self.kernel.buffer(*buffer);
+                    if let (Role::Tile(size), Expr::Const(Value::I64(k))) = (buffer.role, self.kernel.expr(*index))
+                        && !(0..i64::from(size)).contains(k)
+                    {
+                        return Err(format!("`{}` has no element {k}", buffer.name));
+                    }
+                    open.push(*index);
+                }
+                Expr::Call(_, _, operands) => open.extend(operands),
+                _ => {}
+            }
+        }
+        Ok(dtype)
+    }
+
+    fn index(&self, id: ExprId) -> Result<(), String> {
+        self.expr(id, Some(DType::I64)).map(|_| ())
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), String> {
+        let kernel = self.kernel;
+        let buffer = |id: &super::BufferId| kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"));
+        match stmt {
+            Stmt::Let { var, value } => {
+                let dtype = self.expr(*value, None)?;
+                self.declare(*var, dtype)
+            }
+            Stmt::Assign { var, value } => {
+                let info = kernel.var(*var);
+                if !info.mutable || !self.scope.contains(var) {
+                    return Err(format!("`{}` cannot be assigned here", info.name));
+                }
+                self.expr(*value, Some(info.dtype)).map(|_| ())
+            }
+            Stmt::Store { buffer: id, index, value } => {
+                let info = buffer(id)?;
+                if info.role == Role::Input {
+                    return Err(format!("the input `{}` is written", info.name));
+                }
+                self.index(*index)?;
+                self.expr(*value, Some(info.elem.dtype())).map(|_| ())
+            }
+            Stmt::For { var, start, stop, body, .. } => {
+                self.index(*start)?;
+                self.index(*stop)?;
+                let outer = self.scope.len();
+                self.declare(*var, DType::I64)?;
+                self.block(body)?;
+                self.scope.truncate(outer);
+                Ok(())
+            }
+            Stmt::While { cond, body } => {
+                self.expr(*cond, Some(DType::Bool))?;
+                self.block(body)
+            }
+            Stmt::If { cond, then, otherwise } => {
+                self.expr(*cond, Some(DType::Bool))?;
+                self.block(then)?;
+                self.block(otherwise)
+            }
+            Stmt::Labelled { label, body } => {
+                if self.used.contains(label) || label.0 >= kernel.labels {
+                    return Err(format!("{label:?} names two blocks, or none"));
+                }
+                self.used.push(*label);
+                self.labels.push(*label);
+                self.block(body)?;
+                self.labels.pop();
+                Ok(())
+            }
+            Stmt::Leave(label) if self.labels.contains(label) => Ok(()),
+            Stmt::Leave(label) => Err(format!("{label:?} is left from outside")),
+            Stmt::Grow { buffer: id, len, fill } => {
+                let info = buffer(id)?;
+                if !matches!(info.role, Role::Output | Role::Scratch) || info.elem.dtype() != fill.dtype() {
+                    return Err(format!("`{}` cannot grow with {fill}", info.name));
+                }
+                self.index(*len)
+            }
+            Stmt::Fill { buffer: id, start, len, value } => {
+                let info = buffer(id)?;
+                if info.role == Role::Input {
+                    return Err(format!("the input `{}` is written", info.name));
+                }
+                self.index(*start)?;
+                self.index(*len)?;
+                self.expr(*value, Some(info.elem.dtype())).map(|_| ())
+            }
+            Stmt::Search { var, buffer: id, start, stop, key } => {
+                let info = buffer(id)?;
+                if !matches!(info.elem, Elem::Index(_)) {
+                    return Err(format!("`{}` does not hold coordinates to search", info.name));
+                }
+                [start, stop, key].into_iter().try_for_each(|e| self.index(*e))?;
+                self.declare(*var, DType::I64)
+            }
+            Stmt::Sort { buffer: id, start, stop } => {
+                let info = buffer(id)?;
+                if info.role == Role::Input || !matches!(info.elem, Elem::Index(_)) {
+                    return Err(format!("`{}` cannot be sorted", info.name));
+                }
+                self.index(*start)?;
+                self.index(*stop)
+            }
+            Stmt::Require { cond, .. } => self.expr(*cond, Some(DType::Bool)).map(|_| ()),
+        }
+    }
+}
