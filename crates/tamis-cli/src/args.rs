@@ -78,6 +78,9 @@ pub struct RunArgs {
     /// Store an input or result in this format, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
+    /// The shape of an input file that does not state its own (.tns), such as T=327,327,606
+    #[arg(long = "shape", value_name = "NAME=N,N,...")]
+    pub shapes: Vec<String>,
     /// Write a result to a file; `-` is standard output
     #[arg(short, long = "output", value_name = "NAME=PATH")]
     pub outputs: Vec<String>,
@@ -136,6 +139,9 @@ pub struct InfoArgs {
     /// Convert to this format first
     #[arg(short, long)]
     pub format: Option<String>,
+    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub shape: Option<Vec<u64>>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -168,6 +174,9 @@ pub struct ConvertArgs {
     /// What becomes of entries that the file holds twice
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
+    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub shape: Option<Vec<u64>>,
     /// Write one triangle of a symmetric matrix (.mtx)
     #[arg(long)]
     pub symmetric: bool,

@@ -1,7 +1,7 @@
 //! `tamis convert`: from one kind of file or format to another.
 
 use crate::args::ConvertArgs;
-use crate::load::{self, load, wrong_argument};
+use crate::load::{self, Wish, load, wrong_argument};
 use crate::progress::Progress;
 use crate::shell::{Failure, Outcome, Shell};
 use std::io::{self, Write};
@@ -18,7 +18,8 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
     check_options(args, kind)?;
     let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
     let options = WriteOptions { symmetry, header: args.header, ..WriteOptions::default() };
-    let loaded = load(&args.input, args.duplicates.into(), format.as_ref())?;
+    let wish = Wish { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
+    let loaded = load(&args.input, &wish)?;
     let _progress = Progress::start(format!("writing {}", args.output.display()));
     if to_standard_output(args) {
         return write_out(kind, &mut shell.out, &loaded.tensor, &options);

@@ -2,7 +2,7 @@
 
 use crate::convert::write_out;
 use crate::input::InputSpec;
-use crate::load::load;
+use crate::load::{Wish, load};
 use crate::progress::Progress;
 use crate::run::{OutputTarget, ProgramText, RunRequest};
 use crate::shell::{Failure, Outcome, Shell};
@@ -129,9 +129,18 @@ fn check_names(program: &Program, request: &RunRequest) -> Outcome {
         }
     };
     request.inputs.iter().for_each(|(name, _)| unknown(name, "parameter", &params));
+    request.shapes.iter().for_each(|(name, _)| unknown(name, "parameter", &params));
     request.outputs.iter().for_each(|(name, _)| unknown(name, "result", &results));
     let both: Vec<&str> = params.iter().chain(&results).copied().collect();
     request.formats.iter().for_each(|(name, _)| unknown(name, "parameter or result", &both));
+    // A format of another rank is told before anything is read or run.
+    for id in program.params.iter().chain(&program.results) {
+        let info = program.tensor(*id);
+        let wanted = request.formats.iter().find(|(name, _)| *name == info.name);
+        if let Some(Err(d)) = wanted.map(|(_, spec)| spec.with_rank(info.rank)) {
+            mistakes.push(d.note(format!("`{}` has {} subscripts in the program", info.name, info.rank)));
+        }
+    }
     for param in &params {
         if !request.inputs.iter().any(|(name, _)| name == param) {
             let d = Diagnostic::new(Code::E0902, format!("the parameter `{param}` has no input"));
@@ -163,9 +172,11 @@ fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(String, Tensor
 /// An input that needs nothing from the program.
 fn made_alone(name: &str, spec: &InputSpec, request: &RunRequest) -> Result<Option<Tensor>, Failure> {
     let format = request.formats.iter().find(|(n, _)| n == name).map(|(_, spec)| spec);
+    let shape = request.shapes.iter().find(|(n, _)| n == name).map(|(_, shape)| &shape[..]);
+    let wish = Wish { duplicates: request.duplicates, format, shape };
     let loaded = match spec {
-        InputSpec::Path(path) => load(path.as_os_str(), request.duplicates, format)?.tensor,
-        InputSpec::Gallery(call) => load(call.text().as_ref(), request.duplicates, format)?.tensor,
+        InputSpec::Path(path) => load(path.as_os_str(), &wish)?.tensor,
+        InputSpec::Gallery(call) => load(call.text().as_ref(), &wish)?.tensor,
         InputSpec::Number(value) => return Ok(Some(converted(name, Tensor::scalar(*value), request)?)),
         InputSpec::Rand { shape: Some(shape), .. } | InputSpec::Ones { shape: Some(shape) } => {
             return made_with_shape(0, name, spec, shape, request).map(Some);

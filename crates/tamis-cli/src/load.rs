@@ -38,15 +38,25 @@ pub(crate) fn named(argument: &OsStr) -> std::result::Result<Named, Failure> {
     }
 }
 
+/// How a tensor is wanted.
+pub(crate) struct Wish<'a> {
+    /// What becomes of repeated entries.
+    pub(crate) duplicates: Combine,
+    /// The format to convert to.
+    pub(crate) format: Option<&'a FormatSpec>,
+    /// The shape of a file that does not state its own.
+    pub(crate) shape: Option<&'a [u64]>,
+}
+
 /// Reads the file or runs the generator, and converts the tensor to the format asked for, if any.
-pub(crate) fn load(
-    argument: &OsStr,
-    duplicates: Combine,
-    format: Option<&FormatSpec>,
-) -> std::result::Result<Loaded, Failure> {
+pub(crate) fn load(argument: &OsStr, wish: &Wish) -> std::result::Result<Loaded, Failure> {
     let name = argument.to_string_lossy().into_owned();
     let (origin, tensor) = match named(argument)? {
         Named::Call(call) => {
+            if wish.shape.is_some() {
+                let message = "--shape is for files, and this is a generator";
+                return Err(wrong_argument(&name, message, "has a shape of its own", "leave out --shape"));
+            }
             let _progress = Progress::start(format!("generating {name}"));
             let entries = call.generate()?;
             let (format, fill) = (Format::coo(entries.shape.len()), Value::zero(entries.values.dtype()));
@@ -56,14 +66,19 @@ pub(crate) fn load(
         Named::File => {
             let progress = Progress::start(format!("reading {name}"));
             let watch = |done: u64, total: u64| progress.update(done, total);
-            let options = ReadOptions { duplicates, progress: Some(&watch), ..ReadOptions::default() };
+            let options = ReadOptions {
+                duplicates: wish.duplicates,
+                shape: wish.shape.map(<[u64]>::to_vec),
+                progress: Some(&watch),
+                ..ReadOptions::default()
+            };
             let data = read_data(Path::new(argument), &options)?;
             let header = data.header.clone();
-            let tensor = data.into_tensor(duplicates).map_err(|d| d.in_file(&name))?;
+            let tensor = data.into_tensor(wish.duplicates).map_err(|d| d.in_file(&name))?;
             (Origin::File(header), tensor)
         }
     };
-    let tensor = match format {
+    let tensor = match wish.format {
         None => tensor,
         Some(format) => {
             let _progress = Progress::start(format!("converting {name}"));

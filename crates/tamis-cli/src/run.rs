@@ -51,6 +51,8 @@ pub struct RunRequest {
     pub inputs: Named<InputSpec>,
     /// Formats of inputs and results.
     pub formats: Named<FormatSpec>,
+    /// Shapes of input files that do not state their own.
+    pub shapes: Named<Vec<u64>>,
     /// Where results go.
     pub outputs: Named<OutputTarget>,
     /// How repeated entries of files are combined.
@@ -71,6 +73,7 @@ impl RunRequest {
         let mut mistakes = Vec::new();
         let inputs = collect(input::inputs(&args.inputs), &mut mistakes);
         let formats = collect(input::formats(&args.formats), &mut mistakes);
+        let shapes = collect(input::named(&args.shapes, "N,N,...", shape), &mut mistakes);
         let outputs = collect(input::named(&args.outputs, "PATH", target), &mut mistakes);
         let mut to_standard_output = outputs.iter().filter(|(_, to)| *to == OutputTarget::StandardOutput);
         if let (Some((first, _)), Some((second, _))) = (to_standard_output.next(), to_standard_output.next()) {
@@ -95,6 +98,7 @@ impl RunRequest {
             program: ProgramText::parse(&args.program),
             inputs,
             formats,
+            shapes,
             outputs,
             duplicates: Combine::from(args.duplicates),
             time: args.time,
@@ -110,6 +114,13 @@ fn collect<T>(read: Result<Named<T>, Failure>, mistakes: &mut Vec<Diagnostic>) -
     read.unwrap_or_else(|failure| {
         mistakes.extend_from_slice(failure.diagnostics());
         Vec::new()
+    })
+}
+
+fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
+    text.split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| {
+        Diagnostic::new(Code::E0901, format!("`{text}` is not a shape"))
+            .help("write sizes, as in `--shape T=327,327,606`")
     })
 }
 
@@ -148,6 +159,8 @@ mod tests {
             "y=dense",
             "-o",
             "y=-",
+            "--shape",
+            "A=2,3",
             "--time",
             "--strict",
             "--duplicates",
@@ -165,6 +178,7 @@ mod tests {
                 ("A".into(), FormatSpec::parse("csr").unwrap()),
                 ("y".into(), FormatSpec::parse("dense").unwrap()),
             ],
+            shapes: vec![("A".into(), vec![2, 3])],
             outputs: vec![("y".into(), OutputTarget::StandardOutput)],
             duplicates: Combine::Sum,
             time: true,

@@ -4,7 +4,7 @@ mod facts;
 mod text;
 
 use crate::args::InfoArgs;
-use crate::load::{self, load};
+use crate::load::{self, Wish, load};
 use crate::plot::image::Picture;
 use crate::plot::terminal::Plot;
 use crate::plot::{Plane, for_each_point};
@@ -17,7 +17,8 @@ use tamis_ir::diag::{Code, Diagnostic};
 /// Describes a file or a generated tensor.
 pub(crate) fn info(args: &InfoArgs, shell: &mut Shell) -> Outcome {
     let format = load::format(args.format.as_deref())?;
-    let loaded = load(&args.input, args.duplicates.into(), format.as_ref())?;
+    let wish = Wish { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
+    let loaded = load(&args.input, &wish)?;
     let progress = Progress::start(format!("examining {}", loaded.name));
     let facts = Facts::of(&loaded)?;
     let plane = Plane::of(loaded.tensor.shape());

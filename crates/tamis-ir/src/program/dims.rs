@@ -94,7 +94,8 @@ struct Inference<'a> {
     offsets: Vec<usize>,
     /// Values of parameters without dimensions.
     scalars: FxHashMap<TensorId, i64>,
-    /// Tensors that are used or have a written shape; the others have no dimensions to speak of.
+    /// Some parameter's shape is to be inferred.
+    open_inputs: bool,
     errors: Vec<Diagnostic>,
 }
 
@@ -115,6 +116,7 @@ impl<'a> Inference<'a> {
             known: vec![None; nodes],
             offsets,
             scalars: FxHashMap::default(),
+            open_inputs: params.iter().any(|p| p.shape.iter().any(Option::is_none)),
             errors: Vec::new(),
         };
         let mut used = vec![false; program.tensors.len()];
@@ -464,7 +466,8 @@ impl<'a> Inference<'a> {
             self.sites.iter().any(|site| site.loops.contains(&index) && self.mentions(site.subscript.expr, index));
         let d = if used { d } else { d.note(format!("`{name}` subscripts no tensor")) };
         let d = d.help(format!("bound it: `for {name} in range(n):`"));
-        self.error(d.help(format!("or use `{name}` as a bare subscript of a tensor whose size is known")));
+        let d = d.help(format!("or use `{name}` as a bare subscript of a tensor whose size is known"));
+        self.error(if self.open_inputs { d.help("or give an input a shape, as in `A=rand(100,200)`") } else { d });
     }
 
     fn mentions(&self, id: ExprId, index: IndexId) -> bool {

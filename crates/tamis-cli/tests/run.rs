@@ -1,0 +1,128 @@
+//! `tamis run`, good and bad; and every example by the command line it states.
+
+mod common;
+use common::{folder, status, tamis, transcript};
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+const SPMV: &str =
+    "def spmv(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap()
+}
+
+#[test]
+fn results_are_shown() {
+    let folder = folder();
+    std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
+    let lines: &[&[&str]] = &[
+        &["run", "spmv.py", "A=v1.mtx", "x=ones"],
+        &["run", "spmv.py", "A=v1.mtx", "x=rand", "-f", "A=csc", "-f", "y=sparse"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--json"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=-"],
+        &["run", "spmv.py", "A=twice.mtx", "x=ones", "--duplicates", "sum"],
+        &["run", "spmv.py", "A=rand(3,4; 0.5; 7)", "x=ones(4)"],
+        &["run", SPMV, "A=laplacian(2)", "x=ones"],
+        &["explain", "spmv.py"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let folder = folder();
+    std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
+    std::fs::write(folder.path().join("binary.py"), [0xff, 0xfe, 0x00]).unwrap();
+    let lines: &[&[&str]] = &[
+        &["run", "spmv.py", "A=v1.mtx"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "B=ones"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "z=z.tns"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-f", "q=csr"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones(5)"],
+        &["run", "spmv.py", "A=t3.tns", "x=ones"],
+        &["run", "spmv.py", "A=rand", "x=rand"],
+        &["run", "spmv.py", "A=missing.mtx", "x=ones"],
+        &["run", "spmv.py", "A=range.mtx", "x=ones"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-f", "A=csf; pattern", "-f", "y=csr"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--shape", "A=7,7"],
+        &["run", "spmv.py", "A=laplacian(2)", "x=ones", "--shape", "A=4,4"],
+        &["run", "missing.py"],
+        &["run", "binary.py"],
+        &["run", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones"],
+        &["run", "def f(A):\n    return A", "A=ones(2)"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones(5)", "--json"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn results_are_written() {
+    let folder = folder();
+    std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
+    for (target, magic) in
+        [("y.tns", &b"1 3.0"[..]), ("y.mtx", b"%%Matrix"), ("y.npy", b"\x93NUMPY"), ("y.tns.gz", b"\x1f\x8b")]
+    {
+        let output = format!("y={target}");
+        assert_eq!(status(&["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", &output], folder.path()), 0, "{target}");
+        let bytes = std::fs::read(folder.path().join(target)).unwrap();
+        assert!(bytes.starts_with(magic), "{target}: {bytes:?}");
+    }
+    assert_eq!(status(&["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=nowhere/y.tns"], folder.path()), 1);
+}
+
+#[test]
+fn a_program_from_standard_input() {
+    let folder = folder();
+    let mut child = tamis(&["run", "-", "A=v1.mtx", "x=ones", "-o", "y=-"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 3.0\n2 0.0\n3 3.0\n");
+}
+
+/// The words of a shell command, quotes removed.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn examples_run_as_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("image.pbm"), "P1\n5 5\n00000\n01110\n01110\n01110\n00000\n").unwrap();
+    std::fs::create_dir(folder.path().join("examples")).unwrap();
+    let mut count = 0;
+    for entry in std::fs::read_dir(project().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "py") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(folder.path().join("examples").join(path.file_name().unwrap()), &text).unwrap();
+        let command =
+            text.lines().nth(1).and_then(|line| line.strip_prefix("#   tamis ")).expect("a command in the second line");
+        let words = words(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = tamis(&words).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        count += 1;
+    }
+    assert!(count >= 8);
+    assert!(folder.path().join("eroded.pbm").exists() && folder.path().join("product.mtx").exists());
+}
