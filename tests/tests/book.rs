@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use tamis_ir::algebra::{Constant, NanPolicy, TABLE, Typing};
+use tamis_ir::algebra::{Constant, Domain, NanPolicy, TABLE, Typing};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -47,7 +47,11 @@ fn operators() -> String {
             (None, Some(right)) => format!("{} (right)", constant(Some(right))),
             (None, None) => String::new(),
         };
-        let over: Vec<&str> = row.distributes_over.iter().map(|op| op.info().name).collect();
+        let over: Vec<String> = row
+            .distributes_over
+            .iter()
+            .map(|(op, domain)| format!("{}{}", op.info().name, if *domain == Domain::All { "" } else { " (floats)" }))
+            .collect();
         let nan = match row.nan {
             NanPolicy::Propagates => "propagates",
             NanPolicy::Unordered => "unordered",

@@ -231,7 +231,7 @@ fn iterations(block: &Block, loops: &[LoopExtent]) -> f64 {
     let of = |stmt: &tamis_ir::program::Stmt| match &stmt.kind {
         StmtKind::For { index, body, .. } => {
             let trips = match loops[index.index()] {
-                LoopExtent::Static { start, stop } => (stop - start) as f64,
+                LoopExtent::Static { start, stop } => stop as f64 - start as f64,
                 LoopExtent::Dynamic => 1.0,
             };
             trips * (1.0 + iterations(body, loops))

@@ -8,6 +8,6 @@ mod value;
 
 pub use dtype::{DType, Kind, UnknownDType};
 pub use eval::eval;
-pub use ops::{Constant, NanPolicy, Op, OpInfo, TABLE, Typing};
+pub use ops::{Constant, Domain, NanPolicy, Op, OpInfo, TABLE, Typing};
 pub use typing::{OpType, Ty, TypeError, can_store};
 pub use value::Value;

@@ -171,6 +171,15 @@ pub enum NanPolicy {
     Ordinary,
 }
 
+/// For which types a law holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Domain {
+    /// All types that the operators take.
+    All,
+    /// Floats only: integers wrap around, which breaks an order.
+    Floats,
+}
+
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -198,8 +207,8 @@ pub struct OpInfo {
     pub right_identity: Option<Constant>,
     /// `op(z, a) = z` and `op(a, z) = z` for every finite `a`; for NaN and infinities by the sparse policy only.
     pub annihilator: Option<Constant>,
-    /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding, for integers without overflow.
-    pub distributes_over: &'static [Op],
+    /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding; see [`OpInfo::distributes`].
+    pub distributes_over: &'static [(Op, Domain)],
     /// One line for the book.
     pub summary: &'static str,
 }
@@ -230,6 +239,13 @@ const fn function(op: Op, name: &'static str, typing: Typing, summary: &'static 
 }
 
 impl OpInfo {
+    /// Whether this operator distributes over another one on values of a type.
+    pub fn distributes(&self, other: Op, dtype: DType) -> bool {
+        self.distributes_over
+            .iter()
+            .any(|(op, domain)| *op == other && (*domain == Domain::All || dtype.kind() == Kind::Float))
+    }
+
     const fn semigroup(self) -> OpInfo {
         OpInfo { commutative: true, associative: true, ..self }
     }
@@ -250,7 +266,7 @@ impl OpInfo {
         OpInfo { annihilator: Some(z), ..self }
     }
 
-    const fn over(self, ops: &'static [Op]) -> OpInfo {
+    const fn over(self, ops: &'static [(Op, Domain)]) -> OpInfo {
         OpInfo { distributes_over: ops, ..self }
     }
 
@@ -275,12 +291,17 @@ const REAL_FLOAT: Typing = Typing::Float { complex: false };
 /// The operator table.
 pub const TABLE: &[OpInfo] = {
     use Constant::*;
+    use Domain::*;
     use NanPolicy::*;
     use Op::*;
     &[
-        binary(Add, "add", "+", ARITHMETIC, "sum").semigroup().identity(Zero).over(&[Min, Max]),
+        binary(Add, "add", "+", ARITHMETIC, "sum").semigroup().identity(Zero).over(&[(Min, Floats), (Max, Floats)]),
         binary(Sub, "sub", "-", ARITHMETIC, "difference").right_identity(Zero),
-        binary(Mul, "mul", "*", ARITHMETIC, "product").semigroup().identity(One).annihilator(Zero).over(&[Add, Sub]),
+        binary(Mul, "mul", "*", ARITHMETIC, "product")
+            .semigroup()
+            .identity(One)
+            .annihilator(Zero)
+            .over(&[(Add, All), (Sub, All)]),
         binary(Div, "div", "/", Typing::Division, "quotient, always a float").right_identity(One),
         binary(FloorDiv, "floordiv", "//", REAL_ARITHMETIC, "quotient rounded down; an integer divided by 0 gives 0"),
         binary(Mod, "mod", "%", REAL_ARITHMETIC, "remainder with the divisor's sign; an integer modulo 0 gives 0"),
@@ -292,14 +313,14 @@ pub const TABLE: &[OpInfo] = {
             .idempotent()
             .identity(Greatest)
             .annihilator(Least)
-            .over(&[Max]),
+            .over(&[(Max, All)]),
         function(Max, "max", Typing::Ordered, "the greatest; NaN wins")
             .arity(2, usize::MAX)
             .semigroup()
             .idempotent()
             .identity(Least)
             .annihilator(Greatest)
-            .over(&[Min]),
+            .over(&[(Min, All)]),
         binary(Eq, "eq", "==", Typing::Comparison { ordered: false }, "equal").nan(Unordered),
         binary(Ne, "ne", "!=", Typing::Comparison { ordered: false }, "not equal").nan(Unordered),
         binary(Lt, "lt", "<", Typing::Comparison { ordered: true }, "less").nan(Unordered),
@@ -312,27 +333,27 @@ pub const TABLE: &[OpInfo] = {
             .idempotent()
             .identity(Ones)
             .annihilator(Zero)
-            .over(&[Or]),
+            .over(&[(Or, All)]),
         binary(Or, "logical_or", "or", Typing::Logical, "one is true (not zero)")
             .nan(Ordinary)
             .semigroup()
             .idempotent()
             .identity(Zero)
             .annihilator(Ones)
-            .over(&[And]),
+            .over(&[(And, All)]),
         function(Not, "logical_not", Typing::Logical, "true for zero").prefix("not").nan(Ordinary),
         binary(BitAnd, "bitand", "&", Typing::Bitwise, "bitwise and")
             .semigroup()
             .idempotent()
             .identity(Ones)
             .annihilator(Zero)
-            .over(&[BitOr, BitXor]),
+            .over(&[(BitOr, All), (BitXor, All)]),
         binary(BitOr, "bitor", "|", Typing::Bitwise, "bitwise or")
             .semigroup()
             .idempotent()
             .identity(Zero)
             .annihilator(Ones)
-            .over(&[BitAnd]),
+            .over(&[(BitAnd, All)]),
         binary(BitXor, "bitxor", "^", Typing::Bitwise, "bitwise exclusive or").semigroup().identity(Zero),
         function(BitNot, "bitnot", Typing::Bitwise, "every bit flipped").prefix("~"),
         binary(Shl, "shl", "<<", Typing::Shift, "bits moved up; all gone past the width").right_identity(Zero),
@@ -439,6 +460,11 @@ impl Op {
     /// The binary operator with this spelling.
     pub fn infix(symbol: &str) -> Option<Op> {
         TABLE.iter().find(|row| row.arity == (2, 2) && row.symbol == Some(symbol)).map(|row| row.op)
+    }
+
+    /// Whether operands after the first are evaluated only if they are needed, as in Python.
+    pub fn is_lazy(self) -> bool {
+        matches!(self, Op::And | Op::Or | Op::Select | Op::Coalesce)
     }
 
     /// Whether `X = op(X, e)` is an update that a program may make.

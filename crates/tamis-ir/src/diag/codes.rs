@@ -45,14 +45,14 @@ Loop programs are a subset of Python. A program looks like this:
         return y"
 E0102 "indentation"
 "Blocks are marked by indentation, as in Python: the lines of one block start in the same column,
-and the line that opens a block ends in a colon. Use four spaces; do not mix tabs and spaces."
+and the line that opens a block ends in a colon. Use four spaces; a tab goes to the next multiple of eight columns."
 E0103 "malformed literal"
 "A number or a string is not well-formed, or a character has no meaning here. Integers must fit 64 bits.
 Floats look like 1.0, 1e-3 or inf; imaginary numbers like 2.0j; strings are quoted with ' or \"."
 E0104 "statement that loop programs do not have"
 "Loop programs have declarations, assignments, `for`, `if`, `pass` and one final `return`. There is no
-`while`, `break` or `continue`: iteration is over index ranges, and a loop is left early by reducing
-into `short_circuit_scalar(...)`, which stops as soon as the value can no longer change."
+`while`, `break` or `continue`: iteration is over index ranges. A reduction into `short_circuit_scalar(...)` may be
+left as soon as its value can no longer change; that is for speed, and never changes a result."
 E0105 "program too deeply nested or too long"
 "Expressions and blocks may be nested 100 deep, and a program may be 1 MB long. Bind parts of a large
 expression to names."
@@ -119,14 +119,14 @@ size is known, write `range(n)` instead of `_`, or declare the tensor with `shap
 E0404 "size overflows"
 "The product of the dimensions does not fit 64 bits (for a dense tensor) or a dimension is larger
 than 2^63-1."
-E0405 "subscript always out of range"
+E0405 "subscript out of range"
 "The subscript leaves the tensor for some value of its indices. Bound the loop with `range(a, b)`, or
 permit it with `~` and say what is read outside with `coalesce`."
 
 E0501 "tensor read and written in one scope"
 "Within one statement of the block that declares it, a tensor is either read or updated. Finish writing
 before reading (in the next statement of that block), or accumulate in a temporary declared
-further in. `X[i] = min(X[i], e)` is an update, not a read; scalars may be read and written freely."
+further in. `X[i] = min(X[i], e)` is an update, not a read, and so is `X[i] += e`; scalars may be read and written freely."
 E0502 "parameter written"
 "Parameters are inputs and stay as they are. Declare a result with `tensor(...)` and return it."
 

@@ -16,6 +16,7 @@ pub use grid::{Grid, Operand};
 use crate::algebra::{DType, Op, Value, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result};
 use crate::format::MAX_RANK;
+use crate::program::dims::permit;
 use crate::program::{
     Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, TensorId,
     Update,
@@ -170,7 +171,7 @@ impl<'a> Machine<'a> {
                 let value = self.evaluate(*value)?;
                 let mut position = [0; MAX_RANK];
                 let position = &mut position[..target.subscripts.len()];
-                if !self.locate(target, position)? {
+                if !self.locate(target, true, position)? {
                     return Ok(());
                 }
                 let stored = match update {
@@ -211,7 +212,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Finds where an access points; false for a permissive one out of bounds.
-    fn locate(&mut self, access: &Access, position: &mut [u64]) -> Result<bool> {
+    fn locate(&mut self, access: &Access, write: bool, position: &mut [u64]) -> Result<bool> {
         let mut inside = true;
         for (dim, subscript) in access.subscripts.iter().enumerate() {
             let i = self.integer(subscript.expr)?;
@@ -229,7 +230,7 @@ impl<'a> Machine<'a> {
                     .label(self.program.origin.expr(self.stmt, subscript.expr), format!("is {i} here"))
                     .note(self.where_loops_stand())
                     .help("bound the loop with `range(a, b)`")
-                    .help(format!("or permit it: `coalesce({name}[~({shown})], 0)`")));
+                    .help(permit(name, &shown, write)));
                 }
             }
         }
@@ -269,7 +270,7 @@ impl<'a> Machine<'a> {
             Expr::Read(access) => {
                 let mut position = [0; MAX_RANK];
                 let position = &mut position[..access.subscripts.len()];
-                if self.locate(access, position)? {
+                if self.locate(access, false, position)? {
                     let (value, stored) = self.tensors[access.tensor.index()].read(position);
                     Seen { value: Some(value), structural: !stored }
                 } else {
@@ -280,6 +281,7 @@ impl<'a> Machine<'a> {
                 let operand = self.checked.types.operands[id.index()];
                 let annihilator = self.annihilators[id.index()];
                 match operands[..] {
+                    _ if op.is_lazy() => self.evaluate_lazily(*op, operand, annihilator, operands)?,
                     [a] => {
                         let seen = [self.evaluate(a)?];
                         self.apply(*op, operand, annihilator, &seen)
@@ -300,25 +302,47 @@ impl<'a> Machine<'a> {
         })
     }
 
+    /// Operands one after the other, until the result is known.
+    fn evaluate_lazily(
+        &mut self,
+        op: Op,
+        operand: DType,
+        annihilator: Option<Value>,
+        operands: &[ExprId],
+    ) -> Result<Seen> {
+        let first = self.evaluate(operands[0])?;
+        match op {
+            Op::Select => {
+                let Some(cond) = first.value else { return Ok(first) };
+                let chosen = self.evaluate(operands[if cond.is_truthy() { 1 } else { 2 }])?;
+                let structural = first.structural && chosen.structural;
+                Ok(Seen { value: chosen.value.map(|v| v.cast(operand)), structural })
+            }
+            Op::Coalesce => {
+                let mut found = first;
+                for other in &operands[1..] {
+                    if found.value.is_some() {
+                        break;
+                    }
+                    found = self.evaluate(*other)?;
+                }
+                Ok(Seen { value: found.value.map(|v| v.cast(operand)), ..found })
+            }
+            // `and` is decided by what is false, `or` by what is true.
+            _ => match first.value {
+                Some(value) if value.is_truthy() == (op == Op::Or) => {
+                    Ok(Seen { value: Some(Value::Bool(op == Op::Or)), structural: first.structural })
+                }
+                _ => {
+                    let second = self.evaluate(operands[1])?;
+                    Ok(self.apply(op, operand, annihilator, &[first, second]))
+                }
+            },
+        }
+    }
+
     fn apply(&self, op: Op, operand: DType, annihilator: Option<Value>, operands: &[Seen]) -> Seen {
         let structural = operands.iter().all(|o| o.structural);
-        match op {
-            Op::Coalesce => {
-                let found = operands.iter().find(|o| o.value.is_some()).copied();
-                let value = found.and_then(|o| o.value).map(|v| v.cast(operand));
-                return Seen { value, structural: found.is_some_and(|o| o.structural) };
-            }
-            // Only the chosen operand needs to be there.
-            Op::Select => {
-                let Some(cond) = operands[0].value else { return Seen { value: None, structural } };
-                let chosen = operands[if cond.is_truthy() { 1 } else { 2 }];
-                return Seen {
-                    value: chosen.value.map(|v| v.cast(operand)),
-                    structural: operands[0].structural && chosen.structural,
-                };
-            }
-            _ => {}
-        }
         if operands.iter().any(|o| o.value.is_none()) {
             return Seen { value: None, structural };
         }

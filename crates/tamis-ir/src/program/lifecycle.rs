@@ -45,8 +45,32 @@ fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mu
             .label(program.origin.tensor(tensor), "declared here")
             .note("within one statement of the block that declares it, a tensor is either read or updated")
             .help(format!("finish writing `{name}` before the statement that reads it, or declare a second tensor for the new values"));
+        let d = match updates_itself(program, tensor, stmt) {
+            Some(place) => d.help(format!(
+                "to update an element, write `{place} += ...`, `{place} = max({place}, ...)` or another operator"
+            )),
+            None => d,
+        };
         errors.push(program.origin.attach(d));
     }
+}
+
+/// The target of an assignment whose value reads that same element, as in `y[i] = y[i] + a + b`.
+fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<String> {
+    let mut found = None;
+    let mut look = |stmt: &Stmt| {
+        if let StmtKind::Assign { target, .. } = &stmt.kind
+            && target.tensor == tensor
+        {
+            program.visit_exprs(stmt, &mut |id| {
+                if matches!(program.expr(id), Expr::Read(read) if read == target) {
+                    found.get_or_insert_with(|| program.access(target));
+                }
+            });
+        }
+    };
+    super::visit_stmt(stmt, &mut look);
+    found
 }
 
 /// The first place where a tensor is read, and where it is written.

@@ -397,32 +397,35 @@ impl Program {
         visit_block(&self.body, visitor);
     }
 
-    /// Visits the expressions that a statement evaluates itself (not those of its blocks), operands after
-    /// the expression that uses them.
-    pub fn visit_exprs(&self, stmt: &Stmt, visitor: &mut dyn FnMut(ExprId)) {
-        let mut roots = Vec::new();
-        let access = |access: &Access, roots: &mut Vec<ExprId>| roots.extend(access.subscripts.iter().map(|s| s.expr));
+    /// The expressions that a statement evaluates itself (not those of its blocks), in their order.
+    pub fn roots(&self, stmt: &Stmt) -> Vec<ExprId> {
         match &stmt.kind {
             StmtKind::Declare(tensor) => {
                 let declaration = self.tensor(*tensor).declaration.as_ref();
-                roots.extend(declaration.and_then(|d| d.shape.clone()).into_iter().flatten());
+                declaration.and_then(|d| d.shape.clone()).unwrap_or_default()
             }
-            StmtKind::Let { value, .. } => roots.push(*value),
-            StmtKind::For { extent: Extent::Range(start, stop), .. } => roots.extend([*start, *stop]),
-            StmtKind::For { .. } => {}
-            StmtKind::If { cond, .. } => roots.push(*cond),
+            StmtKind::Let { value, .. } => vec![*value],
+            StmtKind::For { extent: Extent::Range(start, stop), .. } => vec![*start, *stop],
+            StmtKind::For { .. } => Vec::new(),
+            StmtKind::If { cond, .. } => vec![*cond],
             StmtKind::Assign { target, update, value } => {
-                access(target, &mut roots);
-                roots.push(*value);
-                roots.extend(update.iter().flat_map(|u| u.extra.iter().copied()));
+                let subscripts = target.subscripts.iter().map(|s| s.expr);
+                let extra = update.iter().flat_map(|u| u.extra.iter().copied());
+                subscripts.chain([*value]).chain(extra).collect()
             }
         }
-        roots.reverse();
-        while let Some(id) = roots.pop() {
+    }
+
+    /// Visits the expressions of [`Program::roots`] and their operands, operands after the expression that uses
+    /// them.
+    pub fn visit_exprs(&self, stmt: &Stmt, visitor: &mut dyn FnMut(ExprId)) {
+        let mut open = self.roots(stmt);
+        open.reverse();
+        while let Some(id) = open.pop() {
             visitor(id);
             match self.expr(id) {
-                Expr::Call(_, operands) => roots.extend(operands.iter().rev()),
-                Expr::Read(read) => roots.extend(read.subscripts.iter().rev().map(|s| s.expr)),
+                Expr::Call(_, operands) => open.extend(operands.iter().rev()),
+                Expr::Read(read) => open.extend(read.subscripts.iter().rev().map(|s| s.expr)),
                 _ => {}
             }
         }
@@ -430,15 +433,17 @@ impl Program {
 }
 
 fn visit_block<'a>(block: &'a Block, visitor: &mut dyn FnMut(&'a Stmt)) {
-    for stmt in block {
-        visitor(stmt);
-        match &stmt.kind {
-            StmtKind::For { body, .. } => visit_block(body, visitor),
-            StmtKind::If { then, otherwise, .. } => {
-                visit_block(then, visitor);
-                visit_block(otherwise, visitor);
-            }
-            _ => {}
+    block.iter().for_each(|stmt| visit_stmt(stmt, visitor));
+}
+
+fn visit_stmt<'a>(stmt: &'a Stmt, visitor: &mut dyn FnMut(&'a Stmt)) {
+    visitor(stmt);
+    match &stmt.kind {
+        StmtKind::For { body, .. } => visit_block(body, visitor),
+        StmtKind::If { then, otherwise, .. } => {
+            visit_block(then, visitor);
+            visit_block(otherwise, visitor);
         }
+        _ => {}
     }
 }

@@ -65,42 +65,58 @@ impl<'a> Inference<'a> {
     }
 
     fn fixed_point(&mut self) {
-        // A tensor's type rises at most through the lattice, so this ends.
+        // A tensor's type rises at most through the lattice, so this ends. Expressions are typed in the order of the
+        // program, so that one round sees every name with the type that the round has given it.
+        let program = self.program;
         loop {
-            self.type_exprs();
-            let before = (self.tensors.clone(), self.vars.clone());
-            self.program.visit(&mut |stmt| self.propagate(stmt));
-            if before == (self.tensors.clone(), self.vars.clone()) {
+            let before = self.tensors.clone();
+            program.visit(&mut |stmt| {
+                self.type_stmt(stmt);
+                self.propagate(stmt);
+            });
+            if before == self.tensors {
                 break;
             }
         }
-        for (k, info) in self.program.tensors.iter().enumerate() {
+        for (k, info) in program.tensors.iter().enumerate() {
             // Never written: the fill's own type.
             self.tensors[k].get_or_insert(match info.declaration.as_ref().and_then(|d| d.fill) {
                 Some(fill) => Ty::strong(fill.dtype()),
                 None => Ty::strong(DType::F64),
             });
         }
-        self.type_exprs();
+        program.visit(&mut |stmt| {
+            self.type_stmt(stmt);
+            self.propagate(stmt);
+        });
     }
 
-    fn type_exprs(&mut self) {
+    fn type_stmt(&mut self, stmt: &Stmt) {
+        let mut ids = Vec::new();
+        self.program.visit_exprs(stmt, &mut |id| ids.push(id));
+        // Operands have smaller ids than what uses them.
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            self.exprs[id.index()] = self.type_expr(id);
+        }
+    }
+
+    fn type_expr(&self, id: ExprId) -> Option<Result<OpType, TypeError>> {
         let plain = |ty: Ty| Some(Ok(OpType { operand: ty.dtype, result: ty }));
-        for id in self.program.exprs.ids() {
-            self.exprs[id.index()] = match self.program.expr(id) {
-                Expr::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
-                Expr::Literal(value) => plain(Ty::weak(value.dtype())),
-                Expr::Index(_) | Expr::Size(..) => plain(Ty::strong(DType::I64)),
-                Expr::Var(var) => self.vars[var.index()].and_then(plain),
-                Expr::Read(access) => self.tensors[access.tensor.index()].and_then(|ty| {
-                    let nullable = access.subscripts.iter().any(|s| s.permissive);
-                    plain(Ty { nullable, weak: false, ..ty })
-                }),
-                Expr::Call(op, operands) => {
-                    let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
-                    types.map(|types| op.type_of(&types))
-                }
-            };
+        match self.program.expr(id) {
+            Expr::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
+            Expr::Literal(value) => plain(Ty::weak(value.dtype())),
+            Expr::Index(_) | Expr::Size(..) => plain(Ty::strong(DType::I64)),
+            Expr::Var(var) => self.vars[var.index()].and_then(plain),
+            Expr::Read(access) => self.tensors[access.tensor.index()].and_then(|ty| {
+                let nullable = access.subscripts.iter().any(|s| s.permissive);
+                plain(Ty { nullable, weak: false, ..ty })
+            }),
+            Expr::Call(op, operands) => {
+                let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
+                types.map(|types| op.type_of(&types))
+            }
         }
     }
 

@@ -155,6 +155,10 @@ impl<'a> Lexer<'a> {
             return false;
         }
         let span = Span::new(start..self.at);
+        // A text may be indented as a whole: the first line says how far.
+        if self.tokens.is_empty() {
+            self.indents = vec![column];
+        }
         let current = self.indents.last().copied().unwrap_or(0);
         if column > current {
             self.indents.push(column);

@@ -97,6 +97,7 @@ impl Resolver {
                 "tensor" | "scalar" | "sparse_scalar" | "short_circuit_scalar" => {
                     format!("a declaration is a statement of its own: `x = {name}(...)`")
                 }
+                "len" | "size" | "shape" => "the size of a dimension is `A.shape[0]`".to_string(),
                 "range" => "a range stands in a loop: `for i in range(n):`".to_string(),
                 _ => match did_you_mean(name, TABLE.iter().map(|row| row.name)) {
                     Some(meant) => format!("did you mean `{meant}`?"),

@@ -129,11 +129,11 @@ impl Parser {
             }
             "while" => Err(self.no_such_statement(
                 "`while`",
-                "loop over an index with `for i in range(n):`; to stop early, reduce into `short_circuit_scalar(...)`",
+                "loop over an index with `for i in range(n):`; a reduction into `short_circuit_scalar(...)` stops when it can",
             )),
             "break" | "continue" => Err(self.no_such_statement(
                 &format!("`{word}`"),
-                "to leave a loop early, reduce into `short_circuit_scalar(...)`; to skip, use `if`",
+                "to skip, use `if`; a reduction into `short_circuit_scalar(...)` stops as soon as its value is final",
             )),
             "def" | "class" | "import" | "from" | "with" | "try" | "global" | "nonlocal" | "del" | "assert"
             | "raise" | "yield" | "async" | "lambda" => Err(self.no_such_statement(
@@ -190,7 +190,16 @@ impl Parser {
         let extent = self.extent(form)?;
         let span = start.to(self.last_end());
         self.colon(form)?;
+        // Each index is a loop of its own.
+        let inner = indices.len() - 1;
+        if self.depth + inner > MAX_DEPTH {
+            return Err(Diagnostic::new(Code::E0105, format!("nested more than {MAX_DEPTH} deep"))
+                .label(span, format!("{} loops", indices.len()))
+                .help("use fewer loops"));
+        }
+        self.depth += inner;
         let body = self.block("the loop");
+        self.depth -= inner;
         Ok(Stmt { kind: StmtKind::For { indices, extent, body }, span })
     }
 

@@ -1,0 +1,138 @@
+//! Integer expressions as sums over loop indices.
+
+use super::super::{Expr, ExprId, Extent, IndexId};
+use super::Inference;
+use crate::algebra::{DType, Op, Value, eval};
+
+/// `sum of coefficient * index, plus a constant`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Affine {
+    pub(super) terms: Vec<(IndexId, i64)>,
+    pub(super) constant: i64,
+}
+
+impl Inference<'_> {
+    /// Finds out which bound names are affine, in the order of the program: each is looked at once, however often
+    /// it is used.
+    pub(super) fn understand_lets(&mut self) {
+        for k in 0..self.lets.len() {
+            let (var, value) = self.lets[k];
+            if let Some(affine) = self.affine(value) {
+                self.understood.insert(var, affine);
+            }
+        }
+    }
+
+    /// The value of an integer expression that does not depend on loops or tensor elements.
+    pub(super) fn constant(&mut self, id: ExprId) -> Option<i64> {
+        self.affine(id).filter(|affine| affine.terms.is_empty()).map(|affine| affine.constant)
+    }
+
+    /// An expression as a sum over loop indices, if it is one. Only what is computed in `i64` is: other
+    /// types wrap elsewhere.
+    pub(super) fn affine(&mut self, id: ExprId) -> Option<Affine> {
+        let program = self.program;
+        match program.expr(id) {
+            Expr::Literal(value) => value.as_i64().map(Affine::constant),
+            Expr::Index(index) => Some(Affine { terms: vec![(*index, 1)], constant: 0 }),
+            Expr::Var(var) => self.understood.get(var).cloned(),
+            Expr::Size(tensor, dim) if *dim < program.tensor(*tensor).rank => {
+                let node = self.dim_node(*tensor, *dim);
+                let node = self.find(node);
+                self.known[node].as_ref().map(|known| Affine::constant(known.size as i64))
+            }
+            Expr::Read(access) if access.subscripts.is_empty() => {
+                let scalar = self.scalars.get(&access.tensor).filter(|scalar| scalar.dtype == DType::I64)?;
+                Some(Affine::constant(scalar.value))
+            }
+            Expr::Call(Op::Cast(DType::I64), operands) => match program.expr(operands[0]) {
+                Expr::Read(access) if access.subscripts.is_empty() => {
+                    self.scalars.get(&access.tensor).map(|scalar| Affine::constant(scalar.value))
+                }
+                _ => self.affine(operands[0]),
+            },
+            Expr::Call(op, operands) => {
+                let operands: Option<Vec<Affine>> = operands.iter().map(|operand| self.affine(*operand)).collect();
+                Affine::apply(*op, &operands?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The first value of an index and one past its last, `None` while unknown.
+    pub(super) fn index_range(&mut self, index: IndexId) -> Option<(i64, i64)> {
+        match self.extents.get(&index)?.0 {
+            Extent::Infer => {
+                let node = self.find(index.index());
+                self.known[node].as_ref().map(|known| (known.start, (known.size as i64).max(known.start)))
+            }
+            Extent::Range(start, stop) => {
+                let (start, stop) = (self.constant(start)?, self.constant(stop)?);
+                Some((start, stop.max(start)))
+            }
+        }
+    }
+
+    /// The least and greatest value of an affine form, leaving out the term of `except`; an index without values
+    /// counts as its start.
+    pub(super) fn range(&mut self, affine: &Affine, except: Option<IndexId>) -> Option<(i64, i64)> {
+        let (mut least, mut greatest) = (affine.constant, affine.constant);
+        for (index, coefficient) in &affine.terms {
+            if Some(*index) == except {
+                continue;
+            }
+            let (first, stop) = self.index_range(*index)?;
+            let last = if stop > first { stop - 1 } else { first };
+            let (a, b) = (coefficient.checked_mul(first)?, coefficient.checked_mul(last)?);
+            least = least.checked_add(a.min(b))?;
+            greatest = greatest.checked_add(a.max(b))?;
+        }
+        Some((least, greatest))
+    }
+}
+
+impl Affine {
+    fn constant(constant: i64) -> Affine {
+        Affine { terms: Vec::new(), constant }
+    }
+
+    /// An operator on affine forms, if the result is one and nothing overflows.
+    fn apply(op: Op, operands: &[Affine]) -> Option<Affine> {
+        match (op, operands) {
+            (Op::Add, [a, b]) => a.clone().plus(b, 1),
+            (Op::Sub, [a, b]) => a.clone().plus(b, -1),
+            (Op::Neg, [a]) => Affine::default().plus(a, -1),
+            (Op::Mul, [a, b]) if a.terms.is_empty() => Affine::default().plus(b, a.constant),
+            (Op::Mul, [a, b]) if b.terms.is_empty() => Affine::default().plus(a, b.constant),
+            (Op::FloorDiv | Op::Mod | Op::Min | Op::Max, _) if operands.iter().all(|o| o.terms.is_empty()) => {
+                let values: Vec<Value> = operands.iter().map(|o| Value::I64(o.constant)).collect();
+                eval(op, DType::I64, &values).as_i64().map(Affine::constant)
+            }
+            _ => None,
+        }
+    }
+
+    /// `self + scale * other`, if nothing overflows.
+    fn plus(mut self, other: &Affine, scale: i64) -> Option<Affine> {
+        self.constant = self.constant.checked_add(other.constant.checked_mul(scale)?)?;
+        for (index, coefficient) in &other.terms {
+            let added = coefficient.checked_mul(scale)?;
+            match self.terms.iter_mut().find(|(i, _)| i == index) {
+                Some((_, c)) => *c = c.checked_add(added)?,
+                None => self.terms.push((*index, added)),
+            }
+        }
+        self.terms.retain(|(_, c)| *c != 0);
+        Some(self)
+    }
+}
+
+pub(super) fn floor_div(a: i64, b: i64) -> i64 {
+    let q = a.wrapping_div(b);
+    if a.wrapping_rem(b) != 0 && ((a < 0) != (b < 0)) { q - 1 } else { q }
+}
+
+pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
+    let q = a.wrapping_div(b);
+    if a.wrapping_rem(b) != 0 && ((a < 0) == (b < 0)) { q + 1 } else { q }
+}

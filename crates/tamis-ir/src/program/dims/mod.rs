@@ -1,0 +1,211 @@
+//! Dimension inference: how far every loop goes, and how large every declared tensor is.
+//!
+//! 1. A bare subscript `A[i]` says that `i` runs over that dimension of `A`: extents and dimensions that
+//!    meet so are one, and sizes that disagree are a mistake. `range(a, b)` and `~` say nothing.
+//! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) goes as far as all of them stay in
+//!    bounds, from 0 or later: the `valid` extent of a convolution library.
+//! 3. An index that only occurs in permissive subscripts goes once over the tensor: the `same` extent.
+//! 4. A declared tensor without bare subscripts is as large as what is written to it.
+
+mod affine;
+mod bounds;
+mod collect;
+mod solve;
+
+pub(crate) use bounds::permit;
+
+use affine::Affine;
+
+use super::{Expr, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
+use crate::algebra::DType;
+use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use rustc_hash::FxHashMap;
+
+/// The largest size of a dimension.
+pub const MAX_DIM: u64 = i64::MAX as u64;
+
+/// How far a loop goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopExtent {
+    /// Known before the program runs.
+    Static {
+        /// The first value of the index.
+        start: i64,
+        /// One past the last value; not below `start`.
+        stop: i64,
+    },
+    /// Bounds that are computed when the loop starts.
+    Dynamic,
+}
+
+/// Extents of all loops and shapes of all tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extents {
+    /// By [`IndexId`].
+    pub loops: Vec<LoopExtent>,
+    /// By [`TensorId`]; for parameters, with what was to be inferred.
+    pub shapes: Vec<Vec<u64>>,
+}
+
+pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, Diagnostics> {
+    let mut inference = Inference::new(program, params)?;
+    inference.collect();
+    inference.understand_lets();
+    inference.unify();
+    if inference.errors.is_empty() {
+        inference.solve();
+    }
+    if inference.errors.is_empty() {
+        inference.check_bounds();
+    }
+    let extents = inference.finish();
+    if inference.errors.is_empty() { Ok(extents) } else { Err(Diagnostics(inference.errors)) }
+}
+
+/// Where a tensor is subscripted.
+struct Site<'a> {
+    tensor: TensorId,
+    dim: usize,
+    subscript: &'a Subscript,
+    span: Span,
+    write: bool,
+    /// Under an `if`, or an operand that is evaluated only if needed: it may not be reached for all indices.
+    guarded: bool,
+    /// The loops around it.
+    loops: Vec<IndexId>,
+}
+
+/// A size with the place that says so.
+#[derive(Clone)]
+struct Known {
+    start: i64,
+    size: u64,
+    span: Span,
+    reason: String,
+}
+
+/// An integer parameter without dimensions.
+#[derive(Clone, Copy)]
+struct Scalar {
+    value: i64,
+    dtype: DType,
+}
+
+struct Inference<'a> {
+    program: &'a Program,
+    sites: Vec<Site<'a>>,
+    extents: FxHashMap<IndexId, (Extent, Span)>,
+    /// Bound names with their values, in the order of the program.
+    lets: Vec<(VarId, ExprId)>,
+    /// What is known of bound names that are affine.
+    understood: FxHashMap<VarId, Affine>,
+    /// Union-find over loop indices, then tensor dimensions.
+    parent: Vec<usize>,
+    known: Vec<Option<Known>>,
+    /// Where the dimensions of each tensor start in `parent`.
+    offsets: Vec<usize>,
+    /// Integer parameters without dimensions.
+    scalars: FxHashMap<TensorId, Scalar>,
+    /// Some parameter's shape is to be inferred.
+    open_inputs: bool,
+    errors: Vec<Diagnostic>,
+}
+
+impl<'a> Inference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostics> {
+        let mut offsets = Vec::new();
+        let mut nodes = program.indices.len();
+        for info in &program.tensors {
+            offsets.push(nodes);
+            nodes += info.rank;
+        }
+        let mut inference = Inference {
+            program,
+            sites: Vec::new(),
+            extents: FxHashMap::default(),
+            lets: Vec::new(),
+            understood: FxHashMap::default(),
+            parent: (0..nodes).collect(),
+            known: vec![None; nodes],
+            offsets,
+            scalars: FxHashMap::default(),
+            open_inputs: params.iter().any(|p| p.shape.iter().any(Option::is_none)),
+            errors: Vec::new(),
+        };
+        let mut used = vec![false; program.tensors.len()];
+        program.visit(&mut |stmt| {
+            program.visit_exprs(stmt, &mut |id| match program.expr(id) {
+                Expr::Read(access) => used[access.tensor.index()] = true,
+                Expr::Size(tensor, _) => used[tensor.index()] = true,
+                _ => {}
+            });
+        });
+        for (id, param) in program.params.iter().zip(params) {
+            inference.param(*id, param, used[id.index()]);
+        }
+        if inference.errors.is_empty() { Ok(inference) } else { Err(Diagnostics(inference.errors)) }
+    }
+
+    fn param(&mut self, id: TensorId, param: &ParamType, used: bool) {
+        let info = self.program.tensor(id);
+        let span = self.program.origin.tensor(id);
+        if used && info.rank != param.shape.len() {
+            let d = Diagnostic::new(
+                Code::E0401,
+                format!(
+                    "`{}` has {} dimensions, but is used with {} subscripts",
+                    info.name,
+                    param.shape.len(),
+                    info.rank
+                ),
+            );
+            let d = d.label(span, format!("called with {} dimensions", param.shape.len()));
+            return self.error(
+                d.help(format!("pass a tensor with {} dimensions, or write as many subscripts as it has", info.rank)),
+            );
+        }
+        for (dim, size) in param.shape.iter().enumerate().take(info.rank) {
+            if let Some(size) = size {
+                if *size > MAX_DIM {
+                    let d = Diagnostic::new(
+                        Code::E0404,
+                        format!("dimension {dim} of `{}` is larger than 2^63-1", info.name),
+                    );
+                    return self.error(d.label(span, "too large").help("use a smaller dimension"));
+                }
+                let reason = format!("dimension {dim} of `{}` is {size}", info.name);
+                self.known[self.offsets[id.index()] + dim] = Some(Known { start: 0, size: *size, span, reason });
+            }
+        }
+        if let Some(value) = param.value {
+            self.scalars.insert(id, Scalar { value, dtype: param.dtype });
+        }
+    }
+
+    fn error(&mut self, d: Diagnostic) {
+        let d = self.program.origin.attach(d);
+        if !self.errors.contains(&d) {
+            self.errors.push(d);
+        }
+    }
+
+    fn finish(&mut self) -> Extents {
+        let loops = (0..self.program.indices.len())
+            .map(|k| match self.index_range(IndexId(k as u32)) {
+                Some((start, stop)) => LoopExtent::Static { start, stop },
+                None => LoopExtent::Dynamic,
+            })
+            .collect();
+        let shapes = (0..self.program.tensors.len())
+            .map(|t| {
+                let dims = 0..self.program.tensors[t].rank;
+                dims.map(|dim| {
+                    let node = self.find(self.offsets[t] + dim);
+                    self.known[node].as_ref().map_or(0, |known| known.size)
+                })
+                .collect()
+            })
+            .collect();
+        Extents { loops, shapes }
+    }
+}

@@ -1,0 +1,187 @@
+//! Rules 2 to 4: extents and sizes that follow from affine subscripts, permissive ones, and writes.
+
+use super::super::{Expr, ExprId, Extent, IndexId, TensorId};
+use super::affine::{ceil_div, floor_div};
+use super::{Inference, Known};
+use crate::diag::{Code, Diagnostic, Span};
+use rustc_hash::FxHashMap;
+
+impl Inference<'_> {
+    pub(super) fn solve(&mut self) {
+        loop {
+            let progress = self.solve_valid() || self.solve_same() || self.solve_written();
+            self.understand_lets();
+            if !progress || !self.errors.is_empty() {
+                break;
+            }
+        }
+        if !self.errors.is_empty() {
+            return;
+        }
+        for (index, (extent, span)) in self.extents.clone() {
+            let node = self.find(index.index());
+            if extent == Extent::Infer && self.known[node].is_none() {
+                self.missing_extent(index, span);
+            }
+        }
+        // A dimension that only waits for such an index needs no complaint of its own.
+        for (k, info) in self.program.tensors.iter().enumerate() {
+            for dim in 0..info.rank {
+                let node = self.dim_node(TensorId(k as u32), dim);
+                let node = self.find(node);
+                if self.known[node].is_none() && self.errors.is_empty() {
+                    let span = self.program.origin.tensor(TensorId(k as u32));
+                    let d = Diagnostic::new(
+                        Code::E0403,
+                        format!("the size of dimension {dim} of `{}` is not known", info.name),
+                    );
+                    self.error(d.label(span, "nothing says how large it is").help(if info.declaration.is_some() {
+                        "declare it with `shape=(...)`, or subscript it with a loop index whose extent is known"
+                    } else {
+                        "give the input a shape, as in `x=rand(100)`"
+                    }));
+                }
+            }
+        }
+        self.errors.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    }
+
+    pub(super) fn missing_extent(&mut self, index: IndexId, span: Span) {
+        let name = &self.program.indices[index.index()];
+        let d = Diagnostic::new(Code::E0403, format!("the extent of `{name}` cannot be inferred"));
+        let d = d.label(span, "nothing says how far this goes");
+        let used =
+            self.sites.iter().any(|site| site.loops.contains(&index) && self.mentions(site.subscript.expr, index));
+        let d = if used { d } else { d.note(format!("`{name}` subscripts no tensor")) };
+        let d = d.help(format!("bound it: `for {name} in range(n):`"));
+        let d = d.help(format!("or use `{name}` as a bare subscript of a tensor whose size is known"));
+        self.error(if self.open_inputs { d.help("or give an input a shape, as in `A=rand(100,200)`") } else { d });
+    }
+
+    pub(super) fn mentions(&self, id: ExprId, index: IndexId) -> bool {
+        match self.program.expr(id) {
+            Expr::Index(other) => *other == index,
+            Expr::Call(_, operands) => operands.iter().any(|e| self.mentions(*e, index)),
+            _ => false,
+        }
+    }
+
+    /// The one unknown index of a subscript over a known dimension, with its coefficient and the range of the rest.
+    pub(super) fn one_unknown(&mut self, k: usize) -> Option<(IndexId, i64, (i64, i64), i64)> {
+        let (tensor, dim, expr) = (self.sites[k].tensor, self.sites[k].dim, self.sites[k].subscript.expr);
+        let node = self.dim_node(tensor, dim);
+        let node = self.find(node);
+        let size = self.known[node].as_ref()?.size as i64;
+        let affine = self.affine(expr)?;
+        let mut unknown = None;
+        for (index, coefficient) in &affine.terms {
+            if self.index_range(*index).is_none() {
+                if unknown.is_some() || !self.inferred(*index) {
+                    return None;
+                }
+                unknown = Some((*index, *coefficient));
+            }
+        }
+        let (index, coefficient) = unknown?;
+        let rest = self.range(&affine, Some(index))?;
+        Some((index, coefficient, rest, size))
+    }
+
+    /// Rule 2: all affine subscripts stay in bounds.
+    pub(super) fn solve_valid(&mut self) -> bool {
+        let mut bounds: FxHashMap<usize, (i64, i64, Span)> = FxHashMap::default();
+        for k in 0..self.sites.len() {
+            if self.sites[k].subscript.permissive {
+                continue;
+            }
+            let Some((index, coefficient, (least, greatest), size)) = self.one_unknown(k) else { continue };
+            if coefficient == 0 || greatest < least {
+                continue;
+            }
+            // 0 <= coefficient * i + rest < size for every value of the rest
+            let (low, high) = (0i64.saturating_sub(least), (size - 1).saturating_sub(greatest));
+            let (first, last) = if coefficient > 0 {
+                (ceil_div(low, coefficient), floor_div(high, coefficient))
+            } else {
+                (ceil_div(high, coefficient), floor_div(low, coefficient))
+            };
+            let node = self.find(index.index());
+            let span = self.sites[k].span;
+            let entry = bounds.entry(node).or_insert((0, i64::MAX - 1, span));
+            *entry = (entry.0.max(first), entry.1.min(last), entry.2);
+        }
+        let progress = !bounds.is_empty();
+        for (node, (first, last, span)) in bounds {
+            if last < -1 || (last + 1 < first && first > 0) {
+                let d = Diagnostic::new(Code::E0405, "no index keeps this subscript in bounds")
+                    .label(span, "the window is larger than the tensor");
+                self.error(d.help(
+                    "use a larger tensor or a smaller window, or permit reads out of bounds with `~` and `coalesce`",
+                ));
+                continue;
+            }
+            let size = (last + 1).max(first) as u64;
+            let reason = format!("the subscript stays in bounds up to {size}");
+            self.known[node] = Some(Known { start: first, size, span, reason });
+        }
+        progress
+    }
+
+    /// Rule 3: a permissive subscript goes once over the tensor.
+    pub(super) fn solve_same(&mut self) -> bool {
+        for k in 0..self.sites.len() {
+            if !self.sites[k].subscript.permissive {
+                continue;
+            }
+            let Some((index, coefficient, _, size)) = self.one_unknown(k) else { continue };
+            if coefficient == 0 {
+                continue;
+            }
+            let size = ceil_div(size, coefficient.saturating_abs()) as u64;
+            let node = self.find(index.index());
+            let span = self.sites[k].span;
+            let reason = format!("`~` goes once over the dimension, {size}");
+            self.known[node] = Some(Known { start: 0, size, span, reason });
+            return true;
+        }
+        false
+    }
+
+    /// Rule 4: a declared tensor is as large as what is written to it.
+    pub(super) fn solve_written(&mut self) -> bool {
+        let mut progress = false;
+        for t in 0..self.program.tensors.len() {
+            let tensor = TensorId(t as u32);
+            for dim in 0..self.program.tensors[t].rank {
+                let node = self.dim_node(tensor, dim);
+                let node = self.find(node);
+                if self.known[node].is_some() || self.program.tensors[t].declaration.is_none() {
+                    continue;
+                }
+                if let Some(known) = self.written_size(tensor, dim) {
+                    self.known[node] = Some(known);
+                    progress = true;
+                }
+            }
+        }
+        progress
+    }
+
+    pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<Known> {
+        let mut found: Option<Known> = None;
+        for k in 0..self.sites.len() {
+            let site = &self.sites[k];
+            if !site.write || site.tensor != tensor || site.dim != dim {
+                continue;
+            }
+            let (expr, span) = (site.subscript.expr, site.span);
+            let affine = self.affine(expr)?;
+            let (_, greatest) = self.range(&affine, None)?;
+            let size = greatest.saturating_add(1).max(0) as u64;
+            if found.as_ref().is_none_or(|known| known.size < size) {
+                found = Some(Known { start: 0, size, span, reason: format!("written up to {size} here") });
+            }
+        }
+        found
+    }
+}
