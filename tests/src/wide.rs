@@ -193,7 +193,7 @@ impl Writer {
             Kind::Float => &["0", "0.0", "inf", "-inf", "nan", "1", "-1.5"],
             Kind::Complex => &["0", "0.0", "2.0j", "1.0-2.5j", "1"],
         };
-        *self.random.pick::<&str>(fills)
+        self.random.pick::<&str>(fills)
     }
 
     /// The size of an axis, one way or another.

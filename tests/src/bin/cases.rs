@@ -1,11 +1,12 @@
 //! Writes random programs, their inputs and what the interpreter makes of them, one JSON object per line, so that another
-//! implementation can be held against it: `cases [FIRST] [COUNT] [wide|plain]`.
+//! implementation can be held against it: `cases [FIRST] [COUNT] [wide|plain] [strict|stored]`.
+//! With `stored`, inputs store only what is not zero, and what is not stored annihilates.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 use tamis_ir::interp::{self, Grid, Operand, Options};
 use tamis_ir::{Program, Value};
-use tamis_tests::generate::{self, Case};
+use tamis_tests::generate::{self, Case, Input};
 use tamis_tests::wide;
 
 fn main() -> ExitCode {
@@ -16,20 +17,25 @@ fn main() -> ExitCode {
         Some("plain") => generate::case,
         Some(_) => return usage(),
     };
+    let strict = match arguments.get(3).map(String::as_str) {
+        None | Some("strict") => true,
+        Some("stored") => false,
+        Some(_) => return usage(),
+    };
     let (Some(first), Some(count)) = (number(0, 0), number(1, 100)) else { return usage() };
     for seed in first..first.saturating_add(count) {
-        println!("{}", describe(seed, &generator(seed)));
+        println!("{}", describe(seed, &generator(seed), strict));
     }
     ExitCode::SUCCESS
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: cases [FIRST] [COUNT] [wide|plain]");
+    eprintln!("usage: cases [FIRST] [COUNT] [wide|plain] [strict|stored]");
     ExitCode::from(2)
 }
 
 /// The case and its outcome as JSON. Numbers are strings: JSON has no inf, nan or complex numbers.
-fn describe(seed: u64, case: &Case) -> String {
+fn describe(seed: u64, case: &Case, strict: bool) -> String {
     let mut out = format!("{{\"seed\": {seed}, \"text\": {}, \"inputs\": [", quoted(&case.text));
     for (k, (name, input)) in case.inputs.iter().enumerate() {
         let comma = if k > 0 { ", " } else { "" };
@@ -41,11 +47,12 @@ fn describe(seed: u64, case: &Case) -> String {
         Err(d) => return format!("{out}, \"error\": {}}}", quoted(&d.render(false))),
     };
     let _ = write!(out, ", \"printed\": {}", quoted(&program.to_string()));
+    let format = |input: &Input| if strict || input.shape.is_empty() { "dense" } else { "coo" };
     let grids: Result<Vec<Grid>, _> =
-        case.inputs.iter().map(|(_, input)| input.tensor("dense").map(|t| Grid::from_operand(&t))).collect();
+        case.inputs.iter().map(|(_, input)| input.tensor(format(input)).map(|t| Grid::from_operand(&t))).collect();
     let Ok(grids) = grids else { return out + ", \"error\": \"the inputs are no tensors\"}" };
     let operands: Vec<&dyn Operand> = grids.iter().map(|g| g as &dyn Operand).collect();
-    match interp::run(&program, &operands, Options { strict: true, budget: Some(1_000_000) }) {
+    match interp::run(&program, &operands, Options { strict, budget: Some(1_000_000) }) {
         Err(d) => {
             let _ = write!(out, ", \"error\": {}}}", quoted(&d.render(false)));
         }
