@@ -4,3 +4,4 @@ pub mod filetest;
 pub mod fuzz;
 pub mod generate;
 pub mod random;
+pub mod wide;

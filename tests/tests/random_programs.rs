@@ -2,8 +2,9 @@
 
 use tamis_ir::interp::{self, Grid, Operand, Options};
 use tamis_ir::{Code, Program, Value};
-use tamis_tests::generate::{Case, case, formats};
+use tamis_tests::generate::{self, Case, formats};
 use tamis_tests::random::Random;
+use tamis_tests::wide;
 
 const CASES: u64 = 2000;
 
@@ -12,7 +13,13 @@ fn acceptable(code: Code) -> bool {
     matches!(code, Code::E0302 | Code::E0306 | Code::E0307 | Code::E1001)
 }
 
-fn run(case: &Case, program: &Program, operands: &[&dyn Operand]) -> Option<Vec<Grid>> {
+/// A source of programs: what it makes from a seed, and what its programs may be refused for.
+type Generator = (fn(u64) -> Case, fn(Code) -> bool);
+
+const PLAIN: Generator = (generate::case, acceptable);
+const WIDE: Generator = (wide::case, |code| wide::ACCEPTABLE.contains(&code));
+
+fn run(case: &Case, program: &Program, operands: &[&dyn Operand], acceptable: fn(Code) -> bool) -> Option<Vec<Grid>> {
     // Strict, so that what is stored makes no difference.
     match interp::run(program, operands, Options { strict: true, budget: Some(1_000_000) }) {
         Ok(outcome) => Some(outcome.results),
@@ -26,6 +33,11 @@ fn run(case: &Case, program: &Program, operands: &[&dyn Operand]) -> Option<Vec<
 
 #[test]
 fn print_and_read_back() {
+    print_and_read_back_from(PLAIN);
+    print_and_read_back_from(WIDE);
+}
+
+fn print_and_read_back_from((case, _): Generator) {
     for seed in 0..CASES {
         let case = case(seed);
         let program =
@@ -39,13 +51,22 @@ fn print_and_read_back() {
 
 #[test]
 fn formats_make_no_difference() {
+    formats_make_no_difference_from(PLAIN);
+}
+
+#[test]
+fn formats_make_no_difference_to_wide_programs() {
+    formats_make_no_difference_from(WIDE);
+}
+
+fn formats_make_no_difference_from((case, acceptable): Generator) {
     let mut compared = 0;
     for seed in 0..CASES / 2 {
         let case = case(seed);
         let program = Program::parse(&case.text).unwrap();
         let grids: Vec<Grid> = case.inputs.iter().map(|(_, input)| input.grid_or_tensor()).collect();
         let dense: Vec<&dyn Operand> = grids.iter().map(|g| g as &dyn Operand).collect();
-        let Some(expected) = run(&case, &program, &dense) else { continue };
+        let Some(expected) = run(&case, &program, &dense, acceptable) else { continue };
         let mut random = Random(seed);
         let tensors: Vec<tamis_tensor::Tensor> = case
             .inputs
@@ -56,7 +77,7 @@ fn formats_make_no_difference() {
             })
             .collect();
         let stored: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
-        let results = run(&case, &program, &stored).expect("the same program on the same values");
+        let results = run(&case, &program, &stored, acceptable).expect("the same program on the same values");
         for (a, b) in expected.iter().zip(&results) {
             assert_eq!(a.shape(), b.shape(), "seed {seed}\n{}", case.text);
             let pairs = a.to_values().unwrap().into_iter().zip(b.to_values().unwrap());
@@ -83,6 +104,11 @@ impl GridOrTensor for tamis_tests::generate::Input {
 /// The interpreter's results fit the declared formats, and hold the same values there.
 #[test]
 fn results_in_their_formats() {
+    results_in_their_formats_from(PLAIN);
+    results_in_their_formats_from(WIDE);
+}
+
+fn results_in_their_formats_from((case, _): Generator) {
     for seed in 0..CASES / 4 {
         let case = case(seed);
         let program = Program::parse(&case.text).unwrap();
