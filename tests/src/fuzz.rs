@@ -21,6 +21,11 @@ pub struct Target {
 
 const PROGRAM_WORDS: &[&str] = &[
     "for ",
+    " or= ",
+    " and= ",
+    "-nan",
+    "0x1f",
+    ": pass",
     "if ",
     "else:",
     "def f(A):",

@@ -97,3 +97,76 @@ fn bounds_in_narrow_types() {
         assert_eq!(outcome.results[0].get(&[]), Some(Value::I64(expected)));
     }
 }
+
+/// A chain of comparisons repeats its middle operands; nesting them must not double the program again and again.
+#[test]
+fn nested_chains_of_comparisons() {
+    let mut test = String::from("x[i]");
+    for _ in 0..40 {
+        test = format!("(0 < {test} < 2)");
+    }
+    let text = format!(
+        "def f(x):\n    s = scalar(0)\n    for i in _:\n        if {test}:\n            s += 1\n    return s\n"
+    );
+    assert_eq!(Program::parse(&text).expect_err("too long").0[0].code, Code::E0105);
+}
+
+fn result_types(text: &str, params: &[(DType, usize)]) -> String {
+    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    assert!(Program::parse(&program.to_string()).as_ref() == Ok(&program), "{program}");
+    let params: Vec<ParamType> = params
+        .iter()
+        .map(|(dtype, rank)| ParamType { dtype: *dtype, shape: vec![Some(3); *rank], value: None })
+        .collect();
+    let checked = program.check(&params).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let results = program.results.iter().map(|id| {
+        let shape: Vec<String> = checked.extents.shapes[id.index()].iter().map(u64::to_string).collect();
+        format!("{}[{}]", checked.types.tensors[id.index()], shape.join(","))
+    });
+    results.collect::<Vec<_>>().join(" ")
+}
+
+/// One row per rule of inference: program body, parameters, types and shapes of the results.
+#[test]
+fn inferred_types_and_shapes() {
+    let f = |body: &str, returns: &str| {
+        format!("def f(A):\n{}\n    return {returns}\n", body.lines().map(|l| format!("    {l}\n")).collect::<String>())
+    };
+    let vector = |dtype| [(dtype, 1)];
+    let table = [
+        ("R = tensor('dense')\nfor i in _:\n    d = A[i]\n    R[i] += d\n    R[i] += True", "R", DType::I8, "i8[3]"),
+        ("R = tensor('dense')\nfor i in _:\n    R[i] += A[i]", "R", DType::Bool, "i64[3]"),
+        ("R = tensor('dense', fill=0)\nfor i in _:\n    R[i] = A[i]", "R", DType::Bool, "bool[3]"),
+        (
+            "T = tensor('dense')\nR = tensor('dense')\nS = tensor('dense')\nfor i in _:\n    T[i] = A[i]\nfor i in _:\n    R[i] = 0.5\nfor i in _:\n    R[i] += T[i]\nfor i in _:\n    S[i] = R[i]",
+            "R, S",
+            DType::F32,
+            "f32[3] f32[3]",
+        ),
+        ("s = scalar(0)\nfor i in _:\n    s = 0.5*s + A[i]", "s", DType::F32, "f32[]"),
+        ("s = scalar(0.0)\nfor i in _:\n    s = 0.5*s + A[i]", "s", DType::F32, "f32[]"),
+        ("R = tensor('dense', fill=inf)\nfor i in _:\n    R[i] min= A[i]", "R", DType::I32, "f64[3]"),
+        ("b = scalar(False)\nfor i in _:\n    b or= A[i] > 1", "b", DType::F64, "bool[]"),
+        ("R = tensor('dense')\nfor i in range(0):\n    R[i] = A[i]", "R", DType::F64, "f64[0]"),
+        ("R = tensor('dense')\nfor i in range(3, 1):\n    R[i] = A[i]", "R", DType::F64, "f64[0]"),
+        ("R = tensor('dense')\nfor i in range(A.shape[0]):\n    R[i] = A[i]", "R", DType::F64, "f64[3]"),
+        ("R = tensor('dense')\nfor i in range(A.shape[0]):\n    R[2*i + 1] = i", "R", DType::F64, "i64[6]"),
+        ("R = tensor('dense', shape=(0x10,))\nfor i in _: R[i] = i", "R", DType::F64, "i64[16]"),
+        ("R = tensor('dense')\nfor i in _:\n    if A[i] < 300: R[i] = A[i]; R[i] += 1", "R", DType::U8, "u8[3]"),
+    ];
+    for (body, returns, dtype, expected) in table {
+        assert_eq!(result_types(&f(body, returns), &vector(dtype)), expected, "{body}");
+    }
+}
+
+/// A literal must fit what it meets, also when it is computed.
+#[test]
+fn literals_that_do_not_fit() {
+    for line in ["R[i] = A[i] + (100 + 200)", "R[i] = choose(R[i], A[i], -1)", "R[i] = max(A[i], 256)"] {
+        let text = format!("def f(A):\n    R = tensor('dense')\n    for i in _:\n        {line}\n    return R\n");
+        let program = Program::parse(&text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+        let param = ParamType { dtype: DType::U8, shape: vec![Some(3)], value: None };
+        let errors = program.check(&[param]).expect_err(line);
+        assert_eq!(errors.0[0].code, Code::E0306, "{line}");
+    }
+}

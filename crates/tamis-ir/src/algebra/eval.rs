@@ -4,7 +4,7 @@
 //! more gives what shifting bit by bit would; floats follow IEEE 754, with `min` and `max` letting NaN win
 //! and ordering -0.0 before 0.0.
 
-use super::{DType, Kind, Op, Value};
+use super::{DType, Kind, Op, Value, complex};
 use num_complex::{Complex, ComplexFloat};
 use std::cmp::Ordering;
 
@@ -258,7 +258,10 @@ fn int_unary<T: Int>(op: Op, a: T, _: T) -> T {
 }
 
 /// What float evaluation needs of a float type, beyond what `ComplexFloat` offers.
-trait Float: ComplexFloat<Real = Self> + PartialOrd {
+pub(super) trait Float: ComplexFloat<Real = Self> + PartialOrd {
+    fn from_i32(x: i32) -> Self;
+    fn area_sinh(self) -> Self;
+    fn area_cosh(self) -> Self;
     fn fmod(self, b: Self) -> Self;
     fn copy_sign(self, sign: Self) -> Self;
     fn negative(self) -> bool;
@@ -277,6 +280,14 @@ trait Float: ComplexFloat<Real = Self> + PartialOrd {
 macro_rules! float {
     ($($t:ty),*) => {$(
         impl Float for $t {
+            fn from_i32(x: i32) -> Self { x as $t }
+            // Far out, the square under the root would overflow.
+            fn area_sinh(self) -> Self {
+                if self.abs() > 1e8 { (self.abs().ln() + std::f64::consts::LN_2 as $t).copysign(self) } else { <$t>::asinh(self) }
+            }
+            fn area_cosh(self) -> Self {
+                if self > 1e8 { self.ln() + std::f64::consts::LN_2 as $t } else { <$t>::acosh(self) }
+            }
             fn fmod(self, b: Self) -> Self { self % b }
             fn copy_sign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
             fn negative(self) -> bool { self.is_sign_negative() }
@@ -359,6 +370,8 @@ fn float_unary<T: Float>(op: Op, a: T, _: T) -> T {
         Op::Log10 => a.log10(),
         Op::Log1p => Float::ln_1p(a),
         Op::Sigmoid => one / (one + (-a).exp()),
+        Op::Asinh => a.area_sinh(),
+        Op::Acosh => a.area_cosh(),
         Op::Real | Op::Conj => a,
         _ => elementary(op, a),
     }
@@ -366,16 +379,15 @@ fn float_unary<T: Float>(op: Op, a: T, _: T) -> T {
 
 fn complex_binary<T>(op: Op, a: Complex<T>, b: Complex<T>) -> Complex<T>
 where
-    T: Float + num_complex::ComplexFloat,
+    T: Float,
     Complex<T>: ComplexFloat<Real = T>,
 {
     match op {
         Op::Add => a + b,
         Op::Sub => a - b,
         Op::Mul => a * b,
-        Op::Div => a / b,
-        _ if b.re == T::zero() && b.im == T::zero() => Complex::new(T::one(), T::zero()),
-        _ => ComplexFloat::powc(a, b),
+        Op::Div => complex::divide(a, b),
+        _ => complex::power(a, b),
     }
 }
 
@@ -387,11 +399,14 @@ where
     match op {
         Op::Neg => Complex::new(-a.re, -a.im),
         Op::Conj => Complex::new(a.re, -a.im),
-        Op::Sign if a.re == T::zero() && a.im == T::zero() => a,
-        Op::Sign => {
-            let norm = a.re.hypotenuse(a.im);
-            Complex::new(a.re / norm, a.im / norm)
-        }
+        Op::Sign => complex::sign(a),
+        Op::Exp => complex::exp(a),
+        Op::Sin => complex::sin(a),
+        Op::Cos => complex::cos(a),
+        Op::Tan => complex::tan(a),
+        Op::Sinh => complex::sinh(a),
+        Op::Cosh => complex::cosh(a),
+        Op::Tanh => complex::tanh(a),
         _ => elementary(op, a),
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers and operators: value types, scalars, and the one table of operators with their laws.
 
+mod complex;
 mod dtype;
 mod eval;
 mod ops;

@@ -449,7 +449,6 @@ impl Op {
             "arcsin" => "asin",
             "arccos" => "acos",
             "arctan" => "atan",
-            "logical_xor" => "ne",
             "invert" => "bitnot",
             other => other,
         };

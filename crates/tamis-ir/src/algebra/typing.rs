@@ -35,6 +35,10 @@ impl Ty {
     pub fn join(self, other: Ty) -> Ty {
         let nullable = self.nullable || other.nullable;
         let (dtype, weak) = match (self.weak, other.weak) {
+            // Literals beyond i64 are u64, and so is what is computed from them.
+            (true, true) if self.dtype.kind() == Kind::Int && other.dtype.kind() == Kind::Int => {
+                (if self.dtype == other.dtype { self.dtype } else { DType::U64 }, true)
+            }
             (true, true) | (false, false) => (self.dtype.promote(other.dtype), self.weak),
             (true, false) => (adapt(self.dtype, other.dtype), false),
             (false, true) => (adapt(other.dtype, self.dtype), false),

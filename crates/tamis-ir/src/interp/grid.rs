@@ -150,6 +150,11 @@ impl Grid {
         Ok(Grid::empty(shape, fill, dims))
     }
 
+    /// A scalar that counts as stored once it was written.
+    pub(super) fn sparse_scalar(fill: Value) -> Grid {
+        Grid::empty(&[], fill, Some(Vec::new()))
+    }
+
     fn empty(shape: &[u64], fill: Value, stored_by: Option<Vec<usize>>) -> Grid {
         let cells = Table::new(shape.iter().copied(), fill);
         let stored = stored_by.map(|dims| {

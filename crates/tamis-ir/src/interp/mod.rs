@@ -18,8 +18,8 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Result};
 use crate::format::MAX_RANK;
 use crate::program::dims::permit;
 use crate::program::{
-    Access, Block, Checked, Expr, ExprId, Extent, LoopExtent, ParamType, Program, Stmt, StmtId, StmtKind, TensorId,
-    Update,
+    Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, ParamType, Program, ScalarKind, Stmt,
+    StmtId, StmtKind, Storage, TensorId, Update,
 };
 
 /// How to interpret.
@@ -62,7 +62,7 @@ pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std:
     let checked = program.check(&types)?;
     let mut machine = Machine::new(program, &checked, options)?;
     for (id, param) in program.params.iter().zip(params) {
-        // A parameter that the program never subscripts has no dimensions there.
+        // Of a parameter that the program never subscripts, only the shape matters.
         if program.tensor(*id).rank == param.shape().len() {
             machine.tensors[id.index()] = Grid::from_operand(*param);
         }
@@ -109,6 +109,9 @@ impl<'a> Machine<'a> {
         for (k, info) in program.tensors.iter().enumerate() {
             let shape = &checked.extents.shapes[k];
             let grid = match (&checked.formats[k], &info.declaration) {
+                (_, Some(Declaration { storage: Storage::Scalar(ScalarKind::Sparse), .. })) => {
+                    Grid::sparse_scalar(checked.types.fills[k])
+                }
                 (Some(format), Some(_)) => {
                     let declared = program.origin.tensor(TensorId(k as u32));
                     Grid::declared(shape, checked.types.fills[k], format)

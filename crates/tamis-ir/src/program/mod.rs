@@ -382,6 +382,24 @@ impl Program {
         Ok(Checked { types, extents, formats })
     }
 
+    /// The number of dimensions of each tensor. A parameter that is never subscripted (only its shape is used, or
+    /// nothing) has as many as it is called with.
+    pub fn ranks(&self, params: &[ParamType]) -> Vec<usize> {
+        let mut subscripted = vec![false; self.tensors.len()];
+        for id in self.exprs.ids() {
+            if let Expr::Read(access) = self.expr(id) {
+                subscripted[access.tensor.index()] = true;
+            }
+        }
+        let mut ranks: Vec<usize> = self.tensors.iter().map(|info| info.rank).collect();
+        for (id, param) in self.params.iter().zip(params) {
+            if !subscripted[id.index()] {
+                ranks[id.index()] = param.shape.len();
+            }
+        }
+        ranks
+    }
+
     /// A tensor's entry in the table.
     pub fn tensor(&self, id: TensorId) -> &TensorInfo {
         &self.tensors[id.index()]

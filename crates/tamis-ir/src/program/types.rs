@@ -4,7 +4,7 @@
 //! written); this is a fixed point over a finite lattice, found by iteration. Then everything is checked once.
 
 use super::{Declaration, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update};
-use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Value, can_store};
+use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Typing, Value, can_store, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::format::Leaf;
 use rustc_hash::FxHashMap;
@@ -37,6 +37,10 @@ struct Inference<'a> {
     tensors: Vec<Option<Ty>>,
     vars: Vec<Option<Ty>>,
     exprs: Vec<Option<Result<OpType, TypeError>>>,
+    /// Tensors that were given the default type.
+    settled: Vec<bool>,
+    /// The number of dimensions of each tensor.
+    ranks: Vec<usize>,
     errors: Vec<Diagnostic>,
 }
 
@@ -60,35 +64,83 @@ impl<'a> Inference<'a> {
             tensors,
             vars: vec![None; program.vars.len()],
             exprs: vec![None; program.exprs.len()],
+            settled: vec![false; program.tensors.len()],
+            ranks: program.ranks(params),
             errors: Vec::new(),
         })
     }
 
+    /// Joins are computed anew in each round from what is stored, so that an early guess does not stay. Expressions
+    /// are typed in the order of the program: one round sees every name with the type that the round has given it.
     fn fixed_point(&mut self) {
-        // A tensor's type rises at most through the lattice, so this ends. Expressions are typed in the order of the
-        // program, so that one round sees every name with the type that the round has given it.
         let program = self.program;
-        loop {
+        // Types only rise, but for booleans that turn out to be counted; a bound makes the end certain.
+        for _ in 0..4 * program.tensors.len() + 8 {
             let before = self.tensors.clone();
-            program.visit(&mut |stmt| {
-                self.type_stmt(stmt);
-                self.propagate(stmt);
-            });
-            if before == self.tensors {
+            self.round();
+            if before == self.tensors && !self.settle_one() {
                 break;
             }
         }
-        for (k, info) in program.tensors.iter().enumerate() {
-            // Never written: the fill's own type.
-            self.tensors[k].get_or_insert(match info.declaration.as_ref().and_then(|d| d.fill) {
-                Some(fill) => Ty::strong(fill.dtype()),
-                None => Ty::strong(DType::F64),
-            });
+        for ty in self.tensors.iter_mut().flatten() {
+            ty.weak = false;
         }
         program.visit(&mut |stmt| {
             self.type_stmt(stmt);
-            self.propagate(stmt);
+            self.bind(stmt);
         });
+    }
+
+    fn round(&mut self) {
+        let program = self.program;
+        let open = |inference: &Inference, t: usize| {
+            program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.settled[t]
+        };
+        let fill = |t: usize| program.tensors[t].declaration.as_ref().and_then(|d| d.fill).map(literal_type);
+        // What is stored, and the fill.
+        let mut joined: Vec<Option<Ty>> = (0..program.tensors.len()).map(fill).collect();
+        let mut updates: Vec<(usize, &Update, Ty)> = Vec::new();
+        program.visit(&mut |stmt| {
+            self.type_stmt(stmt);
+            self.bind(stmt);
+            if let StmtKind::Assign { target, update, value } = &stmt.kind
+                && let Some(stored) = self.ty(*value)
+            {
+                let t = target.tensor.index();
+                let stored = Ty { nullable: false, ..stored };
+                joined[t] = Some(joined[t].map_or(stored, |ty| ty.join(stored)));
+                updates.extend(update.as_ref().map(|update| (t, update, stored)));
+            }
+        });
+        // What updates make of it.
+        let base = joined.clone();
+        for (t, update, stored) in updates {
+            if let Some(ty) = base[t]
+                && let Ok(result) = self.update_type(update, ty, stored)
+            {
+                let result = Ty { nullable: false, ..result.result };
+                joined[t] = Some(joined[t].map_or(result, |ty| ty.join(result)));
+            }
+        }
+        for (t, ty) in joined.into_iter().enumerate() {
+            if open(self, t) {
+                self.tensors[t] = ty;
+            }
+        }
+    }
+
+    /// Gives a tensor that nothing is stored in the default type; false if there is none.
+    fn settle_one(&mut self) -> bool {
+        let Some(t) = self.tensors.iter().position(Option::is_none) else { return false };
+        self.tensors[t] = Some(Ty::strong(DType::F64));
+        self.settled[t] = true;
+        true
+    }
+
+    fn bind(&mut self, stmt: &Stmt) {
+        if let StmtKind::Let { var, value } = &stmt.kind {
+            self.vars[var.index()] = self.ty(*value);
+        }
     }
 
     fn type_stmt(&mut self, stmt: &Stmt) {
@@ -111,7 +163,7 @@ impl<'a> Inference<'a> {
             Expr::Var(var) => self.vars[var.index()].and_then(plain),
             Expr::Read(access) => self.tensors[access.tensor.index()].and_then(|ty| {
                 let nullable = access.subscripts.iter().any(|s| s.permissive);
-                plain(Ty { nullable, weak: false, ..ty })
+                plain(Ty { nullable, ..ty })
             }),
             Expr::Call(op, operands) => {
                 let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
@@ -124,33 +176,6 @@ impl<'a> Inference<'a> {
         match &self.exprs[id.index()] {
             Some(Ok(op_type)) => Some(op_type.result),
             _ => None,
-        }
-    }
-
-    fn propagate(&mut self, stmt: &Stmt) {
-        match &stmt.kind {
-            StmtKind::Let { var, value } => self.vars[var.index()] = self.ty(*value),
-            StmtKind::Assign { target, update, value } => {
-                let declaration = self.program.tensor(target.tensor).declaration.as_ref();
-                if declaration.is_none_or(|d| d.dtype.is_some()) {
-                    return;
-                }
-                let Some(stored) = self.ty(*value) else { return };
-                let mut ty = stored;
-                if let Some(fill) = declaration.and_then(|d| d.fill) {
-                    ty = ty.join(literal_type(fill));
-                }
-                if let Some(current) = self.tensors[target.tensor.index()] {
-                    ty = ty.join(current);
-                }
-                if let Some(update) = update
-                    && let Ok(result) = self.update_type(update, ty, stored)
-                {
-                    ty = ty.join(result.result);
-                }
-                self.tensors[target.tensor.index()] = Some(Ty { nullable: false, ..ty });
-            }
-            _ => {}
         }
     }
 
@@ -196,7 +221,8 @@ impl<'a> Inference<'a> {
                     }
                     self.error(d.help("convert the operands, as in `real(x)`, `abs(x)` or `i64(x)`"));
                 }
-                Some(Ok(op_type)) if op.info().typing != crate::algebra::Typing::Conversion => {
+                // Integers are compared exactly, whatever their types.
+                Some(Ok(op_type)) if !matches!(op.info().typing, Typing::Conversion | Typing::Comparison { .. }) => {
                     for operand in operands {
                         self.check_literal(stmt, *operand, op_type.operand);
                     }
@@ -214,27 +240,36 @@ impl<'a> Inference<'a> {
     }
 
     fn check_dim(&mut self, tensor: TensorId, dim: usize, span: Span) {
-        let info = self.program.tensor(tensor);
-        if dim >= info.rank {
-            let d = Diagnostic::new(
-                Code::E0401,
-                format!("`{}` has {} dimensions, so no dimension {dim}", info.name, info.rank),
-            );
+        let (name, rank) = (&self.program.tensor(tensor).name, self.ranks[tensor.index()]);
+        if dim >= rank {
+            let d = Diagnostic::new(Code::E0401, format!("`{name}` has {rank} dimensions, so no dimension {dim}"));
             self.error(d.label(span, "no such dimension").help("dimensions are numbered from 0"));
         }
     }
 
-    /// An integer literal must fit the integers it meets.
+    /// An integer literal, or what is computed from literals alone, must fit the integers it meets.
     fn check_literal(&mut self, stmt: &Stmt, id: ExprId, dtype: DType) {
-        if let Expr::Literal(value) = self.program.expr(id)
+        if dtype.kind() == Kind::Int
+            && let Some(value) = self.literal_value(id)
             && value.dtype().kind() == Kind::Int
-            && dtype.kind() == Kind::Int
             && value.cast_exact(dtype).is_none()
         {
             let span = self.program.origin.expr(stmt.id, id);
             let d =
                 Diagnostic::new(Code::E0306, format!("{value} does not fit {dtype}, the type of the other operands"));
             self.error(d.label(span, format!("not a {dtype}")).help("convert the tensor, as in `i64(A[i])`"));
+        }
+    }
+
+    /// The value of an expression of literals.
+    fn literal_value(&self, id: ExprId) -> Option<Value> {
+        match (self.program.expr(id), &self.exprs[id.index()]) {
+            (Expr::Literal(value), _) => Some(*value),
+            (Expr::Call(op, operands), Some(Ok(op_type))) if op_type.result.weak => {
+                let values: Option<Vec<Value>> = operands.iter().map(|operand| self.literal_value(*operand)).collect();
+                Some(eval(*op, op_type.operand, &values?))
+            }
+            _ => None,
         }
     }
 
@@ -275,6 +310,12 @@ impl<'a> Inference<'a> {
                     self.check_integer(stmt, subscript.expr, "a subscript");
                 }
                 self.check_present(stmt, *value, "a stored value");
+                for extra in update.iter().flat_map(|u| &u.extra) {
+                    self.check_present(stmt, *extra, "an operand of an update");
+                    if let Some(to) = self.tensors[target.tensor.index()] {
+                        self.check_literal(stmt, *extra, to.dtype);
+                    }
+                }
                 self.check_store(stmt, target.tensor, update.as_ref(), *value);
             }
             _ => {}

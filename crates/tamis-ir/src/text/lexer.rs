@@ -260,8 +260,31 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// `0x1f`, `0o17`, `0b101`: the base and its prefix, if this is one.
+    fn radix(&self) -> Option<u32> {
+        match self.rest().get(..2)? {
+            "0x" | "0X" => Some(16),
+            "0o" | "0O" => Some(8),
+            "0b" | "0B" => Some(2),
+            _ => None,
+        }
+    }
+
     fn number(&mut self) {
         let start = self.at;
+        if let Some(radix) = self.radix() {
+            let digits = &self.rest()[2..];
+            let len = digits.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(digits.len());
+            let text: String = digits[..len].chars().filter(|c| *c != '_').collect();
+            self.at += 2 + len;
+            let span = Span::new(start..self.at);
+            let value = u64::from_str_radix(&text, radix);
+            if value.is_err() {
+                let message = format!("this is not a number in base {radix} that fits 64 bits");
+                self.error(Code::E0103, message, span, "malformed", "write it in base 10, or correct its digits");
+            }
+            return self.push(Tok::Int(value.unwrap_or(0)), span);
+        }
         let bytes = self.text.as_bytes();
         let digits = |mut at: usize| {
             while at < bytes.len() && (bytes[at].is_ascii_digit() || bytes[at] == b'_') {
@@ -301,6 +324,11 @@ impl<'a> Lexer<'a> {
             self.push(if imaginary { Tok::Imag(x) } else { Tok::Float(x) }, span);
         } else {
             match text.parse() {
+                Ok(x) if x > 0 && text.starts_with('0') => {
+                    let help = "leave out the leading zeros; base 8 is written `0o17`";
+                    self.error(Code::E0103, "an integer has leading zeros", span, "ambiguous", help);
+                    self.push(Tok::Int(x), span);
+                }
                 Ok(x) => self.push(Tok::Int(x), span),
                 Err(_) => {
                     let help = "write a float, as in 1e30";

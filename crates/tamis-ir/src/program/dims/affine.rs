@@ -36,7 +36,7 @@ impl Inference<'_> {
             Expr::Literal(value) => value.as_i64().map(Affine::constant),
             Expr::Index(index) => Some(Affine { terms: vec![(*index, 1)], constant: 0 }),
             Expr::Var(var) => self.understood.get(var).cloned(),
-            Expr::Size(tensor, dim) if *dim < program.tensor(*tensor).rank => {
+            Expr::Size(tensor, dim) if *dim < self.ranks[tensor.index()] => {
                 let node = self.dim_node(*tensor, *dim);
                 let node = self.find(node);
                 self.known[node].as_ref().map(|known| Affine::constant(known.size as i64))

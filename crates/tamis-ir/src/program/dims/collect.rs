@@ -165,7 +165,7 @@ impl<'a> Inference<'a> {
             let tensor = TensorId(k as u32);
             let Some(shape) = info.declaration.as_ref().and_then(|d| d.shape.as_ref()) else { continue };
             let span = program.origin.tensor(tensor);
-            for (dim, expr) in shape.iter().enumerate().take(info.rank) {
+            for (dim, expr) in shape.iter().enumerate().take(self.ranks[k]) {
                 match self.constant(*expr) {
                     Some(size) if size >= 0 => {
                         let reason = format!("`{}` is declared with {size} here", info.name);
@@ -180,7 +180,7 @@ impl<'a> Inference<'a> {
                     None => {
                         let d = Diagnostic::new(Code::E0403, "this shape is not known before the program runs");
                         let d = d.label(span, "depends on what is computed");
-                        self.error(d.help("use integers, sizes of parameters (`A.shape[0]`) and scalar parameters"));
+                        self.error(d.help("use integers, sizes of parameters (`A.shape[0]`) and scalar parameters (`i64(n)` unless they are i64)"));
                     }
                 }
             }

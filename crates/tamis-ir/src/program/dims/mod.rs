@@ -16,7 +16,7 @@ pub(crate) use bounds::permit;
 
 use affine::Affine;
 
-use super::{Expr, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
+use super::{ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
 use crate::algebra::DType;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
@@ -104,6 +104,8 @@ struct Inference<'a> {
     known: Vec<Option<Known>>,
     /// Where the dimensions of each tensor start in `parent`.
     offsets: Vec<usize>,
+    /// The number of dimensions of each tensor.
+    ranks: Vec<usize>,
     /// Integer parameters without dimensions.
     scalars: FxHashMap<TensorId, Scalar>,
     /// Some parameter's shape is to be inferred.
@@ -115,9 +117,10 @@ impl<'a> Inference<'a> {
     fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostics> {
         let mut offsets = Vec::new();
         let mut nodes = program.indices.len();
-        for info in &program.tensors {
+        let ranks = program.ranks(params);
+        for rank in &ranks {
             offsets.push(nodes);
-            nodes += info.rank;
+            nodes += rank;
         }
         let mut inference = Inference {
             program,
@@ -128,28 +131,22 @@ impl<'a> Inference<'a> {
             parent: (0..nodes).collect(),
             known: vec![None; nodes],
             offsets,
+            ranks,
             scalars: FxHashMap::default(),
             open_inputs: params.iter().any(|p| p.shape.iter().any(Option::is_none)),
             errors: Vec::new(),
         };
-        let mut used = vec![false; program.tensors.len()];
-        program.visit(&mut |stmt| {
-            program.visit_exprs(stmt, &mut |id| match program.expr(id) {
-                Expr::Read(access) => used[access.tensor.index()] = true,
-                Expr::Size(tensor, _) => used[tensor.index()] = true,
-                _ => {}
-            });
-        });
         for (id, param) in program.params.iter().zip(params) {
-            inference.param(*id, param, used[id.index()]);
+            inference.param(*id, param);
         }
         if inference.errors.is_empty() { Ok(inference) } else { Err(Diagnostics(inference.errors)) }
     }
 
-    fn param(&mut self, id: TensorId, param: &ParamType, used: bool) {
+    fn param(&mut self, id: TensorId, param: &ParamType) {
         let info = self.program.tensor(id);
         let span = self.program.origin.tensor(id);
-        if used && info.rank != param.shape.len() {
+        let rank = self.ranks[id.index()];
+        if rank != param.shape.len() {
             let d = Diagnostic::new(
                 Code::E0401,
                 format!(
@@ -164,7 +161,7 @@ impl<'a> Inference<'a> {
                 d.help(format!("pass a tensor with {} dimensions, or write as many subscripts as it has", info.rank)),
             );
         }
-        for (dim, size) in param.shape.iter().enumerate().take(info.rank) {
+        for (dim, size) in param.shape.iter().enumerate().take(rank) {
             if let Some(size) = size {
                 if *size > MAX_DIM {
                     let d = Diagnostic::new(
@@ -198,7 +195,7 @@ impl<'a> Inference<'a> {
             .collect();
         let shapes = (0..self.program.tensors.len())
             .map(|t| {
-                let dims = 0..self.program.tensors[t].rank;
+                let dims = 0..self.ranks[t];
                 dims.map(|dim| {
                     let node = self.find(self.offsets[t] + dim);
                     self.known[node].as_ref().map_or(0, |known| known.size)

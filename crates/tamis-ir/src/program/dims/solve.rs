@@ -26,7 +26,7 @@ impl Inference<'_> {
         }
         // A dimension that only waits for such an index needs no complaint of its own.
         for (k, info) in self.program.tensors.iter().enumerate() {
-            for dim in 0..info.rank {
+            for dim in 0..self.ranks[k] {
                 let node = self.dim_node(TensorId(k as u32), dim);
                 let node = self.find(node);
                 if self.known[node].is_none() && self.errors.is_empty() {
@@ -120,7 +120,8 @@ impl Inference<'_> {
                 ));
                 continue;
             }
-            let size = (last + 1).max(first) as u64;
+            // Without any valid index, the extent is empty.
+            let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
             let reason = format!("the subscript stays in bounds up to {size}");
             self.known[node] = Some(Known { start: first, size, span, reason });
         }
@@ -152,7 +153,7 @@ impl Inference<'_> {
         let mut progress = false;
         for t in 0..self.program.tensors.len() {
             let tensor = TensorId(t as u32);
-            for dim in 0..self.program.tensors[t].rank {
+            for dim in 0..self.ranks[t] {
                 let node = self.dim_node(tensor, dim);
                 let node = self.find(node);
                 if self.known[node].is_some() || self.program.tensors[t].declaration.is_none() {
@@ -177,7 +178,8 @@ impl Inference<'_> {
             let (expr, span) = (site.subscript.expr, site.span);
             let affine = self.affine(expr)?;
             let (_, greatest) = self.range(&affine, None)?;
-            let size = greatest.saturating_add(1).max(0) as u64;
+            let runs = affine.terms.iter().all(|(index, _)| self.index_range(*index).is_some_and(|(a, b)| a < b));
+            let size = if runs { greatest.saturating_add(1).max(0) as u64 } else { 0 };
             if found.as_ref().is_none_or(|known| known.size < size) {
                 found = Some(Known { start: 0, size, span, reason: format!("written up to {size} here") });
             }

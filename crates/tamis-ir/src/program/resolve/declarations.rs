@@ -109,7 +109,9 @@ impl Resolver {
             Leaf::Element(fill) => fill,
             Leaf::Pattern => None,
         };
-        let fill = fill.map(|(value, _)| value).filter(|_| spec.leaf() != Leaf::Pattern).or(leaf_fill);
+        // `fill=0` is the default, and says nothing about the type.
+        let fill = fill.map(|(value, _)| value).filter(|fill| spec.leaf() != Leaf::Pattern && *fill != Value::I64(0));
+        let fill = fill.or(leaf_fill);
         Some(Declaration { storage: Storage::Tensor(spec), fill, dtype, shape })
     }
 

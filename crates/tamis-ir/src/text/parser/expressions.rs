@@ -43,9 +43,14 @@ impl Parser {
         Ok(Expr { kind: ExprKind::Operator(op, operands), span })
     }
 
+    /// Whether this token is the operator of an update, as in `x or= y`.
+    pub(super) fn before_assignment(&self) -> bool {
+        matches!(self.tokens.get(self.at + 1), Some(Token { tok: Tok::Op("="), .. }))
+    }
+
     pub(super) fn or(&mut self) -> Result<Expr> {
         let mut left = self.and()?;
-        while self.eat_word("or") {
+        while !self.before_assignment() && self.eat_word("or") {
             let right = self.and()?;
             left = self.operator(Op::Or, vec![left, right])?;
         }
@@ -54,7 +59,7 @@ impl Parser {
 
     pub(super) fn and(&mut self) -> Result<Expr> {
         let mut left = self.not()?;
-        while self.eat_word("and") {
+        while !self.before_assignment() && self.eat_word("and") {
             let right = self.not()?;
             left = self.operator(Op::And, vec![left, right])?;
         }
@@ -91,6 +96,10 @@ impl Parser {
             let Some(op) = op else { break };
             self.at += 1;
             let right = self.binary(0)?;
+            if chain.is_some() {
+                // The operand in the middle stands in both tests.
+                self.operators += count(&left);
+            }
             let test = self.operator(op, vec![left, right.clone()])?;
             chain = Some(match chain {
                 Some(before) => self.operator(Op::And, vec![before, test])?,
@@ -295,11 +304,25 @@ impl Parser {
     }
 }
 
+/// How many operators an expression has.
+fn count(expr: &Expr) -> usize {
+    match &expr.kind {
+        ExprKind::Operator(_, operands) => 1 + operands.iter().map(count).sum::<usize>(),
+        ExprKind::Index { subscripts, .. } => subscripts.iter().map(count).sum(),
+        ExprKind::Call { args, keywords, .. } => {
+            1 + args.iter().chain(keywords.iter().map(|(_, value)| value)).map(count).sum::<usize>()
+        }
+        ExprKind::Tuple(items) => items.iter().map(count).sum(),
+        _ => 0,
+    }
+}
+
 fn negate(value: Value) -> Option<Value> {
     match value {
         Value::I64(x) => x.checked_neg().map(Value::I64),
         Value::U64(x) if x == i64::MAX as u64 + 1 => Some(Value::I64(i64::MIN)),
-        Value::F64(x) => Some(Value::F64(-x)),
+        // NaN has no sign that anybody could see.
+        Value::F64(x) => Some(Value::F64(if x.is_nan() { x } else { -x })),
         Value::C128(c) => Some(Value::C128(num_complex::Complex::new(0.0 - c.re, -c.im))),
         _ => None,
     }

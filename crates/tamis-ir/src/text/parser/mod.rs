@@ -212,15 +212,8 @@ impl Parser {
         Ok((name, params))
     }
 
-    /// The colon that opens a block, and the end of its line.
+    /// The colon that opens a block; the block may stand on lines of its own, or be one statement on this line.
     fn colon(&mut self, form: &str) -> Result<()> {
-        self.expect(":", &format!("the form is {form}"))?;
-        match self.peek().tok {
-            Tok::Newline => {
-                self.at += 1;
-                Ok(())
-            }
-            _ => Err(self.unexpected("the end of the line").help("put the block on lines of its own, indented")),
-        }
+        self.expect(":", &format!("the form is {form}"))
     }
 }

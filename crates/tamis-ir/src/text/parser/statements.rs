@@ -8,6 +8,12 @@ use crate::diag::{Code, Diagnostic, Result, Span, did_you_mean};
 
 impl Parser {
     pub(super) fn block(&mut self, of: &str) -> Vec<Stmt> {
+        if !matches!(self.peek().tok, Tok::Newline | Tok::Indent | Tok::Dedent | Tok::Eof) && self.follows_colon() {
+            return self.on_one_line();
+        }
+        if matches!(self.peek().tok, Tok::Newline) {
+            self.at += 1;
+        }
         if !matches!(self.peek().tok, Tok::Indent) {
             let error = Diagnostic::new(Code::E0102, format!("the block of {of} is missing"))
                 .label(self.span(), "expected an indented line before this")
@@ -33,6 +39,31 @@ impl Parser {
         }
         self.depth -= 1;
         body
+    }
+
+    fn follows_colon(&self) -> bool {
+        matches!(self.tokens.get(self.at.wrapping_sub(1)), Some(Token { tok: Tok::Op(":"), .. }))
+    }
+
+    /// `if c: x = 1`: simple statements, separated by `;`, up to the end of the line.
+    fn on_one_line(&mut self) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        loop {
+            if self.is_word("for") || self.is_word("if") {
+                let error = self.unexpected("a simple statement").help("put the block on lines of its own, indented");
+                self.errors.push(error);
+                self.recover();
+                return body;
+            }
+            self.statement(&mut body);
+            let ended = matches!(self.tokens.get(self.at.wrapping_sub(1)), Some(Token { tok: Tok::Newline, .. }));
+            if ended || matches!(self.peek().tok, Tok::Newline | Tok::Dedent | Tok::Eof | Tok::Indent) {
+                if matches!(self.peek().tok, Tok::Newline) {
+                    self.at += 1;
+                }
+                return body;
+            }
+        }
     }
 
     pub(super) fn skip_block(&mut self) {
