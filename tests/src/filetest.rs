@@ -6,6 +6,7 @@
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
 //! - `` ```result ``: the results, as the runner prints them; every combination must give them;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
+//! - `` ```kernel ``: the kernel for the inputs of the first combination;
 //! - `` ```error ``: the diagnostics, rendered without colour.
 //!
 //! With `TAMIS_BLESS=1` the expected blocks are rewritten; read the difference before you commit it.
@@ -35,7 +36,7 @@ pub fn run_file(path: &Path) -> Vec<String> {
         }
         sections += 1;
         let mut expected = 0;
-        for block in blocks.iter().filter(|b| ["result", "storage", "error"].contains(&b.kind.as_str())) {
+        for block in blocks.iter().filter(|b| ["result", "storage", "kernel", "error"].contains(&b.kind.as_str())) {
             expected += 1;
             let actual = match evaluate(&blocks, &block.kind) {
                 Ok(actual) => actual,
@@ -111,6 +112,15 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
     }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
+    if kind == "kernel" {
+        let parsed = Program::parse(program).map_err(|d| d.render(false))?;
+        let first: Vec<Tensor> =
+            combinations.into_iter().next().unwrap_or_default().into_iter().map(|(_, t)| t).collect();
+        return match crate::lowered::run(&parsed, &first, 1_000_000) {
+            Ok((lowered, _)) => Ok(lowered.kernel.to_string()),
+            Err(problem) => Err(format!("{problem:?}")),
+        };
+    }
     let mut outcomes: Vec<String> = Vec::new();
     for inputs in combinations {
         let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();

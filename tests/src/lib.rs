@@ -3,5 +3,6 @@
 pub mod filetest;
 pub mod fuzz;
 pub mod generate;
+pub mod lowered;
 pub mod random;
 pub mod wide;

@@ -9,6 +9,7 @@ pub mod diag;
 pub mod format;
 pub mod interp;
 pub mod kernel;
+pub mod looplet;
 pub mod program;
 pub mod text;
 

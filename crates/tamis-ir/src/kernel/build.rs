@@ -2,6 +2,7 @@
 
 use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
 use crate::algebra::{DType, Op, Ty, Value, eval};
+use rustc_hash::FxHashMap;
 
 /// A kernel under construction.
 ///
@@ -34,6 +35,8 @@ pub struct Builder {
     kernel: Kernel,
     /// The blocks that are open, innermost last.
     open: Vec<Block>,
+    /// How often each name was asked for, so that each variable has one of its own.
+    names: FxHashMap<String, u32>,
 }
 
 impl Builder {
@@ -48,7 +51,7 @@ impl Builder {
             labels: 0,
             body: Vec::new(),
         };
-        Builder { kernel, open: vec![Vec::new()] }
+        Builder { kernel, open: vec![Vec::new()], names: FxHashMap::default() }
     }
 
     /// The kernel, whose body is what was emitted.
@@ -66,7 +69,8 @@ impl Builder {
 
     /// Adds a buffer.
     pub fn buffer(&mut self, name: impl Into<String>, elem: Elem, role: Role) -> BufferId {
-        self.kernel.buffers.push(Buffer { name: name.into(), elem, role });
+        let name = self.unique(name.into());
+        self.kernel.buffers.push(Buffer { name, elem, role });
         BufferId(self.kernel.buffers.len() as u32 - 1)
     }
 
@@ -79,8 +83,16 @@ impl Builder {
 
     /// Adds a variable without declaring it.
     pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
-        self.kernel.vars.push(Var { name: name.into(), dtype, mutable });
+        let name = self.unique(name.into());
+        self.kernel.vars.push(Var { name, dtype, mutable });
         VarId(self.kernel.vars.len() as u32 - 1)
+    }
+
+    /// The name, or the name with a number if it is taken.
+    fn unique(&mut self, name: String) -> String {
+        let count = self.names.entry(name.clone()).or_insert(0);
+        *count += 1;
+        if *count == 1 { name } else { format!("{name}_{count}") }
     }
 
     // Expressions
@@ -155,6 +167,17 @@ impl Builder {
                 }
             }
             (Op::Min | Op::Max, [a, b]) if a == b && same(self, *a) => return *a,
+            (Op::Eq | Op::Le | Op::Ge, [a, b]) if a == b && operand == DType::I64 => {
+                return self.constant(Value::Bool(true));
+            }
+            (Op::Not, [a]) => {
+                // Twice not is the value itself.
+                if let Expr::Call(Op::Not, _, inner) = self.kernel.expr(*a)
+                    && self.dtype(inner[0]) == DType::Bool
+                {
+                    return inner[0];
+                }
+            }
             (Op::And, [a, b]) => match (self.as_constant(*a), self.as_constant(*b)) {
                 (Some(Value::Bool(true)), _) if self.dtype(*b) == DType::Bool => return *b,
                 (_, Some(Value::Bool(true))) if self.dtype(*a) == DType::Bool => return *a,
@@ -203,8 +226,10 @@ impl Builder {
 
     /// Declares a constant variable; what is a constant or a variable already is not named again.
     pub fn name(&mut self, name: impl Into<String>, value: ExprId) -> ExprId {
-        if let Expr::Const(_) = self.kernel.expr(value) {
-            return value;
+        match self.kernel.expr(value) {
+            Expr::Const(_) => return value,
+            Expr::Var(var) if !self.kernel.var(*var).mutable => return value,
+            _ => {}
         }
         let var = self.new_var(name, self.dtype(value), false);
         self.emit(Stmt::Let { var, value });

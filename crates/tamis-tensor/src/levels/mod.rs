@@ -17,6 +17,7 @@ mod hash;
 mod singleton;
 mod sparse;
 pub mod tree;
+pub mod unfurl;
 
 use crate::IndexArray;
 use std::fmt;

@@ -1,0 +1,202 @@
+//! Programs on their way to kernels: expressions whose accesses are resolved level by level.
+
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::ExprId;
+use tamis_ir::looplet::Looplet;
+use tamis_ir::program::{IndexId, TensorId, VarId};
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// Computed already.
+    Value(ExprId),
+    /// Known without looking at stored data.
+    Known(Value),
+    /// A loop index.
+    Index(IndexId),
+    /// A bound name.
+    Var(VarId),
+    /// The size of a dimension.
+    Size(TensorId, usize),
+    /// An element that is not resolved yet.
+    Access(Box<Access>),
+    /// An operator, with the type it computes in.
+    Call(Op, DType, Vec<Node>),
+    /// Out of bounds of a permissive access.
+    Missing,
+}
+
+/// An access, resolved down to some level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// Tells accesses apart.
+    pub id: u32,
+    /// What is accessed.
+    pub source: Source,
+    /// The next level to resolve.
+    pub level: usize,
+    /// The position below the levels that are resolved.
+    pub position: Option<ExprId>,
+    /// One past the last position, where it is a group of them.
+    pub group_stop: Option<ExprId>,
+    /// Whether anything is stored there; certainly, if there is no condition.
+    pub present: Option<ExprId>,
+    /// The structure along the loop that is being lowered.
+    pub looplet: Option<Looplet>,
+}
+
+/// What an access reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A tensor, with its subscripts in storage order.
+    Tensor(TensorId, Vec<Sub>),
+    /// A comparison of an index (on the left) with something that does not depend on it.
+    Mask(Op, IndexId, Box<Node>),
+}
+
+/// A subscript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sub {
+    /// The dimension it belongs to.
+    pub dim: usize,
+    /// The coordinate.
+    pub node: Node,
+    /// Reads out of bounds are permitted.
+    pub permissive: bool,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Makes a tensor anew.
+    Declare(TensorId),
+    /// Binds a name.
+    Let(VarId, Node),
+    /// A loop.
+    For(IndexId, Bounds, Vec<Step>),
+    /// A conditional.
+    If(Node, Vec<Step>, Vec<Step>),
+    /// Stores or updates an element, whose subscripts are in storage order.
+    Assign(Target, Option<Update>, Node),
+}
+
+/// How far a loop goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bounds {
+    /// As far as the dimensions that the index subscripts.
+    Inferred,
+    /// Computed.
+    Range(Node, Node),
+}
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// Its subscripts, in storage order.
+    pub subs: Vec<Sub>,
+}
+
+/// The operator of an update, the type it computes in, and operands after the value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The operator.
+    pub op: Op,
+    /// The type it computes in.
+    pub operand: DType,
+    /// Operands after the value.
+    pub extra: Vec<Node>,
+}
+
+impl Node {
+    /// Rewrites bottom-up.
+    pub fn map(self, f: &mut dyn FnMut(Node) -> Node) -> Node {
+        let node = match self {
+            Node::Call(op, dtype, operands) => Node::Call(op, dtype, operands.into_iter().map(|n| n.map(f)).collect()),
+            Node::Access(mut access) => {
+                match &mut access.source {
+                    Source::Tensor(_, subs) => {
+                        for sub in subs {
+                            sub.node = std::mem::replace(&mut sub.node, Node::Missing).map(f);
+                        }
+                    }
+                    Source::Mask(_, _, other) => {
+                        let node = std::mem::replace(other.as_mut(), Node::Missing);
+                        **other = node.map(f);
+                    }
+                }
+                Node::Access(access)
+            }
+            other => other,
+        };
+        f(node)
+    }
+
+    /// Visits all nodes, outer ones first.
+    pub fn visit<'a>(&'a self, f: &mut dyn FnMut(&'a Node)) {
+        f(self);
+        match self {
+            Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
+            Node::Access(access) => match &access.source {
+                Source::Tensor(_, subs) => subs.iter().for_each(|s| s.node.visit(f)),
+                Source::Mask(_, _, other) => other.visit(f),
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Rewrites every expression of some steps, bottom-up.
+pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step> {
+    let subs = |subs: Vec<Sub>, f: &mut dyn FnMut(Node) -> Node| -> Vec<Sub> {
+        subs.into_iter().map(|s| Sub { node: s.node.map(f), ..s }).collect()
+    };
+    steps
+        .into_iter()
+        .map(|step| match step {
+            Step::Declare(tensor) => Step::Declare(tensor),
+            Step::Let(var, value) => Step::Let(var, value.map(f)),
+            Step::For(index, bounds, body) => {
+                let bounds = match bounds {
+                    Bounds::Range(start, stop) => Bounds::Range(start.map(f), stop.map(f)),
+                    whole => whole,
+                };
+                Step::For(index, bounds, map_steps(body, f))
+            }
+            Step::If(cond, then, otherwise) => Step::If(cond.map(f), map_steps(then, f), map_steps(otherwise, f)),
+            Step::Assign(target, update, value) => {
+                let target = Target { subs: subs(target.subs, f), ..target };
+                let update = update.map(|u| Update { extra: u.extra.into_iter().map(|n| n.map(f)).collect(), ..u });
+                Step::Assign(target, update, value.map(f))
+            }
+        })
+        .collect()
+}
+
+/// Visits every expression of some steps.
+pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
+    for step in steps {
+        match step {
+            Step::Declare(_) => {}
+            Step::Let(_, value) => value.visit(f),
+            Step::For(_, bounds, body) => {
+                if let Bounds::Range(start, stop) = bounds {
+                    start.visit(f);
+                    stop.visit(f);
+                }
+                visit_steps(body, f);
+            }
+            Step::If(cond, then, otherwise) => {
+                cond.visit(f);
+                visit_steps(then, f);
+                visit_steps(otherwise, f);
+            }
+            Step::Assign(target, update, value) => {
+                target.subs.iter().for_each(|s| s.node.visit(f));
+                value.visit(f);
+                update.iter().flat_map(|u| &u.extra).for_each(|n| n.visit(f));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From programs to nodes: types are written down, subscripts put in storage order, comparisons with an index made masks.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::node::{Access, Bounds, Node, Source, Step, Sub, Target, Update};
+use tamis_ir::algebra::Op;
+use tamis_ir::program::{self, Block, Expr, ExprId, Extent, StmtKind, TensorId};
+
+impl Lowerer<'_> {
+    pub(super) fn prepare(&mut self, block: &Block) -> Vec<Step> {
+        block.iter().map(|stmt| self.prepare_stmt(stmt)).collect()
+    }
+
+    fn prepare_stmt(&mut self, stmt: &program::Stmt) -> Step {
+        match &stmt.kind {
+            StmtKind::Declare(tensor) => Step::Declare(*tensor),
+            StmtKind::Let { var, value } => Step::Let(*var, self.node(*value)),
+            StmtKind::For { index, extent, body } => {
+                let bounds = match extent {
+                    Extent::Infer => Bounds::Inferred,
+                    Extent::Range(start, stop) => Bounds::Range(self.node(*start), self.node(*stop)),
+                };
+                Step::For(*index, bounds, self.prepare(body))
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                Step::If(self.node(*cond), self.prepare(then), self.prepare(otherwise))
+            }
+            StmtKind::Assign { target, update, value } => {
+                let subs = self.subs(target);
+                let value = self.node(*value);
+                let update = update.as_ref().map(|u| {
+                    let tensor = self.checked.types.tensors[target.tensor.index()];
+                    let operand = self.checked.types.updates.get(&stmt.id).copied().unwrap_or(tensor);
+                    Update { op: u.op, operand, extra: u.extra.iter().map(|e| self.node(*e)).collect() }
+                });
+                Step::Assign(Target { tensor: target.tensor, subs }, update, value)
+            }
+        }
+    }
+
+    /// Which dimension each level stores.
+    pub(super) fn order(&self, tensor: TensorId) -> Vec<usize> {
+        let bound = &self.bound[tensor.index()];
+        match &bound.storage {
+            Stored::Levels { format, .. } => format.dim_order().unwrap_or_default(),
+            _ => (0..bound.dims.len()).collect(),
+        }
+    }
+
+    fn subs(&mut self, access: &program::Access) -> Vec<Sub> {
+        let order = self.order(access.tensor);
+        order
+            .into_iter()
+            .map(|dim| {
+                let subscript = access.subscripts[dim];
+                Sub { dim, node: self.node(subscript.expr), permissive: subscript.permissive }
+            })
+            .collect()
+    }
+
+    fn access(&mut self, source: Source) -> Node {
+        self.accesses += 1;
+        Node::Access(Box::new(Access {
+            id: self.accesses,
+            source,
+            level: 0,
+            position: None,
+            group_stop: None,
+            present: None,
+            looplet: None,
+        }))
+    }
+
+    fn node(&mut self, id: ExprId) -> Node {
+        let program = self.program;
+        match program.expr(id) {
+            Expr::Literal(value) => Node::Known(*value),
+            Expr::Index(index) => Node::Index(*index),
+            Expr::Var(var) => Node::Var(*var),
+            Expr::Size(tensor, dim) => Node::Size(*tensor, *dim),
+            Expr::Read(read) => {
+                let subs = self.subs(read);
+                self.access(Source::Tensor(read.tensor, subs))
+            }
+            Expr::Call(op, operands) => {
+                let operand = self.checked.types.operands[id.index()];
+                let nodes: Vec<Node> = operands.iter().map(|e| self.node(*e)).collect();
+                self.as_mask(*op, &nodes).unwrap_or(Node::Call(*op, operand, nodes))
+            }
+        }
+    }
+
+    /// A comparison of an index with anything else is a mask: its structure is known along the index.
+    fn as_mask(&mut self, op: Op, operands: &[Node]) -> Option<Node> {
+        let flipped = match op {
+            Op::Lt => Op::Gt,
+            Op::Le => Op::Ge,
+            Op::Gt => Op::Lt,
+            Op::Ge => Op::Le,
+            Op::Eq | Op::Ne => op,
+            _ => return None,
+        };
+        let simple = |n: &Node| matches!(n, Node::Index(_) | Node::Known(tamis_ir::Value::I64(_)) | Node::Size(..));
+        match operands {
+            // The inner of two indices is the one with the larger number.
+            [Node::Index(a), Node::Index(b)] if a < b => {
+                Some(self.access(Source::Mask(flipped, *b, Box::new(Node::Index(*a)))))
+            }
+            [Node::Index(a), other] if simple(other) && *other != Node::Index(*a) => {
+                Some(self.access(Source::Mask(op, *a, Box::new(other.clone()))))
+            }
+            [other, Node::Index(b)] if simple(other) && *other != Node::Index(*b) => {
+                Some(self.access(Source::Mask(flipped, *b, Box::new(other.clone()))))
+            }
+            _ => None,
+        }
+    }
+}
