@@ -2,11 +2,13 @@
 //!
 //! This crate depends on no other crate of Tamis. Its rooms:
 //! [`algebra`] (value types, scalars, operators), [`mod@format`] (how tensors are stored, as text and data),
-//! [`text`] (lexer and parser), [`diag`] (diagnostics).
+//! [`text`] (lexer and parser), [`program`] (loop programs and what is inferred of them), [`interp`] (the reference interpreter),
+//! [`looplet`] and [`kernel`] (what programs are lowered through and to), [`diag`] (diagnostics).
 
 pub mod algebra;
 pub mod diag;
 pub mod format;
+mod intern;
 pub mod interp;
 pub mod kernel;
 pub mod looplet;

@@ -17,22 +17,7 @@ pub use interp::{Array, Failure, Memory, run};
 
 use crate::algebra::{DType, Op, Value};
 use crate::format::Width;
-use rustc_hash::FxHashMap;
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// This id as an index into the table it numbers.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
-}
+use crate::intern::{Interner, ids};
 
 ids! {
     /// A scalar variable.
@@ -224,29 +209,25 @@ pub struct Kernel {
 }
 
 /// Interned expressions with their types.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exprs {
-    exprs: Vec<Expr>,
+    exprs: Interner<Expr>,
     types: Vec<DType>,
-    ids: FxHashMap<Expr, ExprId>,
 }
 
 impl Exprs {
     /// The id of an expression of a known type, which is added if it is new.
     fn intern(&mut self, expr: Expr, dtype: DType) -> ExprId {
-        if let Some(id) = self.ids.get(&expr) {
-            return *id;
+        let id = self.exprs.intern(expr);
+        if id as usize == self.types.len() {
+            self.types.push(dtype);
         }
-        let id = ExprId(self.exprs.len() as u32);
-        self.exprs.push(expr.clone());
-        self.types.push(dtype);
-        self.ids.insert(expr, id);
-        id
+        ExprId(id)
     }
 
     /// The expression with this id.
     pub fn get(&self, id: ExprId) -> &Expr {
-        &self.exprs[id.index()]
+        self.exprs.get(id.0)
     }
 
     /// The type of an expression.
@@ -254,25 +235,9 @@ impl Exprs {
         self.types[id.index()]
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.exprs.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.exprs.is_empty()
-    }
-
     /// All ids, operands before their users.
     pub fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
-        (0..self.exprs.len() as u32).map(ExprId)
-    }
-}
-
-impl PartialEq for Exprs {
-    fn eq(&self, other: &Exprs) -> bool {
-        self.exprs == other.exprs
+        (0..self.types.len() as u32).map(ExprId)
     }
 }
 

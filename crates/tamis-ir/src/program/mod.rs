@@ -20,23 +20,9 @@ pub use types::Types;
 use crate::algebra::{DType, Op, Value};
 use crate::diag::{Diagnostic, Diagnostics, Source, Span};
 use crate::format::{Format, FormatSpec};
+use crate::intern::ids;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// This id as an index into the table it numbers.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
-}
 
 ids! {
     /// A tensor or scalar: a parameter, or declared by the program.
