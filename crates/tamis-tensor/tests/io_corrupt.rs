@@ -183,6 +183,45 @@ fn each_is_told_with_code_and_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a message says, for texts whose code and line alone do not show that it speaks of the right thing.
+fn told(name: &str, text: &str) -> (Code, String, String) {
+    let d = match read_data_from(name, text.as_bytes(), &ReadOptions::default()) {
+        Ok(data) => panic!("{text:?} reads as {data:?}"),
+        Err(d) => d,
+    };
+    (d.code, d.message.clone(), d.help.join("; "))
+}
+
+#[test]
+fn a_decimal_beyond_all_numbers_is_not_infinity() {
+    let long = "9".repeat(1_000_000);
+    let fraction = format!("{}.5", "7".repeat(400));
+    for huge in ["1e400", "-1e400", "+1.5d309", "1E+99999999999", "179769313486231590000e289", &fraction, &long] {
+        for (name, text) in [
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 {huge}\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 {huge} 1\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1 {huge}\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix array real general\n2 1\n1\n{huge}\n")),
+            ("a.tns", format!("1 1 1\n2 2 {huge}\n")),
+            ("a.tns", format!("1 1 1.5\n2 2 {huge}\n")),
+            ("a.txt", format!("1 2\n3 {huge}\n")),
+            ("a.txt", format!("1.5,2\n{huge},3\n")),
+        ] {
+            let (code, message, help) = told(name, &text);
+            let shown: String = text.chars().take(90).collect();
+            assert_eq!(code, E0805, "{shown}");
+            let start = &huge[..huge.len().min(20)];
+            assert!(message.contains(start) && message.contains("largest"), "{shown}: {message}");
+            assert!(help.contains("`inf`"), "{shown}: {help}");
+        }
+    }
+    // What is meant is read, and what is too small is zero.
+    let text = "1 inf\n2 -Infinity\n3 nan\n4 1e-400\n5 1.7976931348623157e308\n6 +inf\n7 INF\n";
+    for name in ["a.tns", "a.txt"] {
+        read_data_from(name, text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+    }
+}
+
 #[test]
 fn the_line_is_right_in_any_piece_of_a_large_file() {
     let mut text = String::from("%%MatrixMarket matrix coordinate real general\n% c\n200000 1 200000\n");

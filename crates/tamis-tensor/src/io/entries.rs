@@ -27,6 +27,8 @@ pub(super) trait Field: Clone + Send + Sync {
     const HELP: &'static str;
     /// Whether a value stands on the line at all.
     const PRESENT: bool = true;
+    /// Whether it is made of reals, which a decimal may exceed.
+    const REAL: bool = false;
 
     /// The value at the start of the text.
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, Self::Item>;
@@ -36,7 +38,7 @@ pub(super) trait Field: Clone + Send + Sync {
 }
 
 macro_rules! simple_field {
-    ($name:ident, $item:ty, $word:literal, $help:literal, $scan:expr) => {
+    ($name:ident, $item:ty, $real:literal, $word:literal, $help:literal, $scan:expr) => {
         #[derive(Clone, Default)]
         pub(super) struct $name;
 
@@ -44,6 +46,7 @@ macro_rules! simple_field {
             type Item = $item;
             const NAME: &'static str = $word;
             const HELP: &'static str = $help;
+            const REAL: bool = $real;
 
             #[inline(always)]
             fn scan<'a>(&mut self, text: &'a [u8], _entry: usize) -> Scanned<'a, $item> {
@@ -52,10 +55,18 @@ macro_rules! simple_field {
         }
     };
 }
-simple_field!(Real, f64, "a real number", "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`", scan::real);
+simple_field!(
+    Real,
+    f64,
+    true,
+    "a real number",
+    "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`",
+    scan::real
+);
 simple_field!(
     Integer,
     i64,
+    false,
     "an integer of 64 bits",
     "write an integer, or say `real` instead of `integer` in the first line of the file",
     scan::signed
@@ -63,6 +74,7 @@ simple_field!(
 simple_field!(
     Unsigned,
     u64,
+    false,
     "an unsigned integer of 64 bits",
     "write an unsigned integer, or say `real` instead of `unsigned-integer` in the first line of the file",
     scan::unsigned
@@ -70,6 +82,7 @@ simple_field!(
 simple_field!(
     ComplexField,
     Complex<f64>,
+    true,
     "a real and an imaginary part",
     "write two numbers such as `1.0 -2.5`",
     complex
@@ -109,6 +122,7 @@ impl Field for Number {
     type Item = u64;
     const NAME: &'static str = "a number";
     const HELP: &'static str = "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`";
+    const REAL: bool = true;
 
     #[inline(always)]
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, u64> {
@@ -327,6 +341,15 @@ fn parse_piece<F: Field, I: Index>(
     }
 }
 
+/// A decimal number that no double comes near; the reader must not make infinity of it.
+#[cold]
+pub(super) fn too_large(at: usize, found: &[u8]) -> Fault {
+    let message = format!("`{}` is beyond the largest number of 64 bits, 1.8e308", word(found));
+    Fault::new(Code::E0805, at, message)
+        .help("write `inf` (or `-inf`) if infinity is meant")
+        .help("or scale the values, so that they fit")
+}
+
 fn ends(rest: &[u8]) -> bool {
     matches!(scan::skip_blanks(rest), [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'])
 }
@@ -380,6 +403,11 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
     } else {
         let start = token(text, rest);
         let line = scan::split_line(start).0;
+        // A complex value has two parts, either of which may be the one.
+        let mut words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty()).take(2);
+        if let (true, Some(huge)) = (F::REAL, words.find(|word| scan::overflows(word))) {
+            return too_large(at, huge);
+        }
         let shown = printable(&line[..line.len().min(40)]);
         let shown = shown.trim_end();
         format!("`{shown}` is not {}", F::NAME)
