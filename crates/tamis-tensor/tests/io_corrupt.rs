@@ -223,6 +223,52 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
 }
 
 #[test]
+fn the_index_that_is_wrong_is_named() {
+    let market = |field: &str, line: &str| {
+        told("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
+    };
+    for (field, value) in [("real", " 1"), ("integer", " 1"), ("complex", " 1 1"), ("pattern", "")] {
+        let message = market(field, &format!("1.5 2{value}"));
+        assert!(message.contains("`1.5`") && message.contains("the row index"), "{field}: {message}");
+        let message = market(field, &format!("1 2.5{value}"));
+        assert!(message.contains("`2.5`") && message.contains("the column index"), "{field}: {message}");
+        let message = market(field, "1");
+        assert!(message.contains("ends") && message.contains("the column index"), "{field}: {message}");
+        let message = market(field, &format!("1 x{value}"));
+        assert!(message.contains("`x`") && message.contains("the column index"), "{field}: {message}");
+    }
+    assert!(market("real", "1 2").contains("ends where a real number"));
+    assert!(told("a.tns", "1.5 2 3\n").1.contains("index 1"));
+    assert!(told("a.tns", "1 2.5 3\n").1.contains("index 2"));
+}
+
+#[test]
+fn a_ragged_line_is_told_with_both_lengths() {
+    for (text, found, first) in [
+        ("1 1 1 5\n# c\n1 1 5\n", "2 indices", "3"),
+        ("1 1 1 5\n1 5.5\n", "1 index", "3"),
+        ("1 1 5\n1 1 1 2.5\n", "3 indices", "2"),
+        ("1 1 5\n7\n", "0 indices", "2"),
+        ("5\n1 5\n", "1 index", "0"),
+    ] {
+        let (code, message, help) = told("a.tns", text);
+        assert_eq!(code, E0805, "{text:?}");
+        assert_eq!(message, format!("this line has {found}, but the first entry has {first}"), "{text:?}");
+        assert!(!help.is_empty());
+    }
+    // With a header, it is the header that says how many.
+    let (_, message, _) = told("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
+    assert_eq!(message, "this line has 2 indices, but the shape 4 x 4 x 4 has 3");
+    // A line with something else on it is told for that.
+    assert!(told("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
+}
+
+#[test]
+fn an_empty_file_says_how_its_shape_is_given() {
+    assert!(told("a.tns", "").2.contains("--shape"));
+}
+
+#[test]
 fn the_line_is_right_in_any_piece_of_a_large_file() {
     let mut text = String::from("%%MatrixMarket matrix coordinate real general\n% c\n200000 1 200000\n");
     for k in 1..=200_000 {
@@ -239,6 +285,20 @@ fn the_line_is_right_in_any_piece_of_a_large_file() {
     let both = text.replace("\n150000 1 0.5\n", "\nx\n").replace("\n100000 1 0.5\n", "\n0 1 1\n");
     let d = read_data_from("a.mtx", both.as_bytes(), &ReadOptions::default()).unwrap_err();
     assert_eq!((d.code, d.place.clone().unwrap().line), (E0806, Some(100_003)));
+}
+
+/// A device has no end to wait for.
+#[cfg(target_os = "linux")]
+#[test]
+fn devices_are_not_files() {
+    let directory = tempfile::tempdir().unwrap();
+    for (device, name) in [("/dev/zero", "zero.mtx"), ("/dev/zero", "zero.npz.gz"), ("/dev/null", "null.tns")] {
+        let link = directory.path().join(name);
+        std::os::unix::fs::symlink(device, &link).unwrap();
+        let d = read(&link, &ReadOptions::default()).unwrap_err();
+        assert_eq!(d.code, E0801, "{name}");
+        assert!(d.message.contains("device") && !d.help.is_empty(), "{name}: {d}");
+    }
 }
 
 #[test]

@@ -243,10 +243,7 @@ pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     if size_of::<T>() == 0 {
         return Ok(vec![T::zeroed(); count]);
     }
-    memory::zeroed(count, "the entries of the file").map_err(|refused| {
-        let fault = Fault::new(refused.code, 0, refused.message.clone());
-        fault.help("read the file in parts, or on a machine with more memory")
-    })
+    memory::zeroed(count, "the entries of the file").map_err(|refusal| Fault::refused(&refusal))
 }
 
 /// Blank lines and comments leave room at the end of their piece: move what follows up.
@@ -318,7 +315,7 @@ fn parse_piece<F: Field, I: Index>(
         }
         for (d, (column, size)) in columns.iter_mut().zip(rules.dims).enumerate() {
             if d > 0 {
-                rest = scan::after_blank(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
+                rest = scan::after_blank(rest).ok_or_else(|| no_blank(text, rest, d, rules))?;
             }
             let (index, after) = scan::unsigned(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
             let index = index.wrapping_sub(1);
@@ -330,13 +327,19 @@ fn parse_piece<F: Field, I: Index>(
         }
         if F::PRESENT {
             if !columns.is_empty() {
-                rest = scan::after_blank(rest).ok_or_else(|| bad_value::<F>(text, rest))?;
+                rest = scan::after_blank(rest).ok_or_else(|| match ends(rest) {
+                    true => bad_value::<F>(text, rest),
+                    false => no_blank(text, rest, rules.dims.len(), rules),
+                })?;
             }
             let (value, after) = field.scan(rest, entry).ok_or_else(|| bad_value::<F>(text, rest))?;
             values[entry] = value;
             rest = after;
         }
-        rest = scan::end_of_line(rest).ok_or_else(|| too_much::<F>(text, rest))?;
+        rest = scan::end_of_line(rest).ok_or_else(|| match (F::PRESENT, rest) {
+            (true, _) | (false, [b' ' | b'\t', ..]) => too_much::<F>(text, rest),
+            (false, _) => no_blank(text, rest, rules.dims.len(), rules),
+        })?;
         entry += 1;
     }
 }
@@ -362,6 +365,14 @@ fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     let end = text.len() - rest.len();
     let start = text[..end].iter().rposition(|b| b.is_ascii_whitespace()).map_or(0, |p| p + 1);
     &text[start..]
+}
+
+/// No blank follows the digits of an index: the line ends before index `next`, or the index before it goes on as
+/// something else, such as a float.
+#[cold]
+fn no_blank(text: &[u8], rest: &[u8], next: usize, rules: Rules) -> Fault {
+    let dimension = if ends(rest) { next } else { next.saturating_sub(1) };
+    bad_index(text, rest, dimension, rules)
 }
 
 #[cold]
