@@ -131,7 +131,7 @@ fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> F
 }
 
 /// One more than the largest coordinate.
-fn extent(column: &IndexArray) -> u64 {
+pub(super) fn extent(column: &IndexArray) -> u64 {
     with_indices!(column, c => c.par_iter().with_min_len(1 << 14).max().map_or(0, |x| x.to_u64() + 1))
 }
 
