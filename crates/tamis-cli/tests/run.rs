@@ -105,6 +105,15 @@ fn two_results_do_not_go_to_one_file() {
     assert!(!folder.path().join("same.tns").exists());
 }
 
+/// What the command prints when the program comes through a pipe.
+fn fed_with_the_program(line: &[&str], folder: &Path) -> String {
+    let mut command = tamis(line);
+    let mut child =
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command starts");
+    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
 /// What is no program says so, and an endless device ends.
 #[test]
 #[cfg(target_os = "linux")]
@@ -114,29 +123,15 @@ fn devices_and_pipes_as_programs() {
     assert!(shown.contains("[1]") && shown.contains("E0801") && shown.contains("not text"), "{shown}");
     let shown = transcript(&["run", "."], folder.path());
     assert!(shown.contains("[1]") && shown.contains("E0801"), "{shown}");
-    let mut child = tamis(&["run", "/dev/stdin", "A=v1.mtx", "x=ones", "-o", "y=/dev/stdout"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 3.0\n2 0.0\n3 3.0\n");
+    let line = ["run", "/dev/stdin", "A=v1.mtx", "x=ones", "-o", "y=/dev/stdout"];
+    assert_eq!(fed_with_the_program(&line, folder.path()), "1 3.0\n2 0.0\n3 3.0\n");
 }
 
 #[test]
 fn a_program_from_standard_input() {
     let folder = folder();
-    let mut child = tamis(&["run", "-", "A=v1.mtx", "x=ones", "-o", "y=-"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 3.0\n2 0.0\n3 3.0\n");
+    let line = ["run", "-", "A=v1.mtx", "x=ones", "-o", "y=-"];
+    assert_eq!(fed_with_the_program(&line, folder.path()), "1 3.0\n2 0.0\n3 3.0\n");
 }
 
 /// The words of a shell command, quotes removed.
