@@ -48,8 +48,9 @@ impl Command {
             Command::Run(args) => args.json,
             Command::Explain(args) => args.json,
             Command::Info(args) => args.json,
+            Command::Convert(args) => args.json,
             Command::Gallery { json } => *json,
-            Command::Convert(_) | Command::Completions { .. } => false,
+            Command::Completions { .. } => false,
         }
     }
 }
@@ -62,8 +63,15 @@ const INPUT_HELP: &str = "Inputs, one for each parameter of the program:
   s=2.5                      a number
 
 Examples:
-  tamis run \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand -f A=csr -o y=y.tns --time
-  tamis run bfs.py G=graph.mtx";
+  tamis run spmv.py A=bcsstk16.mtx.gz x=rand -f A=csr -o y=y.tns --time
+  tamis run bfs.py G=graph.mtx
+
+A loop program, as in spmv.py:
+  def spmv(A, x):
+      y = tensor(\"dense\")
+      for i, j in _:
+          y[i] += A[i,j] * x[j]
+      return y";
 
 /// `tamis run`
 #[derive(Args, Clone, Debug)]
@@ -71,10 +79,10 @@ Examples:
 pub struct RunArgs {
     /// A file with a loop program, `-` for standard input, or the program itself
     #[arg(value_name = "PROGRAM")]
-    pub program: String,
+    pub program: OsString,
     /// Inputs, as described below
     #[arg(value_name = "NAME=INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
     /// Store an input or result in this format, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
@@ -83,7 +91,10 @@ pub struct RunArgs {
     pub shapes: Vec<String>,
     /// Write a result to a file; `-` is standard output
     #[arg(short, long = "output", value_name = "NAME=PATH")]
-    pub outputs: Vec<String>,
+    pub outputs: Vec<OsString>,
+    /// Write a header with the shape to results that are .tns
+    #[arg(long)]
+    pub header: bool,
     /// Show how long reading, compiling and running took
     #[arg(long)]
     pub time: bool,
@@ -96,7 +107,7 @@ pub struct RunArgs {
     /// What becomes of entries that a file holds twice
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
-    /// Run the reference interpreter instead of compiled code
+    /// Run the reference interpreter; for now it is what runs in any case
     #[arg(long)]
     pub interpret: bool,
 }
@@ -106,7 +117,7 @@ pub struct RunArgs {
 pub struct ExplainArgs {
     /// A code such as E0402, or a program; without it, all codes are listed
     #[arg(value_name = "CODE|PROGRAM")]
-    pub subject: Option<String>,
+    pub subject: Option<OsString>,
     /// Assume this format for a tensor of the program
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
@@ -183,6 +194,9 @@ pub struct ConvertArgs {
     /// Write a header with the shape (.tns)
     #[arg(long)]
     pub header: bool,
+    /// Print what was written as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What becomes of entries with equal coordinates.
@@ -217,6 +231,11 @@ impl From<Duplicates> for Combine {
     }
 }
 
+/// Whether `--json` is wished for, as far as that can be told when the arguments could not be read.
+pub(crate) fn json_wish(arguments: &[OsString]) -> bool {
+    arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
 /// The wish in `--color`, as far as it can be told before the arguments are read.
 pub(crate) fn colour_wish(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<&str> = arguments.iter().filter_map(|a| a.to_str()).take_while(|a| *a != "--").collect();
@@ -243,5 +262,8 @@ mod tests {
         assert_eq!(wish("tamis info x --color=pink"), ColorChoice::Auto);
         assert_eq!(wish("tamis info -- --color=always"), ColorChoice::Auto);
         assert_eq!(wish("tamis --color"), ColorChoice::Auto);
+        let json = |line: &str| json_wish(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(json("tamis info --json") && json("tamis --json run"));
+        assert!(!json("tamis info") && !json("tamis info -- --json") && !json("--json info"));
     }
 }

@@ -4,10 +4,12 @@ use crate::args::ConvertArgs;
 use crate::load::{self, Wish, load, wrong_argument};
 use crate::progress::Progress;
 use crate::shell::{Failure, Outcome, Shell};
+use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
+use tamis_ir::{Code, Diagnostic};
 use tamis_tensor::Tensor;
-use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, write, write_to};
+use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, Written, write_as, write_to};
 
 /// Reads or generates a tensor, converts it if a format is given, and writes it.
 pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
@@ -16,46 +18,74 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
     load::named(&args.input)?;
     let kind = target_kind(args)?;
     check_options(args, kind)?;
+    if args.json && to_standard_output(args) {
+        let message = "a tensor and JSON cannot both go to standard output";
+        let help = "write the tensor to a file, or leave out --json";
+        return Err(wrong_argument("--json", message, "has no place to go", help));
+    }
     let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
     let options = WriteOptions { symmetry, header: args.header, ..WriteOptions::default() };
     let wish = Wish { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
     let loaded = load(&args.input, &wish)?;
-    let _progress = Progress::start(format!("writing {}", args.output.display()));
-    if to_standard_output(args) {
-        return write_out(kind, &mut shell.out, &loaded.tensor, &options);
+    let shown = args.output.display().to_string();
+    let progress = Progress::start(format!("writing {shown}"));
+    let written = if to_standard_output(args) {
+        write_out(kind, &mut shell.out, &loaded.tensor, &options)?
+    } else {
+        write_as(kind, &args.output, &loaded.tensor, &options)?
+    };
+    drop(progress);
+    warn_of_shape(&shown, &loaded.tensor, &written, shell);
+    if args.json {
+        return shell.print_json(&json!({
+            "path": shown,
+            "kind": kind.extension(),
+            "shape": loaded.tensor.shape(),
+            "dtype": loaded.tensor.dtype().name(),
+            "format": loaded.tensor.format().to_string(),
+            "stored": loaded.tensor.nnz(),
+            "bytes": written.bytes,
+        }));
     }
-    Ok(write(&args.output, &loaded.tensor, &options)?)
+    Ok(())
 }
 
+/// Says what a file will be read back as, if that is not what was written.
+pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, shell: &Shell) {
+    let Some(read) = &written.reads_back_as else { return };
+    let show = |shape: &[u64]| shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
+    let message = format!("the shape {} will read back as {}", show(tensor.shape()), show(read));
+    let d = Diagnostic::warning(Code::E0813, message)
+        .in_file(target)
+        .note("a .tns file without a header ends at the last entry of each dimension")
+        .help("add --header, which writes the shape into the file");
+    shell.warn(&[d]);
+}
+
+/// `-`, and the name that systems give to the same thing.
 fn to_standard_output(args: &ConvertArgs) -> bool {
-    args.output == Path::new("-")
+    args.output == Path::new("-") || args.output == Path::new("/dev/stdout")
 }
 
-/// The kind that `--to` names, or the extension of the file; both must agree if both are there.
+/// The kind that `--to` names, or the extension of the file; both must agree if both are known.
 fn target_kind(args: &ConvertArgs) -> Result<FileKind, Failure> {
     let wanted = args.to.as_deref().map(kind_named).transpose()?;
-    match (wanted, to_standard_output(args)) {
-        (Some(kind), true) => Ok(kind),
-        (None, true) => {
+    let by_name = if to_standard_output(args) { None } else { Some(FileKind::of(&args.output)) };
+    match (wanted, by_name, &args.to) {
+        (None, None, _) => {
             let message = "standard output has no extension to tell the kind of file";
-            Err(wrong_argument("-", message, "which kind?", "say which, as in `tamis convert a.mtx - --to tns`"))
+            let help = "say which, as in `tamis convert a.mtx - --to tns`";
+            Err(wrong_argument(&args.output.to_string_lossy(), message, "which kind?", help))
         }
-        (wanted, false) => {
-            let kind = FileKind::of(&args.output).map_err(|d| Failure::usage(vec![d]))?;
-            match (wanted.filter(|wanted| *wanted != kind), &args.to) {
-                (Some(wanted), Some(text)) => {
-                    let message =
-                        format!("`{}` is not the name of a .{} file", args.output.display(), wanted.extension());
-                    Err(wrong_argument(
-                        text,
-                        message,
-                        "differs from the extension",
-                        "leave out --to, or rename the file",
-                    ))
-                }
-                _ => Ok(kind),
-            }
+        (Some(wanted), Some(Ok(kind)), Some(text)) if wanted != kind => {
+            let message = format!("`{}` is not the name of a .{} file", args.output.display(), wanted.extension());
+            Err(wrong_argument(text, message, "differs from the extension", "leave out --to, or rename the file"))
         }
+        (Some(wanted), ..) => Ok(wanted),
+        (None, Some(_), _) => FileKind::of_output(&args.output).map_err(|d| {
+            let known = d.code != Code::E0802;
+            Failure::usage(vec![if known { d } else { d.help("or say which kind it is, as in `--to tns`") }])
+        }),
     }
 }
 
@@ -63,10 +93,14 @@ fn kind_named(text: &str) -> Result<FileKind, Failure> {
     let extension = text.trim_start_matches('.');
     // The name of a folder, or `.gz`, would be understood differently in a file's name.
     let plain = extension.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    FileKind::of(format!("x.{extension}")).ok().filter(|_| plain).ok_or_else(|| {
+    let kind = FileKind::of(format!("x.{extension}")).ok().filter(|_| plain);
+    kind.filter(|kind| kind.is_writable()).ok_or_else(|| {
         let writable: Vec<&str> = FileKind::ALL.iter().filter(|k| k.is_writable()).map(|k| k.extension()).collect();
-        let message = format!("`{text}` is not a kind of file");
-        wrong_argument(text, message, "unknown", format!("kinds that can be written are {}", writable.join(" ")))
+        let (message, label) = match kind {
+            Some(_) => (format!("`{text}` files are read, but not written"), "cannot be written"),
+            None => (format!("`{text}` is not a kind of file"), "unknown"),
+        };
+        wrong_argument(text, message, label, format!("kinds that can be written are {}", writable.join(" ")))
     })
 }
 
@@ -92,7 +126,12 @@ fn check_options(args: &ConvertArgs, kind: FileKind) -> Result<(), Failure> {
 }
 
 /// Writes to standard output; that nobody reads it to the end is not a mistake.
-pub(crate) fn write_out(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Outcome {
+pub(crate) fn write_out(
+    kind: FileKind,
+    out: &mut dyn Write,
+    tensor: &Tensor,
+    options: &WriteOptions,
+) -> Result<Written, Failure> {
     let mut watched = Watched { out, closed: false };
     match write_to(kind, &mut watched, tensor, options) {
         Err(_) if watched.closed => Err(Failure::ClosedPipe),

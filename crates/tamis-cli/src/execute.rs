@@ -1,6 +1,6 @@
 //! Executing a [`RunRequest`]: the program is read, its inputs are found, it runs, its results are shown and written.
 
-use crate::convert::write_out;
+use crate::convert::{warn_of_shape, write_out};
 use crate::input::InputSpec;
 use crate::load::{Wish, load};
 use crate::progress::Progress;
@@ -58,15 +58,22 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     }
     for (name, target) in &request.outputs {
         let Some((_, tensor)) = finished.iter().find(|(n, _)| n == name) else { continue };
-        match target {
+        let options = WriteOptions {
+            header: request.header && target.kind() == Some(FileKind::Frostt),
+            ..WriteOptions::default()
+        };
+        let (shown, written) = match target {
             OutputTarget::File(path) => {
-                let _progress = Progress::start(format!("writing {}", path.display()));
-                write(path, tensor, &WriteOptions::default())?;
+                let shown = path.display().to_string();
+                let _progress = Progress::start(format!("writing {shown}"));
+                let written = write(path, tensor, &options)?;
+                (shown, written)
             }
             OutputTarget::StandardOutput => {
-                write_out(FileKind::Frostt, &mut shell.out, tensor, &WriteOptions::default())?;
+                ("standard output".to_string(), write_out(FileKind::Frostt, &mut shell.out, tensor, &options)?)
             }
-        }
+        };
+        warn_of_shape(&shown, tensor, &written, shell);
     }
     times.push(("write", start.elapsed()));
     let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
@@ -92,6 +99,9 @@ fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
         };
         read.map_err(|e| unreadable(format!("the program cannot be read: {e}"), "check the file and its permissions"))?;
         match String::from_utf8(bytes) {
+            Ok(text) if text.contains('\0') => {
+                Err(unreadable("the program is not text: it has zero bytes".into(), "give a file with a loop program"))
+            }
             Ok(text) => Ok(Source::new(name, text)),
             Err(_) => Err(unreadable("the program is not UTF-8 text".into(), "save it as UTF-8")),
         }
@@ -111,7 +121,8 @@ fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
     }
 }
 
-/// Every name on the command line is one of the program's, and every parameter has an input.
+/// Every name on the command line is one of the program's, and every parameter has an input. What is not so is wrong
+/// with the command line, not with the program.
 fn check_names(program: &Program, request: &RunRequest) -> Outcome {
     let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
         ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
@@ -147,7 +158,15 @@ fn check_names(program: &Program, request: &RunRequest) -> Outcome {
             mistakes.push(d.help(format!("add `{param}=FILE`, `{param}=rand`, `{param}=ones` or a generator")));
         }
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(Failure::Wrong(mistakes)) }
+    for (name, spec) in &request.inputs {
+        if let InputSpec::Path(path) = spec
+            && params.contains(&name.as_str())
+            && let Err(d) = FileKind::of(path)
+        {
+            mistakes.push(d);
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::usage(mistakes)) }
 }
 
 /// The tensors of all parameters; shapes that are not given follow from the others.

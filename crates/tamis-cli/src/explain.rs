@@ -14,9 +14,11 @@ use tamis_tensor::gallery::GENERATORS;
 /// `tamis explain`: a code's meaning, all codes, or a program's compilation.
 pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
     input::formats(&args.formats)?;
-    let Some(subject) = args.subject.as_deref().map(str::trim) else {
+    let Some(argument) = args.subject.as_deref() else {
         return list_codes(args.json, shell);
     };
+    // What is not text can only be the name of a file.
+    let subject = argument.to_str().unwrap_or_default().trim();
     match (subject.parse::<Code>(), looks_like_code(subject)) {
         (Ok(code), _) => explain_code(code, args.json, shell),
         (Err(()), true) => Err(unknown_code(subject)),
@@ -29,7 +31,7 @@ pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
                 );
                 return Err(d.help("`--emit program` shows the program as it was understood").into());
             }
-            explain_program(&ProgramText::parse(subject), args.json, shell)
+            explain_program(&ProgramText::parse(argument), args.json, shell)
         }
     }
 }

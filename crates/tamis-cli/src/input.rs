@@ -2,11 +2,13 @@
 
 use crate::shell::Failure;
 use num_complex::Complex;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source, Span};
 use tamis_ir::text::lexer::{Tok, lex_line};
 use tamis_ir::{FormatSpec, Value};
 use tamis_tensor::gallery;
+use tamis_tensor::io::FileKind;
 
 /// What an input of a program is made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +57,14 @@ impl InputSpec {
         if let Some(number) = number(trimmed) {
             return Ok(InputSpec::Number(number));
         }
+        if let Some(d) = malformed_number(trimmed) {
+            return Err(d);
+        }
         if !gallery::is_call(trimmed) {
-            return Ok(InputSpec::Path(PathBuf::from(text)));
+            return match almost_call(text) {
+                Some(d) => Err(d),
+                None => Ok(InputSpec::Path(PathBuf::from(text))),
+            };
         }
         let call = gallery::parse(trimmed)?;
         Ok(match (call.generator().name, call.loose()) {
@@ -65,6 +73,18 @@ impl InputSpec {
             _ => InputSpec::Gallery(call),
         })
     }
+}
+
+/// What to say about a text that is nearly a generator, and whose name tells no kind of file either.
+pub(crate) fn almost_call(text: &str) -> Option<Diagnostic> {
+    gallery::almost_call(text).filter(|_| FileKind::of(text).is_err())
+}
+
+/// A number that fits no type is not the name of a file.
+fn malformed_number(text: &str) -> Option<Diagnostic> {
+    let digits = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
+    let number = digits && text.parse::<f64>().is_ok();
+    lex_line(text).1.into_iter().next().filter(|_| number)
 }
 
 fn no_input() -> Diagnostic {
@@ -125,16 +145,20 @@ fn signed<'a>(tokens: &[&'a Tok], sign_allowed: bool) -> Option<(Value, Vec<&'a 
 pub type Named<T> = Vec<(String, T)>;
 
 /// Reads arguments of the form `NAME=...`, the right side with `read`. Mistakes here are mistakes of the command line.
+/// What is right of the `=` may be a path, which need not be text.
 pub fn named<T>(
-    texts: &[String],
+    arguments: &[impl AsRef<OsStr>],
     what: &str,
-    read: impl Fn(&str) -> Result<T>,
+    read: impl Fn(&OsStr) -> Result<T>,
 ) -> std::result::Result<Named<T>, Failure> {
     let mut found: Named<T> = Vec::new();
     let mut mistakes = Vec::new();
-    for text in texts {
-        match split(text, what).and_then(|(name, rest)| Ok((name, read(rest).map_err(|d| in_argument(d, text, rest))?)))
-        {
+    for argument in arguments {
+        let text = &*argument.as_ref().to_string_lossy();
+        let pair = split(text, what).and_then(|(name, shown)| {
+            Ok((name, read(right_side(argument.as_ref())).map_err(|d| in_argument(d, text, shown))?))
+        });
+        match pair {
             Ok((name, _)) if found.iter().any(|(n, _)| *n == name) => {
                 let message = format!("`{name}` is given twice");
                 let d = Diagnostic::new(Code::E0901, message).label(Span::new(0..name.len()), "given before");
@@ -145,6 +169,19 @@ pub fn named<T>(
         }
     }
     if mistakes.is_empty() { Ok(found) } else { Err(Failure::usage(mistakes)) }
+}
+
+/// What follows the first `=`.
+fn right_side(argument: &OsStr) -> &OsStr {
+    let bytes = argument.as_encoded_bytes();
+    let start = bytes.iter().position(|b| *b == b'=').map_or(bytes.len(), |p| p + 1);
+    // SAFETY: the bytes come from an `OsStr`, and are cut right behind a character of ASCII (or are empty).
+    unsafe { OsStr::from_encoded_bytes_unchecked(&bytes[start..]) }
+}
+
+/// A right side that must be text; clap has refused everything else.
+pub(crate) fn as_text<T>(read: impl Fn(&str) -> Result<T>) -> impl Fn(&OsStr) -> Result<T> {
+    move |argument| read(&argument.to_string_lossy())
 }
 
 fn split<'a>(text: &'a str, what: &str) -> Result<(String, &'a str)> {
@@ -193,12 +230,15 @@ fn in_argument(mut d: Diagnostic, argument: &str, part: &str) -> Diagnostic {
 
 /// Reads `-f NAME=FORMAT` arguments.
 pub fn formats(texts: &[String]) -> std::result::Result<Named<FormatSpec>, Failure> {
-    named(texts, "FORMAT", FormatSpec::parse)
+    named(texts, "FORMAT", as_text(FormatSpec::parse))
 }
 
 /// Reads `NAME=INPUT` arguments.
-pub fn inputs(texts: &[String]) -> std::result::Result<Named<InputSpec>, Failure> {
-    named(texts, "INPUT", InputSpec::parse)
+pub fn inputs(arguments: &[impl AsRef<OsStr>]) -> std::result::Result<Named<InputSpec>, Failure> {
+    named(arguments, "INPUT", |argument| match argument.to_str() {
+        Some(text) => InputSpec::parse(text),
+        None => Ok(InputSpec::Path(PathBuf::from(argument))),
+    })
 }
 
 #[cfg(test)]
@@ -234,6 +274,7 @@ mod tests {
             ("./2.5", InputSpec::Path("./2.5".into())),
             ("2.mtx", InputSpec::Path("2.mtx".into())),
             ("1+2", InputSpec::Path("1+2".into())),
+            ("laplacian(1.mtx", InputSpec::Path("laplacian(1.mtx".into())),
             ("dir with space/a=b.mtx", InputSpec::Path("dir with space/a=b.mtx".into())),
         ];
         for (text, spec) in table {
@@ -254,6 +295,11 @@ mod tests {
             ("A=", "A=", Code::E0901),
             ("A=laplacien(3)", "laplacien", Code::E0904),
             ("A= laplacian(-3)", "-3", Code::E0904),
+            ("A=laplacian", "laplacian", Code::E0904),
+            ("A=laplacian(3", "laplacian(3", Code::E0904),
+            ("A=laplacien(3", "laplacien(3", Code::E0904),
+            ("s=1e400", "1e400", Code::E0103),
+            ("s=-99999999999999999999", "99999999999999999999", Code::E0103),
         ];
         for (text, marked, code) in table {
             let failure = inputs(&[text.to_string()]).expect_err(text);

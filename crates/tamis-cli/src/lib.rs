@@ -30,8 +30,12 @@ pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Clap needs the colour before it has read the arguments, for its own messages.
     let command = Cli::command().color(args::colour_wish(&arguments));
-    let cli = match command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() && args::json_wish(&arguments) => {
+            let failure = Failure::usage(vec![shell::clap_diagnostic(&error)]);
+            return Shell::new(clap::ColorChoice::Never, true).finish(Err(failure));
+        }
         Err(error) => {
             // Help and version come this way, too, with status 0. A closed pipe is nobody's mistake.
             let _ = error.print();

@@ -1,5 +1,6 @@
 //! Getting a tensor from what the command line names: a file, or a generator.
 
+use crate::input::almost_call;
 use crate::progress::Progress;
 use crate::shell::Failure;
 use std::ffi::OsStr;
@@ -34,7 +35,11 @@ pub(crate) fn named(argument: &OsStr) -> std::result::Result<Named, Failure> {
         Some(text) if gallery::is_call(text) => {
             gallery::parse(text).map(Named::Call).map_err(|d| Failure::usage(vec![d]))
         }
-        _ => Ok(Named::File),
+        Some(text) => match almost_call(text) {
+            Some(d) => Err(Failure::usage(vec![d])),
+            None => Ok(Named::File),
+        },
+        None => Ok(Named::File),
     }
 }
 

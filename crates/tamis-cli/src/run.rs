@@ -3,10 +3,12 @@
 use crate::args::RunArgs;
 use crate::input::{self, InputSpec, Named};
 use crate::shell::Failure;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tamis_ir::FormatSpec;
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_tensor::Combine;
+use tamis_tensor::io::FileKind;
 
 /// Where the text of a program comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +22,16 @@ pub enum ProgramText {
 }
 
 impl ProgramText {
-    /// `-` is standard input; what is a file, or is named like a Python file, is a file; everything else is a program.
-    pub fn parse(text: &str) -> ProgramText {
-        let one_line = !text.contains('\n');
-        if text == "-" {
-            ProgramText::StandardInput
-        } else if one_line && (text.ends_with(".py") || Path::new(text).is_file()) {
-            ProgramText::File(PathBuf::from(text))
-        } else {
-            ProgramText::Text(text.to_string())
+    /// `-` is standard input; what exists, or is named like a Python file, is a file; everything else is a program.
+    pub fn parse(argument: &OsStr) -> ProgramText {
+        let path = Path::new(argument);
+        match argument.to_str() {
+            Some("-") => ProgramText::StandardInput,
+            // A pipe is fine, too: shells offer the output of a command as one.
+            Some(text) if text.contains('\n') || !(text.ends_with(".py") || path.exists()) => {
+                ProgramText::Text(text.to_string())
+            }
+            _ => ProgramText::File(path.to_path_buf()),
         }
     }
 }
@@ -40,6 +43,16 @@ pub enum OutputTarget {
     File(PathBuf),
     /// Standard output.
     StandardOutput,
+}
+
+impl OutputTarget {
+    /// The kind of file that is written; standard output is FROSTT.
+    pub fn kind(&self) -> Option<FileKind> {
+        match self {
+            OutputTarget::File(path) => FileKind::of(path).ok(),
+            OutputTarget::StandardOutput => Some(FileKind::Frostt),
+        }
+    }
 }
 
 /// Everything that `tamis run` was asked to do, read and checked as far as that is possible without the program.
@@ -57,6 +70,8 @@ pub struct RunRequest {
     pub outputs: Named<OutputTarget>,
     /// How repeated entries of files are combined.
     pub duplicates: Combine,
+    /// Write a header with the shape to results that are `.tns`.
+    pub header: bool,
     /// Show times.
     pub time: bool,
     /// Print JSON.
@@ -73,7 +88,7 @@ impl RunRequest {
         let mut mistakes = Vec::new();
         let inputs = collect(input::inputs(&args.inputs), &mut mistakes);
         let formats = collect(input::formats(&args.formats), &mut mistakes);
-        let shapes = collect(input::named(&args.shapes, "N,N,...", shape), &mut mistakes);
+        let shapes = collect(input::named(&args.shapes, "N,N,...", input::as_text(shape)), &mut mistakes);
         let outputs = collect(input::named(&args.outputs, "PATH", target), &mut mistakes);
         let mut to_standard_output = outputs.iter().filter(|(_, to)| *to == OutputTarget::StandardOutput);
         if let (Some((first, _)), Some((second, _))) = (to_standard_output.next(), to_standard_output.next()) {
@@ -83,13 +98,18 @@ impl RunRequest {
                     .help(format!("write one of them to a file: -o {second}={second}.tns")),
             );
         }
+        mistakes.extend(written_twice(&outputs));
+        if args.header && !outputs.iter().any(|(_, to)| to.kind() == Some(FileKind::Frostt)) {
+            let d = Diagnostic::new(Code::E0901, "--header is for results that are written as .tns, and there is none");
+            mistakes.push(d.help("leave it out, or write a result as .tns: -o y=y.tns"));
+        }
         if args.json && outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput) {
             let d = Diagnostic::new(Code::E0901, "a tensor and JSON cannot both go to standard output");
             mistakes.push(d.help("write the tensor to a file, or leave out --json"));
         }
-        if args.program.trim().is_empty() {
+        if args.program.to_str().is_some_and(|text| text.trim().is_empty()) {
             let d = Diagnostic::new(Code::E0901, "the program is empty");
-            mistakes.push(d.help("give a file, or a program such as \"y[i] = A[i,j] * x[j]\""));
+            mistakes.push(d.help("give a file with a loop program, as in `tamis run spmv.py A=matrix.mtx x=rand`"));
         }
         if !mistakes.is_empty() {
             return Err(Failure::usage(mistakes));
@@ -101,6 +121,7 @@ impl RunRequest {
             shapes,
             outputs,
             duplicates: Combine::from(args.duplicates),
+            header: args.header,
             time: args.time,
             json: args.json,
             strict: args.strict,
@@ -124,13 +145,38 @@ fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
     })
 }
 
-fn target(text: &str) -> tamis_ir::diag::Result<OutputTarget> {
-    match text.trim() {
-        "" => Err(Diagnostic::new(Code::E0901, "there is no path after the `=`")
+/// The kind of a file is checked here, before anything is read or run.
+fn target(argument: &OsStr) -> tamis_ir::diag::Result<OutputTarget> {
+    match argument.to_str().map(str::trim) {
+        Some("") => Err(Diagnostic::new(Code::E0901, "there is no path after the `=`")
             .help("write `-o y=y.tns`, or `-o y=-` for standard output")),
-        "-" => Ok(OutputTarget::StandardOutput),
-        _ => Ok(OutputTarget::File(PathBuf::from(text))),
+        Some("-" | "/dev/stdout") => Ok(OutputTarget::StandardOutput),
+        _ => FileKind::of_output(argument).map(|_| OutputTarget::File(PathBuf::from(argument))),
     }
+}
+
+/// Two results that would go to one file, of which only the second would be left.
+fn written_twice(outputs: &Named<OutputTarget>) -> Vec<Diagnostic> {
+    let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+    let mut mistakes = Vec::new();
+    for (name, target) in outputs {
+        let OutputTarget::File(path) = target else { continue };
+        let place = place(path);
+        if let Some((first, _)) = seen.iter().find(|(_, other)| *other == place) {
+            let message = format!("`{first}` and `{name}` would both be written to `{}`", path.display());
+            let help = format!("give each a file of its own, as in -o {name}={name}.tns");
+            mistakes.push(Diagnostic::new(Code::E0901, message).help(help));
+        }
+        seen.push((name, place));
+    }
+    mistakes
+}
+
+/// The same for all ways to write a path: links and dots are resolved as far as they exist.
+fn place(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let resolved = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(resolved).unwrap_or_else(|| path.to_path_buf())
 }
 
 #[cfg(test)]
@@ -161,6 +207,7 @@ mod tests {
             "y=-",
             "--shape",
             "A=2,3",
+            "--header",
             "--time",
             "--strict",
             "--duplicates",
@@ -181,6 +228,7 @@ mod tests {
             shapes: vec![("A".into(), vec![2, 3])],
             outputs: vec![("y".into(), OutputTarget::StandardOutput)],
             duplicates: Combine::Sum,
+            header: true,
             time: true,
             json: false,
             strict: true,
@@ -191,10 +239,13 @@ mod tests {
 
     #[test]
     fn programs_and_files() {
-        assert_eq!(ProgramText::parse("-"), ProgramText::StandardInput);
-        assert_eq!(ProgramText::parse("missing.py"), ProgramText::File("missing.py".into()));
-        assert_eq!(ProgramText::parse("Cargo.toml"), ProgramText::File("Cargo.toml".into()));
-        assert!(matches!(ProgramText::parse("def f(A):\n  pass.py"), ProgramText::Text(_)));
+        let parse = |text: &str| ProgramText::parse(OsStr::new(text));
+        assert_eq!(parse("-"), ProgramText::StandardInput);
+        assert_eq!(parse("missing.py"), ProgramText::File("missing.py".into()));
+        assert_eq!(parse("Cargo.toml"), ProgramText::File("Cargo.toml".into()));
+        assert_eq!(parse("."), ProgramText::File(".".into()));
+        assert!(matches!(parse("def f(A):\n  pass.py"), ProgramText::Text(_)));
+        assert!(matches!(parse("y[i] = x[i]"), ProgramText::Text(_)));
     }
 
     #[test]
@@ -206,6 +257,30 @@ mod tests {
         assert!(failure.diagnostics().iter().all(|d| !d.help.is_empty()));
         for line in [["", "A=ones"], ["p.py", "A="], ["p.py", "-oy="], ["p.py", "-fA="]] {
             assert!(matches!(request(&line), Err(Failure::Usage(_))), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_checked_before_anything_is_read() {
+        let codes = |line: &[&str]| -> Vec<Code> {
+            request(line).map_or_else(|failure| failure.diagnostics().iter().map(|d| d.code).collect(), |_| Vec::new())
+        };
+        let table: &[(&[&str], &[Code])] = &[
+            (&["-oD=d.tns", "-oF=f.tns"], &[]),
+            (&["-oD=same.tns", "-oF=same.tns"], &[Code::E0901]),
+            (&["-oD=same.tns", "-oF=./same.tns"], &[Code::E0901]),
+            (&["-oD=src/same.tns", "-oF=src/../src/same.tns"], &[Code::E0901]),
+            (&["-oD=none/same.tns", "-oF=none/same.tns", "-oG=none/same.tns"], &[Code::E0901, Code::E0901]),
+            (&["-oy=y.xyz"], &[Code::E0802]),
+            (&["-oy=y"], &[Code::E0802]),
+            (&["-oy=y.smtx"], &[Code::E0813]),
+            (&["-oy=/dev/stdout", "-oz=-"], &[Code::E0901]),
+            (&["-oy=/dev/stdout", "--header"], &[]),
+            (&["-oy=y.mtx", "--header"], &[Code::E0901]),
+            (&["--header"], &[Code::E0901]),
+        ];
+        for (line, expected) in table {
+            assert_eq!(codes(&[&["p.py"], *line].concat()), *expected, "{line:?}");
         }
     }
 }

@@ -35,9 +35,13 @@ impl Failure {
     }
 }
 
+/// A name whose extension says nothing is a mistake on the command line; everything else, in the program or the data.
 impl From<Diagnostic> for Failure {
     fn from(d: Diagnostic) -> Failure {
-        Failure::Wrong(vec![d])
+        match d.code {
+            Code::E0802 => Failure::Usage(vec![d]),
+            _ => Failure::Wrong(vec![d]),
+        }
     }
 }
 
@@ -56,6 +60,16 @@ impl From<io::Error> for Failure {
         let d = Diagnostic::new(Code::E0811, format!("standard output cannot be written: {error}"));
         d.help("redirect the output to a file on a device with free space").into()
     }
+}
+
+/// What clap says about wrong arguments, as a diagnostic: the first paragraph is the message, the others help.
+pub(crate) fn clap_diagnostic(error: &clap::Error) -> Diagnostic {
+    let text = error.render().to_string();
+    let one_line = |paragraph: &str| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let mut paragraphs = text.trim().split("\n\n").map(one_line).filter(|paragraph| !paragraph.is_empty());
+    let message = paragraphs.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    paragraphs.fold(Diagnostic::new(Code::E0901, message), |d, help| d.help(help.trim_start_matches("tip: ")))
 }
 
 /// Where output goes, and what may be used there.

@@ -1,7 +1,7 @@
 //! The outer shape of the command: help, mistakes on the command line, codes, and what becomes of output.
 
 mod common;
-use common::{folder, show, status, tamis, transcript};
+use common::{SPMV, folder, show, status, tamis, transcript};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -21,6 +21,7 @@ fn version() {
 #[test]
 fn mistakes_on_the_command_line_are_status_2() {
     let folder = folder();
+    std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
     let table: &[&[&str]] = &[
         &[],
         &["frobnicate"],
@@ -50,6 +51,25 @@ fn mistakes_on_the_command_line_are_status_2() {
         &["info", "v1.mtx", "-f", "csrr"],
         &["info", "laplacien(3)"],
         &["info", "laplacian(3"],
+        &["info", "laplacian"],
+        &["info", "x.unknown"],
+        &["info", "/dev/zero"],
+        &["convert", "x.unknown", "out.tns"],
+        &["convert", "v1.mtx", "out.smtx"],
+        &["convert", "v1.mtx", "-", "--to", "smtx"],
+        &["convert", "v1.mtx", "-", "--to", "tns", "--json"],
+        &["run", "spmv.py", "A=v1.mtx"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "B=ones"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "z=z.tns"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-f", "q=csr"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--shape", "q=3"],
+        &["run", "spmv.py", "A=x.unknown", "x=ones"],
+        &["run", "spmv.py", "A=/dev/zero", "x=ones"],
+        &["run", "spmv.py", "A=laplacian", "x=ones"],
+        &["run", "spmv.py", "A=laplacian(3", "x=ones"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=y.xyz"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=y.txt"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--header"],
         &["info", "v1.mtx", "--png"],
         &["convert", "v1.mtx"],
         &["convert", "v1.mtx", "-"],
@@ -61,9 +81,7 @@ fn mistakes_on_the_command_line_are_status_2() {
         &["gallery", "extra"],
     ];
     for line in table {
-        // A parenthesis that is not closed reads as a file, which is not there.
-        let expected = if *line == ["info", "laplacian(3"] { 1 } else { 2 };
-        assert_eq!(status(line, folder.path()), expected, "{line:?}");
+        assert_eq!(status(line, folder.path()), 2, "{line:?}");
         let output = tamis(line).current_dir(folder.path()).output().unwrap();
         assert!(!output.stderr.is_empty() || line.contains(&"--json"), "{line:?}");
     }
@@ -73,7 +91,12 @@ fn mistakes_on_the_command_line_are_status_2() {
 #[test]
 fn mistakes_are_shown_at_their_place() {
     let folder = folder();
-    let lines: [&[&str]; 4] = [
+    let lines: [&[&str]; 9] = [
+        &["info", "laplacian"],
+        &["info", "laplacian(3"],
+        &["run", "p.py", "A=laplacian(3", "s=1e400"],
+        &["run", "p.py", "-o", "D=same.tns", "-o", "F=./same.tns", "-o", "y=y.idx"],
+        &["run", ""],
         &["run", "p.py", "A=laplacien(1000)", "-f", "A=sparce", "x"],
         &["info", "rand(100,200,0.1)"],
         &["convert", "v1.mtx", "-"],
@@ -157,4 +180,53 @@ fn names_that_are_not_text() {
     assert_eq!(output.status.code(), Some(1), "{}", show(&["info"], &output));
     let output = tamis(&["run", "p.py"]).arg(name).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", show(&["run"], &output));
+    let folder = folder();
+    let named = |prefix: &[u8], name: &[u8]| std::ffi::OsStr::from_bytes(&[prefix, name].concat()).to_os_string();
+    std::fs::copy(folder.path().join("v1.mtx"), folder.path().join(named(b"", b"\xff.mtx"))).unwrap();
+    std::fs::write(folder.path().join(named(b"", b"\xfe.py")), SPMV).unwrap();
+    let output = tamis(&["run"])
+        .arg(named(b"", b"\xfe.py"))
+        .arg(named(b"A=", b"\xff.mtx"))
+        .args(["x=ones", "-o"])
+        .arg(named(b"y=", b"\xff\xfd.tns"))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", show(&["run"], &output));
+    assert_eq!(std::fs::read(folder.path().join(named(b"", b"\xff\xfd.tns"))).unwrap(), b"1 3.0\n2 0.0\n3 3.0\n");
+    // A missing program of such a name is a missing file, and `explain` reads one, too.
+    let output = tamis(&["run"]).arg(named(b"", b"\xfb.py")).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", show(&["run"], &output));
+    let output = tamis(&["explain"]).arg(named(b"", b"\xfe.py")).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", show(&["explain"], &output));
+}
+
+/// Machines that ask for JSON get JSON, whatever is wrong.
+#[test]
+fn wrong_arguments_are_json_if_asked_for() {
+    let lines: [&[&str]; 6] = [
+        &["info", "--json"],
+        &["info", "v1.mtx", "--json", "--no-such-option"],
+        &["run", "--json", "p.py", "--duplicates", "maybe"],
+        &["frobnicate", "--json"],
+        &["convert", "--json", "a.mtx"],
+        &["gallery", "--json", "--color", "pink"],
+    ];
+    for line in lines {
+        let output = tamis(line).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(2), &b""[..]), "{line:?}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = &document["error"];
+        assert_eq!(error["code"], "E0901", "{line:?}");
+        let message = error["message"].as_str().unwrap();
+        assert!(!message.is_empty() && !message.contains("error:") && !message.contains('\n'), "{line:?}: {message}");
+        assert!(!error["help"].as_array().unwrap().is_empty(), "{line:?}");
+    }
+    let folder = folder();
+    insta::assert_snapshot!(transcript(lines[2], folder.path()));
+    // Help is help, and what follows `--` is not an option.
+    let output = tamis(&["info", "--json", "--help"]).output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"Describe"));
+    let output = tamis(&["info", "a", "--", "--json"]).output().unwrap();
+    assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error:"));
 }

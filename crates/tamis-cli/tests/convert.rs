@@ -56,20 +56,22 @@ fn generators_become_files() {
 #[test]
 fn what_is_wrong_leaves_no_file() {
     let folder = folder();
-    let lines: [&[&str]; 8] = [
+    let lines: [&[&str]; 7] = [
         &["convert", "missing.mtx", "out.mtx"],
         &["convert", "twice.mtx", "out.mtx"],
         &["convert", "t3.tns", "out.mtx"],
         &["convert", "v1.mtx", "out.mtx", "--symmetric"],
         &["convert", "v1.mtx", "out.mtx", "-f", "dense, singleton"],
         &["convert", "v1.mtx", "no/folder/out.mtx"],
-        &["convert", "v1.mtx", "out.smtx"],
         &["convert", "v1.mtx", "out.pgm"],
     ];
     for line in lines {
         assert_eq!(status(line, folder.path()), 1, "{line:?}");
     }
-    let usage: [&[&str]; 5] = [
+    let usage: [&[&str]; 8] = [
+        &["convert", "v1.mtx", "out.smtx"],
+        &["convert", "v1.mtx", "-", "--to", "smtx"],
+        &["convert", "v1.mtx", "out.dat"],
         &["convert", "v1.mtx", "out.xyz"],
         &["convert", "v1.mtx", "out.mtx", "--to", "tns"],
         &["convert", "v1.mtx", "out.mtx", "--header"],
@@ -87,6 +89,105 @@ fn what_is_wrong_leaves_no_file() {
     let stable = lines.iter().chain(&usage).filter(|line| line[2] != "no/folder/out.mtx");
     let shown: Vec<String> = stable.map(|line| transcript(line, folder.path())).collect();
     insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn json_says_what_was_written() {
+    let folder = folder();
+    let text = out(&["convert", "v1.mtx", "there.tns.gz", "--json", "-f", "csr"], folder.path());
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let bytes = std::fs::metadata(folder.path().join("there.tns.gz")).unwrap().len();
+    let expected = serde_json::json!({
+        "path": "there.tns.gz", "kind": "tns", "shape": [3, 4], "dtype": "f64", "format": "csr",
+        "stored": 3, "bytes": bytes,
+    });
+    assert_eq!(told, expected);
+    // So does a mistake, in the form of all mistakes.
+    let output = tamis(&["convert", "twice.mtx", "out.mtx", "--json"]).current_dir(folder.path()).output().unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &told["error"]["code"]), (Some(1), &"E0807".into()));
+}
+
+#[test]
+fn any_name_will_do_with_a_kind() {
+    let folder = folder();
+    assert_eq!(status(&["convert", "v1.mtx", "there.dat", "--to", "tns"], folder.path()), 0);
+    assert_eq!(std::fs::read(folder.path().join("there.dat")).unwrap(), b"1 1 1.0\n1 4 2.0\n3 1 3.0\n");
+    assert_eq!(status(&["convert", "v1.mtx", "there", "--to", "npy"], folder.path()), 0);
+    assert!(std::fs::read(folder.path().join("there")).unwrap().starts_with(b"\x93NUMPY"));
+    #[cfg(unix)]
+    for name in ["/dev/stdout", "/dev/fd/1"] {
+        assert_eq!(out(&["convert", "v1.mtx", name, "--to", "tns"], folder.path()), "1 1 1.0\n1 4 2.0\n3 1 3.0\n");
+        // A file that output is appended to keeps what it had.
+        let log = folder.path().join("log");
+        std::fs::write(&log, "before\n").unwrap();
+        let file = std::fs::File::options().append(true).open(&log).unwrap();
+        let line = ["convert", "list.tns", name, "--to", "tns"];
+        assert!(tamis(&line).current_dir(folder.path()).stdout(file).status().unwrap().success());
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "before\n1 1.5\n5 2.5\n9 1.0\n", "{name}");
+    }
+}
+
+/// Names in a folder, and whether files without a name can be made in it.
+#[cfg(target_os = "linux")]
+fn unnamed_files_work(folder: &std::path::Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    let works = std::fs::File::options().write(true).custom_flags(libc::O_TMPFILE).open(folder).is_ok();
+    if !works {
+        eprintln!("SKIPPED: the file system has no files without a name");
+    }
+    works
+}
+
+/// Whoever is killed in the middle of writing leaves the old file, and nothing else.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_writer_that_is_killed_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    if !unnamed_files_work(folder.path()) {
+        return;
+    }
+    std::fs::write(folder.path().join("old.tns"), "1 1\n").unwrap();
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    for target in ["new.tns", "old.tns", "new.tns.gz"] {
+        let mut child = tamis(&["convert", "laplacian(700)", target]).current_dir(folder.path()).spawn().unwrap();
+        // An open file in this folder is the one that is being written.
+        let open = format!("/proc/{}/fd", child.id());
+        let writing = || {
+            let links = std::fs::read_dir(&open).into_iter().flatten().flatten();
+            let mut places = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+            places.any(|place| place.starts_with(folder.path()))
+        };
+        while !writing() {
+            assert!(child.try_wait().unwrap().is_none(), "{target}: it was done before it was killed");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names(), ["old.tns"], "{target}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("old.tns")).unwrap(), b"1 1\n");
+}
+
+/// A limit on the size of files ends the process by a signal, at a place of its choice.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_on_file_size_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    if !unnamed_files_work(folder.path()) {
+        return;
+    }
+    for line in ["convert 'laplacian(100)' big.tns", "info 'laplacian(100)' --no-plot --png big.png"] {
+        let script = format!("ulimit -c 0; ulimit -f 1; exec \"$0\" {line}");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_tamis")]).current_dir(folder.path());
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{line}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
+    }
 }
 
 /// `tamis convert ... - | head` ends without a word, with much left to write.

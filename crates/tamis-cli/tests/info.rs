@@ -10,7 +10,8 @@ fn all(lines: &[&[&str]], folder: &std::path::Path) -> String {
 #[test]
 fn files_of_several_kinds() {
     let folder = folder();
-    let lines: [&[&str]; 6] = [
+    let lines: [&[&str]; 7] = [
+        &["info", "zeros.mtx"],
         &["info", "v1.mtx"],
         &["info", "sym.mtx"],
         &["info", "t3.tns"],
@@ -51,21 +52,31 @@ fn json_has_everything() {
     let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(facts["shape"], serde_json::json!([30, 40]));
     assert_eq!(facts["stored"], 120);
+    for field in ["kind", "gzip", "entries", "field", "symmetry", "layout"] {
+        assert!(facts[field].is_null(), "a generator has no {field}");
+    }
+    let output = tamis(&["info", "sym.mtx", "--json"]).current_dir(folder.path()).output().unwrap();
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        ["kind", "gzip", "entries", "field", "symmetry", "layout"].map(|field| facts[field].clone()),
+        ["mtx".into(), false.into(), 4.into(), "pattern".into(), "symmetric".into(), "coordinates".into()]
+            as [serde_json::Value; 6]
+    );
 }
 
 #[test]
 fn what_is_wrong_with_data_is_status_1() {
     let folder = folder();
-    let lines: [&[&str]; 8] = [
+    let lines: [&[&str]; 7] = [
         &["info", "missing.mtx"],
-        &["info", "x.unknown"],
         &["info", "range.mtx"],
         &["info", "twice.mtx"],
         &["info", "v1.mtx", "-f", "dense, sparse, sparse"],
         &["info", "laplacian(4000000000)"],
         &["info", "twice.mtx", "--json"],
-        &["info", "."],
+        &["info", "folder.mtx"],
     ];
+    std::fs::create_dir(folder.path().join("folder.mtx")).unwrap();
     for line in lines {
         assert_eq!(status(line, folder.path()), 1, "{line:?}");
     }

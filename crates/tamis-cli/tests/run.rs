@@ -1,13 +1,10 @@
 //! `tamis run`, good and bad; and every example by the command line it states.
 
 mod common;
-use common::{folder, status, tamis, transcript};
+use common::{SPMV, folder, status, tamis, transcript};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
-
-const SPMV: &str =
-    "def spmv(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap()
@@ -74,18 +71,67 @@ fn results_are_written() {
     assert_eq!(status(&["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=nowhere/y.tns"], folder.path()), 1);
 }
 
+/// A result that a list of entries would cut is written, with a warning; `--header` is the remedy.
+#[test]
+fn a_shape_that_would_shrink_is_told() {
+    let folder = folder();
+    let program = "def f(A):\n    B = tensor(\"csr\")\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
+    std::fs::write(folder.path().join("copy.py"), program).unwrap();
+    std::fs::write(folder.path().join("wide.mtx"), "%%MatrixMarket matrix coordinate real general\n3 4 1\n2 2 5\n")
+        .unwrap();
+    let lines: [&[&str]; 5] = [
+        &["run", "copy.py", "A=wide.mtx", "-o", "B=-"],
+        &["run", "copy.py", "A=wide.mtx", "-o", "B=-", "--header"],
+        &["run", "copy.py", "A=wide.mtx", "-o", "B=b.tns"],
+        &["convert", "wide.mtx", "c.tns"],
+        &["convert", "wide.mtx", "d.tns", "--header"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("c.tns")).unwrap(), "2 2 5.0\n");
+    let output = tamis(&["info", "d.tns", "--json"]).current_dir(folder.path()).output().unwrap();
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(facts["shape"], serde_json::json!([3, 4]));
+}
+
+/// Two results in one file would leave one: nothing is read, run or written.
+#[test]
+fn two_results_do_not_go_to_one_file() {
+    let folder = folder();
+    std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
+    let line = ["run", "spmv.py", "A=missing.mtx", "x=ones", "-o", "y=same.tns", "-o", "z=same.tns"];
+    let shown = transcript(&line, folder.path());
+    assert!(shown.contains("[2]") && shown.contains("E0901") && !shown.contains("E0801"), "{shown}");
+    assert!(!folder.path().join("same.tns").exists());
+}
+
+/// What the command prints when the program comes through a pipe.
+fn fed_with_the_program(line: &[&str], folder: &Path) -> String {
+    let mut command = tamis(line);
+    let mut child =
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command starts");
+    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+/// What is no program says so, and an endless device ends.
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_and_pipes_as_programs() {
+    let folder = folder();
+    let shown = transcript(&["run", "/dev/zero"], folder.path());
+    assert!(shown.contains("[1]") && shown.contains("E0801") && shown.contains("not text"), "{shown}");
+    let shown = transcript(&["run", "."], folder.path());
+    assert!(shown.contains("[1]") && shown.contains("E0801"), "{shown}");
+    let line = ["run", "/dev/stdin", "A=v1.mtx", "x=ones", "-o", "y=/dev/stdout"];
+    assert_eq!(fed_with_the_program(&line, folder.path()), "1 3.0\n2 0.0\n3 3.0\n");
+}
+
 #[test]
 fn a_program_from_standard_input() {
     let folder = folder();
-    let mut child = tamis(&["run", "-", "A=v1.mtx", "x=ones", "-o", "y=-"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(SPMV.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 3.0\n2 0.0\n3 3.0\n");
+    let line = ["run", "-", "A=v1.mtx", "x=ones", "-o", "y=-"];
+    assert_eq!(fed_with_the_program(&line, folder.path()), "1 3.0\n2 0.0\n3 3.0\n");
 }
 
 /// The words of a shell command, quotes removed.

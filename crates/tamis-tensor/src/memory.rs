@@ -144,7 +144,7 @@ pub(crate) fn product(parents: usize, extent: u64) -> Result<usize> {
 }
 
 /// Whether the system says that this many bytes are left. When it says nothing, allocation will tell.
-fn available(bytes: usize) -> bool {
+pub(crate) fn available(bytes: usize) -> bool {
     if bytes < ASK || !cfg!(target_os = "linux") {
         return true;
     }

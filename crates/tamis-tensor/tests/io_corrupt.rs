@@ -183,6 +183,91 @@ fn each_is_told_with_code_and_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a message says, for texts whose code and line alone do not show that it speaks of the right thing.
+fn told(name: &str, text: &str) -> (Code, String, String) {
+    let d = match read_data_from(name, text.as_bytes(), &ReadOptions::default()) {
+        Ok(data) => panic!("{text:?} reads as {data:?}"),
+        Err(d) => d,
+    };
+    (d.code, d.message.clone(), d.help.join("; "))
+}
+
+#[test]
+fn a_decimal_beyond_all_numbers_is_not_infinity() {
+    let long = "9".repeat(1_000_000);
+    let fraction = format!("{}.5", "7".repeat(400));
+    for huge in ["1e400", "-1e400", "+1.5d309", "1E+99999999999", "179769313486231590000e289", &fraction, &long] {
+        for (name, text) in [
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 {huge}\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 {huge} 1\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1 {huge}\n")),
+            ("a.mtx", format!("%%MatrixMarket matrix array real general\n2 1\n1\n{huge}\n")),
+            ("a.tns", format!("1 1 1\n2 2 {huge}\n")),
+            ("a.tns", format!("1 1 1.5\n2 2 {huge}\n")),
+            ("a.txt", format!("1 2\n3 {huge}\n")),
+            ("a.txt", format!("1.5,2\n{huge},3\n")),
+        ] {
+            let (code, message, help) = told(name, &text);
+            let shown: String = text.chars().take(90).collect();
+            assert_eq!(code, E0805, "{shown}");
+            let start = &huge[..huge.len().min(20)];
+            assert!(message.contains(start) && message.contains("largest"), "{shown}: {message}");
+            assert!(help.contains("`inf`"), "{shown}: {help}");
+        }
+    }
+    // What is meant is read, and what is too small is zero.
+    let text = "1 inf\n2 -Infinity\n3 nan\n4 1e-400\n5 1.7976931348623157e308\n6 +inf\n7 INF\n";
+    for name in ["a.tns", "a.txt"] {
+        read_data_from(name, text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+    }
+}
+
+#[test]
+fn the_index_that_is_wrong_is_named() {
+    let market = |field: &str, line: &str| {
+        told("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
+    };
+    for (field, value) in [("real", " 1"), ("integer", " 1"), ("complex", " 1 1"), ("pattern", "")] {
+        let message = market(field, &format!("1.5 2{value}"));
+        assert!(message.contains("`1.5`") && message.contains("the row index"), "{field}: {message}");
+        let message = market(field, &format!("1 2.5{value}"));
+        assert!(message.contains("`2.5`") && message.contains("the column index"), "{field}: {message}");
+        let message = market(field, "1");
+        assert!(message.contains("ends") && message.contains("the column index"), "{field}: {message}");
+        let message = market(field, &format!("1 x{value}"));
+        assert!(message.contains("`x`") && message.contains("the column index"), "{field}: {message}");
+    }
+    assert!(market("real", "1 2").contains("ends where a real number"));
+    assert!(told("a.tns", "1.5 2 3\n").1.contains("index 1"));
+    assert!(told("a.tns", "1 2.5 3\n").1.contains("index 2"));
+}
+
+#[test]
+fn a_ragged_line_is_told_with_both_lengths() {
+    for (text, found, first) in [
+        ("1 1 1 5\n# c\n1 1 5\n", "2 indices", "3"),
+        ("1 1 1 5\n1 5.5\n", "1 index", "3"),
+        ("1 1 5\n1 1 1 2.5\n", "3 indices", "2"),
+        ("1 1 5\n7\n", "0 indices", "2"),
+        ("5\n1 5\n", "1 index", "0"),
+    ] {
+        let (code, message, help) = told("a.tns", text);
+        assert_eq!(code, E0805, "{text:?}");
+        assert_eq!(message, format!("this line has {found}, but the first entry has {first}"), "{text:?}");
+        assert!(!help.is_empty());
+    }
+    // With a header, it is the header that says how many.
+    let (_, message, _) = told("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
+    assert_eq!(message, "this line has 2 indices, but the shape 4 x 4 x 4 has 3");
+    // A line with something else on it is told for that.
+    assert!(told("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
+}
+
+#[test]
+fn an_empty_file_says_how_its_shape_is_given() {
+    assert!(told("a.tns", "").2.contains("--shape"));
+}
+
 #[test]
 fn the_line_is_right_in_any_piece_of_a_large_file() {
     let mut text = String::from("%%MatrixMarket matrix coordinate real general\n% c\n200000 1 200000\n");
@@ -200,6 +285,20 @@ fn the_line_is_right_in_any_piece_of_a_large_file() {
     let both = text.replace("\n150000 1 0.5\n", "\nx\n").replace("\n100000 1 0.5\n", "\n0 1 1\n");
     let d = read_data_from("a.mtx", both.as_bytes(), &ReadOptions::default()).unwrap_err();
     assert_eq!((d.code, d.place.clone().unwrap().line), (E0806, Some(100_003)));
+}
+
+/// A device has no end to wait for.
+#[cfg(target_os = "linux")]
+#[test]
+fn devices_are_not_files() {
+    let directory = tempfile::tempdir().unwrap();
+    for (device, name) in [("/dev/zero", "zero.mtx"), ("/dev/zero", "zero.npz.gz"), ("/dev/null", "null.tns")] {
+        let link = directory.path().join(name);
+        std::os::unix::fs::symlink(device, &link).unwrap();
+        let d = read(&link, &ReadOptions::default()).unwrap_err();
+        assert_eq!(d.code, E0801, "{name}");
+        assert!(d.message.contains("device") && !d.help.is_empty(), "{name}: {d}");
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ use num_complex::Complex;
 use std::fs;
 use std::path::Path;
 use tamis_ir::{Code, DType, Format, Kind, Value};
-use tamis_tensor::io::{FileKind, ReadOptions, Symmetry, WriteOptions, read, read_from, write, write_to};
+use tamis_tensor::io::{
+    FileKind, ReadOptions, Symmetry, WriteOptions, read, read_from, write, write_as, write_file, write_to,
+};
 use tamis_tensor::{Combine, Coordinates, Tensor, ValueArray};
 
 fn written(kind: FileKind, tensor: &Tensor, options: &WriteOptions) -> Vec<u8> {
@@ -210,7 +212,7 @@ fn one_triangle_when_asked_for_and_true() {
         let options = WriteOptions { symmetry, comments: vec!["two\nlines".to_string()], ..Default::default() };
         let mut out = Vec::new();
         match (write_to(FileKind::MatrixMarket, &mut out, tensor, &options), stored) {
-            (Ok(()), Some(stored)) => {
+            (Ok(_), Some(stored)) => {
                 let text = String::from_utf8(out).unwrap();
                 assert!(text.contains(symmetry.name()) && text.contains("% two\n% lines\n"), "{text}");
                 assert!(text.contains(&format!("3 3 {stored}\n")), "{text}");
@@ -310,6 +312,115 @@ fn links_and_permissions_are_kept() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     write("/dev/null", &a, &WriteOptions::default()).unwrap_err();
+}
+
+/// Whether files without a name can be made here.
+#[cfg(target_os = "linux")]
+fn unnamed_files_work(directory: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::File::options().write(true).custom_flags(libc::O_TMPFILE).open(directory).is_ok()
+}
+
+/// Whoever is killed while writing leaves nothing behind, since there is nothing to see until the end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_has_no_name_until_it_is_complete() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    if !unnamed_files_work(directory.path()) {
+        eprintln!("SKIPPED: the file system has no files without a name");
+        return;
+    }
+    let path = directory.path().join("a.txt");
+    for (round, before) in [vec![], vec!["a.txt".to_string()]].into_iter().enumerate() {
+        let text = format!("round {round}");
+        let bytes = write_file(&path, &|out| {
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+            assert_eq!(names(directory.path()), before);
+            Ok(())
+        });
+        assert_eq!(bytes.unwrap(), 7);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(names(directory.path()), ["a.txt"]);
+    }
+    // A new file is as readable as any other new file.
+    let plain = directory.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&path), mode(&plain));
+    let d = write_file(&path, &|_| Err(std::io::ErrorKind::StorageFull.into())).unwrap_err();
+    assert_eq!((d.code, names(directory.path()).len()), (Code::E0811, 2));
+}
+
+/// Standard output and its like are written to where they are, not replaced by a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn open_files_are_appended_to() {
+    use std::os::fd::AsRawFd;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    fs::write(&path, "before\n").unwrap();
+    let open = fs::File::options().append(true).open(&path).unwrap();
+    let scalar = Tensor::scalar(Value::I64(7));
+    for folder in ["/dev/fd", "/proc/self/fd"] {
+        let name = format!("{folder}/{}", open.as_raw_fd());
+        assert_eq!(write_as(FileKind::Frostt, name, &scalar, &Default::default()).unwrap().bytes, 2);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before\n7\n7\n");
+}
+
+#[test]
+fn any_name_will_do_when_the_kind_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let a = matrix(&[&[1., 2.], &[0., 3.]]);
+    for (name, gzip) in [("data", false), ("data.bin", false), ("data.gz", true), ("a.tns", false)] {
+        let path = directory.path().join(name);
+        let written = write_as(FileKind::MatrixMarket, &path, &a, &Default::default()).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(written.bytes, bytes.len() as u64, "{name}");
+        assert_eq!(bytes.starts_with(&[0x1f, 0x8b]), gzip, "{name}");
+        assert_eq!(bytes.starts_with(b"%%Matrix"), !gzip, "{name}");
+    }
+    assert_eq!(write_as(FileKind::Dlmc, "x", &a, &Default::default()).unwrap_err().code, Code::E0813);
+}
+
+#[test]
+fn a_shape_that_a_list_of_entries_does_not_tell() {
+    let entries = |shape: &[u64], at: &[u64]| {
+        let columns = at.iter().map(|i| vec![*i].into()).collect();
+        let list = Coordinates { shape: shape.to_vec(), columns, values: vec![1.0].into() };
+        Tensor::from_coordinates(&list, &Format::coo(shape.len()), Value::F64(0.0), Combine::Error).unwrap()
+    };
+    let with_header = WriteOptions { header: true, ..Default::default() };
+    // The shape, the only entry, and the shape that is read back.
+    let table: [[&[u64]; 3]; 5] = [
+        [&[3, 4], &[2, 3], &[3, 4]],
+        [&[3, 4], &[2, 2], &[3, 3]],
+        [&[3, 4], &[0, 3], &[1, 4]],
+        [&[9], &[7], &[8]],
+        [&[2, 2, 2], &[0, 0, 0], &[1, 1, 1]],
+    ];
+    for [shape, at, read] in table {
+        let expected = (read != shape).then_some(read);
+        let tensor = entries(shape, at);
+        let mut text = Vec::new();
+        let told = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
+        assert_eq!(told.as_deref(), expected, "{shape:?} {at:?}");
+        // What is told is what happens.
+        assert_eq!(back(FileKind::Frostt, &text, None).shape(), read);
+        assert_eq!(write_to(FileKind::Frostt, &mut text, &tensor, &with_header).unwrap().reads_back_as, None);
+        if shape.len() == 2 {
+            let market = write_to(FileKind::MatrixMarket, &mut text, &tensor, &Default::default()).unwrap();
+            assert_eq!(market.reads_back_as, None);
+        }
+    }
+    // Without entries there is a header, and a scalar has no shape to lose.
+    let nothing = Tensor::from_dense(&[0, 3], Vec::<f64>::new().into(), &Format::coo(2), Value::F64(0.0)).unwrap();
+    for tensor in [nothing, Tensor::scalar(Value::F64(0.0))] {
+        let written = write_to(FileKind::Frostt, &mut Vec::new(), &tensor, &Default::default()).unwrap();
+        assert_eq!(written.reads_back_as, None);
+    }
 }
 
 /// A writer that fails after some bytes.

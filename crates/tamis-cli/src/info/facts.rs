@@ -13,7 +13,8 @@ pub(super) struct Facts {
     pub(super) name: String,
     /// What kind of file or generator it comes from, in words.
     pub(super) origin: String,
-    pub(super) comments: Vec<String>,
+    /// What the file says about itself; nothing for a generator.
+    pub(super) file: Option<FileHeader>,
     pub(super) shape: Vec<u64>,
     pub(super) dtype: String,
     pub(super) format: String,
@@ -27,14 +28,14 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn of(loaded: &Loaded) -> Result<Facts> {
         let tensor = &loaded.tensor;
-        let (origin, comments) = match &loaded.origin {
-            Origin::File(header) => (describe_file(header), header.comments.clone()),
-            Origin::Generator(generator) => (format!("generated: {}", generator.description), Vec::new()),
+        let (origin, file) = match &loaded.origin {
+            Origin::File(header) => (describe_file(header), Some(header.clone())),
+            Origin::Generator(generator) => (format!("generated: {}", generator.description), None),
         };
         Ok(Facts {
             name: loaded.name.clone(),
             origin,
-            comments,
+            file,
             shape: tensor.shape().to_vec(),
             dtype: tensor.dtype().to_string(),
             format: format_name(tensor.format()),
@@ -47,12 +48,23 @@ impl Facts {
 }
 
 impl Facts {
+    /// The comments of the file, if any.
+    pub(super) fn comments(&self) -> &[String] {
+        self.file.as_ref().map_or(&[], |header| &header.comments)
+    }
+
     /// Everything as JSON; what does not apply is null.
     pub(super) fn as_json(&self) -> Json {
         json!({
             "name": self.name,
             "origin": self.origin,
-            "comments": self.comments,
+            "kind": self.file.as_ref().map(|header| header.kind.extension()),
+            "gzip": self.file.as_ref().map(|header| header.gzip),
+            "entries": self.file.as_ref().map(|header| header.stored),
+            "field": self.file.as_ref().map(|header| header.field.name()),
+            "symmetry": self.file.as_ref().map(|header| header.symmetry.name()),
+            "layout": self.file.as_ref().map(|header| layout_name(header.layout)),
+            "comments": self.comments(),
             "shape": self.shape,
             "rank": self.shape.len(),
             "dtype": self.dtype,
@@ -127,6 +139,15 @@ fn format_name(format: &Format) -> String {
     format.short_name().map_or_else(|| format.to_string(), |name| format!("{name}{leaf}"))
 }
 
+fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Coordinates => "coordinates",
+        Layout::Rows => "compressed rows",
+        Layout::Columns => "compressed columns",
+        Layout::Dense => "dense",
+    }
+}
+
 /// The file in words: `Matrix Market, coordinates, real symmetric, 3 entries, gzip`.
 fn describe_file(header: &FileHeader) -> String {
     let kind = match header.kind {
@@ -139,12 +160,7 @@ fn describe_file(header: &FileHeader) -> String {
         FileKind::Idx => "IDX array",
         FileKind::Table => "table of numbers",
     };
-    let layout = match header.layout {
-        Layout::Coordinates => "coordinates",
-        Layout::Rows => "compressed rows",
-        Layout::Columns => "compressed columns",
-        Layout::Dense => "dense",
-    };
+    let layout = layout_name(header.layout);
     let symmetry = match header.symmetry {
         Symmetry::General => String::new(),
         other => format!(" {}", other.name()),

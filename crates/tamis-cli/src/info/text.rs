@@ -13,7 +13,7 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
     let mut out = format!("{}\n", bold(&facts.name));
     let mut line = |label: &str, text: String| out += &format!("  {} {text}\n", faint(&format!("{label:LABEL$}")));
     line("kind", facts.origin.clone());
-    if let Some(comment) = facts.comments.iter().find(|comment| comment.contains(char::is_alphanumeric)) {
+    if let Some(comment) = facts.comments().iter().find(|comment| comment.contains(char::is_alphanumeric)) {
         line("comment", comment.chars().filter(|c| !c.is_control()).take(100).collect());
     }
     match facts.shape.as_slice() {
@@ -34,12 +34,18 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
     line("memory", bytes(statistics.nbytes as u64));
     if let Some(matrix) = statistics.matrix.as_ref().filter(|_| statistics.stored > 0) {
         line("structure", structure(matrix));
+        // What follows counts what is stored, which is more than what differs from the fill.
+        let counted = match statistics.explicit_fills {
+            0 => String::new(),
+            _ if facts.stores_every_cell => String::new(),
+            _ => format!(" (stored entries, explicit {}s included)", fill_word(facts)),
+        };
         let (lower, upper) = (group(matrix.lower_bandwidth), group(matrix.upper_bandwidth));
-        line("band", format!("{lower} below the diagonal, {upper} above"));
+        line("band", format!("{lower} below the diagonal, {upper} above{counted}"));
         let length = facts.shape.iter().copied().min().unwrap_or(0);
         line("diagonal", format!("{} of {} not zero", group(matrix.diagonal_nonzeros as u64), group(length)));
-        line("rows", fullness(matrix.mean_per_row, matrix.most_per_row, matrix.empty_rows));
-        line("columns", fullness(matrix.mean_per_column, matrix.most_per_column, matrix.empty_columns));
+        line("rows", fullness(matrix.mean_per_row, matrix.most_per_row, matrix.empty_rows) + &counted);
+        line("columns", fullness(matrix.mean_per_column, matrix.most_per_column, matrix.empty_columns) + &counted);
     }
     if !statistics.levels.is_empty() {
         out.push('\n');
@@ -53,8 +59,8 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
 fn stored(facts: &Facts) -> String {
     let Statistics { stored, explicit_zeros: zeros, explicit_fills: fills, .. } = facts.statistics;
     let count = group(stored as u64);
-    let fill_is_zero = zeros == fills && !facts.fill.is_truthy();
-    let (same, word) = if fill_is_zero { (zeros, "zero") } else { (fills, "fill") };
+    let word = fill_word(facts);
+    let same = if word == "zero" { zeros } else { fills };
     if facts.stores_every_cell {
         return format!("{count}, every cell; {} not {word}", group((stored - same) as u64));
     }
@@ -63,6 +69,12 @@ fn stored(facts: &Facts) -> String {
         1 => format!("{count}, of these 1 explicit {word}"),
         _ => format!("{count}, of these {} explicit {word}s", group(same as u64)),
     }
+}
+
+/// What an explicit entry that says nothing new is called.
+fn fill_word(facts: &Facts) -> &'static str {
+    let Statistics { explicit_zeros: zeros, explicit_fills: fills, .. } = facts.statistics;
+    if zeros == fills && !facts.fill.is_truthy() { "zero" } else { "fill" }
 }
 
 fn structure(matrix: &MatrixStatistics) -> String {

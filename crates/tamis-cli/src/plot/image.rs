@@ -1,9 +1,9 @@
 //! Spy plots as PNG images: white paper, a frame, and ink by the logarithm of the density.
 
 use super::bins::{Bins, Plane, fit};
-use std::io::Write;
 use std::path::Path;
 use tamis_ir::diag::{Code, Diagnostic, Result};
+use tamis_tensor::io::write_file;
 
 /// The longest side of the plot itself, in pixels.
 const SIDE: usize = 1000;
@@ -33,25 +33,14 @@ impl Picture {
         Picture { bins: Bins::new(&plane, height, width), cell }
     }
 
-    /// Writes the picture aside and puts it in place when it is complete.
+    /// Writes the picture to a file, which is there whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = |error: &dyn std::fmt::Display| {
-            Diagnostic::new(Code::E0811, format!("the image cannot be written: {error}"))
+        let bytes = self.encode().map_err(|error| {
+            Diagnostic::new(Code::E0811, format!("the image cannot be encoded: {error}"))
                 .in_file(path.display().to_string())
-                .help("choose a folder that exists and that you may write to")
-        };
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            // Temporary files are private, but this one is to become an ordinary file.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
-        file.write_all(&self.encode().map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
-        file.persist(path).map_err(|e| failed(&e.error))?;
-        Ok(())
+                .help("leave out --png")
+        })?;
+        write_file(path, &|out| out.write_all(&bytes)).map(|_| ())
     }
 
     /// The PNG file's bytes.

@@ -4,6 +4,10 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+/// A matrix times a vector.
+pub const SPMV: &str =
+    "def spmv(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
+
 /// The command with an environment that does not depend on who runs the tests.
 pub fn tamis(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));

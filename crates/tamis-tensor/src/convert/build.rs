@@ -4,8 +4,9 @@ use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
 use super::words::scatter;
 use super::{Entries, First, dense, extents, words};
-use crate::levels::{dense_level, tree, trusted_compressed, trusted_singleton};
-use crate::{IndexArray, Tensor, ValueArray};
+use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
+use crate::{IndexArray, Tensor};
+use std::sync::Arc;
 use tamis_ir::format::{Format, Leaf, Width};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
 
@@ -26,11 +27,15 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
     };
     let extents = extents(shape, &entries.order);
     let specs = format.levels();
-    if is_compressed_matrix(specs) {
-        return compressed_matrix(format, shape, fill, &extents, entries, values);
-    }
-    if is_coordinate_list(specs) && (specs.len() == 1 || specs[0].nonunique) {
-        return coordinate_list(format, shape, fill, &extents, entries, values);
+    let direct = if is_compressed_matrix(specs) {
+        Some(compressed_matrix(format, &extents, &entries)?)
+    } else if is_coordinate_list(specs) && (specs.len() == 1 || specs[0].nonunique) {
+        Some(coordinate_list(format, &extents, &entries)?)
+    } else {
+        None
+    };
+    if let Some(levels) = direct {
+        return Tensor::new(format.clone(), shape, fill, levels, values);
     }
     if let (true, Some(values)) = (format.is_all_dense(), &values) {
         let values = dense::fill_in(&entries, values, &extents, fill)?;
@@ -62,15 +67,8 @@ fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Res
     array.to_width(written.unwrap_or(Width::automatic(children as u64)))
 }
 
-/// CSR and CSC: the list of coordinates and the values are taken over as they are.
-fn compressed_matrix(
-    format: &Format,
-    shape: &[u64],
-    fill: Value,
-    extents: &[u64],
-    entries: Entries,
-    values: Option<ValueArray>,
-) -> Result<Tensor> {
+/// The levels of CSR and CSC: the list of coordinates is taken over as it is.
+fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
     let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
         return Err(crate::convert::wrong_rank(format, entries.order.len()));
     };
@@ -80,18 +78,11 @@ fn compressed_matrix(
         First::Crd(crd) => compress(crd, outer.children(), spec.pos)?,
     };
     let inner = trusted_compressed(pos, crd_width(crd, spec.crd, extents[1])?, &spec);
-    Tensor::new(format.clone(), shape, fill, vec![outer, inner], values)
+    Ok(vec![outer, inner])
 }
 
-/// COO of any rank: all columns and the values are taken over as they are.
-fn coordinate_list(
-    format: &Format,
-    shape: &[u64],
-    fill: Value,
-    extents: &[u64],
-    entries: Entries,
-    values: Option<ValueArray>,
-) -> Result<Tensor> {
+/// The levels of COO of any rank: all columns are taken over as they are.
+fn coordinate_list(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
     let specs = format.levels();
     let first = match &entries.first {
         Some(First::Pos(pos)) => {
@@ -107,5 +98,5 @@ fn coordinate_list(
     for ((column, spec), extent) in entries.rest.iter().zip(&specs[1..]).zip(&extents[1..]) {
         levels.push(trusted_singleton(crd_width(column, spec.crd, *extent)?));
     }
-    Tensor::new(format.clone(), shape, fill, levels, values)
+    Ok(levels)
 }

@@ -82,6 +82,38 @@ pub fn is_call(text: &str) -> bool {
     rest.ends_with(')') && !name.is_empty() && name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// What to say about a text that names no file, and is nearly a call: the name of a generator without its arguments, or a
+/// parenthesis that is not closed.
+///
+/// ```
+/// use tamis_tensor::gallery::almost_call;
+/// assert!(almost_call("laplacian(3").unwrap().help[0].contains("`laplacian(3)`"));
+/// assert!(almost_call("laplacian").is_some() && almost_call("laplacian(3)").is_none());
+/// ```
+pub fn almost_call(text: &str) -> Option<Diagnostic> {
+    let trimmed = text.trim();
+    let whole = Span::new(0..text.len());
+    let told = |message: String, label: &str| {
+        Diagnostic::new(Code::E0904, message).label(whole, label).with_source(&Source::new("generator", text))
+    };
+    if let Some(generator) = find(trimmed) {
+        let message = format!("`{trimmed}` is a generator, which is called with its arguments");
+        return Some(told(message, "without arguments").help(format!("write `{}`", generator.signature)));
+    }
+    let (name, _) = trimmed.split_once('(')?;
+    let name = name.trim_end();
+    let known = GENERATORS.iter().map(|g| g.name);
+    if is_call(trimmed) || (find(name).is_none() && did_you_mean(name, known).is_none()) {
+        return None;
+    }
+    let closed = format!("{trimmed})");
+    let d = told(format!("the parenthesis after `{name}` is not closed"), "neither a generator nor a file");
+    Some(match parse(&closed) {
+        Ok(_) => d.help(format!("write `{closed}`")),
+        Err(further) => further.help.iter().fold(d, |d, help| d.help(help.clone())),
+    })
+}
+
 /// Reads a call, and checks the name, and the number and kinds of the arguments.
 ///
 /// ```

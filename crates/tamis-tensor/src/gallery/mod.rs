@@ -14,7 +14,7 @@ mod stream;
 mod structured;
 mod table;
 
-pub use call::{Arguments, Call, generate, is_call, parse};
+pub use call::{Arguments, Call, almost_call, generate, is_call, parse};
 pub use graphs::rmat;
 pub use grids::{laplacian, laplacian_grid, laplacian3};
 pub use random::{blocked, permutation, random, random_nnz};

@@ -27,6 +27,8 @@ pub(super) trait Field: Clone + Send + Sync {
     const HELP: &'static str;
     /// Whether a value stands on the line at all.
     const PRESENT: bool = true;
+    /// Whether it is made of reals, which a decimal may exceed.
+    const REAL: bool = false;
 
     /// The value at the start of the text.
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, Self::Item>;
@@ -36,7 +38,7 @@ pub(super) trait Field: Clone + Send + Sync {
 }
 
 macro_rules! simple_field {
-    ($name:ident, $item:ty, $word:literal, $help:literal, $scan:expr) => {
+    ($name:ident, $item:ty, $real:literal, $word:literal, $help:literal, $scan:expr) => {
         #[derive(Clone, Default)]
         pub(super) struct $name;
 
@@ -44,6 +46,7 @@ macro_rules! simple_field {
             type Item = $item;
             const NAME: &'static str = $word;
             const HELP: &'static str = $help;
+            const REAL: bool = $real;
 
             #[inline(always)]
             fn scan<'a>(&mut self, text: &'a [u8], _entry: usize) -> Scanned<'a, $item> {
@@ -52,10 +55,18 @@ macro_rules! simple_field {
         }
     };
 }
-simple_field!(Real, f64, "a real number", "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`", scan::real);
+simple_field!(
+    Real,
+    f64,
+    true,
+    "a real number",
+    "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`",
+    scan::real
+);
 simple_field!(
     Integer,
     i64,
+    false,
     "an integer of 64 bits",
     "write an integer, or say `real` instead of `integer` in the first line of the file",
     scan::signed
@@ -63,6 +74,7 @@ simple_field!(
 simple_field!(
     Unsigned,
     u64,
+    false,
     "an unsigned integer of 64 bits",
     "write an unsigned integer, or say `real` instead of `unsigned-integer` in the first line of the file",
     scan::unsigned
@@ -70,6 +82,7 @@ simple_field!(
 simple_field!(
     ComplexField,
     Complex<f64>,
+    true,
     "a real and an imaginary part",
     "write two numbers such as `1.0 -2.5`",
     complex
@@ -109,6 +122,7 @@ impl Field for Number {
     type Item = u64;
     const NAME: &'static str = "a number";
     const HELP: &'static str = "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`";
+    const REAL: bool = true;
 
     #[inline(always)]
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, u64> {
@@ -229,10 +243,7 @@ pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     if size_of::<T>() == 0 {
         return Ok(vec![T::zeroed(); count]);
     }
-    memory::zeroed(count, "the entries of the file").map_err(|refused| {
-        let fault = Fault::new(refused.code, 0, refused.message.clone());
-        fault.help("read the file in parts, or on a machine with more memory")
-    })
+    memory::zeroed(count, "the entries of the file").map_err(|refusal| Fault::refused(&refusal))
 }
 
 /// Blank lines and comments leave room at the end of their piece: move what follows up.
@@ -304,7 +315,7 @@ fn parse_piece<F: Field, I: Index>(
         }
         for (d, (column, size)) in columns.iter_mut().zip(rules.dims).enumerate() {
             if d > 0 {
-                rest = scan::after_blank(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
+                rest = scan::after_blank(rest).ok_or_else(|| no_blank(text, rest, d, rules))?;
             }
             let (index, after) = scan::unsigned(rest).ok_or_else(|| bad_index(text, rest, d, rules))?;
             let index = index.wrapping_sub(1);
@@ -316,15 +327,30 @@ fn parse_piece<F: Field, I: Index>(
         }
         if F::PRESENT {
             if !columns.is_empty() {
-                rest = scan::after_blank(rest).ok_or_else(|| bad_value::<F>(text, rest))?;
+                rest = scan::after_blank(rest).ok_or_else(|| match ends(rest) {
+                    true => bad_value::<F>(text, rest),
+                    false => no_blank(text, rest, rules.dims.len(), rules),
+                })?;
             }
             let (value, after) = field.scan(rest, entry).ok_or_else(|| bad_value::<F>(text, rest))?;
             values[entry] = value;
             rest = after;
         }
-        rest = scan::end_of_line(rest).ok_or_else(|| too_much::<F>(text, rest))?;
+        rest = scan::end_of_line(rest).ok_or_else(|| match (F::PRESENT, rest) {
+            (true, _) | (false, [b' ' | b'\t', ..]) => too_much::<F>(text, rest),
+            (false, _) => no_blank(text, rest, rules.dims.len(), rules),
+        })?;
         entry += 1;
     }
+}
+
+/// A decimal number that no double comes near; the reader must not make infinity of it.
+#[cold]
+pub(super) fn too_large(at: usize, found: &[u8]) -> Fault {
+    let message = format!("`{}` is beyond the largest number of 64 bits, 1.8e308", word(found));
+    Fault::new(Code::E0805, at, message)
+        .help("write `inf` (or `-inf`) if infinity is meant")
+        .help("or scale the values, so that they fit")
 }
 
 fn ends(rest: &[u8]) -> bool {
@@ -339,6 +365,14 @@ fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     let end = text.len() - rest.len();
     let start = text[..end].iter().rposition(|b| b.is_ascii_whitespace()).map_or(0, |p| p + 1);
     &text[start..]
+}
+
+/// No blank follows the digits of an index: the line ends before index `next`, or the index before it goes on as
+/// something else, such as a float.
+#[cold]
+fn no_blank(text: &[u8], rest: &[u8], next: usize, rules: Rules) -> Fault {
+    let dimension = if ends(rest) { next } else { next.saturating_sub(1) };
+    bad_index(text, rest, dimension, rules)
 }
 
 #[cold]
@@ -380,6 +414,11 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
     } else {
         let start = token(text, rest);
         let line = scan::split_line(start).0;
+        // A complex value has two parts, either of which may be the one.
+        let mut words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty()).take(2);
+        if let (true, Some(huge)) = (F::REAL, words.find(|word| scan::overflows(word))) {
+            return too_large(at, huge);
+        }
         let shown = printable(&line[..line.len().min(40)]);
         let shown = shown.trim_end();
         format!("`{shown}` is not {}", F::NAME)

@@ -24,6 +24,13 @@ impl Fault {
         Fault(Box::new(Parts { code, offset, message: message.into(), notes: Vec::new(), help: Vec::new() }))
     }
 
+    /// Memory that was refused for what the file holds.
+    #[cold]
+    pub(super) fn refused(refusal: &Diagnostic) -> Fault {
+        Fault::new(refusal.code, 0, refusal.message.clone())
+            .help("read the file in parts, or on a machine with more memory")
+    }
+
     pub(super) fn note(mut self, note: impl Into<String>) -> Fault {
         self.0.notes.push(note.into());
         self
@@ -36,6 +43,10 @@ impl Fault {
 
     pub(super) fn code(&self) -> Code {
         self.0.code
+    }
+
+    pub(super) fn offset(&self) -> usize {
+        self.0.offset
     }
 
     /// The same fault seen from a text in which the parsed piece starts at `start`.

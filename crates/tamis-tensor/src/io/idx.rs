@@ -41,5 +41,6 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Fi
         let message = format!("the array needs {needed}, but {} bytes follow the header", data.len());
         return bad(Code::E0804, message, "fetch the file again if it was cut off");
     }
-    Ok(npy::dense(FileKind::Idx, shape, npy::numbers(dtype, data, true)))
+    let values = npy::numbers(dtype, data, true).map_err(|d| d.in_file(name))?;
+    Ok(npy::dense(FileKind::Idx, shape, values))
 }

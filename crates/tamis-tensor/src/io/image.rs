@@ -125,7 +125,8 @@ impl<'a> Reader<'a> {
         let length = width.checked_mul(height).and_then(|n| n.checked_mul(size));
         let data = self.data(length)?;
         let start = self.at + 1;
-        let values = npy::numbers(if size == 2 { DType::U16 } else { DType::U8 }, data, true);
+        let dtype = if size == 2 { DType::U16 } else { DType::U8 };
+        let values = npy::numbers(dtype, data, true).map_err(|refusal| Fault::refused(&refusal))?;
         let above = match &values {
             ValueArray::U8(v) => v.iter().position(|x| u64::from(*x) > largest),
             ValueArray::U16(v) => v.iter().position(|x| u64::from(*x) > largest),

@@ -49,10 +49,9 @@ impl FileKind {
     /// ```
     pub fn of(path: impl AsRef<Path>) -> Result<FileKind> {
         let path = path.as_ref();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let name = gzip_name(&name).unwrap_or(&name);
-        let extension = name.rsplit_once('.').map_or("", |(_, e)| e);
-        Ok(match extension {
+        let name = plain_name(path);
+        let extension = extension(path);
+        Ok(match extension.as_str() {
             "mtx" | "mm" => FileKind::MatrixMarket,
             "tns" => FileKind::Frostt,
             "npz" => FileKind::ScipyArchive,
@@ -60,9 +59,25 @@ impl FileKind {
             "smtx" => FileKind::Dlmc,
             "pbm" | "pgm" | "pnm" => FileKind::Image,
             "txt" => FileKind::Table,
-            _ if is_idx(name) => FileKind::Idx,
-            _ => return Err(unknown(path, extension)),
+            _ if is_idx(&name) => FileKind::Idx,
+            _ => return Err(unknown(path, &extension, Purpose::Reading)),
         })
+    }
+
+    /// The kind of a file that is to be written.
+    ///
+    /// ```
+    /// use tamis_tensor::io::FileKind;
+    /// assert_eq!(FileKind::of_output("a.tns.gz").unwrap(), FileKind::Frostt);
+    /// assert!(FileKind::of_output("a.smtx").is_err());
+    /// ```
+    pub fn of_output(path: impl AsRef<Path>) -> Result<FileKind> {
+        let path = path.as_ref();
+        match FileKind::of(path) {
+            Ok(kind) if kind.is_writable() => Ok(kind),
+            Ok(kind) => Err(only_read(kind).in_file(path.display().to_string()).help(listed(Purpose::Writing))),
+            Err(_) => Err(unknown(path, &extension(path), Purpose::Writing)),
+        }
     }
 
     /// The extension, without a dot.
@@ -94,19 +109,60 @@ fn is_idx(name: &str) -> bool {
     led && (tail.is_empty() || tail.strip_prefix("-").is_some_and(named))
 }
 
-fn unknown(path: &Path, extension: &str) -> Diagnostic {
-    const KNOWN: [&str; 8] = ["mtx", "tns", "npz", "npy", "smtx", "pbm", "pgm", "txt"];
+/// The last part of a path, in small letters and without `.gz`.
+fn plain_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    gzip_name(&name).unwrap_or(&name).to_string()
+}
+
+fn extension(path: &Path) -> String {
+    plain_name(path).rsplit_once('.').map_or(String::new(), |(_, e)| e.to_string())
+}
+
+/// What a file is wanted for, which decides the kinds to offer.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Reading,
+    Writing,
+}
+
+impl Purpose {
+    /// The extensions that are offered.
+    fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Purpose::Reading => &["mtx", "tns", "npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
+            Purpose::Writing => &["mtx", "tns", "npz", "npy", "pbm", "pgm"],
+        }
+    }
+}
+
+/// All extensions for a purpose, as a thing to do.
+fn listed(purpose: Purpose) -> String {
+    let dotted: Vec<String> = purpose.extensions().iter().map(|e| format!(".{e}")).collect();
+    let (last, others) = dotted.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
+    format!("name the file {} or {last}, each also with .gz", others.join(", "))
+}
+
+/// The diagnostic for a kind that is not written.
+pub(super) fn only_read(kind: FileKind) -> Diagnostic {
+    Diagnostic::new(Code::E0813, format!(".{} files are read, but not written", kind.extension()))
+}
+
+fn unknown(path: &Path, extension: &str, purpose: Purpose) -> Diagnostic {
     let shown = path.display();
-    let message = match extension {
-        "" => format!("`{shown}` has no extension to tell what kind of file it is"),
-        _ => format!("`{shown}` ends in `.{extension}`, which is no kind of file that Tamis knows"),
+    let message = match (extension, purpose) {
+        ("", _) => format!("`{shown}` has no extension to tell what kind of file it is"),
+        (_, Purpose::Reading) => format!("`{shown}` ends in `.{extension}`, which is no kind of file that Tamis knows"),
+        (_, Purpose::Writing) => {
+            format!("`{shown}` ends in `.{extension}`, which is no kind of file that Tamis writes")
+        }
     };
     let diagnostic = Diagnostic::new(Code::E0802, message);
-    let diagnostic = match did_you_mean(extension, KNOWN) {
+    let diagnostic = match did_you_mean(extension, purpose.extensions().iter().copied()) {
         Some(close) if !extension.is_empty() => diagnostic.help(format!("did you mean `.{close}`?")),
         _ => diagnostic,
     };
-    diagnostic.help("name the file .mtx, .tns, .npz, .npy, .smtx, .pbm, .pgm, .idx or .txt, each also with .gz")
+    diagnostic.help(listed(purpose))
 }
 
 #[cfg(test)]
@@ -132,5 +188,23 @@ mod tests {
             assert_eq!(FileKind::of(name).unwrap_err().code, Code::E0802, "{name}");
         }
         assert!(FileKind::of("a.mtz").unwrap_err().help[0].contains(".mtx"));
+    }
+
+    #[test]
+    fn only_kinds_that_can_be_written_are_offered_for_writing() {
+        let offered = |name: &str| FileKind::of_output(name).unwrap_err().help.join(" ");
+        for name in ["a", "a.xyz", "a.smtz", "a.smtx", "a.txt.gz", "m.idx1-ubyte"] {
+            let help = offered(name);
+            assert!(help.contains(".mtx") && help.contains(".pgm"), "{name}: {help}");
+            for not_written in [".smtx", ".idx", ".txt"] {
+                assert!(!help.contains(not_written), "{name}: {help}");
+            }
+        }
+        for kind in FileKind::ALL {
+            let name = format!("a.{}", kind.extension());
+            assert_eq!(FileKind::of_output(&name).is_ok(), kind.is_writable(), "{name}");
+            assert!(Purpose::Reading.extensions().contains(&kind.extension()));
+        }
+        assert!(Purpose::Writing.extensions().iter().all(|e| FileKind::of_output(format!("a.{e}")).is_ok()));
     }
 }

@@ -1,7 +1,7 @@
 //! NumPy's array files: `.npy`, one dense array of numbers; also the members of `.npz` archives.
 
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, options};
-use crate::{Buffer, ValueArray, with_values};
+use crate::{Buffer, ValueArray, memory, with_values};
 use bytemuck::{Pod, Zeroable};
 use tamis_ir::diag::Result;
 use tamis_ir::format::MAX_RANK;
@@ -217,10 +217,11 @@ pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueA
         }
         None => return Err(wrong("the array is larger than any file".to_string())),
     }
+    let refused = |d: Diagnostic| Damage { code: d.code, message: d.message.clone(), help: d.help.join("; ") };
     let values = match header.scalar {
-        Scalar::Number(dtype) => numbers(dtype, data, header.big_endian),
+        Scalar::Number(dtype) => numbers(dtype, data, header.big_endian).map_err(refused)?,
         Scalar::Half => {
-            let halves: Vec<u16> = copied(data, 2, header.big_endian);
+            let halves: Vec<u16> = copied(data, 2, header.big_endian).map_err(refused)?;
             ValueArray::from(halves.into_iter().map(half_to_f32).collect::<Vec<f32>>())
         }
         Scalar::Text { .. } => return Err(Damage::unsupported("an array of text is not an array of numbers")),
@@ -229,14 +230,18 @@ pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueA
 }
 
 /// Numbers of a type from their bytes, whose count fits.
-pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> ValueArray {
+pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> Result<ValueArray> {
     macro_rules! as_type {
         ($variant:ident, $part:expr) => {
-            ValueArray::$variant(copied(data, $part, big_endian).into())
+            ValueArray::$variant(copied(data, $part, big_endian)?.into())
         };
     }
-    match dtype {
-        DType::Bool => ValueArray::Bool(data.iter().map(|b| u8::from(*b != 0)).collect::<Vec<u8>>().into()),
+    Ok(match dtype {
+        DType::Bool => {
+            let mut truths: Vec<u8> = copied(data, 1, big_endian)?;
+            truths.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+            ValueArray::Bool(truths.into())
+        }
         DType::I8 => as_type!(I8, 1),
         DType::I16 => as_type!(I16, 2),
         DType::I32 => as_type!(I32, 4),
@@ -249,12 +254,12 @@ pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> ValueArray
         DType::F64 => as_type!(F64, 8),
         DType::C64 => as_type!(C64, 4),
         DType::C128 => as_type!(C128, 8),
-    }
+    })
 }
 
 /// The bytes as values, each made of parts of `part` bytes.
-fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Vec<T> {
-    let mut values = vec![T::zeroed(); data.len() / size_of::<T>()];
+fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Result<Vec<T>> {
+    let mut values: Vec<T> = memory::zeroed(data.len() / size_of::<T>(), "the values of the array")?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
     let whole = bytes.len();
     bytes.copy_from_slice(&data[..whole]);
@@ -263,7 +268,7 @@ fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Vec<
             bytes.reverse();
         }
     }
-    values
+    Ok(values)
 }
 
 /// The same number in 32 bits.

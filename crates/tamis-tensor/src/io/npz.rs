@@ -5,9 +5,9 @@
 
 use super::npy::{self, Damage, Header, Scalar};
 use super::npz_sparse::{self, Stored};
-use super::{FileData, FileKind, ReadOptions, options};
+use super::{FileData, FileKind, ReadOptions, options, source};
 use crate::ValueArray;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use tamis_ir::diag::Result;
 use tamis_ir::{Code, Diagnostic};
 use zip::ZipArchive;
@@ -55,6 +55,15 @@ pub(super) fn corrupt(name: &str, message: impl Into<String>) -> Diagnostic {
         .help("write the file again with `scipy.sparse.save_npz`, or fetch it again if it was damaged on its way")
 }
 
+/// What is wrong with one array, told of the archive that it is in.
+#[cold]
+fn in_member(name: &str, member: &str, damage: Damage) -> Diagnostic {
+    let code = if matches!(damage.code, Code::E0809 | Code::E0706) { damage.code } else { Code::E0810 };
+    Diagnostic::new(code, format!("the member `{member}` of the archive: {}", damage.message))
+        .in_file(name)
+        .help(damage.help)
+}
+
 impl Archive<'_> {
     /// The header and the data of a member; `None` if it is not there.
     fn member(&mut self, member: &str) -> Result<Option<(Header, Vec<u8>)>> {
@@ -62,26 +71,25 @@ impl Archive<'_> {
         let damaged = |error: &dyn std::fmt::Display| {
             corrupt(name, format!("the member `{member}` of the archive is damaged: {error}"))
         };
+        let unreadable = |error: io::Error| match error.kind() {
+            io::ErrorKind::OutOfMemory => source::too_large(name, &format!("the member `{member}` of the archive")),
+            _ => damaged(&error),
+        };
         let mut file = match self.zip.by_name(&format!("{member}.npy")) {
             Ok(file) => file,
             Err(ZipError::FileNotFound) => return Ok(None),
             Err(error) => return Err(damaged(&error)),
         };
-        let report = |d: Damage| {
-            let code = if d.code == Code::E0809 { d.code } else { Code::E0810 };
-            Diagnostic::new(code, format!("the member `{member}` of the archive: {}", d.message))
-                .in_file(name)
-                .help(d.help)
-        };
+        let report = |d: Damage| in_member(name, member, d);
         let mut bytes = Vec::new();
-        file.by_ref().take(12).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        file.by_ref().take(12).read_to_end(&mut bytes).map_err(unreadable)?;
         let length = npy::header_length(&bytes).map_err(report)? as u64;
-        file.by_ref().take(length.saturating_sub(12)).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        file.by_ref().take(length.saturating_sub(12)).read_to_end(&mut bytes).map_err(unreadable)?;
         let (header, _) = npy::parse_header(&bytes).map_err(report)?;
         let expected = npy::data_length(&header).unwrap_or(u64::MAX);
         let mut data = Vec::new();
         // One byte more than expected: reaching the end checks the sum, and what is too long is noticed.
-        file.take(expected.saturating_add(1)).read_to_end(&mut data).map_err(|e| damaged(&e))?;
+        source::read_all(&mut file, expected.saturating_add(1), &mut data).map_err(unreadable)?;
         Ok(Some((header, data)))
     }
 
@@ -96,12 +104,7 @@ impl Archive<'_> {
     /// An array of numbers, with its shape, if it is there.
     pub(super) fn find_array(&mut self, member: &str) -> Result<Option<(Vec<u64>, ValueArray)>> {
         let Some((header, data)) = self.member(member)? else { return Ok(None) };
-        let values = npy::decode(&header, &data).map_err(|d| {
-            let code = if d.code == Code::E0809 { d.code } else { Code::E0810 };
-            Diagnostic::new(code, format!("the member `{member}` of the archive: {}", d.message))
-                .in_file(self.name)
-                .help(d.help)
-        })?;
+        let values = npy::decode(&header, &data).map_err(|d| in_member(self.name, member, d))?;
         Ok(Some((header.shape, values)))
     }
 

@@ -138,7 +138,7 @@ pub(super) fn signed(text: &[u8]) -> Scanned<'_, i64> {
     }
 }
 
-/// A decimal number, `inf` or `nan`, rounded to the nearest double.
+/// A decimal number, `inf` or `nan`, rounded to the nearest double; `None` if it [`overflows`].
 ///
 /// Exponents may be written with `e`, `E`, or Fortran's `d` and `D`.
 #[inline(always)]
@@ -182,6 +182,23 @@ pub(super) fn real(text: &[u8]) -> Scanned<'_, f64> {
 /// Whatever the fast path does not do: many digits, extreme exponents, `inf`, `nan`.
 #[cold]
 fn real_slow(text: &[u8]) -> Scanned<'_, f64> {
+    // Infinity is for whoever writes it, not for what a decimal is rounded to.
+    rounded(text).filter(|(number, _)| number.is_finite() || !starts_with_digit(text))
+}
+
+/// Whether the word at the start of the text is a decimal number beyond the largest double.
+#[cold]
+pub(super) fn overflows(text: &[u8]) -> bool {
+    let word = |rest: &[u8]| !matches!(rest, [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.', ..]);
+    rounded(text).is_some_and(|(number, rest)| number.is_infinite() && starts_with_digit(text) && word(rest))
+}
+
+fn starts_with_digit(text: &[u8]) -> bool {
+    text.iter().find(|b| !b"+-.".contains(b)).is_some_and(u8::is_ascii_digit)
+}
+
+/// The nearest double, or infinity where there is none.
+fn rounded(text: &[u8]) -> Scanned<'_, f64> {
     let text = match text {
         [b'+', b'+' | b'-', ..] => return None,
         [b'+', rest @ ..] => rest,
@@ -189,8 +206,7 @@ fn real_slow(text: &[u8]) -> Scanned<'_, f64> {
     };
     let end = text.iter().position(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b)).unwrap_or(text.len());
     let token = &text[..end];
-    let starts_number = token.iter().find(|b| !b"+-.".contains(b)).is_some_and(u8::is_ascii_digit);
-    if starts_number && token.iter().any(|b| b"dD".contains(b)) {
+    if starts_with_digit(token) && token.iter().any(|b| b"dD".contains(b)) {
         let spelled: Vec<u8> = token.iter().map(|b| if b"dD".contains(b) { b'e' } else { *b }).collect();
         let (number, length) = fast_float2::parse_partial::<f64, _>(&spelled).ok()?;
         return Some((number, &text[length..]));
@@ -248,13 +264,13 @@ mod tests {
             ("1d-05", "1e-5"),
             ("1.25D+300", "1.25e300"),
             ("123456789012345678901234567890", "123456789012345678901234567890"),
-            ("1e400", "inf"),
             ("4.9e-324", "4.9e-324"),
             ("1e-400", "0"),
             ("9007199254740993", "9007199254740993"),
             ("inf", "inf"),
             ("-Infinity", "-inf"),
-            ("1e99999999999", "inf"),
+            ("1e-99999999999", "0"),
+            ("1.7976931348623157e308", "1.7976931348623157e308"),
         ];
         for (text, expected) in table {
             let expected: f64 = expected.parse().unwrap();
@@ -266,6 +282,12 @@ mod tests {
             }
         }
         assert!(real(b"NaN").unwrap().0.is_nan());
+        for huge in ["1e400", "-1e400", "+1D309", "1e99999999999", "1.8e308", &"9".repeat(310)] {
+            assert_eq!(real(huge.as_bytes()), None, "{huge}");
+            assert!(overflows(huge.as_bytes()) && overflows(format!("{huge},1").as_bytes()), "{huge}");
+            assert!(!overflows(format!("{huge}x").as_bytes()), "{huge}");
+        }
+        assert!(!overflows(b"inf") && !overflows(b"1e308") && !overflows(b"x"));
         for bad in ["", "-", "+", ".", "e5", "x", "+-1", "++1", "--1", "-.e1"] {
             assert_eq!(real(bad.as_bytes()), None, "{bad}");
         }
@@ -293,7 +315,7 @@ mod tests {
                 3 => format!("{}.{}e{}", bits % 10, random() % 100_000_000_000_000_000, (random() % 60) as i64 - 30),
                 _ => format!("{:.17e}", (bits >> 11) as f64 / (1u64 << 53) as f64 * 10.0 - 5.0),
             };
-            let Ok(expected) = text.parse::<f64>() else { continue };
+            let Some(expected) = text.parse::<f64>().ok().filter(|x| !x.is_infinite()) else { continue };
             let (number, rest) = real(text.as_bytes()).unwrap();
             assert!(rest.is_empty(), "{text}");
             assert!(number.to_bits() == expected.to_bits() || expected.is_nan() && number.is_nan(), "{text}");

@@ -1,6 +1,7 @@
 //! The bytes of a file: mapped into memory, or decompressed.
 
 use super::gzip_name;
+use crate::memory;
 use flate2::read::MultiGzDecoder;
 use memmap2::Mmap;
 use std::fs::File;
@@ -42,6 +43,12 @@ pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
             .in_file(&name)
             .help("name one file in it"));
     }
+    #[cfg(unix)]
+    if is_device(&metadata.file_type(), &file) {
+        return Err(Diagnostic::new(Code::E0801, format!("`{name}` is a device, not a file"))
+            .in_file(&name)
+            .help("copy what it holds to a file first"));
+    }
     let bytes = if metadata.is_file() && metadata.len() > 0 {
         // SAFETY: the map is only read. If another process shortens the file meanwhile, the operating system stops
         // us; it is what every program that maps files accepts.
@@ -54,7 +61,10 @@ pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
         // Pipes, devices and empty files cannot be mapped.
         Err(_) => {
             let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(refused)?;
+            read_all(&mut file, u64::MAX, &mut bytes).map_err(|error| match error.kind() {
+                io::ErrorKind::OutOfMemory => too_large(&name, &format!("the content of `{name}`")),
+                _ => refused(error),
+            })?;
             Bytes::Owned(bytes)
         }
     };
@@ -62,6 +72,45 @@ pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
         return Ok((bytes, false));
     }
     Ok((Bytes::Owned(gunzip(&name, &bytes)?), true))
+}
+
+/// Devices have no end, or are whole disks; a terminal ends when its user says so.
+#[cfg(unix)]
+fn is_device(kind: &std::fs::FileType, file: &File) -> bool {
+    use std::io::IsTerminal;
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_block_device() || (kind.is_char_device() && !file.is_terminal())
+}
+
+/// Appends what a reader gives, up to `limit` bytes in all. Whatever it claims, memory grows with what is there, and
+/// [`io::ErrorKind::OutOfMemory`] comes before the machine is full.
+pub(super) fn read_all(reader: &mut dyn Read, limit: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    const STEP: u64 = 1 << 26;
+    let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+    while (bytes.len() as u64) < limit {
+        let room = bytes.len().max(1 << 16);
+        if bytes.capacity() - bytes.len() < 32 {
+            // Growing copies, so the old and the new array are there at once.
+            if !memory::available(room.saturating_mul(2)) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            bytes.try_reserve(room).map_err(out_of_memory)?;
+        }
+        let free = (bytes.capacity() - bytes.len()) as u64;
+        let step = free.min(STEP).min(limit - bytes.len() as u64);
+        if reader.take(step).read_to_end(bytes)? < step as usize {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The diagnostic for what does not fit memory.
+#[cold]
+pub(super) fn too_large(name: &str, what: &str) -> Diagnostic {
+    Diagnostic::new(Code::E0706, format!("{what} does not fit memory"))
+        .in_file(name)
+        .help("split the file, or use a machine with more memory")
 }
 
 /// The content of bytes in memory that came from a file of this name.
@@ -85,12 +134,10 @@ fn is_gzip(name: &str, bytes: &[u8]) -> Result<bool> {
 
 fn gunzip(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    match MultiGzDecoder::new(bytes).read_to_end(&mut text) {
-        Ok(_) => Ok(text),
+    match read_all(&mut MultiGzDecoder::new(bytes), u64::MAX, &mut text) {
+        Ok(()) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-            Err(Diagnostic::new(Code::E0706, format!("the decompressed content of `{name}` does not fit memory"))
-                .in_file(name)
-                .help("split the file, or use a machine with more memory"))
+            Err(too_large(name, &format!("the decompressed content of `{name}`")))
         }
         Err(error) => {
             let how = match error.kind() {
@@ -111,4 +158,21 @@ fn cannot_read(name: &str, error: &io::Error) -> Diagnostic {
         _ => "check that the name is that of a file that other programs can read",
     };
     Diagnostic::new(Code::E0801, format!("`{name}` cannot be read: {error}")).in_file(name).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_read_up_to_the_limit() {
+        for limit in [0u64, 1, 31, 32, 65_535, 65_536, 65_537, 1 << 20] {
+            let mut bytes = vec![7];
+            read_all(&mut io::repeat(1), limit + 1, &mut bytes).unwrap();
+            assert_eq!(bytes.len() as u64, limit + 1);
+            let mut whole = Vec::new();
+            read_all(&mut &bytes[..], u64::MAX, &mut whole).unwrap();
+            assert_eq!(whole, bytes);
+        }
+    }
 }

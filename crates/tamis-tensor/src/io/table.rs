@@ -3,7 +3,7 @@
 //! All rows have the same length; one column gives a vector. Values that are all integers of 64 bits are read as
 //! `i64`, otherwise all of them are `f64`.
 
-use super::entries::integers_to_reals;
+use super::entries::{integers_to_reals, too_large};
 use super::fault::{Fault, Parsed};
 use super::tns::not_a_number;
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, options, scan};
@@ -110,6 +110,10 @@ fn row<'a>(text: &[u8], mut rest: &'a [u8], piece: &mut Piece) -> Parsed<&'a [u8
                         piece.real = true;
                     }
                     (number.to_bits(), after)
+                }
+                None if scan::overflows(word) => {
+                    let number = word.split(|b| *b == b',').next().unwrap_or(word);
+                    return Err(too_large(text.len() - word.len(), number));
                 }
                 None => return Err(not_a_number(text.len() - word.len(), word)),
             },

@@ -46,7 +46,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     let first = scan::skip_comments(body, COMMENT);
     if let (None, true) = (known, first.is_empty()) {
         return Err(Fault::new(Code::E0803, text.len(), "the file holds no entries, so its shape is unknown")
-            .help("say the shape when reading it")
+            .help("say the shape when reading it: `--shape 3,4,5` on the command line, `ReadOptions::shape` in Rust")
             .help("or put a header of two lines before the entries: rank and number of entries, then the sizes"));
     }
     let rank = known.map_or_else(|| words(first).saturating_sub(1), |shape| shape.len());
@@ -100,17 +100,38 @@ fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptio
     let names = |d: usize| format!("index {}", d + 1);
     let attempt =
         |dims: &[u64]| entries::parse::<Number>(body, Rules { dims, comment: COMMENT, names }, options.progress());
-    if let Some(shape) = known {
-        return attempt(shape);
+    let parsed = match known {
+        Some(shape) => attempt(shape),
+        None => match attempt(&vec![1 << 32; rank]) {
+            Err(fault) if fault.code() == Code::E0806 => attempt(&vec![MAX_EXTENT; rank]),
+            result => result,
+        },
+    };
+    parsed.map_err(|fault| ragged(fault, body, known, rank))
+}
+
+/// The same fault, unless its line is a well-formed entry of another rank: then that is what is wrong.
+#[cold]
+fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> Fault {
+    let at = fault.offset().min(body.len());
+    let start = body[..at].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
+    let line = scan::split_line(&body[start..]).0;
+    let number = |word: &[u8]| matches!(scan::real(word), Some((_, [])));
+    let entry = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).all(number);
+    let indices = words(line).saturating_sub(1);
+    if !matches!(fault.code(), Code::E0805 | Code::E0806) || !entry || indices == rank {
+        return fault;
     }
-    match attempt(&vec![1 << 32; rank]) {
-        Err(fault) if fault.code() == Code::E0806 => attempt(&vec![MAX_EXTENT; rank]),
-        result => result,
-    }
+    let plural = if indices == 1 { "index" } else { "indices" };
+    let (because, help) = match known {
+        Some(shape) => (format!("the shape {} has {rank}", options::show(shape)), "correct the line, or the shape"),
+        None => (format!("the first entry has {rank}"), "write the same number of indices in every line"),
+    };
+    Fault::new(Code::E0805, at, format!("this line has {indices} {plural}, but {because}")).help(help)
 }
 
 /// One more than the largest coordinate.
-fn extent(column: &IndexArray) -> u64 {
+pub(super) fn extent(column: &IndexArray) -> u64 {
     with_indices!(column, c => c.par_iter().with_min_len(1 << 14).max().map_or(0, |x| x.to_u64() + 1))
 }
 

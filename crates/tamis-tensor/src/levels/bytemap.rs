@@ -10,7 +10,7 @@
 //! below has room for every coordinate; positions whose flag is 0 are not stored.
 
 use super::compressed::Compressed;
-use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense};
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -122,11 +122,8 @@ impl Level for Bytemap {
     }
 
     fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
-        if parents.is_empty() || coordinate >= self.extent as u64 {
-            return 0..0;
-        }
-        let position = parents.start * self.extent + coordinate as usize;
-        if self.flags[position] == 0 { 0..0 } else { position..position + 1 }
+        let stored = dense::position(parents, self.extent, coordinate).filter(|position| self.flags[*position] != 0);
+        stored.map_or(0..0, |position| position..position + 1)
     }
 
     fn arrays(&self) -> LevelArrays {

@@ -41,6 +41,12 @@ fn new(parents: usize, extent: u64) -> Result<Dense> {
     Ok(Dense { extent: usize::try_from(extent).unwrap_or(usize::MAX), children })
 }
 
+/// The child position of a coordinate below the only one of `parents`, in a level with room for every coordinate.
+pub(super) fn position(parents: Range<usize>, extent: usize, coordinate: u64) -> Option<usize> {
+    let inside = !parents.is_empty() && coordinate < extent as u64;
+    inside.then(|| parents.start * extent + coordinate as usize)
+}
+
 fn from_arrays(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let [] = check::take(arrays, &TYPE)?;
     Ok(Arc::new(new(shape.parents, shape.extent)?))
@@ -85,11 +91,7 @@ impl Level for Dense {
     }
 
     fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
-        if parents.is_empty() || coordinate >= self.extent as u64 {
-            return 0..0;
-        }
-        let position = parents.start * self.extent + coordinate as usize;
-        position..position + 1
+        position(parents, self.extent, coordinate).map_or(0..0, |position| position..position + 1)
     }
 
     fn arrays(&self) -> LevelArrays {

@@ -1,83 +1,15 @@
-//! `hash`: coordinates inserted in any order. At rest it holds the arrays of `sparse`, sorted; a table
-//! exists only while something is being written.
+//! `hash`: coordinates that may be written in any order.
 //!
-//! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`.
+//! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
+//! all that differs. There is no table of coordinates yet.
 
-use super::compressed::Compressed;
-use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
-use crate::IndexArray;
-use crate::memory::reserve;
-use std::ops::Range;
-use std::sync::Arc;
-use tamis_ir::diag::Result;
-use tamis_ir::format::{LevelKind, LevelSpec};
+use super::{Capabilities, LevelType, sparse};
+use tamis_ir::format::LevelKind;
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Hash,
-    arrays: &["pos", "crd"],
-    capabilities: Capabilities {
-        full: false,
-        padding: Padding::Removes,
-        holes: false,
-        one_per_fiber: false,
-        random_access: false,
-        insert: true,
-        append: true,
-    },
-    assemble,
-    from_arrays,
+    arrays: sparse::ARRAYS,
+    capabilities: Capabilities { insert: true, ..sparse::CAPABILITIES },
+    assemble: sparse::assemble,
+    from_arrays: sparse::from_arrays,
 };
-
-#[derive(Debug)]
-struct Hash(Compressed);
-
-fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
-    let [pos, crd] = check::take(arrays, &TYPE)?;
-    Ok(Arc::new(Hash(Compressed::checked(pos, crd, spec, shape)?)))
-}
-
-/// A level of arrays that are known to keep the invariants.
-pub(super) fn trusted(pos: IndexArray, crd: IndexArray) -> Arc<dyn Level> {
-    Arc::new(Hash(Compressed { pos, crd }))
-}
-
-fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
-    let level = Hash(Compressed::assemble(nodes, spec)?);
-    let mut positions = reserve(nodes.parents.len(), "the positions of entries")?;
-    positions.extend(0..nodes.parents.len());
-    Ok(Assembled { level: Arc::new(level), positions })
-}
-
-impl Level for Hash {
-    fn level_type(&self) -> &'static LevelType {
-        &TYPE
-    }
-
-    fn children(&self) -> usize {
-        self.0.crd.len()
-    }
-
-    fn stored(&self, _: usize) -> Option<usize> {
-        Some(self.0.crd.len())
-    }
-
-    fn fiber_length(&self, parent: usize) -> usize {
-        self.0.fiber(parent).len()
-    }
-
-    fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
-        self.0.enumerate(parents, out, |_, q, _| q);
-    }
-
-    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
-        self.0.visit(parent, each);
-    }
-
-    fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize> {
-        self.0.locate(parents, coordinate)
-    }
-
-    fn arrays(&self) -> LevelArrays {
-        self.0.arrays()
-    }
-}

@@ -219,10 +219,8 @@ pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
 /// A compressed level (`sparse` or `hash`) of arrays that are known to keep its invariants: direct routes
 /// make them so, and checking again would cost as much as the conversion.
 pub(crate) fn trusted_compressed(pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
-    match spec.kind {
-        LevelKind::Hash => hash::trusted(pos, crd),
-        _ => sparse::trusted(pos, crd),
-    }
+    let row = if spec.kind == LevelKind::Hash { &hash::TYPE } else { &sparse::TYPE };
+    sparse::trusted(row, pos, crd)
 }
 
 /// A singleton level of coordinates that are known to be in range, one for each parent.

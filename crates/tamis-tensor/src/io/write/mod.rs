@@ -1,6 +1,7 @@
 //! Files written: aside first, then renamed, so that a failure leaves the old file as it was.
 
 mod arrays;
+mod aside;
 mod image;
 mod mtx;
 mod text;
@@ -11,11 +12,13 @@ use super::{FileKind, Symmetry, gzip_name};
 use crate::Tensor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
+use tamis_ir::Value;
 use tamis_ir::diag::Result;
-use tamis_ir::{Code, Diagnostic, Value};
+
+use aside::cannot_write;
+pub use aside::{Body, write_file};
 
 /// How a file is to be written.
 ///
@@ -54,37 +57,28 @@ impl Default for WriteOptions {
 /// | `.pbm`, `.pgm` | matrices of `bool`; of `u8` or `u16` | P4; P5 |
 ///
 /// Floats are written in the shortest form that reads back as the same number; `f32` as the double it equals.
-pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<()> {
+pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+    write_as(FileKind::of_output(path.as_ref())?, path, tensor, options)
+}
+
+/// Writes a tensor as this kind of file, whatever its name; `.gz` at the end still compresses it.
+pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
     let path = path.as_ref();
-    let kind = FileKind::of(path)?;
     let name = path.display().to_string();
     image::check_extension(path, kind, tensor).map_err(|d| d.in_file(&name))?;
     let work = Prepared::new(kind, tensor, options).map_err(|d| d.in_file(&name))?;
-    let failed = |error: io::Error| cannot_write(&name, &error);
     let gzip = gzip_name(&name.to_ascii_lowercase()).is_some();
-    let body = |file: &mut dyn Write| -> io::Result<()> {
+    let bytes = write_file(path, &|file| {
         if gzip {
             let mut encoder = GzEncoder::new(file, Compression::default());
             work.emit(&mut encoder)?;
-            encoder.finish()?.flush()
+            encoder.finish()?;
+            Ok(())
         } else {
-            work.emit(file)?;
-            file.flush()
+            work.emit(file)
         }
-    };
-    // Renaming onto a link would replace the link, not the file that it names.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    match fs::metadata(&target) {
-        Ok(metadata) if metadata.is_dir() => Err(Diagnostic::new(Code::E0811, format!("`{name}` is a directory"))
-            .in_file(&name)
-            .help("name a file in it")),
-        // A pipe or a device is not to be replaced by a file.
-        Ok(metadata) if !metadata.is_file() => {
-            let file = File::options().write(true).open(&target).map_err(failed)?;
-            body(&mut BufWriter::with_capacity(1 << 18, file)).map_err(failed)
-        }
-        existing => aside(&target, existing.ok().map(|m| m.permissions()), &body).map_err(failed),
-    }
+    })?;
+    Ok(Written { bytes, reads_back_as: work.reads_back_as() })
 }
 
 /// Writes a tensor to anything, such as standard output, as this kind of file.
@@ -96,9 +90,39 @@ pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) ->
 /// write_to(FileKind::Frostt, &mut out, &Tensor::scalar(Value::I64(7)), &WriteOptions::default()).unwrap();
 /// assert_eq!(out, b"7\n");
 /// ```
-pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<()> {
+pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
     let work = Prepared::new(kind, tensor, options)?;
-    work.emit(out).and_then(|()| out.flush()).map_err(|error| cannot_write("the output", &error))
+    let mut counted = Counted { out, bytes: 0 };
+    work.emit(&mut counted).and_then(|()| counted.flush()).map_err(|error| cannot_write("the output", &error))?;
+    Ok(Written { bytes: counted.bytes, reads_back_as: work.reads_back_as() })
+}
+
+/// What came of writing a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How many bytes were written, compressed if the file is.
+    pub bytes: u64,
+    /// The shape that the file will be read back with, if that is another one: a `.tns` file without a header ends at
+    /// the last entry of each dimension. [`WriteOptions::header`] is the remedy.
+    pub reads_back_as: Option<Vec<u64>>,
+}
+
+/// Passes everything on, and counts it.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Everything that can be refused has been when this exists: only the operating system can still fail.
@@ -113,8 +137,7 @@ enum Prepared {
 impl Prepared {
     fn new(kind: FileKind, tensor: &Tensor, options: &WriteOptions) -> Result<Prepared> {
         if !kind.is_writable() {
-            let message = format!(".{} files are read, but not written", kind.extension());
-            return Err(does_not_fit(message, format!("write {} instead", kinds_for(tensor))));
+            return Err(super::kind::only_read(kind).help(format!("write {} instead", kinds_for(tensor))));
         }
         Ok(match kind {
             FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::Job::new(tensor, options)?),
@@ -123,6 +146,13 @@ impl Prepared {
             FileKind::Image => Prepared::Image(image::Job::new(tensor)?),
             _ => Prepared::Array(arrays::Array::new(tensor)?),
         })
+    }
+
+    fn reads_back_as(&self) -> Option<Vec<u64>> {
+        match self {
+            Prepared::Frostt(job) => job.reads_back_as(),
+            _ => None,
+        }
     }
 
     fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -161,50 +191,4 @@ fn with_zero_fill(tensor: &Tensor) -> Result<Tensor> {
         format!("the entries that are not stored are {}, but this kind of file takes them for 0", tensor.fill());
     Err(does_not_fit(message, "convert the tensor to `dense` first")
         .help("or write it as .npy, which holds every value"))
-}
-
-/// Writes to a new file beside the target, and renames it when all is safely on disk.
-fn aside(
-    target: &Path,
-    permissions: Option<fs::Permissions>,
-    body: &dyn Fn(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tamis-").suffix(".part");
-    #[cfg(unix)]
-    if permissions.is_none() {
-        use std::os::unix::fs::PermissionsExt;
-        // What any new file has; the user's mask is taken off by the system.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(directory)?;
-    let mut buffered = BufWriter::with_capacity(1 << 18, file.as_file_mut());
-    body(&mut buffered)?;
-    buffered.flush()?;
-    drop(buffered);
-    if let Some(permissions) = permissions {
-        file.as_file().set_permissions(permissions)?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(target).map_err(|error| error.error)?;
-    Ok(())
-}
-
-fn cannot_write(name: &str, error: &io::Error) -> Diagnostic {
-    let help = match error.kind() {
-        io::ErrorKind::NotFound => "create the directory first",
-        io::ErrorKind::PermissionDenied => "choose a directory that you may write to",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or choose another disk",
-        _ => "check that the directory exists, may be written to, and has room",
-    };
-    // The error's own text may name the file aside, which means nothing to the user.
-    let reason = error.kind();
-    Diagnostic::new(Code::E0811, format!("`{name}` cannot be written: {reason}"))
-        .in_file(name)
-        .note("if the file existed before, it is unchanged")
-        .help(help)
 }

@@ -1,6 +1,7 @@
 //! FROSTT, written.
 
 use super::super::tensor::does_not_fit;
+use super::super::tns::extent;
 use super::text::{push_integer, push_value, write_comments, write_lines};
 use super::{WriteOptions, with_zero_fill};
 use crate::{Coordinates, Tensor, ValueArray};
@@ -31,6 +32,12 @@ impl Job {
         // Without entries, nothing else would tell the rank.
         let header = options.header || entries.is_empty();
         Ok(Job { entries, header, comments: options.comments.clone() })
+    }
+
+    /// The shape without the slices behind the last entry, if there are any and no header tells of them.
+    pub(super) fn reads_back_as(&self) -> Option<Vec<u64>> {
+        let read: Vec<u64> = self.entries.columns.iter().map(extent).collect();
+        (!self.header && read != self.entries.shape).then_some(read)
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
