@@ -45,6 +45,18 @@ fn the_interpreter_and_the_program_name_no_tensor_crate() {
     }
 }
 
+/// The lowerer sees looplets; what levels there are is data.
+#[test]
+fn the_lowerer_names_no_level() {
+    let mut found = Vec::new();
+    sources(&root().join("crates/tamis-compiler/src/lower"), &mut found);
+    assert!(found.len() > 5);
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("LevelKind"), "{}", path.display());
+    }
+}
+
 /// Files are rooms: one subject each. Past 800 lines, split by subject.
 #[test]
 fn files_are_rooms() {

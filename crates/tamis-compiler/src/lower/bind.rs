@@ -1,10 +1,10 @@
 //! Tensors as buffers and sizes of a kernel.
 
 use tamis_ir::algebra::{DType, Value};
-use tamis_ir::format::{Format, Leaf, Width};
+use tamis_ir::format::{Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
 use tamis_ir::program::{Checked, Program, Storage, TensorId};
-use tamis_tensor::levels;
+use tamis_tensor::levels::level_type;
 
 /// A parameter as the kernel sees it: its format, type and fill, and the widths of its arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,24 +123,12 @@ fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout) -> Stored {
     Stored::Levels { format: layout.format.clone(), arrays, values }
 }
 
-/// Whether coordinates of level `k` may repeat: nonunique, or between a nonunique level and its last singleton.
+/// Whether coordinates of level `k` may repeat: nonunique, or between a nonunique level and the last of the levels
+/// below it that hold one coordinate per position, which tells the entries apart.
 pub fn is_grouped(format: &Format, k: usize) -> bool {
-    use tamis_ir::format::LevelKind::Singleton;
     let levels = format.levels();
-    let in_chain = levels[..=k].iter().rev().take_while(|l| l.kind == Singleton).count();
+    let single = |level: &LevelSpec| level_type(level.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
+    let in_chain = levels[..=k].iter().rev().take_while(|l| single(l)).count();
     let head = k - in_chain.min(k);
-    let nonunique = levels[head].nonunique;
-    // The last singleton of the chain tells the entries apart.
-    nonunique && levels.get(k + 1).is_some_and(|l| l.kind == Singleton)
-}
-
-/// A level's description of a fiber.
-pub fn unfurl(kind: tamis_ir::format::LevelKind, fiber: &mut tamis_ir::looplet::Fiber) -> tamis_ir::looplet::Looplet {
-    use tamis_ir::format::LevelKind::*;
-    match kind {
-        Dense => levels::unfurl::dense(fiber),
-        Bytemap => levels::unfurl::bytemap(fiber),
-        Singleton => levels::unfurl::singleton(fiber),
-        _ => levels::unfurl::compressed(fiber),
-    }
+    levels[head].nonunique && levels.get(k + 1).is_some_and(single)
 }

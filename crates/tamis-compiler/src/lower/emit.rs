@@ -1,14 +1,12 @@
 //! Statements and expressions that are resolved: they become statements of the kernel.
 
 use super::Lowerer;
-use super::bind::{Stored, is_grouped};
+use super::bind::Stored;
 use super::node::{self, Bounds, Node, Source, Step, Target, Update};
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::format::LevelKind;
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::Fiber;
+use tamis_ir::looplet::Located;
 use tamis_ir::program::{Access, Expr, IndexId, LoopExtent, StmtKind, TensorId};
-use tamis_tensor::levels::unfurl::{self, Located};
 
 /// A value in the kernel.
 #[derive(Clone, Copy)]
@@ -277,8 +275,11 @@ impl Lowerer<'_> {
             return Emitted { value: self.b.get(var), absent: None, missing: None };
         }
         let mut missing = Vec::new();
-        let mut at = Located { position: access.position.unwrap_or(self.b.int(0)), present: access.present };
-        let mut group_stop = access.group_stop;
+        let mut at = Located {
+            position: access.position.unwrap_or(self.b.int(0)),
+            present: access.present,
+            group_stop: access.group_stop,
+        };
         for (k, sub) in subs.iter().enumerate().skip(access.level) {
             let index = self.integer(&sub.node);
             let index = self.b.name("at", index);
@@ -290,7 +291,7 @@ impl Lowerer<'_> {
             } else {
                 index
             };
-            (at, group_stop) = self.locate(tensor, k, sub.dim, at, group_stop, index);
+            at = self.locate(tensor, k, sub.dim, at, index);
         }
         let missing = self.any(missing);
         let value = match &bound.storage {
@@ -336,85 +337,17 @@ impl Lowerer<'_> {
         self.b.call_in(Op::Select, DType::I64, &[outside, zero, index])
     }
 
-    fn locate(
-        &mut self,
-        tensor: TensorId,
-        level: usize,
-        dim: usize,
-        at: Located,
-        group_stop: Option<ExprId>,
-        index: ExprId,
-    ) -> (Located, Option<ExprId>) {
+    /// Finds a coordinate of one level.
+    fn locate(&mut self, tensor: TensorId, level: usize, dim: usize, at: Located, index: ExprId) -> Located {
         let bound = self.bound[tensor.index()].clone();
-        let name = format!("{}{level}", self.program.tensor(tensor).name);
-        let Stored::Levels { format, arrays, .. } = &bound.storage else {
-            let position = self.b.call_in(Op::Mul, DType::I64, &[at.position, bound.dims[dim]]);
-            return (Located { position: self.b.add(position, index), present: at.present }, None);
-        };
-        let kind = format.levels()[level].kind;
-        let grouped = is_grouped(format, level);
-        if let (LevelKind::Singleton, Some(stop)) = (kind, group_stop) {
-            // One coordinate for each position of the group, in order.
-            return self.search_list(&name, arrays[level][0].1, at.position, stop, index, grouped);
+        if let Stored::Levels { format, arrays, .. } = &bound.storage
+            && let Some(located) =
+                self.fiber(tensor, format, &arrays[level], level, at, index, |row, fiber| (row.locate)(fiber))
+        {
+            return located;
         }
-        if grouped {
-            let (pos, crd) = (arrays[level][0].1, arrays[level][1].1);
-            let one = self.b.int(1);
-            let next = self.b.add(at.position, one);
-            let (mut start, mut stop) = (self.b.load(pos, at.position), self.b.load(pos, next));
-            if let Some(present) = at.present {
-                let zero = self.b.int(0);
-                start = self.b.call_in(Op::Select, DType::I64, &[present, start, zero]);
-                stop = self.b.call_in(Op::Select, DType::I64, &[present, stop, zero]);
-            }
-            return self.search_list(&name, crd, start, stop, index, true);
-        }
-        let extent = bound.dims[dim];
-        let mut fiber = Fiber {
-            builder: &mut self.b,
-            arrays: &arrays[level],
-            position: at.position,
-            group_stop,
-            grouped,
-            extent,
-            index,
-            name: &name,
-        };
-        let located = match kind {
-            LevelKind::Dense => Located { present: at.present, ..unfurl::locate_dense(&mut fiber) },
-            LevelKind::Bytemap => unfurl::locate_bytemap(&mut fiber, at.present),
-            LevelKind::Singleton => unfurl::locate_singleton(&mut fiber, at.present),
-            _ => unfurl::locate_compressed(&mut fiber, at.present),
-        };
-        (located, None)
-    }
-
-    fn search_list(
-        &mut self,
-        name: &str,
-        crd: tamis_ir::kernel::BufferId,
-        start: ExprId,
-        stop: ExprId,
-        index: ExprId,
-        grouped: bool,
-    ) -> (Located, Option<ExprId>) {
-        let (start, stop) = (self.b.name(format!("{name}_start"), start), self.b.name(format!("{name}_stop"), stop));
-        let var = self.b.new_var(format!("{name}_at"), DType::I64, false);
-        self.b.emit(Stmt::Search { var, buffer: crd, start, stop, key: index });
-        let at = self.b.get(var);
-        let inside = self.b.call_in(Op::Lt, DType::I64, &[at, stop]);
-        let found = self.b.load(crd, at);
-        let same = self.b.call_in(Op::Eq, DType::I64, &[found, index]);
-        let present = self.b.call_in(Op::And, DType::Bool, &[inside, same]);
-        let present = self.b.name(format!("{name}_found"), present);
-        let group_stop = grouped.then(|| {
-            let one = self.b.int(1);
-            let after = self.b.add(index, one);
-            let var = self.b.new_var(format!("{name}_end"), DType::I64, false);
-            self.b.emit(Stmt::Search { var, buffer: crd, start: at, stop, key: after });
-            self.b.get(var)
-        });
-        (Located { position: at, present: Some(present) }, group_stop)
+        let position = self.b.call_in(Op::Mul, DType::I64, &[at.position, bound.dims[dim]]);
+        Located { position: self.b.add(position, index), ..at }
     }
 
     // Assignments

@@ -1,13 +1,15 @@
 //! Lowering a loop over a region: looplets are taken apart until none is left, then the loop is emitted.
 
 use super::Lowerer;
-use super::bind::{Stored, is_grouped, unfurl};
+use super::bind::{Stored, is_grouped};
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::kernel::{ExprId, Hint, Stmt};
-use tamis_ir::looplet::{Below, Fiber, Looplet, Payload, Phase};
-use tamis_ir::program::IndexId;
+use tamis_ir::format::Format;
+use tamis_ir::kernel::{BufferId, ExprId, Hint, Stmt};
+use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase};
+use tamis_ir::program::{IndexId, TensorId};
+use tamis_tensor::levels::{LevelType, level_type};
 
 /// A loop's index over `[start, stop)`.
 #[derive(Clone, Copy)]
@@ -47,21 +49,16 @@ impl Lowerer<'_> {
                     && sub.node == Node::Index(index)
                     && !sub.permissive
                 {
-                    let level = access.level;
-                    let name = format!("{}{level}", self.program.tensor(*tensor).name);
-                    let position = access.position.unwrap_or(self.b.int(0));
-                    let mut fiber = Fiber {
-                        builder: &mut self.b,
-                        arrays: &arrays[level],
-                        position,
+                    let at = Located {
+                        position: access.position.unwrap_or(self.b.int(0)),
+                        present: access.present,
                         group_stop: access.group_stop,
-                        grouped: is_grouped(format, level),
-                        extent: bound.dims[sub.dim],
-                        index: placeholder,
-                        name: &name,
                     };
-                    let looplet = unfurl(format.levels()[level].kind, &mut fiber);
-                    access.looplet = Some(self.guard(looplet, access.present));
+                    let (format, arrays) = (format.clone(), arrays[access.level].clone());
+                    let looplet = self.fiber(*tensor, &format, &arrays, access.level, at, placeholder, |row, fiber| {
+                        (row.unfurl)(fiber)
+                    });
+                    access.looplet = looplet;
                 }
             }
             _ => {}
@@ -69,21 +66,33 @@ impl Lowerer<'_> {
         Node::Access(access)
     }
 
-    /// The looplet of a fiber that may not be there: its lists are empty then.
-    fn guard(&mut self, looplet: Looplet, present: Option<ExprId>) -> Looplet {
-        let Some(present) = present else { return looplet };
-        match looplet {
-            Looplet::Thunk { mut preamble, body } => {
-                let zero = self.b.int(0);
-                for stmt in &mut preamble {
-                    if let Stmt::Let { value, .. } = stmt {
-                        *value = self.b.call_in(Op::Select, DType::I64, &[present, *value, zero]);
-                    }
-                }
-                Looplet::Thunk { preamble, body }
-            }
-            other => other,
-        }
+    /// Asks a level about one of its fibers.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn fiber<T>(
+        &mut self,
+        tensor: TensorId,
+        format: &Format,
+        arrays: &[(&'static str, BufferId)],
+        level: usize,
+        at: Located,
+        index: ExprId,
+        ask: impl FnOnce(&LevelType, &mut Fiber) -> T,
+    ) -> Option<T> {
+        let dim = format.dim_order()?[level];
+        let name = format!("{}{level}", self.program.tensor(tensor).name);
+        let row = level_type(format.levels()[level].kind).ok()?;
+        let mut fiber = Fiber {
+            arrays,
+            position: at.position,
+            group_stop: at.group_stop,
+            present: at.present,
+            grouped: is_grouped(format, level),
+            extent: self.bound[tensor.index()].dims[dim],
+            index,
+            name: &name,
+            builder: &mut self.b,
+        };
+        Some(ask(row, &mut fiber))
     }
 
     /// Where `index op bound` holds, as a sequence of runs.

@@ -56,13 +56,8 @@ impl Lowerer<'_> {
         if region.whole {
             return stepper;
         }
-        let mut bound = |start, key| {
-            let var = self.b.new_var("from", DType::I64, false);
-            self.b.emit(Stmt::Search { var, buffer: stepper.coordinates, start, stop: stepper.stop, key });
-            self.b.get(var)
-        };
-        let start = bound(stepper.start, region.start);
-        let stop = bound(start, region.stop);
+        let start = self.b.search("from", stepper.coordinates, stepper.start, stepper.stop, region.start);
+        let stop = self.b.search("to", stepper.coordinates, start, stepper.stop, region.stop);
         Stepper { start, stop, ..stepper }
     }
 

@@ -259,6 +259,20 @@ impl Builder {
         self.emit(Stmt::Store { buffer, index, value });
     }
 
+    /// Declares the first position in `start..stop` whose coordinate is at least `key`.
+    pub fn search(
+        &mut self,
+        name: impl Into<String>,
+        buffer: BufferId,
+        start: ExprId,
+        stop: ExprId,
+        key: ExprId,
+    ) -> ExprId {
+        let var = self.new_var(name, DType::I64, false);
+        self.emit(Stmt::Search { var, buffer, start, stop, key });
+        self.get(var)
+    }
+
     /// A counting loop.
     pub fn count(&mut self, name: &str, start: ExprId, stop: ExprId, body: impl FnOnce(&mut Builder, ExprId)) {
         let var = self.new_var(name, DType::I64, false);

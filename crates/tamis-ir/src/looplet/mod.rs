@@ -117,6 +117,17 @@ impl Looplet {
     }
 }
 
+/// Where a coordinate is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Located {
+    /// The child position; meaningless where nothing is stored.
+    pub position: ExprId,
+    /// Whether anything is stored there; always, if there is no condition.
+    pub present: Option<ExprId>,
+    /// One past the last child position, where they are a group.
+    pub group_stop: Option<ExprId>,
+}
+
 /// What a level needs to describe one of its fibers.
 pub struct Fiber<'a> {
     /// The kernel under construction.
@@ -127,6 +138,8 @@ pub struct Fiber<'a> {
     pub position: ExprId,
     /// One past the last parent position, if the fiber lies below a group.
     pub group_stop: Option<ExprId>,
+    /// Whether the fiber is there at all; certainly, if there is no condition.
+    pub present: Option<ExprId>,
     /// Coordinates may repeat, because the level is nonunique or stands between such a level and its last singleton.
     pub grouped: bool,
     /// The size of the dimension.

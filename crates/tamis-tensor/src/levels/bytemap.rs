@@ -10,7 +10,9 @@
 //! below has room for every coordinate; positions whose flag is 0 are not stored.
 
 use super::compressed::Compressed;
-use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense};
+use super::{
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl,
+};
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -32,6 +34,8 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble,
     from_arrays,
+    unfurl: unfurl::bytemap,
+    locate: unfurl::locate_bytemap,
 };
 
 #[derive(Debug)]

@@ -6,7 +6,9 @@
 //!
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
-use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use super::{
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
+};
 use crate::memory::{product, reserve};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble,
     from_arrays,
+    unfurl: unfurl::dense,
+    locate: unfurl::locate_dense,
 };
 
 #[derive(Debug)]

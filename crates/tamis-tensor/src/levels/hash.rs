@@ -3,7 +3,7 @@
 //! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
 //! all that differs. There is no table of coordinates yet.
 
-use super::{Capabilities, LevelType, sparse};
+use super::{Capabilities, LevelType, sparse, unfurl};
 use tamis_ir::format::LevelKind;
 
 pub(super) static TYPE: LevelType = LevelType {
@@ -12,4 +12,6 @@ pub(super) static TYPE: LevelType = LevelType {
     capabilities: Capabilities { insert: true, ..sparse::CAPABILITIES },
     assemble: sparse::assemble,
     from_arrays: sparse::from_arrays,
+    unfurl: unfurl::compressed,
+    locate: unfurl::locate_compressed,
 };

@@ -17,13 +17,14 @@ mod hash;
 mod singleton;
 mod sparse;
 pub mod tree;
-pub mod unfurl;
+mod unfurl;
 
 use crate::IndexArray;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use tamis_ir::format::{Format, LevelKind, LevelSpec};
+use tamis_ir::looplet::{Fiber, Located, Looplet};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 /// The arrays of one level, by the names of INTERFACE section 1 (`pos`, `crd`, `flags`).
@@ -173,6 +174,10 @@ pub struct LevelType {
     pub assemble: fn(Nodes<'_>, &LevelSpec) -> Result<Assembled>,
     /// Takes arrays as they are, after checking every invariant of the level.
     pub from_arrays: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
+    /// Describes a fiber along a loop, for kernels that read it.
+    pub unfurl: fn(&mut Fiber<'_>) -> Looplet,
+    /// Finds one coordinate of a fiber, for kernels that do not loop over it.
+    pub locate: fn(&mut Fiber<'_>) -> Located,
 }
 
 impl fmt::Debug for LevelType {

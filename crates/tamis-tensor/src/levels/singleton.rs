@@ -9,7 +9,9 @@
 //! the level above is `dense`) stores coordinate 0, with the fill as its value.
 
 use super::compressed::equal_range;
-use super::{Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check};
+use super::{
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
+};
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -31,6 +33,8 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble,
     from_arrays,
+    unfurl: unfurl::singleton,
+    locate: unfurl::locate_singleton,
 };
 
 #[derive(Debug)]

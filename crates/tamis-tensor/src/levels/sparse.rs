@@ -9,6 +9,7 @@
 use super::compressed::Compressed;
 use super::{
     Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, level_type,
+    unfurl,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -17,8 +18,15 @@ use std::sync::Arc;
 use tamis_ir::diag::Result;
 use tamis_ir::format::{LevelKind, LevelSpec};
 
-pub(super) static TYPE: LevelType =
-    LevelType { kind: LevelKind::Sparse, arrays: ARRAYS, capabilities: CAPABILITIES, assemble, from_arrays };
+pub(super) static TYPE: LevelType = LevelType {
+    kind: LevelKind::Sparse,
+    arrays: ARRAYS,
+    capabilities: CAPABILITIES,
+    assemble,
+    from_arrays,
+    unfurl: unfurl::compressed,
+    locate: unfurl::locate_compressed,
+};
 
 pub(super) const ARRAYS: &[&str] = &["pos", "crd"];
 

@@ -1,48 +1,31 @@
-//! How levels are read: the looplet of one fiber.
+//! How levels are read by kernels: the looplet of one fiber, and where one coordinate of it is. Each row of
+//! [`super::LEVELS`] names its functions.
 
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Below, Fiber, Looplet, Payload, Phase, Stepper};
+use tamis_ir::kernel::{BufferId, ExprId, Stmt};
+use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase, Stepper};
 
 /// `dense`: every coordinate is computed.
-pub fn dense(fiber: &mut Fiber) -> Looplet {
+pub(super) fn dense(fiber: &mut Fiber) -> Looplet {
     Looplet::Lookup(Payload::Child(fiber.dense_child()))
 }
 
 /// `sparse`, `hash`: a list of coordinates; children lie at their places in it.
-pub fn compressed(fiber: &mut Fiber) -> Looplet {
-    let below = Below::Position;
-    listed(fiber, below)
+pub(super) fn compressed(fiber: &mut Fiber) -> Looplet {
+    listed(fiber, Below::Position)
 }
 
 /// `bytemap`: the list of touched coordinates; children lie as in a dense level.
-pub fn bytemap(fiber: &mut Fiber) -> Looplet {
+pub(super) fn bytemap(fiber: &mut Fiber) -> Looplet {
     let below = Below::Coordinate(fiber.dense_base());
     listed(fiber, below)
 }
 
-fn listed(fiber: &mut Fiber, below: Below) -> Looplet {
-    let (pos, coordinates) = (fiber.array("pos"), fiber.array("crd"));
-    let one = fiber.builder.int(1);
-    let next = fiber.builder.add(fiber.position, one);
-    let (start, stop) = (fiber.builder.load(pos, fiber.position), fiber.builder.load(pos, next));
-    let (start, preamble_start) = named(fiber, "start", start);
-    let (stop, preamble_stop) = named(fiber, "stop", stop);
-    let body = Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped: fiber.grouped });
-    Looplet::Thunk { preamble: vec![preamble_start, preamble_stop], body: Box::new(body) }
-}
-
-fn named(fiber: &mut Fiber, what: &str, value: ExprId) -> (ExprId, Stmt) {
-    let var = fiber.builder.new_var(format!("{}_{what}", fiber.name), DType::I64, false);
-    (fiber.builder.get(var), Stmt::Let { var, value })
-}
-
-/// `singleton`: one coordinate, and the fill on both sides.
-pub fn singleton(fiber: &mut Fiber) -> Looplet {
+/// `singleton`: one coordinate, and the fill on both sides; below a group, one for each of its positions.
+pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     let crd = fiber.array("crd");
     if let Some(stop) = fiber.group_stop {
-        // Below a group there is one coordinate for each of its positions.
         let (start, below) = (fiber.position, Below::Position);
         return Looplet::Stepper(Stepper { coordinates: crd, start, stop, below, grouped: fiber.grouped });
     }
@@ -58,75 +41,95 @@ pub fn singleton(fiber: &mut Fiber) -> Looplet {
     Looplet::Thunk { preamble: vec![preamble], body: Box::new(body) }
 }
 
-/// Where a coordinate is stored, for access without a loop.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Located {
-    /// The child position; meaningless where nothing is stored.
-    pub position: ExprId,
-    /// Whether anything is stored there; always, if there is no condition.
-    pub present: Option<ExprId>,
+fn listed(fiber: &mut Fiber, below: Below) -> Looplet {
+    let coordinates = fiber.array("crd");
+    let (start, stop) = bounds(fiber);
+    let (start, preamble_start) = named(fiber, "start", start);
+    let (stop, preamble_stop) = named(fiber, "stop", stop);
+    let body = Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped: fiber.grouped });
+    Looplet::Thunk { preamble: vec![preamble_start, preamble_stop], body: Box::new(body) }
 }
 
+/// Where the fiber's list starts and stops; an absent fiber has an empty one.
+fn bounds(fiber: &mut Fiber) -> (ExprId, ExprId) {
+    let pos = fiber.array("pos");
+    let (position, present) = (fiber.position, fiber.present);
+    let b = &mut *fiber.builder;
+    let (zero, one) = (b.int(0), b.int(1));
+    let next = b.add(position, one);
+    let (start, stop) = (b.load(pos, position), b.load(pos, next));
+    match present {
+        Some(present) => {
+            let mut guard = |value| b.call_in(Op::Select, DType::I64, &[present, value, zero]);
+            (guard(start), guard(stop))
+        }
+        None => (start, stop),
+    }
+}
+
+fn named(fiber: &mut Fiber, what: &str, value: ExprId) -> (ExprId, Stmt) {
+    let var = fiber.builder.new_var(format!("{}_{what}", fiber.name), DType::I64, false);
+    (fiber.builder.get(var), Stmt::Let { var, value })
+}
+
+// One coordinate
+
 /// Finds `fiber.index` in a full level.
-pub fn locate_dense(fiber: &mut Fiber) -> Located {
-    Located { position: fiber.dense_child(), present: None }
+pub(super) fn locate_dense(fiber: &mut Fiber) -> Located {
+    Located { position: fiber.dense_child(), present: fiber.present, group_stop: None }
 }
 
 /// Finds `fiber.index` in a list, by search.
-pub fn locate_compressed(fiber: &mut Fiber, parent_present: Option<ExprId>) -> Located {
-    let (position, present) = search(fiber, parent_present);
-    Located { position, present: Some(present) }
+pub(super) fn locate_compressed(fiber: &mut Fiber) -> Located {
+    let crd = fiber.array("crd");
+    let (start, stop) = bounds(fiber);
+    search(fiber, crd, start, stop)
 }
 
 /// Finds `fiber.index` in a byte map, by its flag.
-pub fn locate_bytemap(fiber: &mut Fiber, parent_present: Option<ExprId>) -> Located {
+pub(super) fn locate_bytemap(fiber: &mut Fiber) -> Located {
     let flags = fiber.array("flags");
     let position = fiber.dense_child();
-    let b = &mut *fiber.builder;
-    let flag = b.load(flags, position);
-    let zero = b.int(0);
-    let set = b.call_in(Op::Ne, DType::I64, &[flag, zero]);
-    let present = match parent_present {
-        Some(parent) => b.call_in(Op::And, DType::Bool, &[parent, set]),
-        None => set,
-    };
-    Located { position, present: Some(present) }
+    let flag = fiber.builder.load(flags, position);
+    let zero = fiber.builder.int(0);
+    let set = fiber.builder.call_in(Op::Ne, DType::I64, &[flag, zero]);
+    Located { position, present: Some(both(fiber, set)), group_stop: None }
 }
 
-/// Compares `fiber.index` with the one coordinate there is.
-pub fn locate_singleton(fiber: &mut Fiber, parent_present: Option<ExprId>) -> Located {
+/// Compares `fiber.index` with the one coordinate there is, or searches those of a group.
+pub(super) fn locate_singleton(fiber: &mut Fiber) -> Located {
     let crd = fiber.array("crd");
-    let (position, index) = (fiber.position, fiber.index);
-    let b = &mut *fiber.builder;
-    let only = b.load(crd, position);
-    let same = b.call_in(Op::Eq, DType::I64, &[only, index]);
-    let present = match parent_present {
-        Some(parent) => b.call_in(Op::And, DType::Bool, &[parent, same]),
-        None => same,
-    };
-    Located { position, present: Some(present) }
+    let position = fiber.position;
+    if let Some(stop) = fiber.group_stop {
+        return search(fiber, crd, position, stop);
+    }
+    let only = fiber.builder.load(crd, position);
+    let same = fiber.builder.call_in(Op::Eq, DType::I64, &[only, fiber.index]);
+    Located { position, present: Some(both(fiber, same)), group_stop: None }
 }
 
-fn search(fiber: &mut Fiber, parent_present: Option<ExprId>) -> (ExprId, ExprId) {
-    let (pos, crd) = (fiber.array("pos"), fiber.array("crd"));
-    let (position, index, name) = (fiber.position, fiber.index, fiber.name.to_string());
-    let b = &mut *fiber.builder;
-    let one = b.int(1);
-    let next = b.add(position, one);
-    let (mut start, mut stop) = (b.load(pos, position), b.load(pos, next));
-    if let Some(parent) = parent_present {
-        let zero = b.int(0);
-        start = b.call_in(Op::Select, DType::I64, &[parent, start, zero]);
-        stop = b.call_in(Op::Select, DType::I64, &[parent, stop, zero]);
+/// The condition, if the fiber is there at all.
+fn both(fiber: &mut Fiber, cond: ExprId) -> ExprId {
+    match fiber.present {
+        Some(present) => fiber.builder.call_in(Op::And, DType::Bool, &[present, cond]),
+        None => cond,
     }
+}
+
+fn search(fiber: &mut Fiber, crd: BufferId, start: ExprId, stop: ExprId) -> Located {
+    let (index, name, grouped) = (fiber.index, fiber.name, fiber.grouped);
+    let b = &mut *fiber.builder;
     let (start, stop) = (b.name(format!("{name}_start"), start), b.name(format!("{name}_stop"), stop));
-    let var = b.new_var(format!("{name}_at"), DType::I64, false);
-    b.emit(Stmt::Search { var, buffer: crd, start, stop, key: index });
-    let at = b.get(var);
+    let at = b.search(format!("{name}_at"), crd, start, stop, index);
     let inside = b.call_in(Op::Lt, DType::I64, &[at, stop]);
     let found = b.load(crd, at);
     let same = b.call_in(Op::Eq, DType::I64, &[found, index]);
     let present = b.call_in(Op::And, DType::Bool, &[inside, same]);
     let present = b.name(format!("{name}_found"), present);
-    (at, present)
+    let group_stop = grouped.then(|| {
+        let one = b.int(1);
+        let after = b.add(index, one);
+        b.search(format!("{name}_end"), crd, at, stop, after)
+    });
+    Located { position: at, present: Some(present), group_stop }
 }
