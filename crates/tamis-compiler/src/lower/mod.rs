@@ -1,7 +1,7 @@
 //! Programs to kernels, one loop at a time, outermost first.
 //!
 //! A loop is lowered by describing every access whose next subscript is its index with a looplet, and then taking the
-//! looplets apart, the one of highest priority first ([`Looplet::priority`]); between steps the whole body is simplified,
+//! looplets apart, the one of highest priority first (`Looplet::priority`); between steps the whole body is simplified,
 //! so that what is not stored deletes the work that depends on it.
 
 pub mod bind;

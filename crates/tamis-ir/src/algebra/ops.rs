@@ -1,7 +1,7 @@
 //! The operator table: one row per operator, with everything that may be known about it.
 //!
 //! The parser looks names up here, the type checker asks for [`Typing`], the simplifier asks for laws.
-//! Adding an operator is adding a variant, a row, and its evaluation in [`super::eval`]. Every law that a
+//! Adding an operator is adding a variant, a row, and its evaluation in `eval.rs`. Every law that a
 //! row declares is checked by a property test over every type the operator takes (`tests/laws.rs`).
 
 use super::{DType, Kind, Value};
@@ -114,7 +114,7 @@ impl Constant {
     }
 }
 
-/// How the types of operands decide the type of the result. See [`super::typing`] for the rules.
+/// How the types of operands decide the type of the result. [`Op::type_of`] applies the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Typing {
     /// Promote; booleans count as integers. `complex`: whether complex numbers are taken.
