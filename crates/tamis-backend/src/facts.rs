@@ -18,11 +18,20 @@ pub(crate) struct Facts {
     pub(crate) grows: Vec<bool>,
     /// Whether a buffer is used at all, by its number.
     pub(crate) used: Vec<bool>,
+    /// Whether a variable is read, by its number.
+    pub(crate) read: Vec<bool>,
     /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by its number.
     index_like: Vec<bool>,
     /// The messages of the `require` statements, each once, in order.
     pub(crate) messages: Vec<String>,
     numbers: FxHashMap<String, usize>,
+}
+
+/// What the statements of a kernel hold.
+#[derive(Default)]
+struct Found {
+    definitions: Vec<(VarId, ExprId)>,
+    roots: Vec<ExprId>,
 }
 
 impl Facts {
@@ -32,51 +41,93 @@ impl Facts {
         let mut facts = Facts {
             grows: vec![false; kernel.buffers.len()],
             used: vec![false; kernel.buffers.len()],
+            read: vec![false; kernel.vars.len()],
             index_like: Vec::new(),
             messages: Vec::new(),
             numbers: FxHashMap::default(),
         };
         check_expressions(kernel)?;
-        let mut definitions = Vec::new();
-        facts.block(&kernel.body, 0, &mut definitions)?;
-        for id in kernel.exprs.ids() {
-            if let Expr::Load(buffer, _) = kernel.expr(id) {
-                facts.used[buffer.index()] = true;
-            }
-        }
-        facts.index_like = index_like(kernel, &definitions);
+        let mut found = Found::default();
+        facts.block(&kernel.body, 0, &mut found)?;
+        facts.reach(kernel, found.roots);
+        facts.index_like = index_like(kernel, &found.definitions);
         Ok(facts)
     }
 
-    fn block(&mut self, block: &Block, depth: usize, definitions: &mut Vec<(VarId, ExprId)>) -> Result<(), Diagnostic> {
+    /// Marks what the expressions of statements read.
+    fn reach(&mut self, kernel: &Kernel, mut open: Vec<ExprId>) {
+        let mut seen = vec![false; kernel.exprs.len()];
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match kernel.expr(id) {
+                Expr::Var(var) => self.read[var.index()] = true,
+                Expr::Load(buffer, index) => {
+                    self.used[buffer.index()] = true;
+                    open.push(*index);
+                }
+                // The first operand is the value: what may be missing has become a choice before.
+                Expr::Call(Op::Coalesce, _, operands) => open.push(operands[0]),
+                Expr::Call(_, _, operands) => open.extend(operands),
+                Expr::Const(_) => {}
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block, depth: usize, found: &mut Found) -> Result<(), Diagnostic> {
         if depth > DEEPEST {
             return Err(bug(format!("blocks are nested more than {DEEPEST} deep")));
         }
         for stmt in block {
             match stmt {
-                Stmt::Let { var, value } | Stmt::Assign { var, value } => definitions.push((*var, *value)),
-                Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => {
-                    self.block(body, depth + 1, definitions)?;
+                Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+                    found.definitions.push((*var, *value));
+                    found.roots.push(*value);
                 }
-                Stmt::If { then, otherwise, .. } => {
-                    self.block(then, depth + 1, definitions)?;
-                    self.block(otherwise, depth + 1, definitions)?;
+                Stmt::Store { buffer, index, value } => {
+                    self.used[buffer.index()] = true;
+                    found.roots.extend([*index, *value]);
                 }
-                Stmt::Grow { buffer, .. } => {
+                Stmt::For { start, stop, body, .. } => {
+                    found.roots.extend([*start, *stop]);
+                    self.block(body, depth + 1, found)?;
+                }
+                Stmt::While { cond, body } => {
+                    found.roots.push(*cond);
+                    self.block(body, depth + 1, found)?;
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    found.roots.push(*cond);
+                    self.block(then, depth + 1, found)?;
+                    self.block(otherwise, depth + 1, found)?;
+                }
+                Stmt::Labelled { body, .. } => self.block(body, depth + 1, found)?,
+                Stmt::Leave(_) => {}
+                Stmt::Grow { buffer, len, .. } => {
                     self.grows[buffer.index()] = true;
                     self.used[buffer.index()] = true;
+                    found.roots.push(*len);
                 }
-                Stmt::Store { buffer, .. }
-                | Stmt::Fill { buffer, .. }
-                | Stmt::Search { buffer, .. }
-                | Stmt::Sort { buffer, .. } => self.used[buffer.index()] = true,
-                Stmt::Require { message, .. } => {
+                Stmt::Fill { buffer, start, len, value } => {
+                    self.used[buffer.index()] = true;
+                    found.roots.extend([*start, *len, *value]);
+                }
+                Stmt::Search { buffer, start, stop, key, .. } => {
+                    self.used[buffer.index()] = true;
+                    found.roots.extend([*start, *stop, *key]);
+                }
+                Stmt::Sort { buffer, start, stop } => {
+                    self.used[buffer.index()] = true;
+                    found.roots.extend([*start, *stop]);
+                }
+                Stmt::Require { cond, message } => {
+                    found.roots.push(*cond);
                     if !self.numbers.contains_key(message) {
                         self.numbers.insert(message.clone(), self.messages.len());
                         self.messages.push(message.clone());
                     }
                 }
-                Stmt::Leave(_) => {}
             }
         }
         Ok(())

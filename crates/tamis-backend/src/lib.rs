@@ -25,6 +25,7 @@
 //! # Ok::<(), tamis_ir::Diagnostic>(())
 //! ```
 
+pub mod c;
 mod facts;
 mod failure;
 pub mod llvm;

@@ -1,6 +1,7 @@
 //! Kernels and helpers that several tests use.
 #![allow(dead_code)]
 
+pub mod native;
 pub mod operators;
 
 use tamis_backend::{Failure, Options, llvm, runtime::run_on_arrays};

@@ -138,29 +138,55 @@ pub fn operands(case: &Case) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// A kernel that applies the operator to all rows, and its memory before and after.
-pub fn kernel(case: &Case, rows: &[Vec<Value>], vectorise: bool) -> (Kernel, Memory, Array) {
-    let results: Vec<Value> = rows.iter().map(|row| eval(case.op, case.operand, row)).collect();
-    let result = results[0].dtype();
+/// A kernel that applies the operators of several cases, each to all its rows, with its memory before and the expected
+/// results.
+pub fn kernel(cases: &[&Case], vectorise: bool) -> (Kernel, Memory, Vec<Array>) {
     let mut b = Builder::new("apply");
-    let mut inputs = Vec::new();
-    for (k, dtype) in case.types.iter().enumerate() {
-        inputs.push(b.buffer(format!("x{k}"), Elem::Value(*dtype), Role::Input));
+    let (mut arrays, mut scalars, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, case) in cases.iter().enumerate() {
+        let rows = operands(case);
+        let results: Vec<Value> = rows.iter().map(|row| eval(case.op, case.operand, row)).collect();
+        let mut inputs = Vec::new();
+        for (k, dtype) in case.types.iter().enumerate() {
+            inputs.push(b.buffer(format!("x{k}_{number}"), Elem::Value(*dtype), Role::Input));
+            arrays.push(Array::from_values(rows.iter().map(|row| row[k])));
+        }
+        let out = b.buffer(format!("out_{number}"), Elem::Value(results[0].dtype()), Role::Output);
+        arrays.push(Array::from_values(vec![Value::zero(results[0].dtype()); rows.len()]));
+        let (start, stop) = (b.int(0), b.param(format!("n_{number}"), DType::I64));
+        scalars.push(Value::I64(rows.len() as i64));
+        let stop = b.get(stop);
+        let var = b.new_var("i", DType::I64, false);
+        let i = b.get(var);
+        let body = b.block(|b| {
+            let operands: Vec<_> = inputs.iter().map(|x| b.load(*x, i)).collect();
+            let value = b.call_in(case.op, case.operand, &operands);
+            b.store(out, i, value);
+        });
+        b.emit(Stmt::For { var, start, stop, body, hint: Hint { vectorise, unroll: false } });
+        expected.push(Array::from_values(results));
     }
-    let out = b.buffer("out", Elem::Value(result), Role::Output);
-    let (start, stop) = (b.int(0), b.param("n", DType::I64));
-    let stop = b.get(stop);
-    let var = b.new_var("i", DType::I64, false);
-    let i = b.get(var);
-    let body = b.block(|b| {
-        let operands: Vec<_> = inputs.iter().map(|x| b.load(*x, i)).collect();
-        let value = b.call_in(case.op, case.operand, &operands);
-        b.store(out, i, value);
-    });
-    b.emit(Stmt::For { var, start, stop, body, hint: Hint { vectorise, unroll: false } });
-    let mut arrays: Vec<Array> =
-        (0..case.types.len()).map(|k| Array::from_values(rows.iter().map(|row| row[k]))).collect();
-    arrays.push(Array::from_values(vec![Value::zero(result); rows.len()]));
-    let memory = Memory { arrays, scalars: vec![Value::I64(rows.len() as i64)] };
-    (b.finish(), memory, Array::from_values(results))
+    (b.finish(), Memory { arrays, scalars }, expected)
+}
+
+/// What is wrong in the memory after [`kernel`], where `same` says what is right.
+pub fn wrong(
+    cases: &[&Case],
+    after: &Memory,
+    expected: &[Array],
+    same: impl Fn(&Case, &[Value], Value, Value) -> bool,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut at = 0;
+    for (case, expected) in cases.iter().zip(expected) {
+        let rows = operands(case);
+        at += case.types.len();
+        let got = &after.arrays[at];
+        at += 1;
+        let pairs = rows.iter().zip(expected.values().iter().zip(got.values()));
+        for (row, (expected, got)) in pairs.filter(|(row, (a, b))| !same(case, row, **a, **b)).take(2) {
+            wrong.push(format!("{:?} in {}: {row:?} gives {got:?}, not {expected:?}", case.op, case.operand));
+        }
+    }
+    wrong
 }
