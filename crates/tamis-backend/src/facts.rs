@@ -18,6 +18,10 @@ pub(crate) struct Facts {
     pub(crate) grows: Vec<bool>,
     /// Whether a buffer is used at all, by its number.
     pub(crate) used: Vec<bool>,
+    /// Whether elements of a buffer are accessed (a buffer may only grow), by its number.
+    pub(crate) accessed: Vec<bool>,
+    /// Whether elements of a buffer are read, by its number.
+    pub(crate) loaded: Vec<bool>,
     /// Whether a variable is read, by its number.
     pub(crate) read: Vec<bool>,
     /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by its number.
@@ -41,6 +45,8 @@ impl Facts {
         let mut facts = Facts {
             grows: vec![false; kernel.buffers.len()],
             used: vec![false; kernel.buffers.len()],
+            accessed: vec![false; kernel.buffers.len()],
+            loaded: vec![false; kernel.buffers.len()],
             read: vec![false; kernel.vars.len()],
             index_like: Vec::new(),
             messages: Vec::new(),
@@ -64,7 +70,8 @@ impl Facts {
             match kernel.expr(id) {
                 Expr::Var(var) => self.read[var.index()] = true,
                 Expr::Load(buffer, index) => {
-                    self.used[buffer.index()] = true;
+                    self.access(*buffer);
+                    self.loaded[buffer.index()] = true;
                     open.push(*index);
                 }
                 // The first operand is the value: what may be missing has become a choice before.
@@ -86,7 +93,7 @@ impl Facts {
                     found.roots.push(*value);
                 }
                 Stmt::Store { buffer, index, value } => {
-                    self.used[buffer.index()] = true;
+                    self.access(*buffer);
                     found.roots.extend([*index, *value]);
                 }
                 Stmt::For { start, stop, body, .. } => {
@@ -110,15 +117,15 @@ impl Facts {
                     found.roots.push(*len);
                 }
                 Stmt::Fill { buffer, start, len, value } => {
-                    self.used[buffer.index()] = true;
+                    self.access(*buffer);
                     found.roots.extend([*start, *len, *value]);
                 }
                 Stmt::Search { buffer, start, stop, key, .. } => {
-                    self.used[buffer.index()] = true;
+                    self.access(*buffer);
                     found.roots.extend([*start, *stop, *key]);
                 }
                 Stmt::Sort { buffer, start, stop } => {
-                    self.used[buffer.index()] = true;
+                    self.access(*buffer);
                     found.roots.extend([*start, *stop]);
                 }
                 Stmt::Require { cond, message } => {
@@ -131,6 +138,11 @@ impl Facts {
             }
         }
         Ok(())
+    }
+
+    fn access(&mut self, buffer: BufferId) {
+        self.used[buffer.index()] = true;
+        self.accessed[buffer.index()] = true;
     }
 
     /// Whether an expression is arithmetic on positions, coordinates and sizes, which does not overflow.

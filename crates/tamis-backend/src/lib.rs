@@ -1,7 +1,8 @@
 //! Machine code for kernels, and the runtime they call.
 //!
-//! This crate sees kernels only: no tensor, no looplet, no format. Its rooms: [`llvm`] (machine code), `runtime`
-//! (memory that grows, sorting, functions), and why a kernel stopped ([`Failure`]).
+//! This crate sees kernels only: no tensor, no looplet, no format. Its rooms: [`llvm`] (machine code), [`c`] (the same to be
+//! read), [`cache`] (so that nothing is compiled twice), [`runtime`] (memory that grows, sorting, functions), and why a
+//! kernel stopped ([`Failure`]).
 //!
 //! ```
 //! use tamis_backend::{RawBuffer, llvm};
@@ -26,6 +27,7 @@
 //! ```
 
 pub mod c;
+pub mod cache;
 mod facts;
 mod failure;
 pub mod llvm;

@@ -126,7 +126,13 @@ impl Printer<'_> {
                 let value = self.expr(id, Prec::Unary);
                 (format!("{make}(({part}){value}, 0)"), Prec::Primary)
             }
-            _ => (format!("({ty}){}", self.expr(id, Prec::Unary)), Prec::Unary),
+            (_, kind) => {
+                // Compilers see through the conversion of a narrow integer, and know what it cannot be.
+                if kind == Int {
+                    self.helper(helpers::quiet());
+                }
+                (format!("({ty}){}", self.expr(id, Prec::Unary)), Prec::Unary)
+            }
         }
     }
 

@@ -49,9 +49,14 @@ fn replace_words(code: &str, words: &[(&str, &str)]) -> String {
     text
 }
 
-/// Comparisons that can be decided from types alone are no mistake in generated code.
+/// Comparisons that can be decided from types and constants alone are no mistake in generated code.
 pub(super) fn quiet() -> Helper {
-    let code = "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wtype-limits\"\n#endif\n".to_string();
+    let mut code = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wtautological-compare\"\n".to_string();
+    code.push_str("#elif defined(__GNUC__)\n");
+    for warning in ["bool-compare", "tautological-compare", "type-limits"] {
+        code.push_str(&format!("#pragma GCC diagnostic ignored \"-W{warning}\"\n"));
+    }
+    code.push_str("#endif\n");
     Helper { name: "quiet".into(), code }
 }
 
@@ -195,6 +200,8 @@ pub(super) fn unary(op: Op, dtype: DType) -> Helper {
     let name = op.info().name;
     let f = if dtype.real() == DType::F32 { "f" } else { "" };
     let expression = match (op, dtype.kind()) {
+        // A function, since compilers distrust `~` beside a comparison.
+        (Op::BitNot, _) => "(T)~a".to_string(),
         (Op::Neg, _) => "(T)(0 - (U)a)".to_string(),
         (Op::Abs, _) => "a < 0 ? (T)(0 - (U)a) : a".to_string(),
         (Op::Relu, Kind::Int) => "a > 0 ? a : 0".to_string(),

@@ -155,16 +155,23 @@ impl Printer<'_> {
                 Role::Output => {
                     let name = self.names.fresh(&format!("{data}_buffer"));
                     parameters.push((format!("tamis_buffer *{name}"), format!("&buffers[{k}]")));
-                    let _ = writeln!(self.text, "    {ty} *restrict {data} = {name}->data;");
+                    if self.facts.accessed[k] {
+                        let _ = writeln!(self.text, "    {ty} *restrict {data} = {name}->data;");
+                    }
                     descriptor = Some(name);
                 }
                 Role::Tile(size) if Facts::on_stack(self.kernel, id) => {
                     let _ = writeln!(self.text, "    {ty} {data}[{}] = {{0}};", size.max(1));
+                    if !self.facts.loaded[k] {
+                        let _ = writeln!(self.text, "    (void){data};");
+                    }
                 }
                 Role::Scratch | Role::Tile(_) => {
                     let name = self.names.fresh(&format!("{data}_buffer"));
                     let _ = writeln!(self.text, "    tamis_buffer {name} = {{0}};");
-                    let _ = writeln!(self.text, "    {ty} *restrict {data} = NULL;");
+                    if self.facts.accessed[k] {
+                        let _ = writeln!(self.text, "    {ty} *restrict {data} = NULL;");
+                    }
                     descriptor = Some(name);
                 }
             }

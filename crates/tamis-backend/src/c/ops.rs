@@ -3,7 +3,7 @@
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Expr, ExprId};
+use tamis_ir::kernel::ExprId;
 use tamis_ir::{DType, Kind};
 
 impl Printer<'_> {
@@ -17,14 +17,14 @@ impl Printer<'_> {
             _ => ">=",
         };
         let (from, to) = (self.kernel.exprs.dtype(a), self.kernel.exprs.dtype(b));
+        if a == b {
+            self.helper(helpers::quiet());
+        }
         let (x, y) = if from.kind().max(to.kind()) <= Kind::Int {
             match (from, to) {
                 (DType::I64, DType::I64) => self.index_pair(a, b, (Prec::Sum, Prec::Sum)),
                 (x, y) if x == y => {
-                    // A comparison with a constant at the end of a type's range is no reason to warn.
-                    if [a, b].iter().any(|e| matches!(self.kernel.expr(*e), Expr::Const(_))) && x != DType::I32 {
-                        self.helper(helpers::quiet());
-                    }
+                    self.helper(helpers::quiet());
                     (self.expr(a, Prec::Sum), self.expr(b, Prec::Sum))
                 }
                 (x, y) => {
@@ -123,6 +123,9 @@ impl Printer<'_> {
             Kind::Bool => bitwise,
             Kind::Int => bitwise || matches!(dtype, DType::U32 | DType::U64) || self.facts.is_index(id),
         };
+        if bitwise {
+            self.helper(helpers::quiet());
+        }
         let narrow = dtype.kind() == Kind::Int && dtype.size() < 4;
         if !plain && !(narrow && !(op == Op::Mul && dtype == DType::U16)) {
             return None;
@@ -169,11 +172,6 @@ impl Printer<'_> {
         let itself = |p: &mut Self| (p.converted(a, dtype, Prec::Unary), Prec::Unary);
         match (op, dtype.kind()) {
             (Op::BitNot, Kind::Bool) => (format!("!{}", self.converted(a, dtype, Prec::Unary)), Prec::Unary),
-            (Op::BitNot, _) => {
-                let text = format!("~{}", self.converted(a, dtype, Prec::Unary));
-                let text = if dtype.size() < 4 { format!("({})({text})", value_type(dtype)) } else { text };
-                (text, Prec::Unary)
-            }
             (Op::Imag, Kind::Complex) => {
                 let name = if dtype == DType::C64 { "cimagf" } else { "cimag" };
                 function(name.into(), self.converted(a, dtype, Prec::Lowest))
@@ -199,7 +197,7 @@ impl Printer<'_> {
                 let text = if text.starts_with('-') { wrap(text, Prec::Lowest, Prec::Unary) } else { text };
                 (format!("-{text}"), Prec::Unary)
             }
-            (Op::Sign | Op::Relu | Op::Sigmoid, _) | (Op::Abs | Op::Neg, Kind::Int) => {
+            (Op::Sign | Op::Relu | Op::Sigmoid | Op::BitNot, _) | (Op::Abs | Op::Neg, Kind::Int) => {
                 let helper = self.helper(helpers::unary(op, dtype));
                 function(helper, self.converted(a, dtype, Prec::Lowest))
             }

@@ -235,7 +235,9 @@ impl Printer<'_> {
         let fill = self.constant(fill, Prec::Lowest);
         self.line(format!("if (!{helper}({address}, {len}, {fill}))"));
         self.fail(Status::Memory, buffer.index(), len);
-        self.line(format!("{data} = {descriptor}{dot}data;"));
+        if self.facts.accessed[buffer.index()] {
+            self.line(format!("{data} = {descriptor}{dot}data;"));
+        }
     }
 
     fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {

@@ -107,7 +107,7 @@ pub fn compile(kernel: &Kernel, options: &Options) -> Result<Compiled, Diagnosti
     let mut timings = Timings::default();
     let object = object(kernel, &facts, options, &mut timings)?;
     // SAFETY: the object was just made, for the processor that the options name.
-    unsafe { load(Arc::new(kernel.clone()), facts, &object, timings) }
+    unsafe { load(Arc::new(kernel.clone()), &facts, &object, timings) }
 }
 
 /// The object file of a kernel.
@@ -129,7 +129,7 @@ pub(crate) fn object(
 /// The object was made from a kernel with this structure by this version of the backend, for this processor.
 pub(crate) unsafe fn load(
     kernel: Arc<Kernel>,
-    facts: Facts,
+    facts: &Facts,
     object: &[u8],
     mut timings: Timings,
 ) -> Result<Compiled, Diagnostic> {
@@ -137,7 +137,7 @@ pub(crate) unsafe fn load(
     // SAFETY: promised by the caller.
     let code = Arc::new(unsafe { jit::Loaded::new(object)? });
     timings.link = start.elapsed();
-    Ok(Compiled { kernel, messages: facts.messages, code, timings })
+    Ok(Compiled { kernel, messages: facts.messages.clone(), code, timings })
 }
 
 /// A kernel's texts, to be read.
@@ -168,6 +168,11 @@ impl Compiled {
     /// How long it took to make.
     pub fn timings(&self) -> Timings {
         self.timings
+    }
+
+    /// The same code for a kernel that differs only in names and messages.
+    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> Compiled {
+        Compiled { kernel, messages: facts.messages, code: self.code.clone(), timings: Timings::default() }
     }
 
     /// Runs the kernel on one buffer for each of its own (anything for scratch and tiles, which come and go) and one

@@ -3,6 +3,7 @@
 
 pub mod native;
 pub mod operators;
+pub mod random;
 
 use tamis_backend::{Failure, Options, llvm, runtime::run_on_arrays};
 use tamis_ir::algebra::Op;

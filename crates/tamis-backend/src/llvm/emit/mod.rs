@@ -194,6 +194,11 @@ impl Emitter<'_> {
         }
     }
 
+    fn declare_memset(&mut self) {
+        let parameters = "ptr nocapture writeonly, i8, i64, i1 immarg";
+        self.declare("llvm.memset.p0.i64", || format!("declare void @llvm.memset.p0.i64({parameters})"));
+    }
+
     // Entry
 
     fn parameters(&mut self) {
@@ -268,7 +273,9 @@ impl Emitter<'_> {
         {
             let array = format!("[{} x {}]", size as usize * parts_of(info.elem.dtype()), stored(info.elem));
             self.at_entry(format!("%{name} = alloca {array}, align 64"));
-            self.at_entry(format!("store {array} zeroinitializer, ptr %{name}"));
+            self.declare_memset();
+            let bytes = size as usize * info.elem.size();
+            self.at_entry(format!("call void @llvm.memset.p0.i64(ptr align 64 %{name}, i8 0, i64 {bytes}, i1 false)"));
             return Place { data: format!("%{name}"), len: size.to_string(), in_slots: false };
         }
         let at = DESCRIPTOR * id.index();

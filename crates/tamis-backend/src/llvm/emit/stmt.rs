@@ -160,9 +160,7 @@ impl Emitter<'_> {
         self.part_in_bounds(buffer, &start, &stop);
         match constant {
             Some((bytes, size)) if bytes[..size].iter().all(|byte| *byte == bytes[0]) => {
-                self.declare("llvm.memset.p0.i64", || {
-                    "declare void @llvm.memset.p0.i64(ptr nocapture writeonly, i8, i64, i1 immarg)".into()
-                });
+                self.declare_memset();
                 self.declare("llvm.smax.i64", || "declare i64 @llvm.smax.i64(i64, i64)".into());
                 let len = self.op(format!("call i64 @llvm.smax.i64(i64 {len}, i64 0)"));
                 let bytes_long = self.op(format!("mul i64 {len}, {size}"));
