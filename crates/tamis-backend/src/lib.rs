@@ -1,4 +1,38 @@
 //! Machine code for kernels, and the runtime they call.
 //!
-//! This crate sees kernels only: no tensor, no looplet, no format. Rooms to come: `llvm/`, `c/`, the cache, and
-//! `runtime/` (memory pool, sort, hash, search, threads, workspaces).
+//! This crate sees kernels only: no tensor, no looplet, no format. Its rooms: [`llvm`] (machine code), [`c`] (the same to be
+//! read), [`cache`] (so that nothing is compiled twice), [`runtime`] (memory that grows, sorting, functions), and why a
+//! kernel stopped ([`Failure`]).
+//!
+//! ```
+//! use tamis_backend::{RawBuffer, llvm};
+//! use tamis_ir::kernel::{Builder, Elem, Role};
+//! use tamis_ir::{DType, Value, algebra::Op};
+//! let mut b = Builder::new("double");
+//! let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+//! let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+//! let n = b.param("n", DType::I64);
+//! let (zero, stop) = (b.int(0), b.get(n));
+//! b.count("i", zero, stop, |b, i| {
+//!     let value = b.load(x, i);
+//!     let twice = b.call(Op::Add, &[value, value]);
+//!     b.store(y, i, twice);
+//! });
+//! let compiled = llvm::compile(&b.finish(), &llvm::Options::host()?)?;
+//! let (x, mut y) = ([1.0, 2.5], [0.0; 2]);
+//! // SAFETY: the buffers have the kernel's types, and as many elements as it touches.
+//! unsafe { compiled.call(&mut [RawBuffer::input(&x), RawBuffer::output(&mut y)], &[Value::I64(2)]) }.unwrap();
+//! assert_eq!(y, [2.0, 5.0]);
+//! # Ok::<(), tamis_ir::Diagnostic>(())
+//! ```
+
+pub mod c;
+pub mod cache;
+mod facts;
+mod failure;
+pub mod llvm;
+pub mod runtime;
+
+pub use failure::{Failure, RawFailure};
+pub use llvm::{Compiled, Options};
+pub use runtime::{RawBuffer, Storage};

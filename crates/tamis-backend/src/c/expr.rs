@@ -1,0 +1,247 @@
+//! Expressions, with as few parentheses and conversions as the meaning allows.
+
+use super::{Printer, helpers, value_type};
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId};
+use tamis_ir::{DType, Value};
+
+/// How tightly an expression holds together; what stands next to an operator must hold more tightly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Prec {
+    Lowest,
+    Choice,
+    Or,
+    And,
+    Compare,
+    Sum,
+    Product,
+    Unary,
+    Primary,
+}
+
+impl Printer<'_> {
+    /// An expression of exactly its type, in parentheses if it holds together less than is needed.
+    pub(super) fn expr(&mut self, id: ExprId, least: Prec) -> String {
+        if self.text.len() > super::LARGEST {
+            return String::new();
+        }
+        let (text, prec) = match self.kernel.expr(id) {
+            Expr::Const(value) => return self.constant(*value, least),
+            Expr::Var(var) => (self.vars[var.index()].clone(), Prec::Primary),
+            Expr::Load(buffer, index) => {
+                let element = self.element(*buffer, *index);
+                match self.kernel.buffer(*buffer).elem {
+                    Elem::Value(DType::Bool) => (format!("{element} != 0"), Prec::Compare),
+                    Elem::Value(_) => (element, Prec::Primary),
+                    Elem::Index(_) => (format!("(int64_t){element}"), Prec::Unary),
+                }
+            }
+            Expr::Call(op, operand, operands) => self.call(id, *op, *operand, operands),
+        };
+        wrap(text, prec, least)
+    }
+
+    /// An expression where C converts to its type anyway: coordinates need no conversion.
+    pub(super) fn loose(&mut self, id: ExprId) -> String {
+        match self.kernel.expr(id) {
+            Expr::Load(buffer, index) => match self.kernel.buffer(*buffer).elem {
+                Elem::Value(DType::Bool) => self.expr(id, Prec::Lowest),
+                _ => self.element(*buffer, *index),
+            },
+            _ => self.expr(id, Prec::Lowest),
+        }
+    }
+
+    /// An expression beside an `int64_t` in a comparison or a sum.
+    pub(super) fn expr_in_comparison(&mut self, id: ExprId) -> String {
+        self.beside(id, Prec::Sum)
+    }
+
+    /// An operand beside an `int64_t`, to which C converts narrower coordinates.
+    fn beside(&mut self, id: ExprId, least: Prec) -> String {
+        match self.kernel.expr(id) {
+            Expr::Load(buffer, index) => match self.kernel.buffer(*buffer).elem {
+                Elem::Index(width) if width.size() < 8 => self.element(*buffer, *index),
+                _ => self.expr(id, least),
+            },
+            _ => self.expr(id, least),
+        }
+    }
+
+    /// An element as a place.
+    pub(super) fn element(&mut self, buffer: BufferId, index: ExprId) -> String {
+        let index = self.loose(index);
+        format!("{}[{index}]", self.buffers[buffer.index()].data)
+    }
+
+    /// An operand converted to a type.
+    pub(super) fn converted(&mut self, id: ExprId, dtype: DType, least: Prec) -> String {
+        let from = self.kernel.exprs.dtype(id);
+        if from == dtype {
+            return self.expr(id, least);
+        }
+        let (text, prec) = self.cast(id, dtype);
+        wrap(text, prec, least)
+    }
+
+    /// Two `i64` operands of an operator: at most one of them says its type.
+    pub(super) fn index_pair(&mut self, a: ExprId, b: ExprId, least: (Prec, Prec)) -> (String, String) {
+        let wide = |p: &Self, e: ExprId| match p.kernel.expr(e) {
+            Expr::Var(_) | Expr::Call(..) => p.kernel.exprs.dtype(e) == DType::I64,
+            _ => false,
+        };
+        let (a_wide, b_wide) = (wide(self, a), wide(self, b));
+        let x = if b_wide { self.beside(a, least.0) } else { self.expr(a, least.0) };
+        let y = if a_wide { self.beside(b, least.1) } else { self.expr(b, least.1) };
+        (x, y)
+    }
+
+    /// Conversion as `Value::cast` does it.
+    pub(super) fn cast(&mut self, id: ExprId, to: DType) -> (String, Prec) {
+        use tamis_ir::Kind::*;
+        let from = self.kernel.exprs.dtype(id);
+        if from == to {
+            return (self.expr(id, Prec::Unary), Prec::Unary);
+        }
+        let ty = self.ty(to);
+        if to == DType::Bool {
+            return (format!("{} != 0", self.expr(id, Prec::Sum)), Prec::Compare);
+        }
+        match (from.kind(), to.kind()) {
+            (Float, Int) => {
+                let helper = self.helper(helpers::saturate(to));
+                (format!("{helper}({})", self.expr(id, Prec::Lowest)), Prec::Primary)
+            }
+            (Complex, Int) => {
+                let helper = self.helper(helpers::saturate(to));
+                let value = self.expr(id, Prec::Lowest);
+                (format!("{helper}({}({value}))", real_part(from)), Prec::Primary)
+            }
+            (Complex, Float) => {
+                let value = format!("{}({})", real_part(from), self.expr(id, Prec::Lowest));
+                if from.real() == to { (value, Prec::Primary) } else { (format!("({ty}){value}"), Prec::Unary) }
+            }
+            (Bool | Int | Float, Complex) => {
+                let (make, part) = (make_complex(to), value_type(to.real()));
+                let value = self.expr(id, Prec::Unary);
+                (format!("{make}(({part}){value}, 0)"), Prec::Primary)
+            }
+            (_, kind) => {
+                // Compilers see through the conversion of a narrow integer, and know what it cannot be.
+                if kind == Int {
+                    self.helper(helpers::quiet());
+                }
+                (format!("({ty}){}", self.expr(id, Prec::Unary)), Prec::Unary)
+            }
+        }
+    }
+
+    /// Whether an expression is not zero.
+    pub(super) fn truth(&mut self, id: ExprId, least: Prec) -> String {
+        if self.kernel.exprs.dtype(id) == DType::Bool {
+            return self.expr(id, least);
+        }
+        let (text, prec) = self.cast(id, DType::Bool);
+        wrap(text, prec, least)
+    }
+
+    pub(super) fn constant(&mut self, value: Value, least: Prec) -> String {
+        let (text, prec) = self.literal(value);
+        wrap(text, prec, least)
+    }
+
+    fn literal(&mut self, value: Value) -> (String, Prec) {
+        let signed = |text: String| {
+            let prec = if text.starts_with('-') { Prec::Unary } else { Prec::Primary };
+            (text, prec)
+        };
+        match value {
+            Value::Bool(x) => (x.to_string(), Prec::Primary),
+            Value::I64(i64::MIN) => ("INT64_MIN".into(), Prec::Primary),
+            Value::I64(x) if i32::try_from(x).is_ok_and(|x| x != i32::MIN) => signed(x.to_string()),
+            Value::I64(x) => signed(if x < 0 { format!("-INT64_C({})", -x) } else { format!("INT64_C({x})") }),
+            Value::I32(i32::MIN) => ("INT32_MIN".into(), Prec::Primary),
+            Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::U8(_) | Value::U16(_) => signed(value.to_string()),
+            Value::U32(x) => (format!("{x}u"), Prec::Primary),
+            Value::U64(x) => (format!("UINT64_C({x})"), Prec::Primary),
+            Value::F32(x) => {
+                let (text, prec) = self.float(f64::from(x), format!("{x:?}"));
+                let suffix = if x.is_finite() { "f" } else { "" };
+                (format!("{text}{suffix}"), prec)
+            }
+            Value::F64(x) => self.float(x, format!("{x:?}")),
+            Value::C64(c) => {
+                let (re, im) = (self.literal(Value::F32(c.re)).0, self.literal(Value::F32(c.im)).0);
+                (format!("CMPLXF({re}, {im})"), Prec::Primary)
+            }
+            Value::C128(c) => {
+                let (re, im) = (self.literal(Value::F64(c.re)).0, self.literal(Value::F64(c.im)).0);
+                (format!("CMPLX({re}, {im})"), Prec::Primary)
+            }
+        }
+    }
+
+    fn float(&mut self, x: f64, shortest: String) -> (String, Prec) {
+        if x.is_finite() {
+            return (shortest, if x.is_sign_negative() { Prec::Unary } else { Prec::Primary });
+        }
+        match (x.is_nan(), x > 0.0) {
+            (true, _) => ("NAN".into(), Prec::Primary),
+            (_, true) => ("INFINITY".into(), Prec::Primary),
+            _ => ("-INFINITY".into(), Prec::Unary),
+        }
+    }
+
+    /// The name of a helper, which is added to the file if it is new.
+    pub(super) fn helper(&mut self, helper: helpers::Helper) -> String {
+        if !self.helpers.iter().any(|(known, _)| *known == helper.name) {
+            self.helpers.push((helper.name.clone(), helper.code));
+        }
+        helper.name
+    }
+
+    fn call(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> (String, Prec) {
+        match op {
+            Op::Cast(to) => self.cast(operands[0], to),
+            Op::Coalesce => {
+                let text = self.converted(operands[0], operand, Prec::Unary);
+                (text, Prec::Unary)
+            }
+            Op::Select => {
+                let condition = self.truth(operands[0], Prec::Or);
+                let then = self.converted(operands[1], operand, Prec::Or);
+                let otherwise = self.converted(operands[2], operand, Prec::Or);
+                let text = format!("{condition} ? {then} : {otherwise}");
+                // Integers narrower than `int` widen in a choice.
+                if operand.size() < 4 && operand != DType::Bool {
+                    return (format!("({})({text})", value_type(operand)), Prec::Unary);
+                }
+                (text, Prec::Choice)
+            }
+            Op::And | Op::Or => {
+                let (symbol, prec) = if op == Op::And { ("&&", Prec::And) } else { ("||", Prec::Or) };
+                let parts: Vec<String> = operands.iter().map(|e| self.truth(*e, Prec::Compare)).collect();
+                (parts.join(&format!(" {symbol} ")), prec)
+            }
+            Op::Not => (format!("!{}", self.truth(operands[0], Prec::Unary)), Prec::Unary),
+            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => self.compare(op, operand, operands[0], operands[1]),
+            Op::IsNan | Op::IsInf | Op::IsFinite => self.predicate(op, operands[0]),
+            _ => self.apply(id, op, operand, operands),
+        }
+    }
+}
+
+/// Parentheses where they are needed.
+pub(super) fn wrap(text: String, prec: Prec, least: Prec) -> String {
+    if prec < least { format!("({text})") } else { text }
+}
+
+/// The function that gives the real part.
+pub(super) fn real_part(dtype: DType) -> &'static str {
+    if dtype == DType::C64 { "crealf" } else { "creal" }
+}
+
+/// The macro that makes a complex number.
+pub(super) fn make_complex(dtype: DType) -> &'static str {
+    if dtype == DType::C64 { "CMPLXF" } else { "CMPLX" }
+}

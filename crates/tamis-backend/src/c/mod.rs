@@ -1,0 +1,309 @@
+//! Kernels as C: to be read, and to be used without Tamis.
+//!
+//! A file holds one function with the kernel's arrays and scalars as parameters, the helpers it calls, and an entry
+//! point that takes the same tables as machine code does.
+
+mod expr;
+mod helpers;
+mod names;
+mod ops;
+mod stmt;
+
+use crate::facts::Facts;
+use crate::failure::bug;
+use names::Names;
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write;
+use tamis_ir::kernel::{BufferId, Elem, Kernel, LabelId, Role};
+use tamis_ir::{DType, Diagnostic};
+
+/// Longer files (in bytes) are refused: shared operands are written out, and can multiply without end.
+const LARGEST: usize = 16 << 20;
+
+/// The name of the entry point in the C file of a kernel.
+pub fn entry_name(kernel: &Kernel) -> String {
+    format!("{}_call", Names::new().fresh(&kernel.name))
+}
+
+/// A kernel as a C file.
+///
+/// ```
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # use tamis_ir::DType;
+/// let mut b = Builder::new("first");
+/// let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// let zero = b.int(0);
+/// let value = b.load(x, zero);
+/// b.store(y, zero, value);
+/// let text = tamis_backend::c::print(&b.finish())?;
+/// assert!(text.contains("void first(const double *restrict x, double *restrict y)"));
+/// assert!(text.contains("y[0] = x[0];"));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
+pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
+    let facts = Facts::new(kernel)?;
+    let mut printer = Printer {
+        kernel,
+        facts: &facts,
+        names: Names::new(),
+        text: String::new(),
+        depth: 1,
+        vars: vec![String::new(); kernel.vars.len()],
+        buffers: Vec::new(),
+        helpers: Vec::new(),
+        loops: Vec::new(),
+        gone_to: HashSet::new(),
+        fails: false,
+    };
+    let text = printer.file();
+    if printer.text.len() > LARGEST || text.len() > LARGEST {
+        return Err(bug("the kernel is too large"));
+    }
+    Ok(text)
+}
+
+/// The file under construction.
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    facts: &'a Facts,
+    names: Names,
+    /// The body of the function.
+    text: String,
+    depth: usize,
+    vars: Vec<String>,
+    buffers: Vec<Named>,
+    /// Helper functions that are called, in an order in which they can be defined.
+    helpers: Vec<(String, String)>,
+    /// The labels that `break` leaves to, one for each loop around this place.
+    loops: Vec<Option<LabelId>>,
+    gone_to: HashSet<LabelId>,
+    fails: bool,
+}
+
+/// What a buffer is called: its elements, and its descriptor if that is needed.
+struct Named {
+    data: String,
+    descriptor: Option<String>,
+}
+
+impl Printer<'_> {
+    fn file(&mut self) -> String {
+        let function = self.names.fresh(&self.kernel.name);
+        let parameters = self.declare_parameters();
+        let mut start = String::new();
+        std::mem::swap(&mut start, &mut self.text);
+        self.stmts(&self.kernel.body);
+        let own = self.has_own_memory();
+        let result = if self.fails { "int32_t" } else { "void" };
+        let mut list: Vec<String> = parameters.iter().map(|(declaration, _)| declaration.clone()).collect();
+        if self.fails {
+            list.push("tamis_failure *failure".into());
+        }
+        let list = if list.is_empty() { "void".to_string() } else { list.join(", ") };
+        let mut file = String::new();
+        file.push_str(TYPES);
+        for (_, code) in &self.helpers {
+            let _ = write!(file, "\n{code}");
+        }
+        let _ = writeln!(file, "\n{result} {function}({list})\n{{");
+        if own && self.fails {
+            file.push_str("    int32_t status = 0;\n");
+        }
+        file.push_str(&start);
+        file.push_str(&self.text);
+        if own {
+            if self.fails {
+                file.push_str("done:\n");
+            }
+            for (k, buffer) in self.buffers.iter().enumerate() {
+                if let (Role::Scratch | Role::Tile(_), Some(descriptor)) =
+                    (self.kernel.buffers[k].role, &buffer.descriptor)
+                {
+                    let _ = writeln!(file, "    free({descriptor}.data);");
+                }
+            }
+        }
+        if self.fails {
+            let _ = writeln!(file, "    return {};", if own { "status" } else { "0" });
+        }
+        file.push_str("}\n");
+        let arguments: Vec<&str> = parameters.iter().map(|(_, argument)| argument.as_str()).collect();
+        file.push_str(&self.entry(&function, &arguments));
+        format!("/* The kernel `{function}`, written by Tamis. */\n{}{file}", includes(&file))
+    }
+
+    /// Names all buffers and scalars; gives the parameters' declarations with what the entry point passes for them.
+    fn declare_parameters(&mut self) -> Vec<(String, String)> {
+        let mut parameters = Vec::new();
+        for (k, buffer) in self.kernel.buffers.iter().enumerate() {
+            let data = self.names.fresh(&buffer.name);
+            let ty = stored(buffer.elem);
+            let id = BufferId(k as u32);
+            if !self.facts.used[k] {
+                self.buffers.push(Named { data, descriptor: None });
+                continue;
+            }
+            let mut descriptor = None;
+            match buffer.role {
+                Role::Input => {
+                    parameters.push((format!("const {ty} *restrict {data}"), format!("buffers[{k}].data")));
+                }
+                Role::Output if !self.facts.grows[k] => {
+                    parameters.push((format!("{ty} *restrict {data}"), format!("buffers[{k}].data")));
+                }
+                Role::Output => {
+                    let name = self.names.fresh(&format!("{data}_buffer"));
+                    parameters.push((format!("tamis_buffer *{name}"), format!("&buffers[{k}]")));
+                    if self.facts.accessed[k] {
+                        let _ = writeln!(self.text, "    {ty} *restrict {data} = {name}->data;");
+                    }
+                    descriptor = Some(name);
+                }
+                Role::Tile(size) if Facts::on_stack(self.kernel, id) => {
+                    let _ = writeln!(self.text, "    {ty} {data}[{}] = {{0}};", size.max(1));
+                    if !self.facts.loaded[k] {
+                        let _ = writeln!(self.text, "    (void){data};");
+                    }
+                }
+                Role::Scratch | Role::Tile(_) => {
+                    let name = self.names.fresh(&format!("{data}_buffer"));
+                    let _ = writeln!(self.text, "    tamis_buffer {name} = {{0}};");
+                    if self.facts.accessed[k] {
+                        let _ = writeln!(self.text, "    {ty} *restrict {data} = NULL;");
+                    }
+                    descriptor = Some(name);
+                }
+            }
+            self.buffers.push(Named { data, descriptor });
+        }
+        for (k, var) in self.kernel.params.iter().enumerate() {
+            let info = self.kernel.var(*var);
+            let (name, ty) = (self.names.fresh(&info.name), self.ty(info.dtype));
+            self.vars[var.index()] = name.clone();
+            if self.facts.read[var.index()] {
+                let given = match info.dtype {
+                    DType::Bool => format!("*(const uint8_t *)scalars[{k}] != 0"),
+                    _ => format!("*(const {ty} *)scalars[{k}]"),
+                };
+                parameters.push((format!("{ty} {name}"), given));
+            }
+        }
+        // Tiles too large for the stack are made like scratch, once.
+        let body = std::mem::take(&mut self.text);
+        let mut grown = String::new();
+        for k in 0..self.kernel.buffers.len() {
+            if let (Role::Tile(size), Some(_)) = (self.kernel.buffers[k].role, &self.buffers[k].descriptor) {
+                let zero = tamis_ir::Value::zero(self.kernel.buffers[k].elem.dtype());
+                self.grow_to(BufferId(k as u32), &size.to_string(), zero);
+                grown.push_str(&std::mem::take(&mut self.text));
+            }
+        }
+        self.text = body;
+        self.text.push_str(&grown);
+        parameters
+    }
+
+    /// Whether there is memory to be freed at the end.
+    fn has_own_memory(&self) -> bool {
+        self.kernel
+            .buffers
+            .iter()
+            .zip(&self.buffers)
+            .any(|(buffer, names)| matches!(buffer.role, Role::Scratch | Role::Tile(_)) && names.descriptor.is_some())
+    }
+
+    fn entry(&self, function: &str, arguments: &[&str]) -> String {
+        let mut arguments = arguments.to_vec();
+        let mut text = format!(
+            "\n/* What Tamis calls: tables of buffers and of pointers to scalars, and a place to say what failed. */\n\
+             int32_t {function}_call(tamis_buffer *buffers, const void *const *scalars, tamis_failure *failure)\n{{\n"
+        );
+        for unused in ["buffers", "scalars"] {
+            if !arguments.iter().any(|argument| argument.contains(unused)) {
+                let _ = writeln!(text, "    (void){unused};");
+            }
+        }
+        if self.fails {
+            arguments.push("failure");
+            let _ = writeln!(text, "    return {function}({});", arguments.join(", "));
+        } else {
+            let _ = writeln!(text, "    (void)failure;\n    {function}({});\n    return 0;", arguments.join(", "));
+        }
+        text.push_str("}\n");
+        text
+    }
+
+    /// Writes a line of the body.
+    fn line(&mut self, text: impl AsRef<str>) {
+        let _ = writeln!(self.text, "{:1$}{2}", "", 4 * self.depth, text.as_ref());
+    }
+
+    /// The type of a value.
+    fn ty(&self, dtype: DType) -> &'static str {
+        value_type(dtype)
+    }
+}
+
+/// The lines that include what a text uses.
+fn includes(text: &str) -> String {
+    let library = "NAN INFINITY isnan isinf isfinite signbit copysign fabs rint fmod";
+    let operators = tamis_ir::algebra::TABLE.iter().map(|row| row.name);
+    let math: HashSet<&str> = library.split(' ').chain(operators).collect();
+    let mut found: BTreeSet<&str> = BTreeSet::from(["stdint"]);
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        found.extend(match word {
+            "complex" | "CMPLX" | "CMPLXF" => Some("complex"),
+            "bool" | "true" | "false" => Some("stdbool"),
+            "NULL" | "size_t" => Some("stddef"),
+            "realloc" | "free" | "qsort" => Some("stdlib"),
+            "memcpy" => Some("string"),
+            word if math.contains(word) || math.contains(word.strip_suffix('f').unwrap_or(word)) => Some("math"),
+            _ => None,
+        });
+    }
+    found.iter().map(|header| format!("#include <{header}.h>\n")).collect()
+}
+
+const TYPES: &str = "
+typedef struct {
+    void *data;
+    int64_t len, cap;
+} tamis_buffer;
+
+typedef struct {
+    int64_t which, index, len;
+} tamis_failure;
+";
+
+fn value_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int32_t",
+        DType::I64 => "int64_t",
+        DType::U8 => "uint8_t",
+        DType::U16 => "uint16_t",
+        DType::U32 => "uint32_t",
+        DType::U64 => "uint64_t",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C64 => "float complex",
+        DType::C128 => "double complex",
+    }
+}
+
+/// The type of an element in memory. A byte from outside that is neither 0 nor 1 must not be read as a `bool`.
+fn stored(elem: Elem) -> &'static str {
+    match elem {
+        Elem::Value(DType::Bool) => "uint8_t",
+        Elem::Value(dtype) => value_type(dtype),
+        Elem::Index(width) => match width.size() {
+            1 => "uint8_t",
+            2 => "uint16_t",
+            4 => "uint32_t",
+            _ => "uint64_t",
+        },
+    }
+}

@@ -1,0 +1,308 @@
+//! Statements.
+
+use super::expr::Prec;
+use super::{Printer, helpers, stored};
+use crate::failure::Status;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, LabelId, Role, Stmt, VarId};
+use tamis_ir::{DType, Kind, Value};
+
+impl Printer<'_> {
+    pub(super) fn stmts(&mut self, block: &Block) {
+        block.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    /// A block between braces that are already open.
+    fn inside(&mut self, block: &Block) {
+        let before = self.names.enter();
+        self.depth += 1;
+        self.stmts(block);
+        self.depth -= 1;
+        self.names.leave(before);
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let { var, value } => {
+                let value = self.loose(*value);
+                self.declare(*var, &value);
+            }
+            Stmt::Assign { var, value } => {
+                let place = self.vars[var.index()].clone();
+                let dtype = self.kernel.var(*var).dtype;
+                let itself = |e: &Expr| matches!(e, Expr::Var(other) if other == var);
+                self.update(&place, Elem::Value(dtype), *value, itself);
+            }
+            Stmt::Store { buffer, index, value } => {
+                let place = self.element(*buffer, *index);
+                let itself = |e: &Expr| matches!(e, Expr::Load(b, i) if b == buffer && i == index);
+                self.update(&place, self.kernel.buffer(*buffer).elem, *value, itself);
+            }
+            Stmt::For { var, start, stop, body, .. } => self.count(*var, *start, *stop, body, None),
+            Stmt::While { cond, body } => self.repeat(*cond, body, None),
+            Stmt::If { cond, then, otherwise } => {
+                let condition = self.expr(*cond, Prec::Lowest);
+                self.line(format!("if ({condition}) {{"));
+                self.inside(then);
+                self.otherwise(otherwise);
+            }
+            Stmt::Labelled { label, body } => self.labelled(*label, body),
+            Stmt::Leave(label) => {
+                if self.loops.last() == Some(&Some(*label)) {
+                    self.line("break;");
+                } else {
+                    self.gone_to.insert(*label);
+                    self.line(format!("goto after_{};", label.0));
+                }
+            }
+            Stmt::Grow { buffer, len, fill } => {
+                let len = self.loose(*len);
+                self.grow_to(*buffer, &len, *fill);
+            }
+            Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
+            Stmt::Search { var, buffer, start, stop, key } => {
+                let helper = self.index_helper("search", *buffer);
+                let data = self.buffers[buffer.index()].data.clone();
+                let (start, stop, key) = (self.loose(*start), self.loose(*stop), self.loose(*key));
+                self.declare(*var, &format!("{helper}({data}, {start}, {stop}, {key})"));
+            }
+            Stmt::Sort { buffer, start, stop } => {
+                let helper = self.index_helper("sort", *buffer);
+                let data = self.buffers[buffer.index()].data.clone();
+                let (start, stop) = (self.loose(*start), self.loose(*stop));
+                self.line(format!("{helper}({data}, {start}, {stop});"));
+            }
+            Stmt::Require { cond, message } => {
+                let condition = self.expr(*cond, Prec::Unary);
+                let number = self.facts.message(message);
+                let comment: String = message.replace("*/", "* /").replace(['\n', '\r', '\\', '?'], " ");
+                self.line(format!("if (!{condition}) /* {comment} */"));
+                self.fail(Status::Required, number, "0");
+            }
+        }
+    }
+
+    fn otherwise(&mut self, otherwise: &Block) {
+        match otherwise.as_slice() {
+            [] => self.line("}"),
+            [Stmt::If { cond, then, otherwise }] => {
+                let condition = self.expr(*cond, Prec::Lowest);
+                self.line(format!("}} else if ({condition}) {{"));
+                self.inside(then);
+                self.otherwise(otherwise);
+            }
+            _ => {
+                self.line("} else {");
+                self.inside(otherwise);
+                self.line("}");
+            }
+        }
+    }
+
+    /// Declares a variable.
+    fn declare(&mut self, var: VarId, value: &str) {
+        let info = self.kernel.var(var);
+        let (dtype, mutable) = (info.dtype, info.mutable);
+        let name = self.names.fresh(&info.name);
+        self.vars[var.index()] = name.clone();
+        let ty = self.ty(dtype);
+        let constant = if mutable { "" } else { "const " };
+        self.line(format!("{constant}{ty} {name} = {value};"));
+        if !self.facts.read[var.index()] {
+            self.line(format!("(void){name};"));
+        }
+    }
+
+    /// `place = value;`, or `place += e;` where the value is that.
+    fn update(&mut self, place: &str, elem: Elem, value: ExprId, itself: impl Fn(&Expr) -> bool) {
+        if let Expr::Call(op, operand, operands) = self.kernel.expr(value)
+            && let [a, b] = operands.as_slice()
+            && itself(self.kernel.expr(*a))
+            && elem == Elem::Value(*operand)
+            && let Some(symbol) = self.updates(*op, *operand, value)
+        {
+            if matches!((self.kernel.expr(*b), op), (Expr::Const(Value::I64(1)), Op::Add)) {
+                return self.line(format!("{place}++;"));
+            }
+            let operand = self.converted(*b, *operand, Prec::Lowest);
+            return self.line(format!("{place} {symbol}= {operand};"));
+        }
+        let value = match elem {
+            // What fits is stored as it is; the conversion is said.
+            Elem::Index(width) if width.size() < 8 => {
+                let constant = matches!(self.kernel.expr(value), Expr::Const(_));
+                let narrow = matches!(self.kernel.expr(value), Expr::Load(b, _)
+                    if self.kernel.buffer(*b).elem == elem);
+                if constant || narrow {
+                    self.loose(value)
+                } else {
+                    format!("({}){}", stored(elem), self.expr(value, Prec::Unary))
+                }
+            }
+            _ => self.loose(value),
+        };
+        self.line(format!("{place} = {value};"));
+    }
+
+    /// The operator of C that updates a place in this type, if it means the same.
+    fn updates(&self, op: Op, dtype: DType, value: ExprId) -> Option<&'static str> {
+        let plain = match dtype.kind() {
+            Kind::Float => true,
+            Kind::Complex => matches!(op, Op::Add | Op::Sub),
+            Kind::Int => matches!(dtype, DType::U32 | DType::U64) || self.facts.is_index(value),
+            Kind::Bool => false,
+        };
+        match op {
+            Op::Add if plain => Some("+"),
+            Op::Sub if plain => Some("-"),
+            Op::Mul if plain => Some("*"),
+            Op::Div if dtype.kind() == Kind::Float => Some("/"),
+            Op::BitAnd if dtype.kind() == Kind::Int => Some("&"),
+            Op::BitOr if dtype.kind() == Kind::Int => Some("|"),
+            Op::BitXor if dtype.kind() == Kind::Int => Some("^"),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, var: VarId, start: ExprId, stop: ExprId, body: &Block, label: Option<LabelId>) {
+        let info = self.kernel.var(var);
+        let (name, mutable) = (info.name.clone(), info.mutable);
+        let start = self.loose(start);
+        let stop = self.steady(stop, &format!("{name}_stop"));
+        let before = self.names.enter();
+        let counter = self.names.fresh(&name);
+        self.line(format!("for (int64_t {counter} = {start}; {counter} < {stop}; {counter}++) {{"));
+        self.vars[var.index()] = counter.clone();
+        if mutable {
+            // The body changes its own copy.
+            let copy = self.names.fresh(&name);
+            self.depth += 1;
+            self.line(format!("int64_t {copy} = {counter};"));
+            if !self.facts.read[var.index()] {
+                self.line(format!("(void){copy};"));
+            }
+            self.depth -= 1;
+            self.vars[var.index()] = copy;
+        }
+        self.loops.push(label);
+        self.inside(body);
+        self.loops.pop();
+        self.names.leave(before);
+        self.line("}");
+    }
+
+    fn repeat(&mut self, cond: ExprId, body: &Block, label: Option<LabelId>) {
+        let condition = self.expr(cond, Prec::Lowest);
+        self.line(format!("while ({condition}) {{"));
+        self.loops.push(label);
+        self.inside(body);
+        self.loops.pop();
+        self.line("}");
+    }
+
+    /// A block that ends in a loop is left by `break` from that loop; everything else by `goto`.
+    fn labelled(&mut self, label: LabelId, body: &Block) {
+        let Some((last, first)) = body.split_last() else { return };
+        let before = self.names.enter();
+        let braces = first.iter().any(|stmt| matches!(stmt, Stmt::Let { .. } | Stmt::Search { .. }));
+        if braces {
+            self.line("{");
+            self.depth += 1;
+        }
+        first.iter().for_each(|stmt| self.stmt(stmt));
+        match last {
+            Stmt::For { var, start, stop, body, .. } => self.count(*var, *start, *stop, body, Some(label)),
+            Stmt::While { cond, body } => self.repeat(*cond, body, Some(label)),
+            other => self.stmt(other),
+        }
+        if braces {
+            self.depth -= 1;
+            self.line("}");
+            self.names.leave(before);
+        }
+        if self.gone_to.contains(&label) {
+            self.line(format!("after_{}:;", label.0));
+        }
+    }
+
+    pub(super) fn grow_to(&mut self, buffer: BufferId, len: &str, fill: Value) {
+        let elem = self.kernel.buffer(buffer).elem;
+        let Some(descriptor) = self.buffers[buffer.index()].descriptor.clone() else { return };
+        let data = self.buffers[buffer.index()].data.clone();
+        let given = self.kernel.buffer(buffer).role == Role::Output;
+        let (address, dot) = if given { (descriptor.clone(), "->") } else { (format!("&{descriptor}"), ".") };
+        let helper = self.helper(helpers::grow(elem));
+        let fill = self.constant(fill, Prec::Lowest);
+        self.line(format!("if (!{helper}({address}, {len}, {fill}))"));
+        self.fail(Status::Memory, buffer.index(), len);
+        if self.facts.accessed[buffer.index()] {
+            self.line(format!("{data} = {descriptor}{dot}data;"));
+        }
+    }
+
+    fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {
+        let before = self.names.enter();
+        self.line("{");
+        self.depth += 1;
+        let value = self.steady(value, "value");
+        let (start, len) = (self.steady(start, "start"), self.steady(len, "len"));
+        let k = self.names.fresh("k");
+        let data = self.buffers[buffer.index()].data.clone();
+        let zero = start == "0";
+        let stop = if zero { len } else { format!("{start} + {len}") };
+        self.line(format!("for (int64_t {k} = {start}; {k} < {stop}; {k}++)"));
+        self.line(format!("    {data}[{k}] = {value};"));
+        self.depth -= 1;
+        self.line("}");
+        self.names.leave(before);
+    }
+
+    /// An expression whose value stays while a loop runs: itself, if nothing can change it, or a constant that holds it.
+    fn steady(&mut self, id: ExprId, name: &str) -> String {
+        if self.is_steady(id) {
+            return self.expr_in_comparison(id);
+        }
+        let value = self.loose(id);
+        let ty = self.ty(self.kernel.exprs.dtype(id));
+        let name = self.names.fresh(name);
+        self.line(format!("const {ty} {name} = {value};"));
+        name
+    }
+
+    fn is_steady(&self, id: ExprId) -> bool {
+        match self.kernel.expr(id) {
+            Expr::Const(_) => true,
+            Expr::Var(var) => !self.kernel.var(*var).mutable,
+            Expr::Load(buffer, index) => self.kernel.buffer(*buffer).role == Role::Input && self.is_steady(*index),
+            // Operations stay where they are cheap.
+            Expr::Call(op, DType::I64, operands) => {
+                matches!(op, Op::Add | Op::Sub)
+                    && self.facts.is_index(id)
+                    && operands.iter().all(|e| matches!(self.kernel.expr(*e), Expr::Const(_) | Expr::Var(_)))
+                    && operands.iter().all(|e| self.is_steady(*e))
+            }
+            Expr::Call(..) => false,
+        }
+    }
+
+    /// Returns a failure, as the statement of an `if`.
+    fn fail(&mut self, status: Status, which: usize, index: &str) {
+        self.fails = true;
+        self.helper(helpers::fail());
+        let call = format!("tamis_fail(failure, {}, {which}, {index})", status as i32);
+        if self.has_own_memory() {
+            // Memory of the kernel's own is freed at the end.
+            self.line(format!("{{ status = {call}; goto done; }}"));
+        } else {
+            self.line(format!("    return {call};"));
+        }
+    }
+
+    fn index_helper(&mut self, name: &str, buffer: BufferId) -> String {
+        let Elem::Index(width) = self.kernel.buffer(buffer).elem else { return String::new() };
+        self.helper(match name {
+            "search" => helpers::search(width),
+            _ => helpers::sort(width),
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Object files in a folder that several processes share.
+//!
+//! A file is written aside and renamed, so that readers see all of it or nothing. What is truncated, changed, or of another
+//! kernel is not used: a file holds its key in full, and a checksum. The oldest files go when there are too many bytes.
+
+use super::key::Key;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// What a file starts with.
+const MAGIC: &[u8; 8] = b"tamis.1\n";
+
+/// Magic, length of the key, length of the object, checksum.
+const HEADER: usize = 8 + 8 + 8 + 16;
+
+/// Larger files are not ours.
+const LARGEST: u64 = 64 << 20;
+
+/// Files written aside that are older were left behind by a process that died.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+pub(super) struct Disk {
+    folder: PathBuf,
+    limit: u64,
+    /// How many bytes this process has written since it last looked at the folder.
+    written: AtomicU64,
+}
+
+/// Two hashes that differ in their start: 128 bits.
+fn checksum(parts: &[&[u8]]) -> [u8; 16] {
+    let mut sum = [0; 16];
+    for half in 0..2u8 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(half);
+        for part in parts {
+            hasher.write_usize(part.len());
+            hasher.write(part);
+        }
+        sum[8 * usize::from(half)..][..8].copy_from_slice(&hasher.finish().to_le_bytes());
+    }
+    sum
+}
+
+impl Disk {
+    /// The folder, made if need be; none if it is not ours alone (machine code is run from it) or not writable.
+    pub(super) fn open(folder: PathBuf, limit: u64) -> Option<Disk> {
+        make_private(&folder)?;
+        let disk = Disk { folder, limit, written: AtomicU64::new(0) };
+        let probe = disk.aside("probe");
+        File::create_new(&probe).ok()?;
+        let _ = fs::remove_file(&probe);
+        Some(disk)
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        let name: String = checksum(&[key.bytes()]).iter().map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(name + ".object")
+    }
+
+    /// A name that no other writer has.
+    fn aside(&self, name: &str) -> PathBuf {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(format!("{name}.{}.{number}.aside", std::process::id()))
+    }
+
+    /// The object with this key, if it is there and whole.
+    pub(super) fn read(&self, key: &Key) -> Option<Vec<u8>> {
+        let file = File::open(self.path(key)).ok()?;
+        let size = file.metadata().ok().filter(|data| data.is_file() && data.len() <= LARGEST)?.len();
+        let mut bytes = Vec::new();
+        (&file).take(size).read_to_end(&mut bytes).ok()?;
+        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        let number = |at: usize| Some(u64::from_le_bytes(header.get(at..at + 8)?.try_into().ok()?));
+        let (key_len, object_len) = (usize::try_from(number(8)?).ok()?, usize::try_from(number(16)?).ok()?);
+        if &header[..8] != MAGIC || key_len.checked_add(object_len)? != rest.len() {
+            return None;
+        }
+        let (found, object) = rest.split_at_checked(key_len)?;
+        if found != key.bytes() || header[24..40] != checksum(&[found, object]) {
+            return None;
+        }
+        // The time of the last use decides who stays.
+        let _ = file.set_modified(SystemTime::now());
+        Some(object.to_vec())
+    }
+
+    /// Keeps an object. What goes wrong (a full disk, a folder that is gone) is no reason to fail.
+    pub(super) fn write(&self, key: &Key, object: &[u8]) {
+        let size = (HEADER + key.bytes().len() + object.len()) as u64;
+        if size > LARGEST || size > self.limit {
+            return;
+        }
+        let aside = self.aside("object");
+        let written = File::create_new(&aside).and_then(|mut file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&(key.bytes().len() as u64).to_le_bytes())?;
+            file.write_all(&(object.len() as u64).to_le_bytes())?;
+            file.write_all(&checksum(&[key.bytes(), object]))?;
+            file.write_all(key.bytes())?;
+            file.write_all(object)?;
+            file.flush()
+        });
+        if written.and_then(|()| fs::rename(&aside, self.path(key))).is_err() {
+            let _ = fs::remove_file(&aside);
+            return;
+        }
+        // Looking at every file takes time: only once in a while, and first of all.
+        let before = self.written.fetch_add(size, Ordering::Relaxed);
+        if before == 0 || before / (self.limit / 16 + 1) != (before + size) / (self.limit / 16 + 1) {
+            self.tidy();
+        }
+    }
+
+    /// Removes the files that were not used for longest until the rest fits, and those that were left behind.
+    fn tidy(&self) {
+        let mut files = Vec::new();
+        let now = SystemTime::now();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(data) = entry.metadata() else { continue };
+            let used = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("object") => files.push((used, data.len(), path)),
+                Some("aside") if now.duration_since(used).is_ok_and(|age| age > ABANDONED) => {
+                    let _ = fs::remove_file(path);
+                }
+                _ => {}
+            }
+        }
+        let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
+        if total <= self.limit {
+            return;
+        }
+        files.sort();
+        for (_, size, path) in files {
+            if total <= self.limit / 4 * 3 {
+                break;
+            }
+            let _ = fs::remove_file(path);
+            total -= size;
+        }
+    }
+}
+
+/// Makes a folder that only this user can write to; `None` if there is none.
+#[cfg(unix)]
+fn make_private(folder: &Path) -> Option<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
+    let data = fs::metadata(folder).ok()?;
+    // SAFETY: the call has no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    (data.is_dir() && data.uid() == user && data.mode() & 0o022 == 0).then_some(())
+}
+
+#[cfg(not(unix))]
+fn make_private(folder: &Path) -> Option<()> {
+    fs::create_dir_all(folder).ok()
+}

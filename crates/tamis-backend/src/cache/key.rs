@@ -1,0 +1,108 @@
+//! The identity of machine code: all it depends on, as bytes.
+
+use crate::llvm::Options;
+use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use tamis_ir::kernel::{Block, Kernel, Stmt};
+
+/// Kernels nested deeper are not cached (nor compiled).
+const DEEPEST: usize = 400;
+
+/// Everything that the machine code of a kernel depends on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key(Arc<[u8]>);
+
+/// Takes down what is hashed, byte for byte, instead of mixing it.
+struct Bytes(Vec<u8>);
+
+impl Hasher for Bytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+impl Key {
+    /// The key of a kernel; none if it is nested too deeply to be compiled.
+    pub(super) fn new(kernel: &Kernel, options: &Options) -> Option<Key> {
+        let mut bytes = Bytes(Vec::with_capacity(2048));
+        (env!("CARGO_PKG_VERSION"), env!("TAMIS_BACKEND_SOURCES")).hash(&mut bytes);
+        inkwell::support::get_llvm_version().hash(&mut bytes);
+        options.hash(&mut bytes);
+        kernel.buffers.len().hash(&mut bytes);
+        for buffer in &kernel.buffers {
+            (buffer.elem, buffer.role).hash(&mut bytes);
+        }
+        kernel.vars.len().hash(&mut bytes);
+        for var in &kernel.vars {
+            (var.dtype, var.mutable).hash(&mut bytes);
+        }
+        kernel.params.hash(&mut bytes);
+        kernel.exprs.len().hash(&mut bytes);
+        for id in kernel.exprs.ids() {
+            (kernel.expr(id), kernel.exprs.dtype(id)).hash(&mut bytes);
+        }
+        kernel.labels.hash(&mut bytes);
+        Writer { bytes: &mut bytes, messages: FxHashMap::default() }.block(&kernel.body, 0)?;
+        Some(Key(bytes.0.into()))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+struct Writer<'a> {
+    bytes: &'a mut Bytes,
+    /// Messages by number: their texts do not matter, but which are the same does.
+    messages: FxHashMap<&'a str, usize>,
+}
+
+impl<'a> Writer<'a> {
+    fn block(&mut self, block: &'a Block, depth: usize) -> Option<()> {
+        if depth > DEEPEST {
+            return None;
+        }
+        block.len().hash(self.bytes);
+        for stmt in block {
+            std::mem::discriminant(stmt).hash(self.bytes);
+            let bytes = &mut *self.bytes;
+            match stmt {
+                Stmt::Let { var, value } | Stmt::Assign { var, value } => (var, value).hash(bytes),
+                Stmt::Store { buffer, index, value } => (buffer, index, value).hash(bytes),
+                Stmt::For { var, start, stop, body, hint } => {
+                    (var, start, stop, hint).hash(bytes);
+                    self.block(body, depth + 1)?;
+                }
+                Stmt::While { cond, body } => {
+                    cond.hash(bytes);
+                    self.block(body, depth + 1)?;
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    cond.hash(bytes);
+                    self.block(then, depth + 1)?;
+                    self.block(otherwise, depth + 1)?;
+                }
+                Stmt::Labelled { label, body } => {
+                    label.hash(bytes);
+                    self.block(body, depth + 1)?;
+                }
+                Stmt::Leave(label) => label.hash(bytes),
+                Stmt::Grow { buffer, len, fill } => (buffer, len, fill).hash(bytes),
+                Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
+                Stmt::Search { var, buffer, start, stop, key } => (var, buffer, start, stop, key).hash(bytes),
+                Stmt::Sort { buffer, start, stop } => (buffer, start, stop).hash(bytes),
+                Stmt::Require { cond, message } => {
+                    let next = self.messages.len();
+                    let number = *self.messages.entry(message).or_insert(next);
+                    (cond, number).hash(bytes);
+                }
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,231 @@
+//! What both backends need to know about a kernel before they write it down.
+
+use crate::failure::bug;
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use tamis_ir::{DType, Diagnostic, Kind, Value};
+
+/// Deeper expressions and blocks are refused: writing them down is recursive.
+const DEEPEST: usize = 400;
+
+/// Tiles up to this many bytes live on the stack, where the optimiser finds them.
+const TILE: usize = 16 << 10;
+
+/// What is known about a kernel that passed [`Facts::new`].
+pub(crate) struct Facts {
+    /// Whether a buffer grows, by its number.
+    pub(crate) grows: Vec<bool>,
+    /// Whether a buffer is used at all, by its number.
+    pub(crate) used: Vec<bool>,
+    /// Whether elements of a buffer are accessed (a buffer may only grow), by its number.
+    pub(crate) accessed: Vec<bool>,
+    /// Whether elements of a buffer are read, by its number.
+    pub(crate) loaded: Vec<bool>,
+    /// Whether a variable is read, by its number.
+    pub(crate) read: Vec<bool>,
+    /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by its number.
+    index_like: Vec<bool>,
+    /// The messages of the `require` statements, each once, in order.
+    pub(crate) messages: Vec<String>,
+    numbers: FxHashMap<String, usize>,
+}
+
+/// What the statements of a kernel hold.
+#[derive(Default)]
+struct Found {
+    definitions: Vec<(VarId, ExprId)>,
+    roots: Vec<ExprId>,
+}
+
+impl Facts {
+    /// Verifies a kernel and looks at every statement once.
+    pub(crate) fn new(kernel: &Kernel) -> Result<Facts, Diagnostic> {
+        kernel.verify().map_err(bug)?;
+        let mut facts = Facts {
+            grows: vec![false; kernel.buffers.len()],
+            used: vec![false; kernel.buffers.len()],
+            accessed: vec![false; kernel.buffers.len()],
+            loaded: vec![false; kernel.buffers.len()],
+            read: vec![false; kernel.vars.len()],
+            index_like: Vec::new(),
+            messages: Vec::new(),
+            numbers: FxHashMap::default(),
+        };
+        check_expressions(kernel)?;
+        let mut found = Found::default();
+        facts.block(&kernel.body, 0, &mut found)?;
+        facts.reach(kernel, found.roots);
+        facts.index_like = index_like(kernel, &found.definitions);
+        Ok(facts)
+    }
+
+    /// Marks what the expressions of statements read.
+    fn reach(&mut self, kernel: &Kernel, mut open: Vec<ExprId>) {
+        let mut seen = vec![false; kernel.exprs.len()];
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match kernel.expr(id) {
+                Expr::Var(var) => self.read[var.index()] = true,
+                Expr::Load(buffer, index) => {
+                    self.access(*buffer);
+                    self.loaded[buffer.index()] = true;
+                    open.push(*index);
+                }
+                // The first operand is the value: what may be missing has become a choice before.
+                Expr::Call(Op::Coalesce, _, operands) => open.push(operands[0]),
+                Expr::Call(_, _, operands) => open.extend(operands),
+                Expr::Const(_) => {}
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block, depth: usize, found: &mut Found) -> Result<(), Diagnostic> {
+        if depth > DEEPEST {
+            return Err(bug(format!("blocks are nested more than {DEEPEST} deep")));
+        }
+        for stmt in block {
+            match stmt {
+                Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+                    found.definitions.push((*var, *value));
+                    found.roots.push(*value);
+                }
+                Stmt::Store { buffer, index, value } => {
+                    self.access(*buffer);
+                    found.roots.extend([*index, *value]);
+                }
+                Stmt::For { start, stop, body, .. } => {
+                    found.roots.extend([*start, *stop]);
+                    self.block(body, depth + 1, found)?;
+                }
+                Stmt::While { cond, body } => {
+                    found.roots.push(*cond);
+                    self.block(body, depth + 1, found)?;
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    found.roots.push(*cond);
+                    self.block(then, depth + 1, found)?;
+                    self.block(otherwise, depth + 1, found)?;
+                }
+                Stmt::Labelled { body, .. } => self.block(body, depth + 1, found)?,
+                Stmt::Leave(_) => {}
+                Stmt::Grow { buffer, len, .. } => {
+                    self.grows[buffer.index()] = true;
+                    self.used[buffer.index()] = true;
+                    found.roots.push(*len);
+                }
+                Stmt::Fill { buffer, start, len, value } => {
+                    self.access(*buffer);
+                    found.roots.extend([*start, *len, *value]);
+                }
+                Stmt::Search { buffer, start, stop, key, .. } => {
+                    self.access(*buffer);
+                    found.roots.extend([*start, *stop, *key]);
+                }
+                Stmt::Sort { buffer, start, stop } => {
+                    self.access(*buffer);
+                    found.roots.extend([*start, *stop]);
+                }
+                Stmt::Require { cond, message } => {
+                    found.roots.push(*cond);
+                    if !self.numbers.contains_key(message) {
+                        self.numbers.insert(message.clone(), self.messages.len());
+                        self.messages.push(message.clone());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn access(&mut self, buffer: BufferId) {
+        self.used[buffer.index()] = true;
+        self.accessed[buffer.index()] = true;
+    }
+
+    /// Whether an expression is arithmetic on positions, coordinates and sizes, which does not overflow.
+    pub(crate) fn is_index(&self, id: ExprId) -> bool {
+        self.index_like[id.index()]
+    }
+
+    /// The number of a message.
+    pub(crate) fn message(&self, message: &str) -> usize {
+        self.numbers.get(message).copied().unwrap_or(0)
+    }
+
+    /// Whether a buffer is an array on the stack.
+    pub(crate) fn on_stack(kernel: &Kernel, buffer: BufferId) -> bool {
+        let info = kernel.buffer(buffer);
+        matches!(info.role, Role::Tile(size) if (size as usize).saturating_mul(info.elem.size()) <= TILE)
+    }
+}
+
+/// Operators have operands of the types they take, and expressions are not too deep.
+fn check_expressions(kernel: &Kernel) -> Result<(), Diagnostic> {
+    let mut depths: Vec<usize> = Vec::with_capacity(kernel.exprs.len());
+    for id in kernel.exprs.ids() {
+        let mut depth = 0;
+        match kernel.expr(id) {
+            Expr::Load(_, index) => depth = depths[index.index()] + 1,
+            Expr::Call(op, operand, operands) => {
+                depth = operands.iter().map(|e| depths[e.index()] + 1).max().unwrap_or(0);
+                let types = vec![tamis_ir::algebra::Ty::strong(*operand); operands.len()];
+                let fits = match op {
+                    Op::Cast(dtype) => kernel.exprs.dtype(id) == *dtype,
+                    _ => op.type_of(&types).is_ok_and(|t| {
+                        t.result.dtype == kernel.exprs.dtype(id)
+                            && (t.operand == *operand || matches!(op, Op::And | Op::Or | Op::Not))
+                    }),
+                };
+                if !fits {
+                    return Err(bug(format!("`{}` in {operand} is not an operator", kernel.show(id))));
+                }
+            }
+            Expr::Const(_) | Expr::Var(_) => {}
+        }
+        if depth > DEEPEST {
+            return Err(bug(format!("an expression is nested more than {DEEPEST} deep")));
+        }
+        depths.push(depth);
+    }
+    Ok(())
+}
+
+/// The largest solution of: an expression is index arithmetic if its operands are, and a variable if its values are.
+fn index_like(kernel: &Kernel, definitions: &[(VarId, ExprId)]) -> Vec<bool> {
+    let mut vars: Vec<bool> = kernel.vars.iter().map(|var| var.dtype == DType::I64).collect();
+    loop {
+        let mut exprs: Vec<bool> = Vec::with_capacity(kernel.exprs.len());
+        for id in kernel.exprs.ids() {
+            let like = |id: &ExprId| exprs[id.index()];
+            exprs.push(match kernel.expr(id) {
+                Expr::Const(Value::I64(x)) => x.unsigned_abs() <= 1 << 32,
+                Expr::Const(_) => false,
+                Expr::Var(var) => vars[var.index()],
+                Expr::Load(buffer, _) => matches!(kernel.buffer(*buffer).elem, Elem::Index(_)),
+                Expr::Call(Op::Cast(DType::I64), _, operands) => {
+                    let dtype = kernel.exprs.dtype(operands[0]);
+                    dtype.kind() <= Kind::Int && dtype.size() <= 4
+                }
+                Expr::Call(Op::Select, DType::I64, operands) => like(&operands[1]) && like(&operands[2]),
+                Expr::Call(op, DType::I64, operands) => {
+                    let arithmetic = [Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::Mod, Op::Min, Op::Max];
+                    arithmetic.contains(op) && operands.iter().all(like)
+                }
+                Expr::Call(..) => false,
+            });
+        }
+        let mut changed = false;
+        for (var, value) in definitions {
+            if vars[var.index()] && !exprs[value.index()] {
+                vars[var.index()] = false;
+                changed = true;
+            }
+        }
+        if !changed {
+            return exprs;
+        }
+    }
+}

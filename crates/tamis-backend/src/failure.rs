@@ -1,0 +1,115 @@
+//! Why a kernel stopped, and how that is told to the user.
+
+use std::fmt;
+use tamis_ir::kernel::{Elem, Kernel};
+use tamis_ir::{Code, Diagnostic};
+
+/// What a kernel writes before it returns a failure. Kernels in C have the same structure under the name `tamis_failure`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawFailure {
+    /// The number of the `require` that did not hold, or of the buffer.
+    pub which: i64,
+    /// The index, or the number of elements asked for, or the number that does not fit.
+    pub index: i64,
+    /// How many elements there are.
+    pub len: i64,
+}
+
+/// What the function of a kernel returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Status {
+    Required = 1,
+    Memory = 2,
+    Bounds = 3,
+    Width = 4,
+}
+
+/// Why a kernel stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Failure {
+    /// A `require` did not hold; this is its message.
+    Required(String),
+    /// There is no memory for so many elements of a buffer.
+    Memory { buffer: String, elements: u64, bytes: u64 },
+    /// An element that is not there was accessed (found in check mode only, but for sorting).
+    Bounds { buffer: String, index: i64, len: i64 },
+    /// A number was stored that its width does not hold (found in check mode only).
+    Width { buffer: String, value: i64, width: &'static str },
+    /// The call does not fit the kernel; see the text.
+    Call(String),
+}
+
+impl Failure {
+    pub(crate) fn from_raw(kernel: &Kernel, messages: &[String], status: i32, raw: RawFailure) -> Failure {
+        let which = usize::try_from(raw.which).unwrap_or(usize::MAX);
+        let buffer = kernel.buffers.get(which);
+        let name = || buffer.map_or_else(|| "?".to_string(), |buffer| buffer.name.clone());
+        if status == Status::Required as i32 {
+            return Failure::Required(messages.get(which).cloned().unwrap_or_default());
+        }
+        if status == Status::Memory as i32 {
+            let elements = raw.index.max(0) as u64;
+            let bytes = elements.saturating_mul(buffer.map_or(1, |buffer| buffer.elem.size() as u64));
+            return Failure::Memory { buffer: name(), elements, bytes };
+        }
+        if status == Status::Width as i32 {
+            let width = match buffer.map(|buffer| buffer.elem) {
+                Some(Elem::Index(width)) => width.name(),
+                _ => "its width",
+            };
+            return Failure::Width { buffer: name(), value: raw.index, width };
+        }
+        Failure::Bounds { buffer: name(), index: raw.index, len: raw.len }
+    }
+
+    /// This failure as a diagnostic.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let message = self.to_string();
+        match self {
+            Failure::Required(_) => {
+                Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
+            }
+            Failure::Memory { .. } => Diagnostic::new(Code::E0706, message)
+                .help("store the result in levels that hold only what is there, such as `sparse`")
+                .help("close other programs, or use a machine with more memory"),
+            Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1001, message)
+                .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")
+                .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
+            Failure::Call(_) => Diagnostic::new(Code::E0701, message)
+                .note("this is a bug of Tamis")
+                .help("please report the program that was run"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Required(message) => f.write_str(message),
+            Failure::Memory { buffer, elements, bytes } => {
+                let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+                let unit = ((*bytes).max(1).ilog10() as usize / 3).min(units.len() - 1);
+                let amount = *bytes as f64 / 1000f64.powi(unit as i32);
+                let unit = units[unit];
+                write!(f, "there is no memory for {elements} elements of `{buffer}` ({amount:.1} {unit})")
+            }
+            Failure::Bounds { buffer, index, len } => {
+                write!(f, "`{buffer}[{index}]` is accessed, but `{buffer}` has {len} elements")
+            }
+            Failure::Width { buffer, value, width } => write!(f, "{value} does not fit the {width} of `{buffer}`"),
+            Failure::Call(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The diagnostic for something that only a bug of ours can cause.
+pub(crate) fn bug(what: impl fmt::Display) -> Diagnostic {
+    Diagnostic::new(Code::E0605, format!("machine code cannot be made: {what}"))
+        .note("this is a bug of Tamis")
+        .help("please report the program that was compiled; `--interpret` runs it without machine code")
+}

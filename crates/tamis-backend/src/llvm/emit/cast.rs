@@ -1,0 +1,179 @@
+//! Constants, conversions, truth and comparisons.
+
+use super::{Emitter, Val, ty};
+use tamis_ir::algebra::Op;
+use tamis_ir::{DType, Kind, Value};
+
+/// A float as LLVM reads it: the bits of a double.
+fn bits(x: f64) -> String {
+    format!("0x{:016X}", x.to_bits())
+}
+
+/// Single precision is written as the double of the same value; a NaN keeps its payload.
+fn bits_of_single(x: f32) -> String {
+    if !x.is_nan() {
+        return bits(f64::from(x));
+    }
+    let (sign, payload) = (u64::from(x.to_bits() >> 31), u64::from(x.to_bits() & 0x7f_ffff));
+    format!("0x{:016X}", sign << 63 | 0x7ff << 52 | payload << 29)
+}
+
+impl Emitter<'_> {
+    pub(super) fn constant(&self, value: Value) -> Val {
+        Val::One(match value {
+            Value::Bool(x) => x.to_string(),
+            Value::I8(x) => x.to_string(),
+            Value::I16(x) => x.to_string(),
+            Value::I32(x) => x.to_string(),
+            Value::I64(x) => x.to_string(),
+            Value::U8(x) => x.to_string(),
+            Value::U16(x) => x.to_string(),
+            Value::U32(x) => x.to_string(),
+            Value::U64(x) => x.to_string(),
+            Value::F32(x) => bits_of_single(x),
+            Value::F64(x) => bits(x),
+            Value::C64(c) => return Val::Two(bits_of_single(c.re), bits_of_single(c.im)),
+            Value::C128(c) => return Val::Two(bits(c.re), bits(c.im)),
+        })
+    }
+
+    /// Converts as `Value::cast` does.
+    pub(super) fn cast(&mut self, value: &Val, from: DType, to: DType) -> Val {
+        if from == to {
+            return value.clone();
+        }
+        if to == DType::Bool {
+            return Val::One(self.truth(value, from));
+        }
+        match (from.kind(), to.kind()) {
+            (Kind::Complex, Kind::Complex) => {
+                let (re, im) = (value.re().to_string(), value.im().to_string());
+                Val::Two(self.cast_real(&re, from.real(), to.real()), self.cast_real(&im, from.real(), to.real()))
+            }
+            (_, Kind::Complex) => Val::Two(self.cast_real(value.re(), from, to.real()), "0.0".into()),
+            _ => Val::One(self.cast_real(value.re(), from.real(), to)),
+        }
+    }
+
+    fn cast_real(&mut self, value: &str, from: DType, to: DType) -> String {
+        if from == to {
+            return value.to_string();
+        }
+        let (a, b) = (ty(from), ty(to));
+        let signed = from.is_signed_int();
+        match (from.kind(), to.kind()) {
+            (Kind::Float, Kind::Float) => {
+                let instruction = if to.size() > from.size() { "fpext" } else { "fptrunc" };
+                self.op(format!("{instruction} {a} {value} to {b}"))
+            }
+            (Kind::Float, _) => {
+                let name =
+                    format!("llvm.fpto{}i.sat.{b}.f{}", if to.is_signed_int() { "s" } else { "u" }, 8 * from.size());
+                self.declare(&name, || format!("declare {b} @{name}({a})"));
+                self.op(format!("call {b} @{name}({a} {value})"))
+            }
+            (_, Kind::Float) => self.op(format!("{} {a} {value} to {b}", if signed { "sitofp" } else { "uitofp" })),
+            _ if from != DType::Bool && to.size() == from.size() => value.to_string(),
+            _ if from != DType::Bool && to.size() < from.size() => self.op(format!("trunc {a} {value} to {b}")),
+            _ => self.op(format!("{} {a} {value} to {b}", if signed { "sext" } else { "zext" })),
+        }
+    }
+
+    /// Whether a value is not zero.
+    pub(super) fn truth(&mut self, value: &Val, dtype: DType) -> String {
+        let ty = ty(dtype);
+        match (dtype.kind(), value) {
+            (Kind::Bool, _) => value.re().to_string(),
+            (Kind::Int, _) => self.op(format!("icmp ne {ty} {}, 0", value.re())),
+            (Kind::Complex, Val::Two(re, im)) => {
+                let re = self.op(format!("fcmp une {ty} {re}, 0.0"));
+                let im = self.op(format!("fcmp une {ty} {im}, 0.0"));
+                self.op(format!("or i1 {re}, {im}"))
+            }
+            _ => self.op(format!("fcmp une {ty} {}, 0.0", value.re())),
+        }
+    }
+
+    /// Compares values of their own types: integers exactly, whatever they are, all else in the common type.
+    pub(super) fn compare(&mut self, op: Op, common: DType, a: (&Val, DType), b: (&Val, DType)) -> String {
+        if a.1.kind().max(b.1.kind()) <= Kind::Int {
+            return self.compare_integers(op, (a.0.re(), a.1), (b.0.re(), b.1));
+        }
+        let (x, y) = (self.cast(a.0, a.1, common), self.cast(b.0, b.1, common));
+        let number = ty(common);
+        if common.kind() == Kind::Complex {
+            let re = self.op(format!("fcmp oeq {number} {}, {}", x.re(), y.re()));
+            let im = self.op(format!("fcmp oeq {number} {}, {}", x.im(), y.im()));
+            let equal = self.op(format!("and i1 {re}, {im}"));
+            return match op {
+                Op::Eq | Op::Le | Op::Ge => equal,
+                Op::Ne => self.op(format!("xor i1 {equal}, true")),
+                // Unequal complex numbers have no order.
+                _ => "false".into(),
+            };
+        }
+        let in_which = if common == DType::F32 { common } else { DType::F64 };
+        let (x, y) = (self.cast_real(x.re(), common, in_which), self.cast_real(y.re(), common, in_which));
+        let predicate = match op {
+            Op::Eq => "oeq",
+            Op::Ne => "une",
+            Op::Lt => "olt",
+            Op::Le => "ole",
+            Op::Gt => "ogt",
+            _ => "oge",
+        };
+        self.op(format!("fcmp {predicate} {} {x}, {y}", ty(in_which)))
+    }
+
+    fn compare_integers(&mut self, op: Op, a: (&str, DType), b: (&str, DType)) -> String {
+        // The narrowest comparison that holds both types exactly.
+        let (wide, signed) = match (a.1, b.1) {
+            (x, y) if x == y => (ty(x), x.is_signed_int()),
+            (x, y) if !x.is_signed_int() && !y.is_signed_int() => ("i64", false),
+            (x, y) if x != DType::U64 && y != DType::U64 => ("i64", true),
+            _ => ("i128", true),
+        };
+        let mut widen = |(value, dtype): (&str, DType)| {
+            let extend = if dtype.is_signed_int() { "sext" } else { "zext" };
+            if ty(dtype) == wide {
+                value.to_string()
+            } else {
+                self.op(format!("{extend} {} {value} to {wide}", ty(dtype)))
+            }
+        };
+        let (x, y) = (widen(a), widen(b));
+        let sign = if signed { "s" } else { "u" };
+        let predicate = match op {
+            Op::Eq => "eq".to_string(),
+            Op::Ne => "ne".to_string(),
+            Op::Lt => format!("{sign}lt"),
+            Op::Le => format!("{sign}le"),
+            Op::Gt => format!("{sign}gt"),
+            _ => format!("{sign}ge"),
+        };
+        self.op(format!("icmp {predicate} {wide} {x}, {y}"))
+    }
+
+    /// Whether a value is NaN, infinite or finite.
+    pub(super) fn predicate(&mut self, op: Op, dtype: DType, value: &Val) -> String {
+        if dtype.kind() <= Kind::Int {
+            return (op == Op::IsFinite).to_string();
+        }
+        let mut each = |part: &str| {
+            let ty = ty(dtype);
+            if op == Op::IsNan {
+                return self.op(format!("fcmp uno {ty} {part}, 0.0"));
+            }
+            let size = self.intrinsic("fabs", dtype.real(), &[part]);
+            let comparison = if op == Op::IsInf { "oeq" } else { "one" };
+            self.op(format!("fcmp {comparison} {ty} {size}, 0x7FF0000000000000"))
+        };
+        match value {
+            Val::One(x) => each(x),
+            Val::Two(re, im) => {
+                let (re, im) = (each(re), each(im));
+                self.op(format!("{} i1 {re}, {im}", if op == Op::IsFinite { "and" } else { "or" }))
+            }
+        }
+    }
+}

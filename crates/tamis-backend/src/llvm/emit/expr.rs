@@ -1,0 +1,263 @@
+//! Expressions: what is evaluated, in which order, and what is not.
+
+use super::{Emitter, LARGEST, Slot, Val, from_parts, parts_of, stored, ty};
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
+use tamis_ir::{DType, Value};
+
+/// An operand of up to so many operations is computed even where it may not be needed: cheaper than a branch.
+const CHEAP: usize = 12;
+
+impl Emitter<'_> {
+    /// The value of an expression, converted to no other type.
+    pub(super) fn value(&mut self, id: ExprId) -> Val {
+        let outer = std::mem::replace(&mut self.index, false);
+        let value = self.eval(id);
+        self.index = outer;
+        value
+    }
+
+    /// The value of an `i64` expression that is a position, coordinate or size.
+    pub(super) fn index(&mut self, id: ExprId) -> String {
+        let outer = std::mem::replace(&mut self.index, true);
+        let value = self.eval(id);
+        self.index = outer;
+        value.re().to_string()
+    }
+
+    fn eval(&mut self, id: ExprId) -> Val {
+        if let Some(value) = self.memo.get(&id) {
+            return value.clone();
+        }
+        if self.body.len() > LARGEST {
+            // What is written from here on is never read.
+            return self.constant(Value::zero(self.kernel.exprs.dtype(id)));
+        }
+        let value = match self.kernel.expr(id) {
+            Expr::Const(value) => return self.constant(*value),
+            Expr::Var(var) => match self.vars[var.index()].clone() {
+                Some(Slot::Value(value)) => return value,
+                Some(Slot::Memory(slot)) => self.read_slot(self.kernel.var(*var).dtype, &slot),
+                // The verifier has seen a declaration around every use.
+                None => return self.constant(Value::zero(self.kernel.var(*var).dtype)),
+            },
+            Expr::Load(buffer, index) => {
+                let (buffer, index) = (*buffer, self.index(*index));
+                self.in_bounds(buffer, &index);
+                self.load(buffer, &index)
+            }
+            Expr::Call(op, operand, operands) => self.call(id, *op, *operand, operands),
+        };
+        self.memo.insert(id, value.clone());
+        self.trail.push(id);
+        value
+    }
+
+    fn read_slot(&mut self, dtype: DType, slot: &Val) -> Val {
+        let ty = ty(dtype);
+        let re = self.op(format!("load {ty}, ptr {}", slot.re()));
+        match slot {
+            Val::One(_) => Val::One(re),
+            Val::Two(_, place) => Val::Two(re, self.op(format!("load {ty}, ptr {place}"))),
+        }
+    }
+
+    fn load(&mut self, buffer: BufferId, index: &str) -> Val {
+        let elem = self.kernel.buffer(buffer).elem;
+        let (ty, metadata, data) = (stored(elem), self.load_metadata(buffer), self.data(buffer));
+        let align = crate::runtime::memory::align(elem);
+        if parts_of(elem.dtype()) == 2 {
+            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
+            let re = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
+            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
+            let im = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
+            return Val::Two(re, im);
+        }
+        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        let value = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
+        Val::One(match elem {
+            // A byte from outside that is neither 0 nor 1 is true, too.
+            Elem::Value(DType::Bool) => self.op(format!("icmp ne i8 {value}, 0")),
+            Elem::Index(width) if width.size() < 8 => self.op(format!("zext {ty} {value} to i64")),
+            _ => value,
+        })
+    }
+
+    fn call(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> Val {
+        let dtype = |e: &Self, k: usize| e.kernel.exprs.dtype(operands[k]);
+        match op {
+            Op::Cast(to) => {
+                let value = self.value(operands[0]);
+                self.cast(&value, dtype(self, 0), to)
+            }
+            Op::Coalesce => {
+                let value = self.value(operands[0]);
+                self.cast(&value, dtype(self, 0), operand)
+            }
+            Op::Select => self.select(operand, operands),
+            Op::And => self.and(operands),
+            Op::Or => {
+                let parts: Vec<String> = operands.iter().map(|e| self.truth_of(*e)).collect();
+                let folded = parts.into_iter().reduce(|a, b| self.op(format!("or i1 {a}, {b}")));
+                Val::One(folded.unwrap_or_else(|| "false".into()))
+            }
+            Op::Not => {
+                let truth = self.truth_of(operands[0]);
+                Val::One(self.op(format!("xor i1 {truth}, true")))
+            }
+            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {
+                let (a, b) = (self.value(operands[0]), self.value(operands[1]));
+                let types = (dtype(self, 0), dtype(self, 1));
+                Val::One(self.compare(op, operand, (&a, types.0), (&b, types.1)))
+            }
+            Op::IsNan | Op::IsInf | Op::IsFinite => {
+                let value = self.value(operands[0]);
+                let dtype = dtype(self, 0);
+                Val::One(self.predicate(op, dtype, &value))
+            }
+            Op::Choose => {
+                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
+                let zero = match values.get(2) {
+                    Some(zero) => zero.clone(),
+                    None => self.constant(Value::zero(operand)),
+                };
+                let equal = self.compare(Op::Eq, operand, (&values[0], operand), (&zero, operand));
+                self.choose(&equal, operand, &values[1], &values[0])
+            }
+            _ => {
+                // Only sums and products carry the promise not to overflow further down.
+                let index = self.index && self.facts.is_index(id) && matches!(op, Op::Add | Op::Sub | Op::Mul);
+                let outer = std::mem::replace(&mut self.index, index);
+                let divisor = operands.get(1).and_then(|e| self.constant_of(*e)).map(|value| value.cast(operand));
+                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
+                let result = self.apply(op, operand, &values, divisor);
+                self.index = outer;
+                result
+            }
+        }
+    }
+
+    fn constant_of(&self, id: ExprId) -> Option<Value> {
+        match self.kernel.expr(id) {
+            Expr::Const(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The value of an expression, converted.
+    fn converted(&mut self, id: ExprId, dtype: DType) -> Val {
+        let value = self.eval(id);
+        self.cast(&value, self.kernel.exprs.dtype(id), dtype)
+    }
+
+    /// Whether an expression is not zero.
+    fn truth_of(&mut self, id: ExprId) -> String {
+        let value = self.value(id);
+        self.truth(&value, self.kernel.exprs.dtype(id))
+    }
+
+    /// Whether an expression may be evaluated where its value is not needed: nothing is read, and little is done.
+    fn is_free(&self, id: ExprId, budget: &mut usize) -> bool {
+        if self.memo.contains_key(&id) {
+            return true;
+        }
+        if *budget == 0 {
+            return false;
+        }
+        *budget -= 1;
+        match self.kernel.expr(id) {
+            Expr::Const(_) | Expr::Var(_) => true,
+            Expr::Load(buffer, index) => {
+                // The verifier has compared constant indices with the size.
+                matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
+                    && matches!(self.kernel.expr(*index), Expr::Const(_))
+            }
+            Expr::Call(op, operand, operands) => {
+                !Self::is_called(*op, *operand) && operands.iter().all(|e| self.is_free(*e, budget))
+            }
+        }
+    }
+
+    fn select(&mut self, operand: DType, operands: &[ExprId]) -> Val {
+        let condition = self.truth_of(operands[0]);
+        let mut budget = CHEAP;
+        if self.is_free(operands[1], &mut budget) && self.is_free(operands[2], &mut budget) {
+            let (then, otherwise) = (self.converted(operands[1], operand), self.converted(operands[2], operand));
+            return self.choose(&condition, operand, &then, &otherwise);
+        }
+        let (yes, no, after) = (self.fresh("chosen"), self.fresh("other"), self.fresh("selected"));
+        self.fork(&condition, &yes, &no);
+        let (then, from_then) = self.branch(&yes, &after, |e| e.converted(operands[1], operand));
+        let (otherwise, from_otherwise) = self.branch(&no, &after, |e| e.converted(operands[2], operand));
+        self.start(&after);
+        self.merge(ty(operand), &[(then, from_then), (otherwise, from_otherwise)])
+    }
+
+    fn and(&mut self, operands: &[ExprId]) -> Val {
+        let mut condition = self.truth_of(operands[0]);
+        let mut exits: Vec<(Val, String)> = Vec::new();
+        let after = self.fresh("both");
+        let depth = self.trail.len();
+        for operand in &operands[1..] {
+            let mut budget = CHEAP;
+            if self.is_free(*operand, &mut budget) {
+                let truth = self.truth_of(*operand);
+                condition = self.op(format!("and i1 {condition}, {truth}"));
+            } else {
+                let next = self.fresh("and");
+                exits.push((Val::One("false".into()), self.block.clone()));
+                self.fork(&condition, &next, &after);
+                self.start(&next);
+                condition = self.truth_of(*operand);
+            }
+        }
+        if exits.is_empty() {
+            return Val::One(condition);
+        }
+        exits.push((Val::One(condition), self.block.clone()));
+        self.jump(&after);
+        self.forget_since(depth);
+        self.start(&after);
+        self.merge("i1", &exits)
+    }
+
+    /// Evaluates in a block of its own that goes on to `after`; what was evaluated in it is not known afterwards.
+    fn branch(&mut self, label: &str, after: &str, value: impl FnOnce(&mut Self) -> Val) -> (Val, String) {
+        let depth = self.trail.len();
+        self.start(label);
+        let value = value(self);
+        self.jump(after);
+        self.forget_since(depth);
+        (value, self.block.clone())
+    }
+
+    fn forget_since(&mut self, depth: usize) {
+        for id in self.trail.drain(depth..) {
+            self.memo.remove(&id);
+        }
+    }
+
+    /// The value that came from whichever block was before this one.
+    fn merge(&mut self, ty: &str, sources: &[(Val, String)]) -> Val {
+        let mut part = |pick: &dyn Fn(&Val) -> String| {
+            let sources: Vec<String> =
+                sources.iter().map(|(value, block)| format!("[ {}, %{block} ]", pick(value))).collect();
+            self.op(format!("phi {ty} {}", sources.join(", ")))
+        };
+        let mut parts = vec![part(&|value| value.re().to_string())];
+        if matches!(sources.first(), Some((Val::Two(..), _))) {
+            parts.push(part(&|value| value.im().to_string()));
+        }
+        from_parts(parts)
+    }
+
+    /// One of two values in registers.
+    pub(super) fn choose(&mut self, condition: &str, dtype: DType, then: &Val, otherwise: &Val) -> Val {
+        let ty = ty(dtype);
+        let mut pick = |a: &str, b: &str| self.op(format!("select i1 {condition}, {ty} {a}, {ty} {b}"));
+        match (then, otherwise) {
+            (Val::Two(a, b), Val::Two(c, d)) => Val::Two(pick(a, c), pick(b, d)),
+            _ => Val::One(pick(then.re(), otherwise.re())),
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! LLVM IR of a kernel, as text.
+//!
+//! The text is handed to LLVM's own parser: what is wrong in it comes back as an error with a line, where the builder
+//! interface would crash, and what `explain` shows is what is compiled.
+//!
+//! The function takes the table of buffers, the table of pointers to scalars, and a place to say what failed. Descriptors
+//! are read once, at entry; those that grow are kept in variables and read again after growing. Every access carries its
+//! buffer's alias scope, since no two buffers overlap. Variables that change are stack slots, which the first pass
+//! puts into registers.
+
+mod cast;
+mod expr;
+mod float;
+mod ops;
+mod stmt;
+
+use super::Options;
+use crate::facts::Facts;
+use crate::failure::{Status, bug};
+use crate::runtime::memory::{align, element_bytes};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use tamis_ir::kernel::{BufferId, Elem, ExprId, Kernel, LabelId, Role, Stmt, VarId};
+use tamis_ir::{DType, Diagnostic, Value};
+
+/// The name of the function that a kernel becomes; a number takes the place of the zeros when it is loaded.
+pub(super) const FUNCTION: &str = "kernel_0000000000000000";
+
+/// Kernels whose text is longer (in bytes) are refused: shared operands of nested choices can multiply without end.
+const LARGEST: usize = 16 << 20;
+
+/// The size of a descriptor in the table of buffers.
+const DESCRIPTOR: usize = size_of::<crate::runtime::RawBuffer>();
+
+/// A value in registers: complex numbers are two.
+#[derive(Clone, Debug)]
+pub(super) enum Val {
+    One(String),
+    Two(String, String),
+}
+
+impl Val {
+    /// The real number (or the real part).
+    fn re(&self) -> &str {
+        match self {
+            Val::One(x) | Val::Two(x, _) => x,
+        }
+    }
+
+    /// The imaginary part; of a real number, a zero of its type.
+    fn im(&self) -> &str {
+        match self {
+            Val::One(_) => "0.0",
+            Val::Two(_, im) => im,
+        }
+    }
+}
+
+/// Where a variable is.
+#[derive(Clone)]
+enum Slot {
+    Value(Val),
+    Memory(Val),
+}
+
+/// Where a buffer is: the names of its first element and its length, or of the slots that hold them.
+struct Place {
+    data: String,
+    len: String,
+    in_slots: bool,
+}
+
+/// The text under construction.
+struct Emitter<'a> {
+    kernel: &'a Kernel,
+    facts: &'a Facts,
+    check: bool,
+    /// Slots and what is read at entry, before everything else.
+    entry: String,
+    body: String,
+    /// The label of the block that is written.
+    block: String,
+    next: usize,
+    vars: Vec<Option<Slot>>,
+    places: Vec<Place>,
+    labels: Vec<(LabelId, String)>,
+    /// Expressions of this statement that are in registers, and in which order they came.
+    memo: FxHashMap<ExprId, Val>,
+    trail: Vec<ExprId>,
+    /// Whether integer arithmetic is that of an index.
+    index: bool,
+    /// Fast-math flags of float operations at this place.
+    flags: &'static str,
+    /// Functions that are called, by name, and constants.
+    declarations: BTreeMap<String, String>,
+    /// Loops' metadata: from number `loop_base` on.
+    loops: Vec<String>,
+}
+
+/// The IR of a kernel.
+pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<String, Diagnostic> {
+    let mut emitter = Emitter {
+        kernel,
+        facts,
+        check: options.check,
+        entry: String::new(),
+        body: String::new(),
+        block: "entry".into(),
+        next: 0,
+        vars: vec![None; kernel.vars.len()],
+        places: Vec::new(),
+        labels: Vec::new(),
+        memo: FxHashMap::default(),
+        trail: Vec::new(),
+        index: false,
+        flags: "",
+        declarations: BTreeMap::new(),
+        loops: Vec::new(),
+    };
+    emitter.parameters();
+    emitter.buffers();
+    for k in 0..kernel.buffers.len() {
+        emitter.large_tile(BufferId(k as u32));
+    }
+    emitter.stmts(&kernel.body);
+    if emitter.body.len() > LARGEST {
+        return Err(bug("the kernel is too large"));
+    }
+    Ok(emitter.module(options))
+}
+
+impl Emitter<'_> {
+    // Text
+
+    /// A fresh name.
+    fn fresh(&mut self, hint: &str) -> String {
+        self.next += 1;
+        let hint: String = hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(40).collect();
+        format!("{hint}.{}", self.next)
+    }
+
+    /// Writes an instruction with a result, which gets a fresh name.
+    fn op(&mut self, instruction: impl AsRef<str>) -> String {
+        self.next += 1;
+        let name = format!("%t{}", self.next);
+        let _ = writeln!(self.body, "  {name} = {}", instruction.as_ref());
+        name
+    }
+
+    /// Writes an instruction without a result.
+    fn line(&mut self, instruction: impl AsRef<str>) {
+        let _ = writeln!(self.body, "  {}", instruction.as_ref());
+    }
+
+    /// Writes a line of the entry block.
+    fn at_entry(&mut self, instruction: impl AsRef<str>) {
+        let _ = writeln!(self.entry, "  {}", instruction.as_ref());
+    }
+
+    /// Starts a block.
+    fn start(&mut self, label: &str) {
+        let _ = writeln!(self.body, "{label}:");
+        self.block = label.to_string();
+    }
+
+    /// Goes on in another block.
+    fn jump(&mut self, label: &str) {
+        self.line(format!("br label %{label}"));
+    }
+
+    /// Goes on in one of two blocks.
+    fn fork(&mut self, condition: &str, then: &str, otherwise: &str) {
+        self.line(format!("br i1 {condition}, label %{then}, label %{otherwise}"));
+    }
+
+    /// Fails unless the condition holds.
+    fn guard(&mut self, condition: &str, status: Status, which: usize, index: &str, len: &str) {
+        let (fine, failed) = (self.fresh("fine"), self.fresh("failed"));
+        self.line(format!("br i1 {condition}, label %{fine}, label %{failed}, !prof !0"));
+        self.start(&failed);
+        for (offset, value) in [(0, which.to_string().as_str()), (8, index), (16, len)] {
+            let place = self.op(format!("getelementptr i8, ptr %failure, i64 {offset}"));
+            self.line(format!("store i64 {value}, ptr {place}, align 8"));
+        }
+        self.line(format!("ret i32 {}", status as i32));
+        self.start(&fine);
+    }
+
+    /// Says that a function is called.
+    fn declare(&mut self, name: &str, declaration: impl FnOnce() -> String) {
+        if !self.declarations.contains_key(name) {
+            self.declarations.insert(name.to_string(), declaration());
+        }
+    }
+
+    fn declare_memset(&mut self) {
+        let parameters = "ptr nocapture writeonly, i8, i64, i1 immarg";
+        self.declare("llvm.memset.p0.i64", || format!("declare void @llvm.memset.p0.i64({parameters})"));
+    }
+
+    // Entry
+
+    fn parameters(&mut self) {
+        for (k, var) in self.kernel.params.iter().enumerate() {
+            let info = self.kernel.var(*var);
+            let dtype = info.dtype;
+            let place = self.fresh("place");
+            let given = self.fresh("given");
+            self.at_entry(format!("%{place} = getelementptr ptr, ptr %scalars, i64 {k}"));
+            self.at_entry(format!("%{given} = load ptr, ptr %{place}, align 8"));
+            let stored = stored(Elem::Value(dtype));
+            let mut parts = Vec::new();
+            for part in 0..parts_of(dtype) {
+                let at = self.fresh("part");
+                let name = self.fresh(&info.name);
+                self.at_entry(format!("%{at} = getelementptr {stored}, ptr %{given}, i64 {part}"));
+                self.at_entry(format!("%{name} = load {stored}, ptr %{at}, align {}", dtype.real().size()));
+                if dtype == DType::Bool {
+                    self.at_entry(format!("%{name}.set = icmp ne i8 %{name}, 0"));
+                    parts.push(format!("%{name}.set"));
+                } else {
+                    parts.push(format!("%{name}"));
+                }
+            }
+            let value = from_parts(parts);
+            self.vars[var.index()] = Some(Slot::Value(value.clone()));
+            if info.mutable {
+                let slot = self.slot(*var);
+                let saved = std::mem::take(&mut self.body);
+                self.write_slot(dtype, &slot, &value);
+                let stores = std::mem::replace(&mut self.body, saved);
+                self.entry.push_str(&stores);
+                self.vars[var.index()] = Some(Slot::Memory(slot));
+            }
+        }
+    }
+
+    /// Makes the stack slots of a variable.
+    fn slot(&mut self, var: VarId) -> Val {
+        let info = self.kernel.var(var);
+        let ty = ty(info.dtype);
+        let parts: Vec<String> = (0..parts_of(info.dtype)).map(|_| self.fresh(&info.name)).collect();
+        for name in &parts {
+            self.at_entry(format!("%{name} = alloca {ty}"));
+        }
+        from_parts(parts.into_iter().map(|name| format!("%{name}")).collect())
+    }
+
+    fn write_slot(&mut self, dtype: DType, slot: &Val, value: &Val) {
+        let ty = ty(dtype);
+        self.line(format!("store {ty} {}, ptr {}", value.re(), slot.re()));
+        if let (Val::Two(_, place), Val::Two(_, im)) = (slot, value) {
+            self.line(format!("store {ty} {im}, ptr {place}"));
+        }
+    }
+
+    fn buffers(&mut self) {
+        for k in 0..self.kernel.buffers.len() {
+            let place = self.place(BufferId(k as u32));
+            self.places.push(place);
+        }
+    }
+
+    fn place(&mut self, id: BufferId) -> Place {
+        let info = self.kernel.buffer(id);
+        let name = self.fresh(&info.name);
+        if !self.facts.used[id.index()] {
+            return Place { data: "null".into(), len: "0".into(), in_slots: false };
+        }
+        if let Role::Tile(size) = info.role
+            && Facts::on_stack(self.kernel, id)
+        {
+            let array = format!("[{} x {}]", size as usize * parts_of(info.elem.dtype()), stored(info.elem));
+            self.at_entry(format!("%{name} = alloca {array}, align 64"));
+            self.declare_memset();
+            let bytes = size as usize * info.elem.size();
+            self.at_entry(format!("call void @llvm.memset.p0.i64(ptr align 64 %{name}, i8 0, i64 {bytes}, i1 false)"));
+            return Place { data: format!("%{name}"), len: size.to_string(), in_slots: false };
+        }
+        let at = DESCRIPTOR * id.index();
+        self.at_entry(format!("%{name}.at = getelementptr i8, ptr %buffers, i64 {at}"));
+        self.at_entry(format!("%{name}.len.at = getelementptr i8, ptr %{name}.at, i64 8"));
+        self.at_entry(format!("%{name}.start = load ptr, ptr %{name}.at, align 8"));
+        self.at_entry(format!("%{name}.count = load i64, ptr %{name}.len.at, align 8"));
+        let place = Place { data: format!("%{name}.start"), len: format!("%{name}.count"), in_slots: false };
+        if !self.facts.grows[id.index()] {
+            return place;
+        }
+        self.at_entry(format!("%{name}.data = alloca ptr"));
+        self.at_entry(format!("%{name}.len = alloca i64"));
+        self.at_entry(format!("store ptr {}, ptr %{name}.data", place.data));
+        self.at_entry(format!("store i64 {}, ptr %{name}.len", place.len));
+        Place { data: format!("%{name}.data"), len: format!("%{name}.len"), in_slots: true }
+    }
+
+    /// The first element of a buffer.
+    fn data(&mut self, id: BufferId) -> String {
+        let Place { data, in_slots, .. } = &self.places[id.index()];
+        let data = data.clone();
+        if *in_slots { self.op(format!("load ptr, ptr {data}")) } else { data }
+    }
+
+    /// The length of a buffer.
+    fn len(&mut self, id: BufferId) -> String {
+        let Place { len, in_slots, .. } = &self.places[id.index()];
+        let len = len.clone();
+        if *in_slots { self.op(format!("load i64, ptr {len}")) } else { len }
+    }
+
+    // The module
+
+    /// Metadata of an access to a buffer.
+    fn scope(&self, id: BufferId) -> String {
+        let base = 2 + self.kernel.buffers.len() + 2 * id.index();
+        format!(", !alias.scope !{base}, !noalias !{}", base + 1)
+    }
+
+    /// Adds a loop's metadata and gives its number.
+    fn loop_metadata(&mut self, vectorise: bool, unroll: bool) -> usize {
+        let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
+        let mut node = format!("!{number} = distinct !{{!{number}");
+        if !vectorise {
+            node.push_str(", !{!\"llvm.loop.vectorize.enable\", i1 false}");
+        }
+        if unroll {
+            node.push_str(", !{!\"llvm.loop.unroll.full\"}");
+        }
+        node.push('}');
+        self.loops.push(node);
+        number
+    }
+
+    fn module(mut self, options: &Options) -> String {
+        let mut text = String::with_capacity(self.entry.len() + self.body.len() + 4096);
+        // Names are not part of a kernel's identity, and neither is anything that is only for reading.
+        let _ = writeln!(text, "target triple = \"{}\"\n", options.target.triple);
+        for declaration in self.declarations.values() {
+            let _ = writeln!(text, "{declaration}");
+        }
+        let parameters =
+            "ptr noalias nocapture %buffers, ptr noalias nocapture %scalars, ptr noalias nocapture %failure";
+        let _ = writeln!(text, "\ndefine i32 @{FUNCTION}({parameters}) #0 {{\nentry:");
+        text.push_str(&self.entry);
+        text.push_str(&self.body);
+        text.push_str("  ret i32 0\n}\n\n");
+        let (cpu, features) = (&options.target.cpu, &options.target.features);
+        let _ = writeln!(
+            text,
+            "attributes #0 = {{ nounwind \"target-cpu\"=\"{cpu}\" \"target-features\"=\"{features}\" }}\n"
+        );
+        text.push_str("!0 = !{!\"branch_weights\", i32 2000, i32 1}\n!1 = distinct !{!1}\n");
+        let buffers = self.kernel.buffers.len();
+        for k in 0..buffers {
+            let _ = writeln!(text, "!{} = distinct !{{!{}, !1}}", 2 + k, 2 + k);
+        }
+        for k in 0..buffers {
+            let others: Vec<String> = (0..buffers).filter(|j| *j != k).map(|j| format!("!{}", 2 + j)).collect();
+            let base = 2 + buffers + 2 * k;
+            let _ = writeln!(text, "!{base} = !{{!{}}}\n!{} = !{{{}}}", 2 + k, base + 1, others.join(", "));
+        }
+        for node in std::mem::take(&mut self.loops) {
+            let _ = writeln!(text, "{node}");
+        }
+        text
+    }
+
+    /// A constant with the bytes of an element.
+    fn fill_constant(&mut self, elem: Elem, value: Value) -> String {
+        let (bytes, size) = element_bytes(elem, value);
+        let bytes: String = bytes[..size].iter().map(|byte| format!("\\{byte:02x}")).collect();
+        let name = format!("@fill.{}", bytes.replace('\\', ""));
+        let constant = format!("{name} = private constant [{size} x i8] c\"{bytes}\"");
+        self.declare(&name, || constant);
+        name
+    }
+
+    fn stmts(&mut self, block: &[Stmt]) {
+        for stmt in block {
+            self.forget();
+            self.stmt(stmt);
+        }
+    }
+
+    /// Forgets what this statement has in registers.
+    fn forget(&mut self) {
+        self.memo.clear();
+        self.trail.clear();
+    }
+
+    /// Makes a tile that is too large for the stack, like scratch.
+    fn large_tile(&mut self, id: BufferId) {
+        let info = self.kernel.buffer(id);
+        if let Role::Tile(size) = info.role
+            && self.facts.used[id.index()]
+            && !Facts::on_stack(self.kernel, id)
+        {
+            let at = self.call_grow(id, &size.to_string(), Value::zero(info.elem.dtype()));
+            let data = self.op(format!("load ptr, ptr {at}, align 8"));
+            self.places[id.index()] = Place { data, len: size.to_string(), in_slots: false };
+        }
+    }
+
+    /// Calls the runtime to make a buffer longer; gives the place of its descriptor, which has changed.
+    fn call_grow(&mut self, id: BufferId, len: &str, fill: Value) -> String {
+        let elem = self.kernel.buffer(id).elem;
+        self.declare("tamis_grow", || "declare i8 @tamis_grow(ptr, i64, i64, i64, ptr) nounwind cold".into());
+        let fill = self.fill_constant(elem, fill);
+        let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * id.index()));
+        let arguments = format!("ptr {at}, i64 {len}, i64 {}, i64 {}, ptr {fill}", elem.size(), align(elem));
+        let done = self.op(format!("call i8 @tamis_grow({arguments})"));
+        let done = self.op(format!("icmp ne i8 {done}, 0"));
+        self.guard(&done, Status::Memory, id.index(), len, "0");
+        at
+    }
+}
+
+/// How many registers a value takes.
+fn parts_of(dtype: DType) -> usize {
+    if dtype.real() == dtype { 1 } else { 2 }
+}
+
+fn from_parts(parts: Vec<String>) -> Val {
+    let mut parts = parts.into_iter();
+    match (parts.next(), parts.next()) {
+        (Some(re), Some(im)) => Val::Two(re, im),
+        (one, _) => Val::One(one.unwrap_or_default()),
+    }
+}
+
+/// The LLVM type of a value in a register, or of each of its parts.
+fn ty(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "i1",
+        DType::I8 | DType::U8 => "i8",
+        DType::I16 | DType::U16 => "i16",
+        DType::I32 | DType::U32 => "i32",
+        DType::I64 | DType::U64 => "i64",
+        DType::F32 | DType::C64 => "float",
+        DType::F64 | DType::C128 => "double",
+    }
+}
+
+/// The LLVM type of an element in memory, or of each of its parts.
+fn stored(elem: Elem) -> &'static str {
+    match elem {
+        Elem::Value(DType::Bool) => "i8",
+        Elem::Value(dtype) => ty(dtype),
+        Elem::Index(width) => match width.size() {
+            1 => "i8",
+            2 => "i16",
+            4 => "i32",
+            _ => "i64",
+        },
+    }
+}

@@ -1,0 +1,339 @@
+//! Statements.
+
+use super::{Emitter, Slot, Val, stored};
+use crate::failure::Status;
+use crate::runtime::memory::element_bytes;
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
+use tamis_ir::{DType, Value};
+
+/// Float operations in loops that may be vectorised: reductions in any order, multiply and add in one step.
+const RELAXED: &str = "reassoc contract ";
+
+impl Emitter<'_> {
+    pub(super) fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let { var, value } => {
+                let value = self.value(*value);
+                self.define(*var, value);
+            }
+            Stmt::Assign { var, value } => {
+                let value = self.value(*value);
+                if let Some(Slot::Memory(slot)) = self.vars[var.index()].clone() {
+                    self.write_slot(self.kernel.var(*var).dtype, &slot, &value);
+                }
+            }
+            Stmt::Store { buffer, index, value } => {
+                let index = self.index(*index);
+                let value = self.value(*value);
+                self.in_bounds(*buffer, &index);
+                self.store(*buffer, &index, &value);
+            }
+            Stmt::For { var, start, stop, body, hint } => {
+                let (start, stop) = (self.index(*start), self.index(*stop));
+                let name = self.kernel.var(*var).name.clone();
+                self.count(&name, &start, &stop, *hint, |e, i| {
+                    e.define(*var, Val::One(i.to_string()));
+                    e.stmts(body);
+                });
+            }
+            Stmt::While { cond, body } => {
+                let (head, inside, after) = (self.fresh("while"), self.fresh("do"), self.fresh("done"));
+                self.jump(&head);
+                self.start(&head);
+                let condition = self.value(*cond);
+                self.fork(condition.re(), &inside, &after);
+                self.start(&inside);
+                self.stmts(body);
+                let metadata = self.loop_metadata(false, false);
+                self.line(format!("br label %{head}, !llvm.loop !{metadata}"));
+                self.start(&after);
+            }
+            Stmt::If { cond, then, otherwise } => {
+                let condition = self.value(*cond);
+                let (yes, no, after) = (self.fresh("then"), self.fresh("else"), self.fresh("end"));
+                self.fork(condition.re(), &yes, if otherwise.is_empty() { &after } else { &no });
+                self.start(&yes);
+                self.stmts(then);
+                self.jump(&after);
+                if !otherwise.is_empty() {
+                    self.start(&no);
+                    self.stmts(otherwise);
+                    self.jump(&after);
+                }
+                self.start(&after);
+            }
+            Stmt::Labelled { label, body } => {
+                let after = self.fresh("after");
+                self.labels.push((*label, after.clone()));
+                self.stmts(body);
+                self.labels.pop();
+                self.jump(&after);
+                self.start(&after);
+            }
+            Stmt::Leave(label) => {
+                let target = self.labels.iter().rfind(|(known, _)| known == label).map(|(_, after)| after.clone());
+                if let Some(after) = target {
+                    self.jump(&after);
+                    // What follows in this block cannot be reached.
+                    let dead = self.fresh("dead");
+                    self.start(&dead);
+                }
+            }
+            Stmt::Grow { buffer, len, fill } => self.grow(*buffer, *len, *fill),
+            Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
+            Stmt::Search { var, buffer, start, stop, key } => self.search(*var, *buffer, [*start, *stop, *key]),
+            Stmt::Sort { buffer, start, stop } => self.sort(*buffer, *start, *stop),
+            Stmt::Require { cond, message } => {
+                let condition = self.value(*cond);
+                let number = self.facts.message(message);
+                self.guard(condition.re(), Status::Required, number, "0", "0");
+            }
+        }
+    }
+
+    /// Gives a variable its first value.
+    fn define(&mut self, var: VarId, value: Val) {
+        let info = self.kernel.var(var);
+        let (mutable, dtype) = (info.mutable, info.dtype);
+        self.vars[var.index()] = Some(if mutable {
+            let slot = self.slot(var);
+            self.write_slot(dtype, &slot, &value);
+            Slot::Memory(slot)
+        } else {
+            Slot::Value(value)
+        });
+    }
+
+    /// A counting loop, in the form that loop passes want: tested before it is entered and at its end.
+    fn count(&mut self, name: &str, start: &str, stop: &str, hint: Hint, body: impl FnOnce(&mut Self, &str)) {
+        let (head, next, after) = (self.fresh("loop"), self.fresh("next"), self.fresh("done"));
+        let (ahead, index) = (self.fresh("ahead"), format!("%{}", self.fresh(name)));
+        let enter = self.op(format!("icmp slt i64 {start}, {stop}"));
+        self.fork(&enter, &ahead, &after);
+        self.start(&ahead);
+        self.jump(&head);
+        self.start(&head);
+        self.line(format!("{index} = phi i64 [ {start}, %{ahead} ], [ {index}.next, %{next} ]"));
+        let outer = self.flags;
+        if hint.vectorise {
+            self.flags = RELAXED;
+        }
+        self.forget();
+        body(self, &index);
+        self.flags = outer;
+        self.jump(&next);
+        self.start(&next);
+        self.line(format!("{index}.next = add nsw i64 {index}, 1"));
+        let again = self.op(format!("icmp slt i64 {index}.next, {stop}"));
+        let metadata = self.loop_metadata(hint.vectorise, hint.unroll);
+        self.line(format!("br i1 {again}, label %{head}, label %{after}, !llvm.loop !{metadata}"));
+        self.start(&after);
+    }
+
+    fn grow(&mut self, buffer: BufferId, len: ExprId, fill: Value) {
+        let len = self.index(len);
+        let current = self.len(buffer);
+        let enough = self.op(format!("icmp sle i64 {len}, {current}"));
+        let (grow, after) = (self.fresh("grow"), self.fresh("grown"));
+        self.line(format!("br i1 {enough}, label %{after}, label %{grow}, !prof !0"));
+        self.start(&grow);
+        let at = self.call_grow(buffer, &len, fill);
+        let data = self.op(format!("load ptr, ptr {at}, align 8"));
+        let at = self.op(format!("getelementptr i8, ptr {at}, i64 8"));
+        let len = self.op(format!("load i64, ptr {at}, align 8"));
+        let place = &self.places[buffer.index()];
+        let stores = [format!("store ptr {data}, ptr {}", place.data), format!("store i64 {len}, ptr {}", place.len)];
+        stores.iter().for_each(|store| self.line(store));
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {
+        let elem = self.kernel.buffer(buffer).elem;
+        let constant = match self.kernel.expr(value) {
+            Expr::Const(value) => Some(element_bytes(elem, *value)),
+            _ => None,
+        };
+        let (start, len, value) = (self.index(start), self.index(len), self.value(value));
+        let stop = self.op(format!("call i64 @llvm.sadd.sat.i64(i64 {start}, i64 {len})"));
+        self.declare("llvm.sadd.sat.i64", || "declare i64 @llvm.sadd.sat.i64(i64, i64)".into());
+        self.part_in_bounds(buffer, &start, &stop);
+        match constant {
+            Some((bytes, size)) if bytes[..size].iter().all(|byte| *byte == bytes[0]) => {
+                self.declare_memset();
+                self.declare("llvm.smax.i64", || "declare i64 @llvm.smax.i64(i64, i64)".into());
+                let len = self.op(format!("call i64 @llvm.smax.i64(i64 {len}, i64 0)"));
+                let bytes_long = self.op(format!("mul i64 {len}, {size}"));
+                let data = self.data(buffer);
+                let place = self.op(format!("getelementptr [{size} x i8], ptr {data}, i64 {start}"));
+                let scope = self.scope(buffer);
+                let arguments = format!("ptr {place}, i8 {}, i64 {bytes_long}, i1 false", bytes[0]);
+                self.line(format!("call void @llvm.memset.p0.i64({arguments}){scope}"));
+            }
+            _ => {
+                let hint = Hint { vectorise: true, unroll: false };
+                self.count("k", &start, &stop, hint, |e, k| e.store(buffer, k, &value));
+            }
+        }
+    }
+
+    fn search(&mut self, var: VarId, buffer: BufferId, [start, stop, key]: [ExprId; 3]) {
+        let (start, stop, key) = (self.index(start), self.index(stop), self.index(key));
+        self.part_in_bounds(buffer, &start, &stop);
+        let ty = stored(self.kernel.buffer(buffer).elem);
+        self.declare(&format!("search_{ty}"), || search_function(ty));
+        let data = self.data(buffer);
+        let scope = self.scope(buffer);
+        let arguments = format!("ptr {data}, i64 {start}, i64 {stop}, i64 {key}");
+        let found = self.op(format!("call i64 @search_{ty}({arguments}){scope}"));
+        self.define(var, Val::One(found));
+    }
+
+    fn sort(&mut self, buffer: BufferId, start: ExprId, stop: ExprId) {
+        let (start, stop) = (self.index(start), self.index(stop));
+        let Elem::Index(width) = self.kernel.buffer(buffer).elem else { return };
+        let name = format!("tamis_sort_{}", width.name());
+        self.declare(&name, || format!("declare i8 @{name}(ptr nocapture, i64, i64, i64) nounwind"));
+        let (data, len) = (self.data(buffer), self.len(buffer));
+        let scope = self.scope(buffer);
+        let arguments = format!("ptr {data}, i64 {len}, i64 {start}, i64 {stop}");
+        let done = self.op(format!("call i8 @{name}({arguments}){scope}"));
+        let done = self.op(format!("icmp ne i8 {done}, 0"));
+        self.guard(&done, Status::Bounds, buffer.index(), &stop, &len);
+    }
+
+    /// Writes an element.
+    pub(super) fn store(&mut self, buffer: BufferId, index: &str, value: &Val) {
+        let elem = self.kernel.buffer(buffer).elem;
+        let (ty, scope, data) = (stored(elem), self.scope(buffer), self.data(buffer));
+        let align = crate::runtime::memory::align(elem);
+        if let Val::Two(re, im) = value {
+            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
+            self.line(format!("store {ty} {re}, ptr {place}, align {align}{scope}"));
+            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
+            self.line(format!("store {ty} {im}, ptr {place}, align {align}{scope}"));
+            return;
+        }
+        let value = match elem {
+            Elem::Value(DType::Bool) => self.op(format!("zext i1 {} to i8", value.re())),
+            Elem::Index(width) if width.size() < 8 => {
+                if self.check {
+                    let fits = self.op(format!("icmp ule i64 {}, {}", value.re(), width.max()));
+                    self.guard(&fits, Status::Width, buffer.index(), value.re(), "0");
+                }
+                self.op(format!("trunc i64 {} to {ty}", value.re()))
+            }
+            Elem::Index(_) => {
+                if self.check {
+                    let fits = self.op(format!("icmp sge i64 {}, 0", value.re()));
+                    self.guard(&fits, Status::Width, buffer.index(), value.re(), "0");
+                }
+                value.re().to_string()
+            }
+            Elem::Value(_) => value.re().to_string(),
+        };
+        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        self.line(format!("store {ty} {value}, ptr {place}, align {align}{scope}"));
+    }
+
+    /// In check mode: fails unless the element is there.
+    pub(super) fn in_bounds(&mut self, buffer: BufferId, index: &str) {
+        if self.check {
+            let len = self.len(buffer);
+            let fine = self.op(format!("icmp ult i64 {index}, {len}"));
+            self.guard(&fine, Status::Bounds, buffer.index(), index, &len);
+        }
+    }
+
+    /// In check mode: fails unless all elements from `start` to `stop` are there.
+    fn part_in_bounds(&mut self, buffer: BufferId, start: &str, stop: &str) {
+        if self.check {
+            let len = self.len(buffer);
+            let none = self.op(format!("icmp sge i64 {start}, {stop}"));
+            let first = self.op(format!("icmp sge i64 {start}, 0"));
+            let last = self.op(format!("icmp sle i64 {stop}, {len}"));
+            let starts = self.op(format!("or i1 {none}, {first}"));
+            self.guard(&starts, Status::Bounds, buffer.index(), start, &len);
+            let ends = self.op(format!("or i1 {none}, {last}"));
+            let index = self.op(format!("sub i64 {stop}, 1"));
+            self.guard(&ends, Status::Bounds, buffer.index(), &index, &len);
+        }
+    }
+
+    /// Metadata of a load from a buffer: inputs do not change.
+    pub(super) fn load_metadata(&self, buffer: BufferId) -> String {
+        let invariant = match self.kernel.buffer(buffer).role {
+            Role::Input => ", !invariant.load !{}",
+            _ => "",
+        };
+        format!("{}{invariant}", self.scope(buffer))
+    }
+}
+
+/// The first position in a range whose element is at least the key: doubling steps from the start, since the key is
+/// mostly near, then halving without branches.
+fn search_function(ty: &str) -> String {
+    let load = |name: &str, position: &str| {
+        let mut text = format!("  %{name}.at = getelementptr inbounds {ty}, ptr %data, i64 {position}\n");
+        text += &format!("  %{name}.load = load {ty}, ptr %{name}.at\n");
+        text + &if ty == "i64" {
+            format!("  %{name} = add i64 %{name}.load, 0\n")
+        } else {
+            format!("  %{name} = zext {ty} %{name}.load to i64\n")
+        }
+    };
+    let far = load("far", "%probe");
+    let middle = load("middle", "%last");
+    let end = load("end", "%low");
+    format!(
+        "define internal i64 @search_{ty}(ptr readonly %data, i64 %start, i64 %stop, i64 %key) alwaysinline nounwind {{
+entry:
+  %any = icmp slt i64 %start, %stop
+  br i1 %any, label %gallop, label %nothing
+nothing:
+  ret i64 %start
+gallop:
+  %from = phi i64 [ %start, %entry ], [ %passed, %further ]
+  %step = phi i64 [ 1, %entry ], [ %double, %further ]
+  %sum = add nuw i64 %from, %step
+  %sum.less = sub i64 %sum, 1
+  %left = sub i64 %stop, %from
+  %inside = icmp sle i64 %step, %left
+  %probe = select i1 %inside, i64 %sum.less, i64 %from
+  br i1 %inside, label %look, label %halve.ahead
+look:
+{far}  %below = icmp slt i64 %far, %key
+  br i1 %below, label %further, label %halve.ahead
+further:
+  %passed = add i64 %probe, 1
+  %double = shl i64 %step, 1
+  br label %gallop
+halve.ahead:
+  %upto = phi i64 [ %stop, %gallop ], [ %probe, %look ]
+  %size = sub i64 %upto, %from
+  %some = icmp sgt i64 %size, 0
+  br i1 %some, label %halve, label %none
+none:
+  ret i64 %from
+halve:
+  %low = phi i64 [ %from, %halve.ahead ], [ %low.next, %step.on ]
+  %count = phi i64 [ %size, %halve.ahead ], [ %count.next, %step.on ]
+  %more = icmp sgt i64 %count, 1
+  br i1 %more, label %step.on, label %decide
+step.on:
+  %half = lshr i64 %count, 1
+  %high = add i64 %low, %half
+  %last = sub i64 %high, 1
+{middle}  %less = icmp slt i64 %middle, %key
+  %low.next = select i1 %less, i64 %high, i64 %low
+  %count.next = sub i64 %count, %half
+  br label %halve
+decide:
+{end}  %under = icmp slt i64 %end, %key
+  %one = zext i1 %under to i64
+  %result = add i64 %low, %one
+  ret i64 %result
+}}
+"
+    )
+}

@@ -1,0 +1,165 @@
+//! From text to an object file: parsing, passes and code generation for a processor.
+
+use super::{Level, Timings};
+use crate::failure::bug;
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::llvm_sys::core::LLVMContextSetDiagnosticHandler;
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+};
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use tamis_ir::{Code, Diagnostic};
+
+/// The processor that code is made for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Target {
+    pub triple: String,
+    pub cpu: String,
+    pub features: String,
+}
+
+impl Target {
+    /// This machine's processor, or the one that `TAMIS_CPU` names (`x86-64-v3`, `znver3`, `x86-64-v4,-avx512vl`).
+    pub fn host() -> Result<Arc<Target>, Diagnostic> {
+        static HOST: OnceLock<Result<Arc<Target>, Diagnostic>> = OnceLock::new();
+        HOST.get_or_init(|| Target::named(std::env::var("TAMIS_CPU").ok().as_deref()).map(Arc::new)).clone()
+    }
+
+    /// A processor of this machine's kind by name, with features after commas; without a name, this machine's.
+    pub fn named(name: Option<&str>) -> Result<Target, Diagnostic> {
+        let triple = initialise()?;
+        let (cpu, features) = match name {
+            Some(name) => {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || "-+_.,".contains(c);
+                if name.is_empty() || !name.chars().all(allowed) {
+                    return Err(Diagnostic::new(Code::E0605, format!("`{name}` is not the name of a processor"))
+                        .help("unset TAMIS_CPU to compile for this machine")
+                        .help("name a processor as `llc -mcpu=help` lists them, such as TAMIS_CPU=x86-64-v3"));
+                }
+                let (cpu, features) = name.split_once(',').unwrap_or((name, ""));
+                (cpu.to_string(), features.to_string())
+            }
+            None => (
+                TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(),
+                TargetMachine::get_host_cpu_features().to_string_lossy().into_owned(),
+            ),
+        };
+        Ok(Target { triple, cpu, features })
+    }
+}
+
+/// Gets LLVM ready, once; gives the triple of this machine.
+fn initialise() -> Result<String, Diagnostic> {
+    static READY: OnceLock<Result<String, String>> = OnceLock::new();
+    let ready = READY.get_or_init(|| {
+        LlvmTarget::initialize_native(&InitializationConfig::default())?;
+        Ok(TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned())
+    });
+    ready.clone().map_err(|reason| bug(format!("LLVM does not know this processor: {reason}")))
+}
+
+thread_local! {
+    /// The machine that this thread compiled for last: making one takes longer than compiling a small kernel.
+    static MACHINE: RefCell<Option<(Target, Level, TargetMachine)>> = const { RefCell::new(None) };
+}
+
+fn with_machine<T>(
+    target: &Target,
+    level: Level,
+    work: impl FnOnce(&TargetMachine) -> Result<T, Diagnostic>,
+) -> Result<T, Diagnostic> {
+    initialise()?;
+    let kept = MACHINE.with(|machine| machine.borrow_mut().take());
+    let machine = match kept {
+        Some((known, at, machine)) if known == *target && at == level => machine,
+        _ => {
+            let triple = TargetTriple::create(&target.triple);
+            let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
+            let optimise = match level {
+                Level::None => OptimizationLevel::None,
+                Level::Short | Level::Full => OptimizationLevel::Default,
+            };
+            let (cpu, features) = (&target.cpu, &target.features);
+            llvm.create_target_machine(&triple, cpu, features, optimise, RelocMode::PIC, CodeModel::Default)
+                .ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?
+        }
+    };
+    let result = work(&machine);
+    MACHINE.with(|kept| *kept.borrow_mut() = Some((target.clone(), level, machine)));
+    result
+}
+
+/// The passes of the short pipeline, in order. Slots go into registers first, searches are inlined, loops get the form and
+/// the invariants that the vectoriser needs; tiles become registers when the loops over them are gone, which is why
+/// slots are looked at again after unrolling.
+const SHORT: &str = "always-inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,\
+    loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg,loop(indvars),loop-vectorize,\
+    loop-unroll<O2;full-unroll-max=256;no-runtime;no-partial>,sroa<modify-cfg>,early-cse<memssa>,\
+    instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg)";
+
+extern "C" fn ignore(_: LLVMDiagnosticInfoRef, _: *mut libc::c_void) {}
+
+/// Parses IR and runs the passes.
+fn optimised<'c>(
+    context: &'c Context,
+    ir: &str,
+    level: Level,
+    machine: &TargetMachine,
+    timings: &mut Timings,
+) -> Result<Module<'c>, Diagnostic> {
+    // SAFETY: the handler is a function that ignores its arguments, so that LLVM's remarks do not reach the terminal.
+    unsafe { LLVMContextSetDiagnosticHandler(context.raw(), Some(ignore), std::ptr::null_mut()) };
+    let start = Instant::now();
+    let buffer = MemoryBuffer::create_from_memory_range_copy(ir.as_bytes(), "kernel");
+    let module = context.create_module_from_ir(buffer).map_err(|reason| bug(reason.to_string_lossy()))?;
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+    if cfg!(debug_assertions) {
+        module.verify().map_err(|reason| bug(reason.to_string_lossy()))?;
+    }
+    timings.parse = start.elapsed();
+    let start = Instant::now();
+    let passes = match level {
+        Level::None => "always-inline",
+        Level::Short => SHORT,
+        Level::Full => "default<O2>",
+    };
+    let options = PassBuilderOptions::create();
+    module.run_passes(passes, machine, options).map_err(|reason| bug(reason.to_string_lossy()))?;
+    timings.optimise = start.elapsed();
+    Ok(module)
+}
+
+/// The object file of a kernel.
+pub(super) fn object(ir: &str, target: &Target, level: Level, timings: &mut Timings) -> Result<Vec<u8>, Diagnostic> {
+    with_machine(target, level, |machine| {
+        let context = Context::create();
+        let module = optimised(&context, ir, level, machine, timings)?;
+        let start = Instant::now();
+        let object = machine
+            .write_to_memory_buffer(&module, FileType::Object)
+            .map_err(|reason| bug(reason.to_string_lossy()))?;
+        timings.generate = start.elapsed();
+        Ok(object.as_slice().to_vec())
+    })
+}
+
+/// What passes and code generation made of a kernel, to be read: IR and assembly.
+pub(super) fn texts(ir: &str, target: &Target, level: Level) -> Result<(String, String), Diagnostic> {
+    with_machine(target, level, |machine| {
+        let context = Context::create();
+        let module = optimised(&context, ir, level, machine, &mut Timings::default())?;
+        let llvm = module.print_to_string().to_string_lossy().into_owned();
+        let assembly = machine
+            .write_to_memory_buffer(&module, FileType::Assembly)
+            .map_err(|reason| bug(reason.to_string_lossy()))?;
+        Ok((llvm, String::from_utf8_lossy(assembly.as_slice()).trim_end_matches('\0').to_string()))
+    })
+}

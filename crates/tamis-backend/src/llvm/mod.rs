@@ -1,0 +1,222 @@
+//! Machine code through LLVM.
+//!
+//! [`compile`] takes a kernel to a function in memory: IR as text (`emit/`), passes and code generation
+//! (`machine`), linking (`jit`).
+
+mod emit;
+mod jit;
+mod machine;
+
+pub use machine::Target;
+
+use crate::facts::Facts;
+use crate::failure::{Failure, RawFailure};
+use crate::runtime::memory::{align, release};
+use crate::runtime::{RawBuffer, memory::element_bytes};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tamis_ir::kernel::{Elem, Kernel, Role};
+use tamis_ir::{Diagnostic, Value};
+
+/// How much work goes into machine code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// None, to see what was emitted.
+    None,
+    /// The passes that kernels gain from.
+    #[default]
+    Short,
+    /// LLVM's O2.
+    Full,
+}
+
+/// How to compile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Options {
+    /// Check every access of a buffer, and every number stored as a coordinate.
+    pub check: bool,
+    pub optimise: Level,
+    pub target: Arc<Target>,
+}
+
+impl Options {
+    /// Fast code for this machine.
+    pub fn host() -> Result<Options, Diagnostic> {
+        Ok(Options { check: false, optimise: Level::default(), target: Target::host()? })
+    }
+
+    /// The same with every access checked.
+    pub fn checked(self) -> Options {
+        Options { check: true, ..self }
+    }
+}
+
+/// How long the stages of a compilation took; what was not done (because the cache had it) took no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Timings {
+    pub emit: Duration,
+    pub parse: Duration,
+    pub optimise: Duration,
+    pub generate: Duration,
+    pub link: Duration,
+}
+
+impl Timings {
+    /// The sum of all stages.
+    pub fn total(&self) -> Duration {
+        self.emit + self.parse + self.optimise + self.generate + self.link
+    }
+}
+
+impl fmt::Display for Timings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stages = [
+            ("emit", self.emit),
+            ("parse", self.parse),
+            ("optimise", self.optimise),
+            ("generate", self.generate),
+            ("link", self.link),
+        ];
+        for (name, time) in stages {
+            write!(f, "{name} {:.2} ms, ", time.as_secs_f64() * 1e3)?;
+        }
+        write!(f, "total {:.2} ms", self.total().as_secs_f64() * 1e3)
+    }
+}
+
+/// The machine code of a kernel, ready to be called from any thread.
+pub struct Compiled {
+    kernel: Arc<Kernel>,
+    messages: Vec<String>,
+    code: Arc<jit::Loaded>,
+    timings: Timings,
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiled").field("kernel", &self.kernel.name).field("timings", &self.timings).finish()
+    }
+}
+
+/// Compiles a kernel, without looking into the cache (see [`crate::cache`]).
+pub fn compile(kernel: &Kernel, options: &Options) -> Result<Compiled, Diagnostic> {
+    let facts = Facts::new(kernel)?;
+    let mut timings = Timings::default();
+    let object = object(kernel, &facts, options, &mut timings)?;
+    // SAFETY: the object was just made, for the processor that the options name.
+    unsafe { load(Arc::new(kernel.clone()), &facts, &object, timings) }
+}
+
+/// The object file of a kernel.
+pub(crate) fn object(
+    kernel: &Kernel,
+    facts: &Facts,
+    options: &Options,
+    timings: &mut Timings,
+) -> Result<Vec<u8>, Diagnostic> {
+    let start = Instant::now();
+    let ir = emit::emit(kernel, facts, options)?;
+    timings.emit = start.elapsed();
+    machine::object(&ir, &options.target, options.optimise, timings)
+}
+
+/// Loads an object file.
+///
+/// # Safety
+/// The object was made from a kernel with this structure by this version of the backend, for this processor.
+pub(crate) unsafe fn load(
+    kernel: Arc<Kernel>,
+    facts: &Facts,
+    object: &[u8],
+    mut timings: Timings,
+) -> Result<Compiled, Diagnostic> {
+    let start = Instant::now();
+    // SAFETY: promised by the caller.
+    let code = Arc::new(unsafe { jit::Loaded::new(object)? });
+    timings.link = start.elapsed();
+    Ok(Compiled { kernel, messages: facts.messages.clone(), code, timings })
+}
+
+/// A kernel's texts, to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Texts {
+    /// LLVM IR as it is emitted.
+    pub emitted: String,
+    /// LLVM IR after all passes.
+    pub llvm: String,
+    pub assembly: String,
+}
+
+/// The texts of a kernel: LLVM IR before and after the passes, and assembly.
+pub fn texts(kernel: &Kernel, options: &Options) -> Result<Texts, Diagnostic> {
+    let facts = Facts::new(kernel)?;
+    let emitted = emit::emit(kernel, &facts, options)?;
+    let (llvm, assembly) = machine::texts(&emitted, &options.target, options.optimise)?;
+    Ok(Texts { emitted, llvm, assembly })
+}
+
+impl Compiled {
+    /// The kernel that this is the code of.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// How long it took to make.
+    pub fn timings(&self) -> Timings {
+        self.timings
+    }
+
+    /// The same code for a kernel that differs only in names and messages.
+    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> Compiled {
+        Compiled { kernel, messages: facts.messages, code: self.code.clone(), timings: Timings::default() }
+    }
+
+    /// Runs the kernel on one buffer for each of its own (anything for scratch and tiles, which come and go) and one
+    /// scalar for each parameter. Outputs that grew have new descriptors afterwards, also when the kernel fails.
+    ///
+    /// # Safety
+    /// Each input and output describes elements of its buffer's type, which nobody writes (nor reads, for outputs)
+    /// meanwhile and which do not overlap; memory of outputs is as [`RawBuffer`] says. The kernel stays within
+    /// its buffers, unless it was compiled with [`Options::check`].
+    pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), Failure> {
+        let kernel = &*self.kernel;
+        if buffers.len() != kernel.buffers.len() || scalars.len() != kernel.params.len() {
+            let (a, b) = (kernel.buffers.len(), kernel.params.len());
+            return Err(Failure::Call(format!(
+                "`{}` takes {a} buffers and {b} scalars, not {} and {}",
+                kernel.name,
+                buffers.len(),
+                scalars.len()
+            )));
+        }
+        let mut bytes: Vec<[u8; 16]> = Vec::with_capacity(scalars.len());
+        for (param, value) in kernel.params.iter().zip(scalars) {
+            let var = kernel.var(*param);
+            if var.dtype != value.dtype() {
+                let (name, dtype) = (&var.name, var.dtype);
+                return Err(Failure::Call(format!("the scalar `{name}` is {dtype}, not {}", value.dtype())));
+            }
+            bytes.push(element_bytes(Elem::Value(var.dtype), *value).0);
+        }
+        let pointers: Vec<*const u8> = bytes.iter().map(|bytes| bytes.as_ptr()).collect();
+        let own = |role: Role| matches!(role, Role::Scratch | Role::Tile(_));
+        for (buffer, raw) in kernel.buffers.iter().zip(buffers.iter_mut()) {
+            if own(buffer.role) {
+                *raw = RawBuffer::empty();
+            }
+        }
+        let mut failure = RawFailure::default();
+        // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
+        let status = unsafe { (self.code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
+        for (buffer, raw) in kernel.buffers.iter().zip(buffers.iter_mut()) {
+            if own(buffer.role) {
+                release(raw, buffer.elem.size(), align(buffer.elem));
+            }
+        }
+        if status == 0 { Ok(()) } else { Err(Failure::from_raw(kernel, &self.messages, status, failure)) }
+    }
+}

@@ -1,0 +1,107 @@
+//! Running machine code on the interpreter's arrays: how backends are compared with the interpreter.
+
+use super::memory::{Storage, element_bytes, grow};
+use crate::failure::Failure;
+use crate::runtime::RawBuffer;
+use num_complex::Complex;
+use tamis_ir::kernel::{Array, Elem, Kernel, Memory, Role};
+use tamis_ir::{DType, Value};
+
+/// Runs `call` on the memory of a kernel as machine code sees it; gives the memory afterwards.
+///
+/// Memory that does not fit the kernel is refused, and so is what there is no memory for. After a failure there is
+/// nothing to see.
+pub fn run_on_arrays(
+    kernel: &Kernel,
+    memory: Memory,
+    call: impl FnOnce(&mut [RawBuffer], &[Value]) -> Result<(), Failure>,
+) -> Result<Memory, Failure> {
+    if memory.arrays.len() != kernel.buffers.len() {
+        return Err(Failure::Call("as many arrays as the kernel has buffers are needed".into()));
+    }
+    let mut storages = Vec::new();
+    for (buffer, array) in kernel.buffers.iter().zip(&memory.arrays) {
+        storages.push(pack(buffer.elem, array).ok_or_else(|| {
+            Failure::Call(format!("the array for `{}` does not fit, or is not of its type", buffer.name))
+        })?);
+    }
+    let mut raw: Vec<RawBuffer> = storages.iter().map(Storage::raw).collect();
+    // Scratch and tiles are the kernel's own.
+    for (raw, buffer) in raw.iter_mut().zip(&kernel.buffers) {
+        if matches!(buffer.role, Role::Scratch | Role::Tile(_)) {
+            *raw = RawBuffer::empty();
+        }
+    }
+    let result = call(&mut raw, &memory.scalars);
+    let mut arrays = memory.arrays;
+    for (k, buffer) in kernel.buffers.iter().enumerate() {
+        if buffer.role == Role::Output {
+            // SAFETY: the descriptor is this storage's own, changed by nobody but the kernel.
+            unsafe { storages[k].set_raw(raw[k]) };
+            arrays[k] = unpack(buffer.elem, &storages[k]);
+        }
+    }
+    result.map(|()| Memory { arrays, scalars: memory.scalars })
+}
+
+/// The elements as they lie in memory.
+fn pack(elem: Elem, array: &Array) -> Option<Storage> {
+    let mut storage = Storage::new(elem);
+    let size = elem.size();
+    let mut raw = storage.raw();
+    let done = grow(&mut raw, array.len() as u64, size, super::memory::align(elem), &[0; 16][..size]);
+    // SAFETY: the descriptor is this storage's own, just grown.
+    unsafe { storage.set_raw(raw) };
+    if !done {
+        return None;
+    }
+    for (k, value) in array.values().iter().enumerate() {
+        let fits = match (elem, value) {
+            (Elem::Index(width), Value::I64(x)) => u64::try_from(*x).is_ok_and(|x| x <= width.max()),
+            (Elem::Value(dtype), value) => value.dtype() == dtype,
+            _ => false,
+        };
+        if !fits {
+            return None;
+        }
+        let (bytes, size) = element_bytes(elem, *value);
+        // SAFETY: there is room for as many elements as the array has.
+        unsafe { raw.data.add(k * size).copy_from_nonoverlapping(bytes.as_ptr(), size) };
+    }
+    Some(storage)
+}
+
+/// The values of the elements.
+fn unpack(elem: Elem, storage: &Storage) -> Array {
+    let raw = storage.raw();
+    let size = elem.size();
+    Array::from_values((0..storage.len()).map(|k| {
+        let mut bytes = [0; 16];
+        // SAFETY: the storage has this element.
+        unsafe { raw.data.add(k * size).copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
+        value(elem, bytes)
+    }))
+}
+
+fn value(elem: Elem, bytes: [u8; 16]) -> Value {
+    let low = u64::from_le_bytes(std::array::from_fn(|k| bytes[k]));
+    let high = u64::from_le_bytes(std::array::from_fn(|k| bytes[8 + k]));
+    match elem {
+        Elem::Index(_) => Value::I64(low as i64),
+        Elem::Value(dtype) => match dtype {
+            DType::Bool => Value::Bool(low != 0),
+            DType::I8 => Value::I8(low as i8),
+            DType::I16 => Value::I16(low as i16),
+            DType::I32 => Value::I32(low as i32),
+            DType::I64 => Value::I64(low as i64),
+            DType::U8 => Value::U8(low as u8),
+            DType::U16 => Value::U16(low as u16),
+            DType::U32 => Value::U32(low as u32),
+            DType::U64 => Value::U64(low),
+            DType::F32 => Value::F32(f32::from_bits(low as u32)),
+            DType::F64 => Value::F64(f64::from_bits(low)),
+            DType::C64 => Value::C64(Complex::new(f32::from_bits(low as u32), f32::from_bits((low >> 32) as u32))),
+            DType::C128 => Value::C128(Complex::new(f64::from_bits(low), f64::from_bits(high))),
+        },
+    }
+}

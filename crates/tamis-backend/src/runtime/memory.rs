@@ -1,0 +1,305 @@
+//! The arrays that kernels work on: the descriptor that machine code sees, its owner, and growth.
+
+use super::Address;
+use super::pool::{self, Block};
+use num_complex::Complex;
+use std::alloc::Layout;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use tamis_ir::kernel::Elem;
+use tamis_ir::{DType, Value};
+
+/// An array as machine code sees it. Kernels in C have the same structure under the name `tamis_buffer`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawBuffer {
+    /// The first element; anything if there are none.
+    pub data: *mut u8,
+    /// How many elements there are.
+    pub len: u64,
+    /// How many elements there is room for. Memory with room for any comes from the global allocator, with the layout
+    /// of an array of so many elements; 0 says that the memory is borrowed and cannot grow in place.
+    pub cap: u64,
+}
+
+impl RawBuffer {
+    /// No elements, no memory: for outputs that start empty, scratch and tiles.
+    pub const fn empty() -> RawBuffer {
+        RawBuffer { data: NonNull::<u64>::dangling().as_ptr().cast(), len: 0, cap: 0 }
+    }
+
+    /// Elements that a kernel reads. They must outlive every call they are given to.
+    pub fn input<T: Element>(elements: &[T]) -> RawBuffer {
+        RawBuffer { data: elements.as_ptr().cast::<u8>().cast_mut(), len: elements.len() as u64, cap: 0 }
+    }
+
+    /// Elements that a kernel writes in place; a kernel that grows them copies them first. They must outlive every
+    /// call they are given to.
+    pub fn output<T: Element>(elements: &mut [T]) -> RawBuffer {
+        RawBuffer { data: elements.as_mut_ptr().cast(), len: elements.len() as u64, cap: 0 }
+    }
+}
+
+/// Rust types of elements.
+///
+/// # Safety
+/// The type has no padding and no drop glue, and [`Element::DTYPE`] has its size, its alignment and its meaning.
+pub unsafe trait Element: Copy + 'static {
+    /// The value type with this representation.
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($rust:ty: $dtype:ident),*) => {$(
+        // SAFETY: the type is a number (or a pair of numbers) of the size that the value type has.
+        unsafe impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+elements!(bool: Bool, i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64,
+    Complex<f32>: C64, Complex<f64>: C128);
+
+/// The alignment of an element in memory.
+pub(crate) fn align(elem: Elem) -> usize {
+    match elem {
+        Elem::Value(dtype) => dtype.real().size(),
+        Elem::Index(width) => width.size(),
+    }
+}
+
+/// An array that a kernel can grow, and its owner.
+///
+/// ```
+/// use tamis_backend::runtime::Storage;
+/// let storage = Storage::from_vec(vec![1.0, 2.0]);
+/// assert_eq!(storage.len(), 2);
+/// assert_eq!(storage.into_vec::<f64>().unwrap(), [1.0, 2.0]);
+/// ```
+#[derive(Debug)]
+pub struct Storage {
+    raw: RawBuffer,
+    size: usize,
+    align: usize,
+}
+
+// SAFETY: a storage owns its memory, which holds plain numbers.
+unsafe impl Send for Storage {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// No elements.
+    pub fn new(elem: Elem) -> Storage {
+        Storage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
+    }
+
+    /// The elements of a vector, without copying.
+    pub fn from_vec<T: Element>(elements: Vec<T>) -> Storage {
+        let mut elements = ManuallyDrop::new(elements);
+        let (len, cap) = (elements.len() as u64, elements.capacity() as u64);
+        let raw = RawBuffer { data: elements.as_mut_ptr().cast(), len, cap };
+        Storage { raw, size: size_of::<T>(), align: align_of::<T>() }
+    }
+
+    /// The elements as a vector, without copying; or the storage itself if its elements have another size or alignment.
+    ///
+    /// The elements must be valid values of `T`, which what kernels write always is (a `bool` is 0 or 1).
+    pub fn into_vec<T: Element>(self) -> Result<Vec<T>, Storage> {
+        if size_of::<T>() != self.size || align_of::<T>() != self.align {
+            return Err(self);
+        }
+        let this = ManuallyDrop::new(self);
+        if this.raw.cap == 0 {
+            return Ok(Vec::new());
+        }
+        // SAFETY: the memory is of the global allocator with the layout of `cap` elements of this size and
+        // alignment, of which the first `len` are initialised.
+        Ok(unsafe { Vec::from_raw_parts(this.raw.data.cast::<T>(), this.raw.len as usize, this.raw.cap as usize) })
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.raw.len as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all but the first `len` elements.
+    pub fn truncate(&mut self, len: usize) {
+        self.raw.len = self.raw.len.min(len as u64);
+    }
+
+    /// The descriptor, for a kernel to work on; whatever a call changes in it must be put back by [`Storage::set_raw`].
+    pub fn raw(&self) -> RawBuffer {
+        self.raw
+    }
+
+    /// Puts back the descriptor that a kernel has changed.
+    ///
+    /// # Safety
+    /// The descriptor was taken by [`Storage::raw`] from this storage, and only a kernel has changed it since.
+    pub unsafe fn set_raw(&mut self, raw: RawBuffer) {
+        self.raw = raw;
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        release(&mut self.raw, self.size, self.align);
+    }
+}
+
+/// Frees the memory that a descriptor owns, if it owns any.
+pub(crate) fn release(raw: &mut RawBuffer, size: usize, align: usize) {
+    if let Some(block) = owned(raw, size, align) {
+        pool::give_back(block);
+    }
+    *raw = RawBuffer::empty();
+}
+
+fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<Block> {
+    let bytes = usize::try_from(raw.cap).ok()?.checked_mul(size).filter(|bytes| *bytes > 0)?;
+    Some(Block { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
+}
+
+/// Makes a buffer at least `len` elements long, and twice as long as it was; new elements hold `fill`.
+/// `false`: there is no memory, and nothing has changed.
+pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fill: &[u8]) -> bool {
+    if len <= raw.len {
+        return true;
+    }
+    let target = len.max(raw.len.saturating_mul(2));
+    let used = raw.len as usize * size;
+    if target > raw.cap {
+        let layout = usize::try_from(target).ok().and_then(|n| n.checked_mul(size));
+        let layout = layout.and_then(|bytes| Layout::from_size_align(bytes, align).ok());
+        let Some(layout) = layout else { return false };
+        let zero = fill.iter().all(|byte| *byte == 0);
+        let block = match owned(raw, size, align) {
+            Some(block) => pool::enlarge(block, layout.size()).ok(),
+            None if used == 0 && zero => pool::take_zeroed(layout, size),
+            None => pool::take(layout, size).inspect(|block| {
+                // SAFETY: the buffer has so many bytes, and the new block has more, elsewhere.
+                unsafe { block.data.copy_from_nonoverlapping(NonNull::new_unchecked(raw.data), used) };
+            }),
+        };
+        let Some(block) = block else { return false };
+        let cleared = used == 0 && zero && raw.cap == 0;
+        *raw = RawBuffer { data: block.data.as_ptr(), len: raw.len, cap: (block.layout.size() / size) as u64 };
+        if cleared {
+            raw.len = target;
+            return true;
+        }
+    }
+    let new = (target as usize) * size - used;
+    // SAFETY: the memory has room for `target` elements, of which `used` bytes are taken.
+    write_pattern(unsafe { raw.data.add(used) }, new, fill);
+    raw.len = target;
+    true
+}
+
+/// Writes a pattern over and over into `bytes` bytes, which are a multiple of its length.
+fn write_pattern(place: *mut u8, bytes: usize, pattern: &[u8]) {
+    if bytes == 0 {
+        return;
+    }
+    if pattern.iter().all(|byte| *byte == pattern[0]) {
+        // SAFETY: the caller owns so many bytes.
+        unsafe { place.write_bytes(pattern[0], bytes) };
+        return;
+    }
+    let mut done = pattern.len();
+    // SAFETY: what is written lies in the caller's bytes, and what is copied was written before, without overlap.
+    unsafe {
+        place.copy_from_nonoverlapping(pattern.as_ptr(), done);
+        while done < bytes {
+            // Doubling what is there, but within the cache.
+            let part = done.min(bytes - done).min(1 << 16);
+            place.add(done).copy_from_nonoverlapping(place.add(done - part), part);
+            done += part;
+        }
+    }
+}
+
+/// The bytes of a value as an element.
+pub(crate) fn element_bytes(elem: Elem, value: Value) -> ([u8; 16], usize) {
+    let mut bytes = [0; 16];
+    let mut put = |part: &[u8]| bytes[..part.len()].copy_from_slice(part);
+    match value {
+        Value::I64(x) => put(&x.to_le_bytes()),
+        Value::Bool(x) => put(&[x as u8]),
+        Value::I8(x) => put(&x.to_le_bytes()),
+        Value::I16(x) => put(&x.to_le_bytes()),
+        Value::I32(x) => put(&x.to_le_bytes()),
+        Value::U8(x) => put(&x.to_le_bytes()),
+        Value::U16(x) => put(&x.to_le_bytes()),
+        Value::U32(x) => put(&x.to_le_bytes()),
+        Value::U64(x) => put(&x.to_le_bytes()),
+        Value::F32(x) => put(&x.to_le_bytes()),
+        Value::F64(x) => put(&x.to_le_bytes()),
+        Value::C64(c) => {
+            put(&c.re.to_le_bytes());
+            bytes[4..8].copy_from_slice(&c.im.to_le_bytes());
+        }
+        Value::C128(c) => {
+            put(&c.re.to_le_bytes());
+            bytes[8..16].copy_from_slice(&c.im.to_le_bytes());
+        }
+    }
+    // Little-endian: the low bytes of an i64 are the index of a smaller width.
+    (bytes, elem.size())
+}
+
+/// Called by kernels.
+///
+/// # Safety
+/// `raw` is a descriptor that nobody else uses, whose elements have this size and alignment; `fill` points to `size` bytes.
+unsafe extern "C" fn grow_buffer(raw: *mut RawBuffer, len: i64, size: u64, align: u64, fill: *const u8) -> bool {
+    let Ok(len) = u64::try_from(len) else { return true };
+    // SAFETY: promised by the caller.
+    let (raw, fill) = unsafe { (&mut *raw, std::slice::from_raw_parts(fill, size as usize)) };
+    grow(raw, len, size as usize, align as usize, fill)
+}
+
+pub(super) static SYMBOLS: &[(&str, Address)] = &[("tamis_grow", Address(grow_buffer as *const ()))];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_keeps_and_fills() {
+        let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
+        assert!(grow(&mut storage.raw, 4, 2, 2, &7u16.to_le_bytes()));
+        assert!(grow(&mut storage.raw, 5, 2, 2, &8u16.to_le_bytes()), "is long enough already");
+        assert!(grow(&mut storage.raw, 7, 2, 2, &0x0102u16.to_le_bytes()));
+        let expected = [1, 2, 3, 7, 7, 7, 0x102, 0x102, 0x102, 0x102, 0x102, 0x102];
+        assert_eq!(storage.into_vec::<u16>().unwrap(), expected);
+    }
+
+    #[test]
+    fn borrowed_memory_is_copied() {
+        let mut values = [1.0f64, 2.0];
+        let mut raw = RawBuffer::output(&mut values);
+        assert!(grow(&mut raw, 3, 8, 8, &5.0f64.to_le_bytes()));
+        assert_ne!(raw.data, values.as_mut_ptr().cast());
+        let mut storage = Storage::new(Elem::Value(DType::F64));
+        storage.raw = raw;
+        assert_eq!(storage.into_vec::<f64>().unwrap(), [1.0, 2.0, 5.0, 5.0]);
+    }
+
+    #[test]
+    fn absurd_growth_changes_nothing() {
+        let mut storage = Storage::from_vec(vec![1u64, 2]);
+        for len in [1 << 60, 1 << 61, u64::MAX, 1 << 45] {
+            assert!(!grow(&mut storage.raw, len, 8, 8, &[0; 8]));
+        }
+        assert_eq!(storage.into_vec::<u64>().unwrap(), [1, 2]);
+        assert!(Storage::from_vec(vec![1u32]).into_vec::<f64>().is_err());
+        assert_eq!(Storage::from_vec(Vec::<f64>::new()).into_vec::<f64>().unwrap(), []);
+    }
+}

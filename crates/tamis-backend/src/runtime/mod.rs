@@ -1,0 +1,25 @@
+//! What compiled kernels call and work on: memory that grows, sorting, and functions too large to be inlined.
+//!
+//! Kernels reach the runtime by the names in [`symbols()`], and nothing else. No function here unwinds, and every one
+//! reports failure by its result, so that a kernel always returns.
+
+mod arrays;
+pub(crate) mod math;
+pub(crate) mod memory;
+mod pool;
+mod sort;
+
+pub use arrays::run_on_arrays;
+pub use memory::{Element, RawBuffer, Storage};
+
+/// The names that machine code may call, with their addresses.
+pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
+    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &sort::SYMBOLS]);
+    rows.flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize))
+}
+
+/// The address of a function.
+pub(crate) struct Address(pub(crate) *const ());
+
+// SAFETY: functions do not change, and calling them is up to the holder.
+unsafe impl Sync for Address {}

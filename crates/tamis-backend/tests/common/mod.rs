@@ -1,0 +1,86 @@
+//! Kernels and helpers that several tests use.
+#![allow(dead_code)]
+
+pub mod native;
+pub mod operators;
+pub mod random;
+
+use tamis_backend::{Failure, Options, llvm, runtime::run_on_arrays};
+use tamis_ir::algebra::Op;
+use tamis_ir::format::Width;
+use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt};
+use tamis_ir::{DType, Value};
+
+/// y[i] = sum of A[i,j] * x[j] with A in rows: two loops, one accumulator.
+pub fn spmv(vectorise: bool) -> Kernel {
+    let mut b = Builder::new("spmv");
+    let pos = b.buffer("A_pos", Elem::Index(Width::U32), Role::Input);
+    let crd = b.buffer("A_crd", Elem::Index(Width::U32), Role::Input);
+    let val = b.buffer("A_val", Elem::Value(DType::F64), Role::Input);
+    let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    let m = b.param("m", DType::I64);
+    let (zero, one, stop) = (b.int(0), b.int(1), b.get(m));
+    b.count("i", zero, stop, |b, i| {
+        let next = b.add(i, one);
+        let (start, stop) = (b.load(pos, i), b.load(pos, next));
+        let sum = b.variable("sum", Value::F64(0.0));
+        let p = b.new_var("p", DType::I64, false);
+        let position = b.get(p);
+        let body = b.block(|b| {
+            let column = b.load(crd, position);
+            let (a, v) = (b.load(val, position), b.load(x, column));
+            let product = b.call(Op::Mul, &[a, v]);
+            let so_far = b.get(sum);
+            let more = b.call(Op::Add, &[so_far, product]);
+            b.assign(sum, more);
+        });
+        b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, unroll: false } });
+        let total = b.get(sum);
+        b.store(y, i, total);
+    });
+    b.finish()
+}
+
+/// Compiles and runs on the interpreter's arrays.
+pub fn run_llvm(kernel: &Kernel, memory: Memory, options: &Options) -> Result<Memory, Failure> {
+    let compiled = llvm::compile(kernel, options).unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
+    // SAFETY: the arrays are of the kernel's types, and the kernel stays within them (or is checked).
+    run_on_arrays(kernel, memory, |buffers, scalars| unsafe { compiled.call(buffers, scalars) })
+}
+
+/// Floats as an array.
+pub fn floats(values: &[f64]) -> Array {
+    Array::from_values(values.iter().map(|x| Value::F64(*x)))
+}
+
+/// Whether two memories hold the same numbers.
+pub fn same(a: &Memory, b: &Memory, kernel: &Kernel) -> Result<(), String> {
+    for (k, buffer) in kernel.buffers.iter().enumerate() {
+        if buffer.role != Role::Output {
+            continue;
+        }
+        let (x, y) = (&a.arrays[k], &b.arrays[k]);
+        if x.len() != y.len() {
+            return Err(format!("{} has {} elements, not {}", buffer.name, y.len(), x.len()));
+        }
+        for (i, (x, y)) in x.values().iter().zip(y.values()).enumerate() {
+            if !same_value(*x, *y) {
+                return Err(format!("{}[{i}] is {y}, not {x}", buffer.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether two values have the same bits, but that all NaNs are one.
+pub fn same_value(a: Value, b: Value) -> bool {
+    let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
+    match (a, b) {
+        (Value::C64(_), Value::C64(_)) | (Value::C128(_), Value::C128(_)) => {
+            let (a, b) = (a.as_c128(), b.as_c128());
+            same(a.re, b.re) && same(a.im, b.im)
+        }
+        _ => a == b || (a.dtype() == b.dtype() && a.is_nan() && b.is_nan()),
+    }
+}
