@@ -248,9 +248,15 @@ pub(super) fn binary(op: Op, dtype: DType) -> Helper {
             &format!(
                 "static inline T NAME(T a, T b)
 {{
-    const {part} norm = creal{f}(b) * creal{f}(b) + cimag{f}(b) * cimag{f}(b);
-    return {make}((creal{f}(a) * creal{f}(b) + cimag{f}(a) * cimag{f}(b)) / norm,
-        (cimag{f}(a) * creal{f}(b) - creal{f}(a) * cimag{f}(b)) / norm);
+    const {part} ar = creal{f}(a), ai = cimag{f}(a), br = creal{f}(b), bi = cimag{f}(b);
+    if (fabs{f}(br) >= fabs{f}(bi)) {{
+        if (br == 0 && bi == 0)
+            return {make}(ar / fabs{f}(br), ai / fabs{f}(br));
+        const {part} ratio = bi / br, scale = 1 / (br + bi * ratio);
+        return {make}((ar + ai * ratio) * scale, (ai - ar * ratio) * scale);
+    }}
+    const {part} ratio = br / bi, scale = 1 / (bi + br * ratio);
+    return {make}((ar * ratio + ai) * scale, (ai * ratio - ar) * scale);
 }}",
                 part = value_type(dtype.real())
             ),

@@ -36,9 +36,24 @@ macro_rules! real_functions {
         real!($t $suffix:
             "cbrt" cbrt "exp" exp "exp2" exp2 "expm1" exp_m1 "log" ln "log2" log2 "log10" log10 "log1p" ln_1p
             "sin" sin "cos" cos "tan" tan "asin" asin "acos" acos "atan" atan
-            "sinh" sinh "cosh" cosh "tanh" tanh "asinh" asinh "acosh" acosh "atanh" atanh;
+            "sinh" sinh "cosh" cosh "tanh" tanh "atanh" atanh;
             "pow" powf "atan2" atan2 "hypot" hypot)
     };
+}
+
+/// Rows for functions of one number that are evaluated by their definition.
+macro_rules! evaluated_unary {
+    ($t:ident $value:ident $suffix:literal: $($name:literal $op:ident)*) => {&[
+        $((concat!("tamis_", $name, $suffix), Address({
+            extern "C" fn function(x: $t) -> $t {
+                match eval(Op::$op, DType::$value, &[Value::$value(x)]) {
+                    Value::$value(z) => z,
+                    _ => x,
+                }
+            }
+            function as *const ()
+        })),)*
+    ]};
 }
 
 /// Rows for operators that are evaluated by their definition.
@@ -82,6 +97,18 @@ macro_rules! complex {
             }
             function as *const ()
         })),
+        (concat!("tamis_div", $suffix), Address({
+            /// # Safety
+            /// There is room for two numbers at `out`.
+            unsafe extern "C" fn function(a: $t, b: $t, c: $t, d: $t, out: *mut $t) {
+                let operands = [Value::$value(Complex::new(a, b)), Value::$value(Complex::new(c, d))];
+                if let Value::$value(z) = eval(Op::Div, DType::$value, &operands) {
+                    // SAFETY: promised by the caller.
+                    unsafe { (out.write(z.re), out.add(1).write(z.im)) };
+                }
+            }
+            function as *const ()
+        })),
     ]};
 }
 
@@ -89,13 +116,15 @@ macro_rules! complex_functions {
     ($t:ident $value:ident $suffix:literal) => {
         complex!($t $value $suffix:
             "sqrt" Sqrt "exp" Exp "log" Log "sin" Sin "cos" Cos "tan" Tan "asin" Asin "acos" Acos "atan" Atan
-            "sinh" Sinh "cosh" Cosh "tanh" Tanh "asinh" Asinh "acosh" Acosh "atanh" Atanh)
+            "sinh" Sinh "cosh" Cosh "tanh" Tanh "asinh" Asinh "acosh" Acosh "atanh" Atanh "sign" Sign)
     };
 }
 
 pub(super) static SYMBOLS: &[&[(&str, Address)]] = &[
     real_functions!(f32 "_f32"),
     real_functions!(f64 "_f64"),
+    evaluated_unary!(f32 F32 "_f32": "asinh" Asinh "acosh" Acosh),
+    evaluated_unary!(f64 F64 "_f64": "asinh" Asinh "acosh" Acosh),
     evaluated!(f32 F32 "_f32": "floordiv" FloorDiv "mod" Mod),
     evaluated!(f64 F64 "_f64": "floordiv" FloorDiv "mod" Mod),
     // Narrower integers are extended: the low bits of a power are a power of the low bits.

@@ -235,6 +235,16 @@ impl Exprs {
         self.types[id.index()]
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.exprs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// All ids, operands before their users.
     pub fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
         (0..self.types.len() as u32).map(ExprId)

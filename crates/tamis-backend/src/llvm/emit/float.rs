@@ -67,16 +67,6 @@ impl Emitter<'_> {
                 let (ad, bc) = (self.arithmetic("fmul", dtype, a, d), self.arithmetic("fmul", dtype, b, c));
                 Val::Two(self.arithmetic("fsub", dtype, &ac, &bd), self.arithmetic("fadd", dtype, &ad, &bc))
             }
-            Op::Div => {
-                let (cc, dd) = (self.arithmetic("fmul", dtype, c, c), self.arithmetic("fmul", dtype, d, d));
-                let norm = self.arithmetic("fadd", dtype, &cc, &dd);
-                let (ac, bd) = (self.arithmetic("fmul", dtype, a, c), self.arithmetic("fmul", dtype, b, d));
-                let (bc, ad) = (self.arithmetic("fmul", dtype, b, c), self.arithmetic("fmul", dtype, a, d));
-                let re = self.arithmetic("fadd", dtype, &ac, &bd);
-                let im = self.arithmetic("fsub", dtype, &bc, &ad);
-                let ty = ty(dtype);
-                Val::Two(self.op(format!("fdiv {ty} {re}, {norm}")), self.op(format!("fdiv {ty} {im}, {norm}")))
-            }
             _ => self.call_complex(op, dtype, &[a, b, c, d]),
         }
     }
@@ -90,12 +80,6 @@ impl Emitter<'_> {
             Op::Real => Val::One(a.to_string()),
             Op::Imag => Val::One(b.to_string()),
             Op::Abs => Val::One(self.call_runtime(Op::Hypot, dtype.real(), &[a, b])),
-            Op::Sign => {
-                let norm = self.call_runtime(Op::Hypot, dtype.real(), &[a, b]);
-                let (re, im) = (self.op(format!("fdiv {ty} {a}, {norm}")), self.op(format!("fdiv {ty} {b}, {norm}")));
-                let other = self.truth(x, dtype);
-                self.choose(&other, dtype, &Val::Two(re, im), x)
-            }
             _ => self.call_complex(op, dtype, &[a, b]),
         }
     }
