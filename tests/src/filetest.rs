@@ -116,7 +116,7 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         let parsed = Program::parse(program).map_err(|d| d.render(false))?;
         let first: Vec<Tensor> =
             combinations.into_iter().next().unwrap_or_default().into_iter().map(|(_, t)| t).collect();
-        return match crate::lowered::run(&parsed, &first, 1_000_000) {
+        return match crate::lowered::run(&parsed, &first, crate::lowered::Engine::Interpreter(1_000_000)) {
             Ok((lowered, _)) => Ok(lowered.kernel.to_string()),
             Err(problem) => Err(format!("{problem:?}")),
         };

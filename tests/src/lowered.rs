@@ -1,13 +1,46 @@
-//! Running a lowered program in the kernel interpreter.
+//! Running a lowered program: in the kernel interpreter, or as machine code.
 
+use tamis_backend::{llvm, runtime::run_on_arrays};
 use tamis_compiler::lower::{Lowered, ParamLayout, Stored, lower};
-use tamis_ir::kernel::{self, Array, Failure, Memory};
+use tamis_ir::kernel::{self, Array, Failure, Kernel, Memory};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Diagnostics, Program, Value, interp};
 use tamis_tensor::Tensor;
 
+/// What runs a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Engine {
+    /// The kernel interpreter, for so many statements.
+    Interpreter(u64),
+    /// Machine code that checks every access.
+    Checked,
+    /// Machine code.
+    Native,
+}
+
+fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Problem> {
+    let mut options = match engine {
+        Engine::Interpreter(budget) => {
+            return kernel::run(kernel, memory, budget).map_err(|failure| match failure {
+                Failure::Budget => Problem::Budget,
+                other => Problem::Wrong(format!("{other:?}\n{kernel}")),
+            });
+        }
+        _ => llvm::Options::host().map_err(|d| Problem::Wrong(d.to_string()))?,
+    };
+    if engine == Engine::Checked {
+        options = options.checked();
+    }
+    let compiled = llvm::compile(kernel, &options).map_err(|d| Problem::Wrong(format!("{d}\n{kernel}")))?;
+    run_on_arrays(kernel, memory, |buffers, scalars| {
+        // SAFETY: the arrays are those of the kernel, which the interpreter accepts, too.
+        unsafe { compiled.call(buffers, scalars) }
+    })
+    .map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))
+}
+
 /// Lowers a program for tensors, checks the kernel, runs it, and gives the values of each result in row-major order.
-pub fn run(program: &Program, params: &[Tensor], budget: u64) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
+pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let checked = program.check(&types).map_err(Problem::Refused)?;
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
@@ -36,10 +69,7 @@ pub fn run(program: &Program, params: &[Tensor], budget: u64) -> Result<(Lowered
     for k in &scalars {
         memory.arrays[*k] = Array::from_values([Value::zero(kernel.buffers[*k].elem.dtype())]);
     }
-    let after = kernel::run(kernel, memory, budget).map_err(|failure| match failure {
-        Failure::Budget => Problem::Budget,
-        other => Problem::Wrong(format!("{other:?}\n{kernel}")),
-    })?;
+    let after = execute(kernel, memory, engine)?;
     let mut outputs = scalars.into_iter();
     let results = program.results.iter().map(|id| match &lowered.bound[id.index()].storage {
         Stored::Dense(buffer) => {

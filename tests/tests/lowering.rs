@@ -1,11 +1,13 @@
-//! Lowered programs against the interpreter.
+//! Lowered programs against the interpreter: their kernels interpreted, and as machine code.
 
 use tamis_ir::interp::{self, Grid, Operand, Options};
 use tamis_ir::{Program, Value};
 use tamis_tensor::Tensor;
 use tamis_tests::generate::{Case, case, formats};
-use tamis_tests::lowered::{self, Problem};
+use tamis_tests::lowered::{self, Engine, Problem};
 use tamis_tests::random::Random;
+
+const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 
 fn close(a: Value, b: Value) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
@@ -24,7 +26,7 @@ fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Grid>> {
     same.then_some(sparse.results)
 }
 
-fn compare(seed: u64, case: &Case) -> bool {
+fn compare(seed: u64, case: &Case, engine: Engine) -> bool {
     let program = Program::parse(&case.text).unwrap();
     let mut random = Random(seed);
     let pick = |input: &tamis_tests::generate::Input, random: &mut Random| {
@@ -34,7 +36,7 @@ fn compare(seed: u64, case: &Case) -> bool {
     let tensors: Vec<Tensor> = case.inputs.iter().map(|(_, input)| pick(input, &mut random)).collect();
     let Some(expected) = oracle(&program, &tensors) else { return false };
     let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
-    let results = match lowered::run(&program, &tensors, 3_000_000) {
+    let results = match lowered::run(&program, &tensors, engine) {
         Ok((_, results)) => results,
         Err(Problem::Wrong(message)) => panic!("seed {seed} {formats:?}\n{}\n{message}", case.text),
         Err(_) => return false,
@@ -43,7 +45,7 @@ fn compare(seed: u64, case: &Case) -> bool {
         let wanted = grid.to_values().unwrap();
         let same = wanted.len() == values.len() && wanted.iter().zip(values).all(|(a, b)| close(*a, *b));
         if !same {
-            let (lowered, _) = lowered::run(&program, &tensors, 3_000_000).unwrap();
+            let (lowered, _) = lowered::run(&program, &tensors, engine).unwrap();
             panic!("seed {seed} {formats:?}\n{}\n{}\nwanted {wanted:?}\ngot {values:?}", case.text, lowered.kernel);
         }
     }
@@ -52,12 +54,24 @@ fn compare(seed: u64, case: &Case) -> bool {
 
 #[test]
 fn random_programs() {
-    let compared = (0..1500).filter(|seed| compare(*seed, &case(*seed))).count();
+    let compared = (0..1500).filter(|seed| compare(*seed, &case(*seed), INTERPRETED)).count();
     assert!(compared > 500, "{compared}");
 }
 
 #[test]
 fn wide_programs() {
-    let compared = (0..1500).filter(|seed| compare(*seed, &tamis_tests::wide::case(*seed))).count();
+    let compared = (0..1500).filter(|seed| compare(*seed, &tamis_tests::wide::case(*seed), INTERPRETED)).count();
     assert!(compared > 300, "{compared}");
+}
+
+#[test]
+fn machine_code() {
+    let compared = (0..250).filter(|seed| compare(*seed, &case(*seed), Engine::Native)).count();
+    assert!(compared > 80, "{compared}");
+}
+
+#[test]
+fn checked_machine_code() {
+    let compared = (250..400).filter(|seed| compare(*seed, &case(*seed), Engine::Checked)).count();
+    assert!(compared > 40, "{compared}");
 }
