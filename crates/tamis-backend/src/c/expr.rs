@@ -22,7 +22,9 @@ pub(super) enum Prec {
 impl Printer<'_> {
     /// An expression of exactly its type, in parentheses if it holds together less than is needed.
     pub(super) fn expr(&mut self, id: ExprId, least: Prec) -> String {
-        if self.text.len() > super::LARGEST {
+        self.written += 1;
+        if self.written > super::LARGEST {
+            // What is written from here on is never read.
             return String::new();
         }
         let (text, prec) = match self.kernel.expr(id) {

@@ -17,8 +17,8 @@ use std::fmt::Write;
 use tamis_ir::kernel::{BufferId, Elem, Kernel, LabelId, Role};
 use tamis_ir::{DType, Diagnostic};
 
-/// Longer files (in bytes) are refused: shared operands are written out, and can multiply without end.
-const LARGEST: usize = 16 << 20;
+/// Files with more expressions are refused: shared operands are written out, and can multiply without end.
+const LARGEST: usize = 1 << 20;
 
 /// The name of the entry point in the C file of a kernel.
 pub fn entry_name(kernel: &Kernel) -> String {
@@ -54,10 +54,11 @@ pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
         helpers: Vec::new(),
         loops: Vec::new(),
         gone_to: HashSet::new(),
+        written: 0,
         fails: false,
     };
     let text = printer.file();
-    if printer.text.len() > LARGEST || text.len() > LARGEST {
+    if printer.written > LARGEST {
         return Err(bug("the kernel is too large"));
     }
     Ok(text)
@@ -78,6 +79,8 @@ struct Printer<'a> {
     /// The labels that `break` leaves to, one for each loop around this place.
     loops: Vec<Option<LabelId>>,
     gone_to: HashSet<LabelId>,
+    /// How many expressions were written.
+    written: usize,
     fails: bool,
 }
 

@@ -1,5 +1,6 @@
 //! From text to an object file: parsing, passes and code generation for a processor.
 
+use super::emit::Emitted;
 use super::{Level, Timings};
 use crate::failure::bug;
 use inkwell::OptimizationLevel;
@@ -97,20 +98,23 @@ fn with_machine<T>(
     result
 }
 
-/// The passes of the short pipeline, in order. Slots go into registers first, searches are inlined, loops get the form and
-/// the invariants that the vectoriser needs; tiles become registers when the loops over them are gone, which is why
-/// slots are looked at again after unrolling.
-const SHORT: &str = "always-inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,\
-    loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg,loop(indvars),loop-vectorize,\
-    loop-unroll<O2;full-unroll-max=256;no-runtime;no-partial>,sroa<modify-cfg>,early-cse<memssa>,\
-    instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),simplifycfg)";
+/// The first passes of the short pipeline: searches are inlined, slots go into registers, and loops get their form.
+const SHORT: &str = "always-inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
+    instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg)";
+
+/// The passes that follow for loops with a hint. Tiles become registers when the loops over them are gone, which is
+/// why slots are looked at again after unrolling; what is invariant in vectors shows only then, too.
+const LOOPS: &str = "function(loop(indvars),loop-vectorize,\
+    loop-unroll<O2;full-unroll-max=256;no-runtime;no-partial>,early-cse,simplifycfg,\
+    instcombine<max-iterations=1;no-verify-fixpoint>,sroa<modify-cfg>,early-cse<memssa>,\
+    loop-mssa(licm<allowspeculation>),instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg)";
 
 extern "C" fn ignore(_: LLVMDiagnosticInfoRef, _: *mut libc::c_void) {}
 
 /// Parses IR and runs the passes.
 fn optimised<'c>(
     context: &'c Context,
-    ir: &str,
+    ir: &Emitted,
     level: Level,
     machine: &TargetMachine,
     timings: &mut Timings,
@@ -118,7 +122,7 @@ fn optimised<'c>(
     // SAFETY: the handler is a function that ignores its arguments, so that LLVM's remarks do not reach the terminal.
     unsafe { LLVMContextSetDiagnosticHandler(context.raw(), Some(ignore), std::ptr::null_mut()) };
     let start = Instant::now();
-    let buffer = MemoryBuffer::create_from_memory_range_copy(ir.as_bytes(), "kernel");
+    let buffer = MemoryBuffer::create_from_memory_range_copy(ir.text.as_bytes(), "kernel");
     let module = context.create_module_from_ir(buffer).map_err(|reason| bug(reason.to_string_lossy()))?;
     module.set_data_layout(&machine.get_target_data().get_data_layout());
     if cfg!(debug_assertions) {
@@ -126,8 +130,10 @@ fn optimised<'c>(
     }
     timings.parse = start.elapsed();
     let start = Instant::now();
+    let both = format!("{SHORT},{LOOPS}");
     let passes = match level {
         Level::None => "always-inline",
+        Level::Short if ir.hinted => &both,
         Level::Short => SHORT,
         Level::Full => "default<O2>",
     };
@@ -138,7 +144,12 @@ fn optimised<'c>(
 }
 
 /// The object file of a kernel.
-pub(super) fn object(ir: &str, target: &Target, level: Level, timings: &mut Timings) -> Result<Vec<u8>, Diagnostic> {
+pub(super) fn object(
+    ir: &Emitted,
+    target: &Target,
+    level: Level,
+    timings: &mut Timings,
+) -> Result<Vec<u8>, Diagnostic> {
     with_machine(target, level, |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, timings)?;
@@ -152,7 +163,7 @@ pub(super) fn object(ir: &str, target: &Target, level: Level, timings: &mut Timi
 }
 
 /// What passes and code generation made of a kernel, to be read: IR and assembly.
-pub(super) fn texts(ir: &str, target: &Target, level: Level) -> Result<(String, String), Diagnostic> {
+pub(super) fn texts(ir: &Emitted, target: &Target, level: Level) -> Result<(String, String), Diagnostic> {
     with_machine(target, level, |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, &mut Timings::default())?;

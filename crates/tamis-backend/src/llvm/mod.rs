@@ -156,7 +156,7 @@ pub fn texts(kernel: &Kernel, options: &Options) -> Result<Texts, Diagnostic> {
     let facts = Facts::new(kernel)?;
     let emitted = emit::emit(kernel, &facts, options)?;
     let (llvm, assembly) = machine::texts(&emitted, &options.target, options.optimise)?;
-    Ok(Texts { emitted, llvm, assembly })
+    Ok(Texts { emitted: emitted.text, llvm, assembly })
 }
 
 impl Compiled {

@@ -8,7 +8,7 @@ pub mod random;
 use tamis_backend::{Failure, Options, llvm, runtime::run_on_arrays};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt};
+use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
 /// y[i] = sum of A[i,j] * x[j] with A in rows: two loops, one accumulator.
@@ -38,6 +38,59 @@ pub fn spmv(vectorise: bool) -> Kernel {
         b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, unroll: false } });
         let total = b.get(sum);
         b.store(y, i, total);
+    });
+    b.finish()
+}
+
+/// C[i,k] = sum of A[i,j] * B[j,k] with A in rows, B and C dense, in tiles of so many columns that stay in registers.
+pub fn spmm(tile: u32) -> Kernel {
+    let mut b = Builder::new("spmm");
+    let pos = b.buffer("A_pos", Elem::Index(Width::U32), Role::Input);
+    let crd = b.buffer("A_crd", Elem::Index(Width::U32), Role::Input);
+    let val = b.buffer("A_val", Elem::Value(DType::F64), Role::Input);
+    let dense = b.buffer("B", Elem::Value(DType::F64), Role::Input);
+    let c = b.buffer("C", Elem::Value(DType::F64), Role::Output);
+    let acc = b.buffer("acc", Elem::Value(DType::F64), Role::Tile(tile));
+    let (m, n) = (b.param("m", DType::I64), b.param("n", DType::I64));
+    let (zero, one, width) = (b.int(0), b.int(1), b.int(i64::from(tile)));
+    let (rows, columns) = (b.get(m), b.get(n));
+    let hint = Hint { vectorise: true, unroll: true };
+    let tiles = b.call(Op::FloorDiv, &[columns, width]);
+    let over_tile = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
+        let var = b.new_var("k", DType::I64, false);
+        let k = b.get(var);
+        let body = b.block(|b| body(b, k));
+        b.emit(Stmt::For { var, start: zero, stop: width, body, hint });
+    };
+    b.count("i", zero, rows, |b, i| {
+        b.count("t", zero, tiles, |b, t| {
+            let first = b.call(Op::Mul, &[t, width]);
+            let nothing = b.constant(Value::F64(0.0));
+            over_tile(b, &|b, k| b.store(acc, k, nothing));
+            let next = b.add(i, one);
+            let (start, stop) = (b.load(pos, i), b.load(pos, next));
+            b.count("p", start, stop, |b, p| {
+                let (a, j) = (b.load(val, p), b.load(crd, p));
+                let (a, j) = (b.name("a", a), b.name("j", j));
+                over_tile(b, &|b, k| {
+                    let row = b.call(Op::Mul, &[j, columns]);
+                    let at = b.add(row, first);
+                    let at = b.add(at, k);
+                    let element = b.load(dense, at);
+                    let product = b.call(Op::Mul, &[a, element]);
+                    let so_far = b.load(acc, k);
+                    let sum = b.call(Op::Add, &[so_far, product]);
+                    b.store(acc, k, sum);
+                });
+            });
+            over_tile(b, &|b, k| {
+                let row = b.call(Op::Mul, &[i, columns]);
+                let at = b.add(row, first);
+                let at = b.add(at, k);
+                let sum = b.load(acc, k);
+                b.store(c, at, sum);
+            });
+        });
     });
     b.finish()
 }

@@ -10,6 +10,7 @@
 
 use super::{Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
 use crate::algebra::{DType, Value};
+use rustc_hash::FxHashSet;
 
 pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
     for id in kernel.exprs.ids() {
@@ -74,8 +75,13 @@ impl Verifier<'_> {
         if expected.is_some_and(|expected| expected != dtype) {
             return Err(format!("`{}` is {dtype}, not {expected:?}", self.kernel.show(id)));
         }
+        // Operands are shared: each is looked at once, or a small kernel could take forever.
         let mut open = vec![id];
+        let mut seen = FxHashSet::default();
         while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
             match self.kernel.expr(id) {
                 Expr::Var(var) if !self.scope.contains(var) => {
                     return Err(format!("`{}` is used out of scope", self.kernel.var(*var).name));

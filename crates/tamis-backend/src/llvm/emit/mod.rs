@@ -94,12 +94,21 @@ struct Emitter<'a> {
     flags: &'static str,
     /// Functions that are called, by name, and constants.
     declarations: BTreeMap<String, String>,
-    /// Loops' metadata: from number `loop_base` on.
+    /// Loops' metadata.
     loops: Vec<String>,
+    /// Whether some loop may be vectorised or unrolled.
+    hinted: bool,
 }
 
 /// The IR of a kernel.
-pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<String, Diagnostic> {
+pub(super) struct Emitted {
+    pub(super) text: String,
+    /// Whether some loop may be vectorised or unrolled, so that loop passes are worth their time.
+    pub(super) hinted: bool,
+}
+
+/// Writes a kernel as IR.
+pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<Emitted, Diagnostic> {
     let mut emitter = Emitter {
         kernel,
         facts,
@@ -117,6 +126,7 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         flags: "",
         declarations: BTreeMap::new(),
         loops: Vec::new(),
+        hinted: false,
     };
     emitter.parameters();
     emitter.buffers();
@@ -127,7 +137,8 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
     if emitter.body.len() > LARGEST {
         return Err(bug("the kernel is too large"));
     }
-    Ok(emitter.module(options))
+    let hinted = emitter.hinted;
+    Ok(Emitted { text: emitter.module(options), hinted })
 }
 
 impl Emitter<'_> {
@@ -137,7 +148,9 @@ impl Emitter<'_> {
     fn fresh(&mut self, hint: &str) -> String {
         self.next += 1;
         let hint: String = hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(40).collect();
-        format!("{hint}.{}", self.next)
+        // A name that starts with a digit would be a number.
+        let letter = if hint.starts_with(|c: char| c.is_ascii_digit()) { "v" } else { "" };
+        format!("{letter}{hint}.{}", self.next)
     }
 
     /// Writes an instruction with a result, which gets a fresh name.
@@ -319,6 +332,7 @@ impl Emitter<'_> {
     /// Adds a loop's metadata and gives its number.
     fn loop_metadata(&mut self, vectorise: bool, unroll: bool) -> usize {
         let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
+        self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");
         if !vectorise {
             node.push_str(", !{!\"llvm.loop.vectorize.enable\", i1 false}");
