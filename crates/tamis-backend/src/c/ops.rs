@@ -159,7 +159,7 @@ impl Printer<'_> {
             _ => op.info().name,
         };
         let complex = dtype.kind() == Kind::Complex;
-        let name = if complex && !name.starts_with('c') || name == "cos" && complex || name == "cosh" && complex {
+        let name = if complex && (!name.starts_with('c') || name == "cos" || name == "cosh") {
             format!("c{name}")
         } else {
             name.to_string()
