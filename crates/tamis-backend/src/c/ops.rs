@@ -159,11 +159,7 @@ impl Printer<'_> {
             _ => op.info().name,
         };
         let complex = dtype.kind() == Kind::Complex;
-        let name = if complex && !name.starts_with('c') || name == "cos" && complex || name == "cosh" && complex {
-            format!("c{name}")
-        } else {
-            name.to_string()
-        };
+        let name = if complex { format!("c{name}") } else { name.to_string() };
         if dtype.real() == DType::F32 { format!("{name}f") } else { name }
     }
 
