@@ -3,7 +3,7 @@
 use crate::failure::bug;
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, Buffer, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Diagnostic, Kind, Value};
 
 /// Deeper expressions and blocks are refused: writing them down is recursive.
@@ -11,6 +11,9 @@ const DEEPEST: usize = 400;
 
 /// Tiles up to this many bytes live on the stack, where the optimiser finds them.
 const TILE: usize = 16 << 10;
+
+/// All tiles on the stack together take at most so many bytes.
+const TILES: usize = 128 << 10;
 
 /// What is known about a kernel that passed [`Facts::new`].
 pub(crate) struct Facts {
@@ -155,10 +158,15 @@ impl Facts {
         self.numbers.get(message).copied().unwrap_or(0)
     }
 
-    /// Whether a buffer is an array on the stack.
+    /// Whether a buffer is an array on the stack: a tile that fits there together with those before it.
     pub(crate) fn on_stack(kernel: &Kernel, buffer: BufferId) -> bool {
-        let info = kernel.buffer(buffer);
-        matches!(info.role, Role::Tile(size) if (size as usize).saturating_mul(info.elem.size()) <= TILE)
+        let bytes = |buffer: &Buffer| match buffer.role {
+            Role::Tile(size) => (size as usize).saturating_mul(buffer.elem.size()),
+            _ => 0,
+        };
+        let tiles = kernel.buffers.iter().take(buffer.index() + 1).map(bytes).filter(|bytes| *bytes <= TILE);
+        let own = bytes(kernel.buffer(buffer));
+        matches!(kernel.buffer(buffer).role, Role::Tile(_)) && own <= TILE && tiles.sum::<usize>() <= TILES
     }
 }
 

@@ -300,6 +300,34 @@ fn kernels_that_are_not_well_formed_are_refused() {
     assert!(c::print(&shared).unwrap_err().message.contains("too large"));
 }
 
+/// A kernel with so many tiles of 16 kB, and one that is large by itself.
+fn tiles(count: usize) -> (Kernel, Memory) {
+    let mut b = Builder::new("tiles");
+    let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    let zero = b.int(0);
+    for k in 0..count {
+        let size = if k == 7 { 1 << 22 } else { 2000 };
+        let tile = b.buffer(format!("w{k}"), Elem::Value(DType::F64), Role::Tile(size));
+        let (last, one) = (b.int(i64::from(size) - 1), b.constant(Value::F64(1.0)));
+        b.store(tile, last, one);
+        let (first, last, sum) = (b.load(tile, zero), b.load(tile, last), b.load(y, zero));
+        let sum = b.call(Op::Add, &[sum, first]);
+        let sum = b.call(Op::Add, &[sum, last]);
+        b.store(y, zero, sum);
+    }
+    let arrays = [vec![floats(&[5.0])], vec![Array::default(); count]].concat();
+    (b.finish(), Memory { arrays, scalars: vec![] })
+}
+
+/// All tiles together would not fit the stack of a thread.
+#[test]
+fn tiles_do_not_overflow_the_stack() {
+    let (kernel, memory) = tiles(200);
+    assert_eq!(run_llvm(&kernel, memory, &options()).unwrap().arrays[0], floats(&[205.0]));
+    let (kernel, memory) = tiles(20);
+    assert_eq!(run_c(&kernel, memory).unwrap().arrays[0], floats(&[25.0]));
+}
+
 /// Names from outside are harmless in C and in IR.
 #[test]
 fn names_may_be_anything() {

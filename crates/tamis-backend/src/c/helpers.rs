@@ -53,7 +53,7 @@ fn replace_words(code: &str, words: &[(&str, &str)]) -> String {
 pub(super) fn quiet() -> Helper {
     let mut code = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wtautological-compare\"\n".to_string();
     code.push_str("#elif defined(__GNUC__)\n");
-    for warning in ["bool-compare", "tautological-compare", "type-limits"] {
+    for warning in ["bool-compare", "sign-compare", "tautological-compare", "type-limits"] {
         code.push_str(&format!("#pragma GCC diagnostic ignored \"-W{warning}\"\n"));
     }
     code.push_str("#endif\n");

@@ -3,7 +3,7 @@
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::ExprId;
+use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
 
 impl Printer<'_> {
@@ -17,7 +17,12 @@ impl Printer<'_> {
             _ => ">=",
         };
         let (from, to) = (self.kernel.exprs.dtype(a), self.kernel.exprs.dtype(b));
-        if a == b {
+        // Compilers know the range of a coordinate, and that a value equals itself.
+        let decided = matches!(
+            (self.kernel.expr(a), self.kernel.expr(b)),
+            (Expr::Load(..), Expr::Const(_)) | (Expr::Const(_), Expr::Load(..))
+        );
+        if a == b || decided {
             self.helper(helpers::quiet());
         }
         let (x, y) = if from.kind().max(to.kind()) <= Kind::Int {
@@ -159,11 +164,7 @@ impl Printer<'_> {
             _ => op.info().name,
         };
         let complex = dtype.kind() == Kind::Complex;
-        let name = if complex && (!name.starts_with('c') || name == "cos" || name == "cosh") {
-            format!("c{name}")
-        } else {
-            name.to_string()
-        };
+        let name = if complex { format!("c{name}") } else { name.to_string() };
         if dtype.real() == DType::F32 { format!("{name}f") } else { name }
     }
 

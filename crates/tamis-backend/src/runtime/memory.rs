@@ -102,12 +102,18 @@ impl Storage {
         Storage { raw, size: size_of::<T>(), align: align_of::<T>() }
     }
 
-    /// The elements as a vector, without copying; or the storage itself if its elements have another size or alignment.
-    ///
-    /// The elements must be valid values of `T`, which what kernels write always is (a `bool` is 0 or 1).
+    /// The elements as a vector, without copying; or the storage itself if its elements have another size or alignment,
+    /// or are not all values of the type (a `bool` is 0 or 1, which is what kernels write).
     pub fn into_vec<T: Element>(self) -> Result<Vec<T>, Storage> {
         if size_of::<T>() != self.size || align_of::<T>() != self.align {
             return Err(self);
+        }
+        if T::DTYPE == DType::Bool && self.raw.cap > 0 {
+            // SAFETY: the storage has so many initialised bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(self.raw.data, self.len()) };
+            if bytes.iter().any(|byte| *byte > 1) {
+                return Err(self);
+            }
         }
         let this = ManuallyDrop::new(self);
         if this.raw.cap == 0 {
@@ -300,6 +306,8 @@ mod tests {
         }
         assert_eq!(storage.into_vec::<u64>().unwrap(), [1, 2]);
         assert!(Storage::from_vec(vec![1u32]).into_vec::<f64>().is_err());
+        assert!(Storage::from_vec(vec![2u8]).into_vec::<bool>().is_err());
+        assert_eq!(Storage::from_vec(vec![1u8, 0]).into_vec::<bool>().unwrap(), [true, false]);
         assert_eq!(Storage::from_vec(Vec::<f64>::new()).into_vec::<f64>().unwrap(), []);
     }
 }

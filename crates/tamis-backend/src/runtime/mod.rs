@@ -1,6 +1,6 @@
 //! What compiled kernels call and work on: memory that grows, sorting, and functions too large to be inlined.
 //!
-//! Kernels reach the runtime by the names in `symbols()`, and nothing else. No function here unwinds, and every one
+//! Kernels reach the runtime by the names in one table, and nothing else. No function here unwinds, and every one
 //! reports failure by its result, so that a kernel always returns.
 
 mod arrays;
