@@ -72,8 +72,17 @@ pub(super) fn fail() -> Helper {
     Helper { name: "tamis_fail".into(), code: code.into() }
 }
 
-pub(super) fn grow(elem: Elem) -> Helper {
-    let code = "static bool NAME(tamis_buffer *buffer, int64_t len, V fill)
+/// Makes an array longer; new elements hold a fill, or anything.
+pub(super) fn grow(elem: Elem, fills: bool) -> Helper {
+    let (parameter, filling) = if fills {
+        (
+            ", V fill",
+            "    T *data = buffer->data;\n    for (int64_t k = buffer->len; k < len; k++)\n        data[k] = (T)fill;\n",
+        )
+    } else {
+        ("", "")
+    };
+    let code = "static bool NAME(tamis_buffer *buffer, int64_t lenPARAMETER)
 {
     if (len <= buffer->len)
         return true;
@@ -90,16 +99,14 @@ pub(super) fn grow(elem: Elem) -> Helper {
         buffer->data = data;
         buffer->cap = len;
     }
-    T *data = buffer->data;
-    for (int64_t k = buffer->len; k < len; k++)
-        data[k] = (T)fill;
-    buffer->len = len;
+FILLING    buffer->len = len;
     return true;
 }
 ";
-    let name = format!("tamis_grow_{elem}");
+    let code = code.replace("PARAMETER", parameter).replace("FILLING", filling);
+    let name = format!("tamis_{}_{elem}", if fills { "grow" } else { "extend" });
     let words = [("T", stored(elem)), ("V", value_type(elem.dtype())), ("NAME", name.as_str())];
-    Helper { code: replace_words(code, &words), name }
+    Helper { code: replace_words(&code, &words), name }
 }
 
 pub(super) fn search(width: Width) -> Helper {

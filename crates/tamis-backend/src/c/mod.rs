@@ -198,7 +198,7 @@ impl Printer<'_> {
         for k in 0..self.kernel.buffers.len() {
             if let (Role::Tile(size), Some(_)) = (self.kernel.buffers[k].role, &self.buffers[k].descriptor) {
                 let zero = tamis_ir::Value::zero(self.kernel.buffers[k].elem.dtype());
-                self.grow_to(BufferId(k as u32), &size.to_string(), zero);
+                self.grow_to(BufferId(k as u32), &size.to_string(), Some(zero));
                 grown.push_str(&std::mem::take(&mut self.text));
             }
         }

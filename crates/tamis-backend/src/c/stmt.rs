@@ -225,15 +225,15 @@ impl Printer<'_> {
         }
     }
 
-    pub(super) fn grow_to(&mut self, buffer: BufferId, len: &str, fill: Value) {
+    pub(super) fn grow_to(&mut self, buffer: BufferId, len: &str, fill: Option<Value>) {
         let elem = self.kernel.buffer(buffer).elem;
         let Some(descriptor) = self.buffers[buffer.index()].descriptor.clone() else { return };
         let data = self.buffers[buffer.index()].data.clone();
         let given = self.kernel.buffer(buffer).role == Role::Output;
         let (address, dot) = if given { (descriptor.clone(), "->") } else { (format!("&{descriptor}"), ".") };
-        let helper = self.helper(helpers::grow(elem));
-        let fill = self.constant(fill, Prec::Lowest);
-        self.line(format!("if (!{helper}({address}, {len}, {fill}))"));
+        let helper = self.helper(helpers::grow(elem, fill.is_some()));
+        let fill = fill.map_or(String::new(), |fill| format!(", {}", self.constant(fill, Prec::Lowest)));
+        self.line(format!("if (!{helper}({address}, {len}{fill}))"));
         self.fail(Status::Memory, buffer.index(), len);
         if self.facts.accessed[buffer.index()] {
             self.line(format!("{data} = {descriptor}{dot}data;"));

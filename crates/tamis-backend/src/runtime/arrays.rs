@@ -49,7 +49,7 @@ fn pack(elem: Elem, array: &Array) -> Option<Storage> {
     let mut storage = Storage::new(elem);
     let size = elem.size();
     let mut raw = storage.raw();
-    let done = grow(&mut raw, array.len() as u64, size, super::memory::align(elem), &[0; 16][..size]);
+    let done = grow(&mut raw, array.len() as u64, size, super::memory::align(elem), Some(&[0; 16][..size]));
     // SAFETY: the descriptor is this storage's own, just grown.
     unsafe { storage.set_raw(raw) };
     if !done {

@@ -172,9 +172,9 @@ fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<Block> {
     Some(Block { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
 }
 
-/// Makes a buffer at least `len` elements long, and twice as long as it was; new elements hold `fill`.
+/// Makes a buffer at least `len` elements long, and twice as long as it was; new elements hold `fill`, or anything.
 /// `false`: there is no memory, and nothing has changed.
-pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fill: &[u8]) -> bool {
+pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fill: Option<&[u8]>) -> bool {
     if len <= raw.len {
         return true;
     }
@@ -184,7 +184,7 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let layout = usize::try_from(target).ok().and_then(|n| n.checked_mul(size));
         let layout = layout.and_then(|bytes| Layout::from_size_align(bytes, align).ok());
         let Some(layout) = layout else { return false };
-        let zero = fill.iter().all(|byte| *byte == 0);
+        let zero = fill.is_some_and(|fill| fill.iter().all(|byte| *byte == 0));
         let block = match owned(raw, size, align) {
             Some(block) => pool::enlarge(block, layout.size()).ok(),
             None if used == 0 && zero => pool::take_zeroed(layout, size),
@@ -201,9 +201,11 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
             return true;
         }
     }
-    let new = (target as usize) * size - used;
-    // SAFETY: the memory has room for `target` elements, of which `used` bytes are taken.
-    write_pattern(unsafe { raw.data.add(used) }, new, fill);
+    if let Some(fill) = fill {
+        let new = (target as usize) * size - used;
+        // SAFETY: the memory has room for `target` elements, of which `used` bytes are taken.
+        write_pattern(unsafe { raw.data.add(used) }, new, fill);
+    }
     raw.len = target;
     true
 }
@@ -263,11 +265,12 @@ pub(crate) fn element_bytes(elem: Elem, value: Value) -> ([u8; 16], usize) {
 /// Called by kernels.
 ///
 /// # Safety
-/// `raw` is a descriptor that nobody else uses, whose elements have this size and alignment; `fill` points to `size` bytes.
+/// `raw` is a descriptor that nobody else uses, whose elements have this size and alignment; `fill` points to `size` bytes, or is null.
 unsafe extern "C" fn grow_buffer(raw: *mut RawBuffer, len: i64, size: u64, align: u64, fill: *const u8) -> bool {
     let Ok(len) = u64::try_from(len) else { return true };
     // SAFETY: promised by the caller.
-    let (raw, fill) = unsafe { (&mut *raw, std::slice::from_raw_parts(fill, size as usize)) };
+    let (raw, fill) =
+        unsafe { (&mut *raw, (!fill.is_null()).then(|| std::slice::from_raw_parts(fill, size as usize))) };
     grow(raw, len, size as usize, align as usize, fill)
 }
 
@@ -280,9 +283,9 @@ mod tests {
     #[test]
     fn growth_keeps_and_fills() {
         let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
-        assert!(grow(&mut storage.raw, 4, 2, 2, &7u16.to_le_bytes()));
-        assert!(grow(&mut storage.raw, 5, 2, 2, &8u16.to_le_bytes()), "is long enough already");
-        assert!(grow(&mut storage.raw, 7, 2, 2, &0x0102u16.to_le_bytes()));
+        assert!(grow(&mut storage.raw, 4, 2, 2, Some(&7u16.to_le_bytes())));
+        assert!(grow(&mut storage.raw, 5, 2, 2, Some(&8u16.to_le_bytes())), "is long enough already");
+        assert!(grow(&mut storage.raw, 7, 2, 2, Some(&0x0102u16.to_le_bytes())));
         let expected = [1, 2, 3, 7, 7, 7, 0x102, 0x102, 0x102, 0x102, 0x102, 0x102];
         assert_eq!(storage.into_vec::<u16>().unwrap(), expected);
     }
@@ -291,7 +294,7 @@ mod tests {
     fn borrowed_memory_is_copied() {
         let mut values = [1.0f64, 2.0];
         let mut raw = RawBuffer::output(&mut values);
-        assert!(grow(&mut raw, 3, 8, 8, &5.0f64.to_le_bytes()));
+        assert!(grow(&mut raw, 3, 8, 8, Some(&5.0f64.to_le_bytes())));
         assert_ne!(raw.data, values.as_mut_ptr().cast());
         let mut storage = Storage::new(Elem::Value(DType::F64));
         storage.raw = raw;
@@ -299,10 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn growth_without_a_fill_keeps_what_is_there() {
+        let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
+        assert!(grow(&mut storage.raw, 5, 2, 2, None));
+        assert_eq!(storage.len(), 6);
+        storage.truncate(3);
+        assert_eq!(storage.into_vec::<u16>().unwrap(), [1, 2, 3]);
+    }
+
+    #[test]
     fn absurd_growth_changes_nothing() {
         let mut storage = Storage::from_vec(vec![1u64, 2]);
         for len in [1 << 60, 1 << 61, u64::MAX, 1 << 45] {
-            assert!(!grow(&mut storage.raw, len, 8, 8, &[0; 8]));
+            assert!(!grow(&mut storage.raw, len, 8, 8, Some(&[0; 8])));
         }
         assert_eq!(storage.into_vec::<u64>().unwrap(), [1, 2]);
         assert!(Storage::from_vec(vec![1u32]).into_vec::<f64>().is_err());

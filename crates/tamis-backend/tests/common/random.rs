@@ -95,7 +95,7 @@ pub fn kernel(seed: u64, library: bool) -> (Kernel, Memory) {
         Generator { random, b, vars, mutable: Vec::new(), buffers, sorted, labels: Vec::new(), types, library, exact };
     for (buffer, elem, role) in g.buffers.clone() {
         if role == Role::Scratch {
-            let (len, fill) = (g.b.int(LEN), g.value_for(elem));
+            let (len, fill) = (g.b.int(LEN), Some(g.value_for(elem)));
             g.b.emit(Stmt::Grow { buffer, len, fill });
         }
     }
@@ -364,7 +364,7 @@ impl Generator {
         if grows(role) && self.random.one_in(2) {
             let len = self.b.int(self.random.below(30) as i64 - 2);
             let more = self.index(1);
-            let (len, fill) = (self.b.add(len, more), self.value_for(elem));
+            let (len, fill) = (self.b.add(len, more), Some(self.value_for(elem)));
             self.b.emit(Stmt::Grow { buffer, len, fill });
         } else {
             let start = self.random.below(LEN as usize);

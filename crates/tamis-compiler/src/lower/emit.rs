@@ -90,7 +90,7 @@ impl Lowerer<'_> {
                 let one = self.b.int(1);
                 let len = bound.dims.iter().fold(one, |a, n| self.b.call_in(Op::Mul, DType::I64, &[a, *n]));
                 let zero = self.b.int(0);
-                self.b.emit(Stmt::Grow { buffer, len, fill: bound.fill });
+                self.b.emit(Stmt::Grow { buffer, len, fill: Some(bound.fill) });
                 self.b.emit(Stmt::Fill { buffer, start: zero, len, value: fill });
             }
             Stored::Levels { .. } => {}

@@ -144,9 +144,10 @@ impl Machine<'_> {
             Stmt::Leave(label) => return Ok(Flow::Leave(*label)),
             Stmt::Grow { buffer, len, fill } => {
                 let len = self.int(*len)?.max(0) as usize;
+                let fill = fill.unwrap_or_else(|| Value::zero(self.kernel.buffer(*buffer).elem.dtype()));
                 let values = &mut self.arrays[buffer.index()].values;
                 if values.len() < len {
-                    values.resize(len.max(2 * values.len()), *fill);
+                    values.resize(len.max(2 * values.len()), fill);
                 }
             }
             Stmt::Fill { buffer, start, len, value } => {

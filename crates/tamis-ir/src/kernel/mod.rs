@@ -150,11 +150,12 @@ pub enum Stmt {
     },
     /// Goes on after the labelled block around this statement.
     Leave(LabelId),
-    /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`.
+    /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`. Without one they
+    /// hold anything: each is written before it is read, and callers cut an output to what was written.
     Grow {
         buffer: BufferId,
         len: ExprId,
-        fill: Value,
+        fill: Option<Value>,
     },
     /// Sets `len` elements from `start` on to a value.
     Fill {

@@ -77,7 +77,10 @@ impl Kernel {
                 self.print_block(f, body, depth + 1)
             }
             Stmt::Leave(label) => writeln!(f, "leave l{}", label.0),
-            Stmt::Grow { buffer, len, fill } => writeln!(f, "grow {} to {} with {fill}", name(buffer), self.show(*len)),
+            Stmt::Grow { buffer, len, fill: Some(fill) } => {
+                writeln!(f, "grow {} to {} with {fill}", name(buffer), self.show(*len))
+            }
+            Stmt::Grow { buffer, len, fill: None } => writeln!(f, "grow {} to {}", name(buffer), self.show(*len)),
             Stmt::Fill { buffer, start, len, value } => {
                 let (start, len) = (self.show(*start), self.show(*len));
                 writeln!(f, "fill {}[{start}; {len}] with {}", name(buffer), self.show(*value))

@@ -161,7 +161,10 @@ impl Verifier<'_> {
             Stmt::Leave(label) => Err(format!("{label:?} is left from outside")),
             Stmt::Grow { buffer: id, len, fill } => {
                 let info = buffer(id)?;
-                if !matches!(info.role, Role::Output | Role::Scratch) || info.elem.dtype() != fill.dtype() {
+                if !matches!(info.role, Role::Output | Role::Scratch) {
+                    return Err(format!("`{}` cannot grow", info.name));
+                }
+                if let Some(fill) = fill.filter(|fill| info.elem.dtype() != fill.dtype()) {
                     return Err(format!("`{}` cannot grow with {fill}", info.name));
                 }
                 self.index(*len)

@@ -409,17 +409,19 @@ impl Emitter<'_> {
             && self.facts.used[id.index()]
             && !Facts::on_stack(self.kernel, id)
         {
-            let at = self.call_grow(id, &size.to_string(), Value::zero(info.elem.dtype()));
+            let at = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
             let data = self.op(format!("load ptr, ptr {at}, align 8"));
             self.places[id.index()] = Place { data, len: size.to_string(), in_slots: false };
         }
     }
 
     /// Calls the runtime to make a buffer longer; gives the place of its descriptor, which has changed.
-    fn call_grow(&mut self, id: BufferId, len: &str, fill: Value) -> String {
+    fn call_grow(&mut self, id: BufferId, len: &str, fill: Option<Value>) -> String {
         let elem = self.kernel.buffer(id).elem;
         self.declare("tamis_grow", || "declare i8 @tamis_grow(ptr, i64, i64, i64, ptr) nounwind cold".into());
-        let fill = self.fill_constant(elem, fill);
+        // In check mode what is read before it is written is at least the same every time.
+        let fill = fill.or_else(|| self.check.then(|| Value::zero(elem.dtype())));
+        let fill = fill.map_or("null".to_string(), |fill| self.fill_constant(elem, fill));
         let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * id.index()));
         let arguments = format!("ptr {at}, i64 {len}, i64 {}, i64 {}, ptr {fill}", elem.size(), align(elem));
         let done = self.op(format!("call i8 @tamis_grow({arguments})"));

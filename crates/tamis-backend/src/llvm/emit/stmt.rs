@@ -130,7 +130,7 @@ impl Emitter<'_> {
         self.start(&after);
     }
 
-    fn grow(&mut self, buffer: BufferId, len: ExprId, fill: Value) {
+    fn grow(&mut self, buffer: BufferId, len: ExprId, fill: Option<Value>) {
         let len = self.index(len);
         let current = self.len(buffer);
         let enough = self.op(format!("icmp sle i64 {len}, {current}"));
