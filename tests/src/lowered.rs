@@ -1,11 +1,13 @@
 //! Running a lowered program: in the kernel interpreter, or as machine code.
 
 use tamis_backend::{llvm, runtime::run_on_arrays};
-use tamis_compiler::lower::{Lowered, ParamLayout, Stored, lower};
+use tamis_compiler::lower::{Bound, Lowered, ParamLayout, Policy, Stored, lower};
+use tamis_ir::format::{LevelSpec, Width};
 use tamis_ir::kernel::{self, Array, Failure, Kernel, Memory};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Diagnostics, Program, Value, interp};
-use tamis_tensor::Tensor;
+use tamis_tensor::levels::{Shape, level_type};
+use tamis_tensor::{IndexArray, LevelArrays, Tensor};
 
 /// What runs a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +46,7 @@ pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowe
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let checked = program.check(&types).map_err(Problem::Refused)?;
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
-    let lowered = lower(program, &checked, &layouts);
+    let lowered = lower(program, &checked, &layouts, Policy::default()).map_err(Problem::Refused)?;
     let kernel = &lowered.kernel;
     kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{kernel}")))?;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
@@ -64,22 +66,82 @@ pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowe
     for (id, dim) in &lowered.sizes {
         memory.scalars.push(Value::I64(checked.extents.shapes[id.index()][*dim] as i64));
     }
-    // Results of rank 0 have an output of one element, the last buffers of the kernel.
-    let scalars: Vec<usize> = (0..kernel.buffers.len()).filter(|k| kernel.buffers[*k].name.ends_with("_out")).collect();
-    for k in &scalars {
-        memory.arrays[*k] = Array::from_values([Value::zero(kernel.buffers[*k].elem.dtype())]);
-    }
     let after = execute(kernel, memory, engine)?;
-    let mut outputs = scalars.into_iter();
-    let results = program.results.iter().map(|id| match &lowered.bound[id.index()].storage {
-        Stored::Dense(buffer) => {
-            let cells: u64 = checked.extents.shapes[id.index()].iter().product();
-            after.arrays[buffer.index()].values()[..cells as usize].to_vec()
-        }
-        _ => outputs.next().map(|k| after.arrays[k].values().to_vec()).unwrap_or_default(),
+    let results = program.results.iter().map(|id| {
+        let shape = &checked.extents.shapes[id.index()];
+        dense_values(&lowered.bound[id.index()], shape, &after)
+            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
     });
-    let results = results.collect();
-    Ok((lowered, results))
+    let results: Result<Vec<Vec<Value>>, Problem> = results.collect();
+    Ok((lowered.clone(), results?))
+}
+
+/// The values of a result in row-major order, after its arrays were checked.
+fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
+    let (format, arrays, values) = match &bound.storage {
+        Stored::Scalar { output, .. } => {
+            return Ok(output.map(|b| after.arrays[b.index()].values().to_vec()).unwrap_or_default());
+        }
+        Stored::Levels { format, arrays, values } => (format, arrays, values),
+    };
+    let order = format.dim_order().ok_or("no order")?;
+    let mut parents = 1usize;
+    let mut levels = Vec::new();
+    for (k, level) in arrays.iter().enumerate() {
+        let extent = shape[order[k]];
+        let row = level_type(format.levels()[k].kind).map_err(|d| d.to_string())?;
+        let array = |name: &str| -> Option<Vec<u64>> {
+            let (_, buffer) = level.iter().find(|(n, _)| *n == name)?;
+            after.arrays[buffer.index()].values().iter().map(|v| v.as_i64().map(|x| x as u64)).collect()
+        };
+        let cut = |name: &str, len: usize| -> Result<Vec<u64>, String> {
+            let mut a = array(name).ok_or("no array")?;
+            if a.len() < len {
+                return Err(format!("{name} of level {k} has {} elements, not {len}", a.len()));
+            }
+            a.truncate(len);
+            Ok(a)
+        };
+        let mut named = Vec::new();
+        for name in row.arrays {
+            let len = match *name {
+                "pos" => parents + 1,
+                "flags" => parents * extent as usize,
+                _ if row.arrays.contains(&"pos") => cut("pos", parents + 1)?[parents] as usize,
+                _ => parents,
+            };
+            let width = match *name {
+                "flags" => Width::U8,
+                _ => Width::U64,
+            };
+            let array = IndexArray::with_width(&cut(name, len)?, width).map_err(|d| d.to_string())?;
+            named.push((*name, array));
+        }
+        let spec = LevelSpec { pos: None, crd: None, ..format.levels()[k] };
+        let made = (row.from_arrays)(LevelArrays::new(named), &spec, Shape { parents, extent });
+        let made = made.map_err(|d| format!("level {k}: {d}"))?;
+        parents = made.children();
+        levels.push(made);
+    }
+    let cells: u64 = shape.iter().product();
+    let mut out = vec![bound.fill; cells as usize];
+    let mut pending = vec![(0usize, 0usize, vec![0u64; shape.len()])];
+    while let Some((k, position, at)) = pending.pop() {
+        if k == levels.len() {
+            let cell = at.iter().zip(shape).fold(0, |c, (i, n)| c * n + i);
+            out[cell as usize] = match values {
+                Some(buffer) => *after.arrays[buffer.index()].values().get(position).ok_or("too few values")?,
+                None => Value::Bool(true),
+            };
+            continue;
+        }
+        levels[k].visit(position, &mut |c, child| {
+            let mut at = at.clone();
+            at[order[k]] = c;
+            pending.push((k + 1, child, at));
+        });
+    }
+    Ok(out)
 }
 
 /// Why there is no result.

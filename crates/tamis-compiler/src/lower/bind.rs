@@ -1,10 +1,11 @@
 //! Tensors as buffers and sizes of a kernel.
 
 use tamis_ir::algebra::{DType, Value};
+use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
-use tamis_ir::program::{Checked, Program, Storage, TensorId};
-use tamis_tensor::levels::level_type;
+use tamis_ir::program::{Checked, Declaration, Program, ScalarKind, Storage, TensorId};
+use tamis_tensor::levels::{level_type, storage_order};
 
 /// A parameter as the kernel sees it: its format, type and fill, and the widths of its arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,29 +58,34 @@ pub enum Stored {
         /// The values.
         values: Option<BufferId>,
     },
-    /// A dense array in row-major order that the program writes.
-    Dense(BufferId),
     /// A variable.
-    Scalar(VarId),
+    Scalar {
+        /// The variable, which its declaration renews.
+        var: VarId,
+        /// Whether it was written, if that is remembered.
+        written: Option<VarId>,
+        /// Where it goes in the end, if it is a result: a buffer of one element.
+        output: Option<BufferId>,
+    },
 }
 
 /// Parameters of a kernel that are sizes: which dimension of which tensor.
 pub type SizeParam = (TensorId, usize);
 
-/// Binds all tensors of a program: parameters with their layouts, results as dense outputs, temporaries as scratch.
+/// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries as scratch.
 pub fn bind(
     b: &mut Builder,
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
-) -> (Vec<Bound>, Vec<SizeParam>) {
+) -> Result<(Vec<Bound>, Vec<SizeParam>)> {
     let mut bound = Vec::new();
     let mut sizes = Vec::new();
     for (k, info) in program.tensors.iter().enumerate() {
         let id = TensorId(k as u32);
-        let rank = checked.extents.shapes[k].len();
+        let shape = &checked.extents.shapes[k];
         let mut dims = Vec::new();
-        for dim in 0..rank {
+        for dim in 0..shape.len() {
             let var = b.param(format!("{}_n{dim}", info.name), DType::I64);
             sizes.push((id, dim));
             dims.push(b.get(var));
@@ -89,36 +95,63 @@ pub fn bind(
             Some(layout) => (layout.dtype, layout.fill),
             None => (checked.types.tensors[k], checked.types.fills[k]),
         };
+        let role = match (param, program.results.contains(&id)) {
+            (Some(_), _) => Role::Input,
+            (None, true) => Role::Output,
+            (None, false) => Role::Scratch,
+        };
         let storage = match (param, &info.declaration) {
-            (Some(layout), _) => levels_of(b, &info.name, layout),
-            (None, Some(d)) if matches!(d.storage, Storage::Scalar(_)) => {
-                // Its declaration gives it a variable.
-                Stored::Scalar(b.new_var("_", dtype, true))
+            (Some(layout), _) => levels_of(b, &info.name, layout, role),
+            (None, Some(Declaration { storage: Storage::Scalar(kind), .. })) => {
+                let output =
+                    (role == Role::Output).then(|| b.buffer(format!("{}_out", info.name), Elem::Value(dtype), role));
+                let written = (*kind == ScalarKind::Sparse).then(|| b.new_var("_", DType::Bool, true));
+                Stored::Scalar { var: b.new_var("_", dtype, true), written, output }
             }
             _ => {
-                let result = program.results.contains(&id);
-                let role = if result { Role::Output } else { Role::Scratch };
-                Stored::Dense(b.buffer(info.name.clone(), Elem::Value(dtype), role))
+                let format = checked.formats[k].clone().unwrap_or_else(|| Format::dense(shape.len()));
+                let order = storage_order(&format)
+                    .map_err(|d| program.origin.attach(d.label(program.origin.tensor(id), "declared here")))?;
+                let widths = declared_widths(&format, &order, shape);
+                levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths }, role)
             }
         };
         bound.push(Bound { storage, dtype, fill, dims });
     }
-    (bound, sizes)
+    Ok((bound, sizes))
 }
 
-fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout) -> Stored {
+/// The widths of the arrays of a tensor that the program writes: as its format says, or wide enough for anything that
+/// its shape permits.
+fn declared_widths(format: &Format, order: &[usize], shape: &[u64]) -> Vec<Vec<(&'static str, Width)>> {
+    let mut cells = 1u64;
+    let levels = format.levels().iter().zip(order);
+    levels
+        .map(|(level, dim)| {
+            cells = cells.saturating_mul(shape[*dim]);
+            let width = |name: &&'static str| match *name {
+                "pos" => (*name, level.pos.unwrap_or(Width::automatic(cells))),
+                "flags" => (*name, Width::U8),
+                _ => (*name, level.crd.unwrap_or(Width::automatic(shape[*dim].saturating_sub(1)))),
+            };
+            level_type(level.kind).map(|row| row.arrays.iter().map(width).collect()).unwrap_or_default()
+        })
+        .collect()
+}
+
+fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role) -> Stored {
     let mut arrays = Vec::new();
     for (k, level) in layout.widths.iter().enumerate() {
         let mut named = Vec::new();
         for (array, width) in level {
-            let buffer = b.buffer(format!("{name}{k}_{array}"), Elem::Index(*width), Role::Input);
+            let buffer = b.buffer(format!("{name}{k}_{array}"), Elem::Index(*width), role);
             named.push((*array, buffer));
         }
         arrays.push(named);
     }
     let values = match layout.format.leaf() {
         Leaf::Pattern => None,
-        Leaf::Element(_) => Some(b.buffer(format!("{name}_values"), Elem::Value(layout.dtype), Role::Input)),
+        Leaf::Element(_) => Some(b.buffer(format!("{name}_values"), Elem::Value(layout.dtype), role)),
     };
     Stored::Levels { format: layout.format.clone(), arrays, values }
 }
@@ -127,8 +160,16 @@ fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout) -> Stored {
 /// below it that hold one coordinate per position, which tells the entries apart.
 pub fn is_grouped(format: &Format, k: usize) -> bool {
     let levels = format.levels();
-    let single = |level: &LevelSpec| level_type(level.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
-    let in_chain = levels[..=k].iter().rev().take_while(|l| single(l)).count();
-    let head = k - in_chain.min(k);
-    levels[head].nonunique && levels.get(k + 1).is_some_and(single)
+    let head = chain_head(format, k);
+    levels[head].nonunique && levels.get(k + 1).is_some_and(is_single)
+}
+
+/// The level above the levels of one coordinate per position that level `k` belongs to (`k` itself, if it is none).
+pub fn chain_head(format: &Format, k: usize) -> usize {
+    let in_chain = format.levels()[..=k].iter().rev().take_while(|l| is_single(l)).count();
+    k - in_chain.min(k)
+}
+
+fn is_single(level: &LevelSpec) -> bool {
+    level_type(level.kind).is_ok_and(|row| row.capabilities.one_per_fiber)
 }

@@ -2,21 +2,40 @@
 //!
 //! A loop is lowered by describing every access whose next subscript is its index with a looplet, and then taking the
 //! looplets apart, the one of highest priority first (`Looplet::priority`); between steps the whole body is simplified,
-//! so that what is not stored deletes the work that depends on it.
+//! so that what is not stored deletes the work that depends on it. Each looplet has its file.
+//!
+//! Results and temporaries are written as `writes` plans: in storage order through `slot`s, or at computed positions, or
+//! through a `table`; `storage` makes and completes them.
 
+mod access;
+mod assign;
 pub mod bind;
 mod emit;
+mod jumper;
+mod lookup;
 pub mod node;
 mod prepare;
 mod region;
+mod run;
+mod sequence;
 pub mod simplify;
+mod slot;
+mod spike;
 mod stepper;
+mod storage;
+mod switch;
+mod table;
+mod thunk;
+mod writes;
 
 pub use bind::{Bound, ParamLayout, SizeParam, Stored};
+pub use simplify::Policy;
+pub use writes::{Mode, Plan};
 
-use node::Step;
-use tamis_ir::kernel::{Builder, ExprId, Kernel};
-use tamis_ir::program::{Checked, Program};
+use node::{Source, Step};
+use tamis_ir::diag::{Diagnostic, Diagnostics};
+use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
+use tamis_ir::program::{Checked, Program, StmtId, TensorId};
 
 /// A kernel and what its parameters are.
 #[derive(Clone, Debug)]
@@ -27,44 +46,111 @@ pub struct Lowered {
     pub bound: Vec<Bound>,
     /// The kernel's scalar parameters: sizes of dimensions.
     pub sizes: Vec<SizeParam>,
+    /// How each tensor that the program declares is written.
+    pub plans: Vec<Option<Plan>>,
+    /// What works, but not well.
+    pub warnings: Vec<Diagnostic>,
+    /// For each loop as it was lowered, its accesses and their looplets, as text.
+    pub looplets: Vec<String>,
 }
 
 /// Lowers a checked program for parameters of given layouts.
-pub fn lower(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Lowered {
+pub fn lower(
+    program: &Program,
+    checked: &Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<Lowered, Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
-    let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts);
+    let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts).map_err(|d| Diagnostics(vec![d]))?;
+    let tensors = program.tensors.len();
     let mut lowerer = Lowerer {
         b: builder,
         program,
         checked,
+        policy,
         bound,
+        plans: vec![None; tensors],
+        states: vec![storage::State::default(); tensors],
+        prologue: Vec::new(),
         indices: vec![None; program.indices.len()],
+        bounded: vec![false; program.indices.len()],
         vars: vec![None; program.vars.len()],
-        accesses: 0,
+        accesses: Vec::new(),
+        stmt: StmtId(0),
+        conditional: 0,
+        assumed: Vec::new(),
+        exits: Vec::new(),
+        depth: 0,
+        looplets: Vec::new(),
+        warnings: Vec::new(),
+        warned: Vec::new(),
+        errors: Vec::new(),
     };
-    let body = lowerer.prepare(&program.body);
-    lowerer.steps(body);
+    let mut body = lowerer.prepare(&program.body);
+    lowerer.classify(&mut body);
+    lowerer.set_up();
+    for step in simplify::root(body, policy) {
+        lowerer.step(step);
+    }
     lowerer.store_scalars();
-    Lowered { kernel: lowerer.b.finish(), bound: lowerer.bound, sizes }
+    if !lowerer.errors.is_empty() {
+        return Err(Diagnostics(lowerer.errors));
+    }
+    let prologue = lowerer.finish_prologue();
+    let mut kernel = lowerer.b.finish();
+    kernel.body.splice(0..0, prologue);
+    Ok(Lowered {
+        kernel,
+        bound: lowerer.bound,
+        sizes,
+        plans: lowerer.plans,
+        warnings: lowerer.warnings,
+        looplets: lowerer.looplets,
+    })
 }
 
 struct Lowerer<'a> {
     b: Builder,
     program: &'a Program,
     checked: &'a Checked,
+    policy: Policy,
     bound: Vec<Bound>,
+    /// How each declared tensor is written.
+    plans: Vec<Option<Plan>>,
+    /// What the kernel keeps about each of them.
+    states: Vec<storage::State>,
+    /// Variables that live as long as the kernel runs.
+    prologue: Vec<Stmt>,
     /// The value of each loop index, inside its loop.
     indices: Vec<Option<ExprId>>,
+    /// Loops whose bounds are written.
+    bounded: Vec<bool>,
     /// The value of each bound name, after its binding.
     vars: Vec<Option<node::Node>>,
-    /// How many accesses were numbered.
-    accesses: u32,
+    /// What is accessed; an access has the number of its source.
+    accesses: Vec<Source>,
+    /// The statement that is being prepared.
+    stmt: StmtId,
+    /// How many conditions and partial loops are around.
+    conditional: usize,
+    /// Conditions that hold.
+    assumed: Vec<ExprId>,
+    /// Scalars that can end loops, with where to go then.
+    exits: Vec<(TensorId, LabelId)>,
+    /// How many loops are around.
+    depth: usize,
+    looplets: Vec<String>,
+    warnings: Vec<Diagnostic>,
+    /// Accesses that were warned about.
+    warned: Vec<u32>,
+    errors: Vec<Diagnostic>,
 }
 
 impl Lowerer<'_> {
-    /// Simplifies and emits statements.
+    /// Simplifies and emits the statements of a block.
     fn steps(&mut self, steps: Vec<Step>) {
-        for step in simplify::steps(steps) {
+        for step in simplify::steps(steps, self.policy) {
             self.step(step);
         }
     }

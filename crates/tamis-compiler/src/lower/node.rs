@@ -3,7 +3,7 @@
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::Looplet;
-use tamis_ir::program::{IndexId, TensorId, VarId};
+use tamis_ir::program::{IndexId, Protocol, StmtId, TensorId, VarId};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,12 @@ pub struct Access {
     pub group_stop: Option<ExprId>,
     /// Whether anything is stored there; certainly, if there is no condition.
     pub present: Option<ExprId>,
+    /// The position may be looked at, whether or not anything is stored there.
+    pub safe: bool,
+    /// Where this holds, it lies outside of the tensor.
+    pub missing: Option<ExprId>,
+    /// The statement it stands in.
+    pub stmt: StmtId,
     /// The structure along the loop that is being lowered.
     pub looplet: Option<Looplet>,
 }
@@ -63,6 +69,10 @@ pub struct Sub {
     pub node: Node,
     /// Reads out of bounds are permitted.
     pub permissive: bool,
+    /// How the level is to be traversed, where that is written.
+    pub protocol: Option<Protocol>,
+    /// Known to be inside the dimension.
+    pub inside: bool,
 }
 
 /// A statement.
@@ -70,6 +80,8 @@ pub struct Sub {
 pub enum Step {
     /// Makes a tensor anew.
     Declare(TensorId),
+    /// Writing is over for now: the tensor is read next, or returned.
+    Freeze(TensorId),
     /// Binds a name.
     Let(VarId, Node),
     /// A loop.
@@ -96,6 +108,10 @@ pub struct Target {
     pub tensor: TensorId,
     /// Its subscripts, in storage order.
     pub subs: Vec<Sub>,
+    /// The element was not written before and is not written again by this statement; it holds this fill.
+    pub fresh: Option<Value>,
+    /// The statement.
+    pub stmt: StmtId,
 }
 
 /// The operator of an update, the type it computes in, and operands after the value.
@@ -155,7 +171,7 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
     steps
         .into_iter()
         .map(|step| match step {
-            Step::Declare(tensor) => Step::Declare(tensor),
+            step @ (Step::Declare(_) | Step::Freeze(_)) => step,
             Step::Let(var, value) => Step::Let(var, value.map(f)),
             Step::For(index, bounds, body) => {
                 let bounds = match bounds {
@@ -178,7 +194,7 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
 pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
     for step in steps {
         match step {
-            Step::Declare(_) => {}
+            Step::Declare(_) | Step::Freeze(_) => {}
             Step::Let(_, value) => value.visit(f),
             Step::For(_, bounds, body) => {
                 if let Bounds::Range(start, stop) = bounds {
@@ -197,6 +213,21 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
                 value.visit(f);
                 update.iter().flat_map(|u| &u.extra).for_each(|n| n.visit(f));
             }
+        }
+    }
+}
+
+/// Visits every assignment of some steps.
+pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target)) {
+    for step in steps {
+        match step {
+            Step::Assign(target, ..) => f(target),
+            Step::For(_, _, body) => visit_targets(body, f),
+            Step::If(_, then, otherwise) => {
+                visit_targets(then, f);
+                visit_targets(otherwise, f);
+            }
+            _ => {}
         }
     }
 }

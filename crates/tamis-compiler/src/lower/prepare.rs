@@ -2,20 +2,49 @@
 
 use super::Lowerer;
 use super::bind::Stored;
-use super::node::{Access, Bounds, Node, Source, Step, Sub, Target, Update};
+use super::node::{Access, Bounds, Node, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{self, Block, Expr, ExprId, Extent, StmtKind, TensorId};
 
 impl Lowerer<'_> {
     pub(super) fn prepare(&mut self, block: &Block) -> Vec<Step> {
-        block.iter().map(|stmt| self.prepare_stmt(stmt)).collect()
+        let mut steps: Vec<Step> = Vec::new();
+        // Tensors of this block that were written (or declared) since they were last frozen.
+        let mut open: Vec<TensorId> = Vec::new();
+        for stmt in block {
+            let step = self.prepare_stmt(stmt);
+            let mut read = Vec::new();
+            visit_steps(std::slice::from_ref(&step), &mut |node| {
+                if let Node::Access(access) = node
+                    && let Source::Tensor(tensor, _) = access.source
+                {
+                    read.push(tensor);
+                }
+            });
+            let freezes = open.extract_if(.., |tensor| read.contains(tensor)).map(Step::Freeze);
+            steps.extend(freezes);
+            if let Step::Declare(tensor) = step {
+                open.push(tensor);
+            }
+            visit_targets(std::slice::from_ref(&step), &mut |target| {
+                let declared = steps.contains(&Step::Declare(target.tensor));
+                if declared && !open.contains(&target.tensor) {
+                    open.push(target.tensor);
+                }
+            });
+            steps.push(step);
+        }
+        steps.extend(open.into_iter().filter(|t| self.program.results.contains(t)).map(Step::Freeze));
+        steps
     }
 
     fn prepare_stmt(&mut self, stmt: &program::Stmt) -> Step {
+        self.stmt = stmt.id;
         match &stmt.kind {
             StmtKind::Declare(tensor) => Step::Declare(*tensor),
             StmtKind::Let { var, value } => Step::Let(*var, self.node(*value)),
             StmtKind::For { index, extent, body } => {
+                self.bounded[index.index()] = matches!(extent, Extent::Range(..));
                 let bounds = match extent {
                     Extent::Infer => Bounds::Inferred,
                     Extent::Range(start, stop) => Bounds::Range(self.node(*start), self.node(*stop)),
@@ -33,7 +62,7 @@ impl Lowerer<'_> {
                     let operand = self.checked.types.updates.get(&stmt.id).copied().unwrap_or(tensor);
                     Update { op: u.op, operand, extra: u.extra.iter().map(|e| self.node(*e)).collect() }
                 });
-                Step::Assign(Target { tensor: target.tensor, subs }, update, value)
+                Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }
         }
     }
@@ -53,20 +82,38 @@ impl Lowerer<'_> {
             .into_iter()
             .map(|dim| {
                 let subscript = access.subscripts[dim];
-                Sub { dim, node: self.node(subscript.expr), permissive: subscript.permissive }
+                let inside = match self.program.expr(subscript.expr) {
+                    Expr::Index(index) => !subscript.permissive && !self.bounded[index.index()],
+                    _ => false,
+                };
+                Sub {
+                    dim,
+                    node: self.node(subscript.expr),
+                    permissive: subscript.permissive,
+                    protocol: subscript.protocol,
+                    inside,
+                }
             })
             .collect()
     }
 
     fn access(&mut self, source: Source) -> Node {
-        self.accesses += 1;
+        // Reads of the same element are one access.
+        let known = self.accesses.iter().position(|other| *other == source);
+        let id = known.unwrap_or_else(|| {
+            self.accesses.push(source.clone());
+            self.accesses.len() - 1
+        });
         Node::Access(Box::new(Access {
-            id: self.accesses,
+            id: id as u32,
             source,
             level: 0,
             position: None,
             group_stop: None,
             present: None,
+            safe: false,
+            missing: None,
+            stmt: self.stmt,
             looplet: None,
         }))
     }

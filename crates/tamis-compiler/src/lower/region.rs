@@ -5,11 +5,11 @@ use super::bind::{Stored, is_grouped};
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::format::Format;
-use tamis_ir::kernel::{BufferId, ExprId, Hint, Stmt};
-use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase};
-use tamis_ir::program::{IndexId, TensorId};
-use tamis_tensor::levels::{LevelType, level_type};
+use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::kernel::{ExprId, Stmt};
+use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Spike};
+use tamis_ir::program::{IndexId, Protocol, TensorId};
+use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
 /// A loop's index over `[start, stop)`.
 #[derive(Clone, Copy)]
@@ -19,46 +19,76 @@ pub(super) struct Region {
     pub(super) stop: ExprId,
     /// The region is the whole of every dimension that the index subscripts.
     pub(super) whole: bool,
+    /// It is a single coordinate.
+    pub(super) point: bool,
+}
+
+/// Whether a stepper's current coordinate is the loop's.
+#[derive(Clone, Copy)]
+pub(super) struct Presence {
+    /// Certainly, if there is no condition.
+    pub(super) cond: Option<ExprId>,
+    pub(super) group_stop: Option<ExprId>,
+    /// The position may be looked at in any case.
+    pub(super) safe: bool,
 }
 
 impl Lowerer<'_> {
     pub(super) fn lower_loop(&mut self, index: IndexId, start: ExprId, stop: ExprId, whole: bool, body: Vec<Step>) {
         let (start, stop) = (self.b.name("start", start), self.b.name("stop", stop));
-        // While the loop is described, its index is a variable of its own.
-        let var = self.b.new_var("_", DType::I64, false);
-        let placeholder = self.b.get(var);
-        let body = map_steps(body, &mut |node| self.unfurl_node(node, index, placeholder));
-        self.region(Region { index, start, stop, whole }, body);
+        let mut body = body;
+        self.check_before(index, start, stop, &mut body);
+        let written = self.begin_fibers(index, &body);
+        let body = map_steps(body, &mut |node| self.unfurl_node(node, index));
+        self.describe(index, &body);
+        self.depth += 1;
+        self.region(Region { index, start, stop, whole, point: false }, body);
+        self.depth -= 1;
+        self.end_fibers(index, &written);
+    }
+
+    /// Writes down what is lowered, for people.
+    fn describe(&mut self, index: IndexId, body: &[Step]) {
+        let pad = "    ".repeat(self.depth);
+        let mut text = format!("{pad}for {}", self.program.indices[index.index()]);
+        let mut seen = Vec::new();
+        visit_steps(body, &mut |node| {
+            if let Node::Access(access) = node
+                && let Some(looplet) = &access.looplet
+                && !seen.contains(&access.id)
+            {
+                seen.push(access.id);
+                let what = match &access.source {
+                    Source::Tensor(tensor, _) => {
+                        format!("{} level {}", self.program.tensor(*tensor).name, access.level)
+                    }
+                    Source::Mask(op, ..) => format!("mask {}", op.info().name),
+                };
+                text += &format!("\n{pad}    {what}: {}", looplet.show(self.b.kernel()));
+            }
+        });
+        self.looplets.push(text);
     }
 
     /// Describes an access whose next subscript is the loop's index.
-    fn unfurl_node(&mut self, node: Node, index: IndexId, placeholder: ExprId) -> Node {
+    fn unfurl_node(&mut self, node: Node, index: IndexId) -> Node {
         let Node::Access(mut access) = node else { return node };
-        match &access.source {
-            Source::Mask(op, on, other) if *on == index => {
+        match access.source.clone() {
+            Source::Mask(op, on, other) if on == index => {
                 let mut depends = false;
                 other.visit(&mut |n| depends |= matches!(n, Node::Index(i) if self.indices[i.index()].is_none()));
                 if !depends {
-                    let bound = self.integer(&other.clone());
-                    access.looplet = Some(self.mask(*op, bound));
+                    let bound = self.integer(&other);
+                    access.looplet = Some(self.mask(op, bound));
                 }
             }
             Source::Tensor(tensor, subs) => {
-                let bound = self.bound[tensor.index()].clone();
-                if let (Some(sub), Stored::Levels { format, arrays, .. }) = (subs.get(access.level), &bound.storage)
+                if let Some(sub) = subs.get(access.level)
                     && sub.node == Node::Index(index)
-                    && !sub.permissive
+                    && sub.inside
+                    && let Stored::Levels { .. } = self.bound[tensor.index()].storage
                 {
-                    let at = Located {
-                        position: access.position.unwrap_or(self.b.int(0)),
-                        present: access.present,
-                        group_stop: access.group_stop,
-                    };
-                    let (format, arrays) = (format.clone(), arrays[access.level].clone());
-                    let looplet = self.fiber(*tensor, &format, &arrays, access.level, at, placeholder, |row, fiber| {
-                        (row.unfurl)(fiber)
-                    });
-                    access.looplet = looplet;
+                    access.looplet = self.unfurl(tensor, &access, sub.protocol);
                 }
             }
             _ => {}
@@ -66,27 +96,66 @@ impl Lowerer<'_> {
         Node::Access(access)
     }
 
+    fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
+        if protocol == Some(Protocol::Follow) {
+            return Some(Looplet::Lookup);
+        }
+        let position = access.position.unwrap_or(self.b.int(0));
+        let at = Located { position, present: access.present, group_stop: access.group_stop };
+        let zero = self.b.int(0);
+        let lead = |looplet| if protocol == Some(Protocol::Gallop) { leading(looplet) } else { looplet };
+        if protocol == Some(Protocol::Gallop) {
+            self.check_gallop(tensor, access);
+        }
+        let guarded = self.fiber(tensor, access.level, at, zero, |row, fiber| (row.unfurl)(fiber)).map(lead)?;
+        match access.present {
+            None => Some(guarded),
+            Some(cond) => {
+                let certain = Located { present: None, ..at };
+                let then = self.fiber(tensor, access.level, certain, zero, |row, fiber| (row.unfurl)(fiber)).map(lead)?;
+                Some(Looplet::Switch { cond, then: Box::new(then), guarded: Box::new(guarded) })
+            }
+        }
+    }
+
+    /// A level that cannot be galloped over is a mistake, with those that can be for help.
+    fn check_gallop(&mut self, tensor: TensorId, access: &Access) {
+        let Some(row) = self.row(tensor, access.level).filter(|row| !row.capabilities.gallop) else { return };
+        let able = LEVELS.iter().filter(|row| row.capabilities.gallop);
+        let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
+        let name = &self.program.tensor(tensor).name;
+        let d = Diagnostic::new(
+            Code::E0608,
+            format!("level {} of `{name}` is `{}`, which cannot gallop", access.level, row.kind.name()),
+        )
+        .label(self.program.origin.stmt(access.stmt), "asked for here")
+        .help(format!("store that level as {}", able.join(" or ")))
+        .help("or leave the protocol out: `walk` is the default, and `follow` works for every level");
+        let d = self.program.origin.attach(d);
+        if self.errors.iter().all(|e| e.message != d.message) {
+            self.errors.push(d);
+        }
+    }
+
     /// Asks a level about one of its fibers.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn fiber<T>(
         &mut self,
         tensor: TensorId,
-        format: &Format,
-        arrays: &[(&'static str, BufferId)],
         level: usize,
         at: Located,
         index: ExprId,
         ask: impl FnOnce(&LevelType, &mut Fiber) -> T,
     ) -> Option<T> {
-        let dim = format.dim_order()?[level];
+        let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
+        let dim = *format.dim_order()?.get(level)?;
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let row = level_type(format.levels()[level].kind).ok()?;
         let mut fiber = Fiber {
-            arrays,
+            arrays: &arrays[level],
             position: at.position,
             group_stop: at.group_stop,
             present: at.present,
-            grouped: is_grouped(format, level),
+            grouped: is_grouped(&format, level),
             extent: self.bound[tensor.index()].dims[dim],
             index,
             name: &name,
@@ -113,9 +182,9 @@ impl Lowerer<'_> {
             Op::Gt => two(after, false),
             _ => {
                 let equal = op == Op::Eq;
+                let spike = Spike { body: Payload::Truth(!equal), tail: Payload::Truth(equal), at: bound };
                 Looplet::Sequence(vec![
-                    Phase { stop: Some(bound), body: run(!equal) },
-                    Phase { stop: Some(after), body: run(equal) },
+                    Phase { stop: Some(after), body: Looplet::Spike(spike) },
                     Phase { stop: None, body: run(!equal) },
                 ])
             }
@@ -124,7 +193,7 @@ impl Lowerer<'_> {
 
     /// Lowers statements over a region.
     pub(super) fn region(&mut self, region: Region, steps: Vec<Step>) {
-        let steps = simplify::steps(steps);
+        let steps = simplify::steps(steps, self.policy);
         if steps.is_empty() {
             return;
         }
@@ -137,73 +206,32 @@ impl Lowerer<'_> {
                 first = Some(access);
             }
         });
-        let Some(access) = first.cloned() else { return self.plain_loop(region, steps) };
-        match access.looplet {
-            Some(Looplet::Thunk { preamble, body }) => {
-                preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
-                let steps = set_looplet(steps, access.id, *body);
-                self.region(region, steps);
-            }
-            Some(Looplet::Run(payload)) => {
-                let steps = self.replace(steps, access.id, &payload, None);
-                self.region(region, steps);
-            }
-            Some(Looplet::Sequence(phases)) => self.sequence(region, steps, access.id, phases),
-            Some(Looplet::Stepper(_)) => self.steppers(region, steps),
-            _ => self.plain_loop(region, steps),
+        let first = first.cloned();
+        let Some((id, looplet)) = first.and_then(|access| Some((access.id, access.looplet?))) else {
+            return self.lookups(region, steps);
+        };
+        match looplet {
+            Looplet::Switch { cond, then, guarded } => self.switch(region, steps, id, cond, *then, *guarded),
+            Looplet::Thunk { preamble, body } => self.thunk(region, steps, id, preamble, *body),
+            Looplet::Run(payload) => self.run(region, steps, id, &payload),
+            Looplet::Sequence(phases) => self.sequence(region, steps, id, phases),
+            Looplet::Spike(spike) => self.spike(region, steps, id, spike),
+            Looplet::Jumper(_) => self.jumpers(region, steps),
+            Looplet::Stepper(_) => self.steppers(region, steps),
+            Looplet::Lookup => self.lookups(region, steps),
         }
     }
 
-    fn sequence(&mut self, region: Region, steps: Vec<Step>, id: u32, phases: Vec<Phase>) {
-        let mut start = region.start;
-        for phase in phases {
-            let stop = match phase.stop {
-                Some(stop) => {
-                    let low = self.b.call_in(Op::Max, DType::I64, &[stop, start]);
-                    let high = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
-                    self.b.name("phase", high)
-                }
-                None => region.stop,
-            };
-            let body = set_looplet(steps.clone(), id, phase.body);
-            self.region(Region { start, stop, whole: false, ..region }, body);
-            start = stop;
-        }
-    }
-
-    /// A loop over every coordinate.
-    fn plain_loop(&mut self, region: Region, steps: Vec<Step>) {
-        let name = self.program.indices[region.index.index()].clone();
-        let var = self.b.new_var(name, DType::I64, false);
-        let i = self.b.get(var);
-        let body = self.at(region.index, i, steps);
-        if !body.is_empty() {
-            self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint: Hint::default() });
-        }
-    }
-
-    /// Statements at one coordinate, in a block of their own: whatever is computed from the coordinate is looked up.
+    /// Statements at one coordinate, in a block of their own: whatever is computed from the coordinate is looked up, and
+    /// what the coordinate fixes is written.
     pub(super) fn at(&mut self, index: IndexId, i: ExprId, steps: Vec<Step>) -> Vec<Stmt> {
         let before = self.indices[index.index()].replace(i);
-        let mut lookups = Vec::new();
-        visit_steps(&steps, &mut |node| {
-            if let Node::Access(access) = node
-                && matches!(access.looplet, Some(Looplet::Lookup(_)))
-            {
-                lookups.push((**access).clone());
-            }
+        let block = self.in_block(|this| {
+            let opened = this.open_slots(index, &steps);
+            let steps = this.look_up(i, steps);
+            this.steps(steps);
+            this.close_slots(opened);
         });
-        let mut steps = steps;
-        for access in lookups {
-            let Source::Tensor(tensor, subs) = &access.source else { continue };
-            let bound = self.bound[tensor.index()].clone();
-            // The child of a full level, at this coordinate.
-            let parent = access.position.unwrap_or(self.b.int(0));
-            let base = self.b.call_in(Op::Mul, DType::I64, &[parent, bound.dims[subs[access.level].dim]]);
-            let position = self.b.add(base, i);
-            steps = self.replace(steps, access.id, &Payload::Child(position), None);
-        }
-        let block = self.scoped(steps);
         self.indices[index.index()] = before;
         block
     }
@@ -229,8 +257,10 @@ impl Lowerer<'_> {
                     access.level += 1;
                     access.position = Some(*position);
                     access.group_stop = None;
+                    access.safe = access.present.is_none() || access.safe;
                     if let Some(presence) = present {
                         access.group_stop = presence.group_stop;
+                        access.safe &= presence.safe;
                         access.present = match (access.present, presence.cond) {
                             (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
                             (a, b) => a.or(b),
@@ -243,28 +273,32 @@ impl Lowerer<'_> {
         })
     }
 
-    /// The position below a stepper's position.
-    pub(super) fn below(&mut self, below: Below, position: ExprId, i: ExprId) -> ExprId {
-        match below {
-            Below::Position => position,
-            Below::Coordinate(base) => self.b.add(base, i),
+    /// What an access holds along the loop is described anew.
+    pub(super) fn set_looplet(&self, steps: Vec<Step>, id: u32, looplet: &Looplet) -> Vec<Step> {
+        map_steps(steps, &mut |node| match node {
+            Node::Access(mut access) if access.id == id => {
+                access.looplet = Some(looplet.clone());
+                Node::Access(access)
+            }
+            other => other,
+        })
+    }
+
+    /// Whether nothing is left of statements where these accesses hold their fills.
+    pub(super) fn idle_without(&mut self, steps: &[Step], ids: &[u32]) -> bool {
+        let mut rest = steps.to_vec();
+        for id in ids {
+            rest = self.replace(rest, *id, &Payload::Fill, None);
         }
+        simplify::steps(rest, self.policy).is_empty()
     }
 }
 
-/// Whether a stepper's current coordinate is the loop's.
-#[derive(Clone, Copy)]
-pub(super) struct Presence {
-    pub(super) cond: Option<ExprId>,
-    pub(super) group_stop: Option<ExprId>,
-}
-
-pub(super) fn set_looplet(steps: Vec<Step>, id: u32, looplet: Looplet) -> Vec<Step> {
-    map_steps(steps, &mut |node| match node {
-        Node::Access(mut access) if access.id == id => {
-            access.looplet = Some(looplet.clone());
-            Node::Access(access)
-        }
+/// The same list, leading.
+fn leading(looplet: Looplet) -> Looplet {
+    match looplet {
+        Looplet::Stepper(stepper) => Looplet::Jumper(stepper),
+        Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(leading(*body)) },
         other => other,
-    })
+    }
 }

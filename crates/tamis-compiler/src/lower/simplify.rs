@@ -1,11 +1,26 @@
 //! Simplification by the operator table: what is not stored annihilates, identities vanish, and with them whole statements.
 
-use super::node::{Node, Step, map_steps};
-use tamis_ir::algebra::{Op, Value, eval};
-use tamis_ir::program::VarId;
+use super::node::{Node, Step, Target, map_steps, visit_targets};
+use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
+use tamis_ir::program::{TensorId, VarId};
+
+/// What may be assumed of arithmetic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN or infinities.
+    pub strict: bool,
+}
+
+impl Policy {
+    /// What makes a result known whatever the other operands are.
+    pub fn annihilator(self, op: Op, dtype: DType) -> Option<Value> {
+        let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
+        op.info().annihilator.filter(|_| exact).and_then(|a| a.value(dtype))
+    }
+}
 
 /// Simplifies an expression whose operands are simple.
-fn node(node: Node) -> Node {
+fn node(node: Node, policy: Policy) -> Node {
     let Node::Call(op, dtype, operands) = node else { return node };
     let known = |n: &Node| match n {
         Node::Known(value) => Some(value.cast(dtype)),
@@ -44,7 +59,7 @@ fn node(node: Node) -> Node {
         return Node::Known(eval(op, dtype, &values));
     }
     let info = op.info();
-    if let Some(zero) = info.annihilator.and_then(|a| a.value(dtype))
+    if let Some(zero) = policy.annihilator(op, dtype)
         && operands.iter().filter_map(known).any(|v| v.same_number(zero))
     {
         return Node::Known(zero);
@@ -63,7 +78,7 @@ fn node(node: Node) -> Node {
     Node::Call(op, dtype, operands)
 }
 
-fn convert(node: Node, dtype: tamis_ir::DType) -> Node {
+fn convert(node: Node, dtype: DType) -> Node {
     match node {
         Node::Known(value) => Node::Known(value.cast(dtype)),
         Node::Missing => Node::Missing,
@@ -72,16 +87,31 @@ fn convert(node: Node, dtype: tamis_ir::DType) -> Node {
     }
 }
 
-/// Simplifies statements; what does nothing is dropped.
-pub fn steps(given: Vec<Step>) -> Vec<Step> {
-    let mut given = map_steps(given, &mut node);
+/// Simplifies the statements of a block; a block that does nothing to what lives outside of it is empty.
+pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+    let out = root(given, policy);
+    let inner: Vec<TensorId> = out
+        .iter()
+        .filter_map(|step| match step {
+            Step::Declare(tensor) => Some(*tensor),
+            _ => None,
+        })
+        .collect();
+    let mut effects = false;
+    visit_targets(&out, &mut |target| effects |= !inner.contains(&target.tensor));
+    if effects { out } else { Vec::new() }
+}
+
+/// Simplifies statements; those that do nothing are dropped.
+pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+    let mut given = map_steps(given, &mut |n| node(n, policy));
     let mut out: Vec<Step> = Vec::new();
     given.reverse();
     while let Some(step) = given.pop() {
         match step {
             // A name that is known takes part in what follows.
             Step::Let(var, value @ (Node::Known(_) | Node::Missing)) => {
-                given = map_steps(substitute(std::mem::take(&mut given), var, &value), &mut node);
+                given = map_steps(substitute(std::mem::take(&mut given), var, &value), &mut |n| node(n, policy));
             }
             Step::If(cond, then, otherwise) => match cond {
                 Node::Known(value) => {
@@ -90,14 +120,14 @@ pub fn steps(given: Vec<Step>) -> Vec<Step> {
                     given.extend(chosen.into_iter().rev());
                 }
                 cond => {
-                    let (then, otherwise) = (steps(then), steps(otherwise));
+                    let (then, otherwise) = (steps(then, policy), steps(otherwise, policy));
                     if !then.is_empty() || !otherwise.is_empty() {
                         out.push(Step::If(cond, then, otherwise));
                     }
                 }
             },
             Step::For(index, bounds, body) => {
-                let body = steps(body);
+                let body = steps(body, policy);
                 if !body.is_empty() {
                     out.push(Step::For(index, bounds, body));
                 }
@@ -112,12 +142,11 @@ pub fn steps(given: Vec<Step>) -> Vec<Step> {
                     out.push(Step::Assign(target, Some(update), value));
                 }
             }
+            // What is not stored is not written, either, where nothing was written before.
+            Step::Assign(Target { fresh: Some(fill), .. }, None, Node::Known(value))
+                if value.cast(fill.dtype()).same_number(fill) => {}
             other => out.push(other),
         }
-    }
-    // A block that only binds names or declares does nothing.
-    if out.iter().all(|step| matches!(step, Step::Let(..))) {
-        out.clear();
     }
     out
 }

@@ -2,7 +2,8 @@
 //!
 //! - One list, and nothing to do between its coordinates: a loop over positions.
 //! - Several lists, and something that is needed of each of some: advance until those agree.
-//! - Several lists, none of them needed: the least coordinate is next, until all are at their ends.
+//! - Two lists, neither of them needed: a merge while both last, and then what is left of each as a loop over positions.
+//! - More lists, none of them needed: the least coordinate is next, until all are at their ends.
 //! - Something to do everywhere: a loop over all coordinates, with the lists following.
 
 use super::Lowerer;
@@ -11,7 +12,16 @@ use super::region::{Presence, Region};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
-use tamis_ir::looplet::{Looplet, Payload, Stepper};
+use tamis_ir::looplet::{Below, Looplet, Payload, Stepper};
+
+/// How a list that is behind catches up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Advance {
+    /// One coordinate at a time.
+    Step,
+    /// By search.
+    Search,
+}
 
 /// A stepper with its cursor.
 struct Walker {
@@ -22,6 +32,10 @@ struct Walker {
 
 impl Lowerer<'_> {
     pub(super) fn steppers(&mut self, region: Region, steps: Vec<Step>) {
+        self.listed(region, steps, Advance::Step);
+    }
+
+    pub(super) fn listed(&mut self, region: Region, steps: Vec<Step>, advance: Advance) {
         let mut found: Vec<(u32, Stepper)> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
@@ -31,24 +45,26 @@ impl Lowerer<'_> {
                 found.push((access.id, stepper.clone()));
             }
         });
-        let without = |this: &mut Self, ids: &[u32]| {
-            let mut rest = steps.clone();
-            for id in ids {
-                rest = this.replace(rest, *id, &Payload::Fill, None);
-            }
-            simplify::steps(rest).is_empty()
-        };
         let all: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
-        let gaps_are_empty = without(self, &all);
+        let gaps_are_empty = self.idle_without(&steps, &all);
         let clipped: Vec<(u32, Stepper)> = found.into_iter().map(|(id, s)| (id, self.clip(region, s))).collect();
-        match (&clipped[..], gaps_are_empty) {
-            ([(id, stepper)], true) if !stepper.grouped => self.positions(region, *id, stepper, steps),
-            (_, false) => self.everywhere(region, clipped, steps),
+        if !gaps_are_empty {
+            return self.everywhere(region, clipped, steps);
+        }
+        self.conditional += 1;
+        match &clipped[..] {
+            [(id, stepper)] if !stepper.grouped => self.positions(region, *id, stepper, steps),
             _ => {
-                let needed: Vec<u32> = all.iter().copied().filter(|id| without(self, &[*id])).collect();
-                self.together(region, clipped, &needed, steps);
+                let needed: Vec<u32> = all.iter().copied().filter(|id| self.idle_without(&steps, &[*id])).collect();
+                match &clipped[..] {
+                    [a, b] if needed.is_empty() && !a.1.grouped && !b.1.grouped => {
+                        self.merge(region, a.clone(), b.clone(), steps);
+                    }
+                    _ => self.together(region, clipped, &needed, steps, advance),
+                }
             }
         }
+        self.conditional -= 1;
     }
 
     /// A stepper's positions inside the region.
@@ -77,6 +93,14 @@ impl Lowerer<'_> {
         }
     }
 
+    /// The position below a stepper's position.
+    fn below(&mut self, below: Below, position: ExprId, i: ExprId) -> ExprId {
+        match below {
+            Below::Position => position,
+            Below::Coordinate(base) => self.b.add(base, i),
+        }
+    }
+
     fn walkers(&mut self, steppers: Vec<(u32, Stepper)>) -> Vec<Walker> {
         steppers
             .into_iter()
@@ -93,45 +117,70 @@ impl Lowerer<'_> {
         self.b.call_in(Op::Lt, DType::I64, &[q, walker.stepper.stop])
     }
 
+    /// The coordinate of a walker that is not at its end.
+    fn here(&mut self, walker: &Walker) -> ExprId {
+        let q = self.b.get(walker.cursor);
+        let here = self.b.load(walker.stepper.coordinates, q);
+        self.b.name("c", here)
+    }
+
     /// The walker's coordinate, or one past all coordinates at its end.
     fn coordinate(&mut self, walker: &Walker) -> ExprId {
         let (alive, q) = (self.alive(walker), self.b.get(walker.cursor));
         let here = self.b.load(walker.stepper.coordinates, q);
         let never = self.b.int(i64::MAX);
-        self.b.call_in(Op::Select, DType::I64, &[alive, here, never])
+        let coordinate = self.b.call_in(Op::Select, DType::I64, &[alive, here, never]);
+        self.b.name("c", coordinate)
     }
 
-    /// The body at coordinate `i`, where each walker is present under its condition, and what moves the walkers on.
-    fn visit(&mut self, region: Region, walkers: &[Walker], i: ExprId, present: &[ExprId], steps: Vec<Step>) {
+    fn same(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let same = self.b.call_in(Op::Eq, DType::I64, &[a, b]);
+        self.b.name("present", same)
+    }
+
+    /// The body at coordinate `i`, where each walker is present under its condition, and where walkers go after it.
+    fn visit(
+        &mut self,
+        region: Region,
+        walkers: &[Walker],
+        i: ExprId,
+        present: &[ExprId],
+        safe: bool,
+        steps: Vec<Step>,
+    ) -> Vec<ExprId> {
         let mut steps = steps;
-        let mut ends = Vec::new();
+        let mut next = Vec::new();
         for (walker, cond) in walkers.iter().zip(present) {
             let q = self.b.get(walker.cursor);
-            // The body must not see the cursor move.
-            let here = self.b.name("here", q);
-            let group_stop = walker.stepper.grouped.then(|| self.group_end(walker, here, i));
-            ends.push(group_stop);
-            let child = self.below(walker.stepper.below, here, i);
-            let presence = Presence { cond: Some(*cond).filter(|c| self.b.as_constant(*c).is_none()), group_stop };
+            let one = self.b.int(1);
+            let group_stop = walker.stepper.grouped.then(|| self.group_end(walker, i));
+            next.push(match group_stop {
+                Some(end) => end,
+                None => self.b.add(q, one),
+            });
+            let child = self.below(walker.stepper.below, q, i);
+            let cond = Some(*cond).filter(|c| self.b.as_constant(*c).is_none());
+            let presence = Presence { cond, group_stop, safe };
             steps = self.replace(steps, walker.id, &Payload::Child(child), Some(presence));
         }
         let block = self.at(region.index, i, steps);
         block.into_iter().for_each(|stmt| self.b.emit(stmt));
-        for ((walker, cond), end) in walkers.iter().zip(present).zip(ends) {
+        next
+    }
+
+    /// Moves walkers on that were present.
+    fn advance(&mut self, walkers: &[Walker], present: &[ExprId], next: &[ExprId]) {
+        for ((walker, cond), next) in walkers.iter().zip(present).zip(next) {
             let q = self.b.get(walker.cursor);
-            let one = self.b.int(1);
-            let next = match end {
-                Some(end) => end,
-                None => self.b.add(q, one),
-            };
-            let next = self.b.call_in(Op::Select, DType::I64, &[*cond, next, q]);
+            let next = self.b.call_in(Op::Select, DType::I64, &[*cond, *next, q]);
             self.b.assign(walker.cursor, next);
         }
     }
 
-    /// Where the group of coordinates `i` ends that starts at `here`.
-    fn group_end(&mut self, walker: &Walker, here: ExprId, i: ExprId) -> ExprId {
-        let end = self.b.variable_from("end", here);
+    /// Where the group of coordinates `i` ends that starts at the cursor.
+    fn group_end(&mut self, walker: &Walker, i: ExprId) -> ExprId {
+        let start = self.b.get(walker.cursor);
+        let end = self.b.variable_from("end", start);
         let at = self.b.get(end);
         let inside = self.b.call_in(Op::Lt, DType::I64, &[at, walker.stepper.stop]);
         let found = self.b.load(walker.stepper.coordinates, at);
@@ -143,12 +192,30 @@ impl Lowerer<'_> {
         self.b.name("group", at)
     }
 
+    /// A walker that is behind `i` goes to its first coordinate from there on.
+    fn catch_up(&mut self, walker: &Walker, i: ExprId, advance: Advance) {
+        let q = self.b.get(walker.cursor);
+        if advance == Advance::Search {
+            let at = self.b.search("next", walker.stepper.coordinates, q, walker.stepper.stop, i);
+            return self.b.assign(walker.cursor, at);
+        }
+        let alive = self.alive(walker);
+        let here = self.b.load(walker.stepper.coordinates, q);
+        let behind = self.b.call_in(Op::Lt, DType::I64, &[here, i]);
+        let cond = self.b.call_in(Op::And, DType::Bool, &[alive, behind]);
+        let one = self.b.int(1);
+        let next = self.b.add(q, one);
+        self.b.emit(Stmt::While { cond, body: vec![Stmt::Assign { var: walker.cursor, value: next }] });
+    }
+
     /// All coordinates of the region, the walkers following.
     fn everywhere(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
         let walkers = self.walkers(steppers);
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
         let i = self.b.get(var);
+        let partial = usize::from(!region.whole);
+        self.conditional += partial;
         let body = self.in_block(|this| {
             let present: Vec<ExprId> = walkers
                 .iter()
@@ -160,107 +227,120 @@ impl Lowerer<'_> {
                     this.b.name("present", present)
                 })
                 .collect();
-            this.visit(region, &walkers, i, &present, steps);
+            let next = this.visit(region, &walkers, i, &present, false, steps);
+            this.advance(&walkers, &present, &next);
         });
+        self.conditional -= partial;
         self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint: Hint::default() });
     }
 
-    /// Coordinates that some walker holds; if any walkers are needed, those that all of them hold.
-    fn together(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, needed: &[u32], steps: Vec<Step>) {
-        let walkers = self.walkers(steppers);
-        let is_needed = |walker: &Walker| needed.contains(&walker.id);
-        let mut conds = Vec::new();
-        for walker in walkers.iter().filter(|w| needed.is_empty() || is_needed(w)) {
-            conds.push(self.alive(walker));
-        }
-        let yes = self.b.constant(Value::Bool(true));
-        let cond = conds.into_iter().reduce(|a, b| {
-            if needed.is_empty() {
-                self.b.call_in(Op::Select, DType::Bool, &[a, yes, b])
-            } else {
-                self.b.call_in(Op::And, DType::Bool, &[a, b])
-            }
-        });
+    /// The coordinates of either list: while both last, the lesser is next; then what is left.
+    fn merge(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
+        let walkers = self.walkers(vec![a, b]);
+        let (first, second) = (self.alive(&walkers[0]), self.alive(&walkers[1]));
+        let both = self.b.call_in(Op::And, DType::Bool, &[first, second]);
         let name = self.program.indices[region.index.index()].clone();
         let body = self.in_block(|this| {
-            let leading = |k: usize| needed.is_empty() || needed.contains(&walkers[k].id);
+            let here: Vec<ExprId> = walkers.iter().map(|walker| this.here(walker)).collect();
+            let least = this.b.call_in(Op::Min, DType::I64, &here);
+            let i = this.b.name(name, least);
+            let present: Vec<ExprId> = here.iter().map(|c| this.same(*c, i)).collect();
+            let next = this.visit(region, &walkers, i, &present, true, steps.clone());
+            this.advance(&walkers, &present, &next);
+        });
+        self.b.emit(Stmt::While { cond: both, body });
+        for (rest, done) in [(0, 1), (1, 0)] {
+            let alone = self.replace(steps.clone(), walkers[done].id, &Payload::Fill, None);
+            let alone = simplify::steps(alone, self.policy);
+            if !alone.is_empty() {
+                let start = self.b.get(walkers[rest].cursor);
+                let stepper = Stepper { start, ..walkers[rest].stepper.clone() };
+                self.positions(region, walkers[rest].id, &stepper, alone);
+            }
+        }
+    }
+
+    /// Coordinates that some walker holds; if any walkers are needed, those that all of them hold.
+    fn together(
+        &mut self,
+        region: Region,
+        steppers: Vec<(u32, Stepper)>,
+        needed: &[u32],
+        steps: Vec<Step>,
+        advance: Advance,
+    ) {
+        let walkers = self.walkers(steppers);
+        let leads: Vec<bool> = walkers.iter().map(|w| needed.is_empty() || needed.contains(&w.id)).collect();
+        let alive: Vec<ExprId> =
+            walkers.iter().zip(&leads).filter(|(_, leads)| **leads).map(|(walker, _)| self.alive(walker)).collect();
+        let cond = match needed {
+            [] => self.any(alive),
+            _ => alive.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b])),
+        };
+        let name = self.program.indices[region.index.index()].clone();
+        let yes = self.b.constant(Value::Bool(true));
+        let body = self.in_block(|this| {
             let mut coordinates = Vec::new();
-            for (k, walker) in walkers.iter().enumerate() {
-                let coordinate = if !needed.is_empty() && leading(k) {
-                    // The loop goes on only while it is not at its end.
-                    let q = this.b.get(walker.cursor);
-                    this.b.load(walker.stepper.coordinates, q)
-                } else {
-                    this.coordinate(walker)
-                };
-                coordinates.push(this.b.name("c", coordinate));
+            for (walker, leads) in walkers.iter().zip(&leads) {
+                // The loop goes on only while those that are needed are not at their ends.
+                coordinates.push(match (needed.is_empty(), leads) {
+                    (false, true) => this.here(walker),
+                    (true, _) => this.coordinate(walker),
+                    // It is not looked at before it has caught up.
+                    (false, false) => yes,
+                });
             }
-            let least = (0..walkers.len())
-                .filter(|k| leading(*k))
-                .map(|k| coordinates[k])
-                .reduce(|a, b| this.b.call_in(Op::Min, DType::I64, &[a, b]));
+            let searching = advance == Advance::Search && needed.len() > 1;
+            let pick = if searching { Op::Max } else { Op::Min };
+            let leading = || (0..walkers.len()).filter(|k| leads[*k]);
+            let next = leading().map(|k| coordinates[k]).reduce(|a, b| this.b.call_in(pick, DType::I64, &[a, b]));
             let zero = this.b.int(0);
-            let i = match least {
-                // The one that leads is the coordinate.
-                Some(least) if coordinates.contains(&least) => least,
-                least => this.b.name(name, least.unwrap_or(zero)),
-            };
+            let i = this.b.name(name, next.unwrap_or(zero));
             // Walkers that only follow are brought up to the coordinate.
-            for (k, walker) in walkers.iter().enumerate().filter(|(k, _)| !leading(*k)) {
-                let (alive, q) = (this.alive(walker), this.b.get(walker.cursor));
-                let here = this.b.load(walker.stepper.coordinates, q);
-                let behind = this.b.call_in(Op::Lt, DType::I64, &[here, i]);
-                let cond = this.b.call_in(Op::And, DType::Bool, &[alive, behind]);
-                let one = this.b.int(1);
-                let next = this.b.add(q, one);
-                this.b.emit(Stmt::While { cond, body: vec![Stmt::Assign { var: walker.cursor, value: next }] });
-                let coordinate = this.coordinate(walker);
-                coordinates[k] = this.b.name("c", coordinate);
+            for k in (0..walkers.len()).filter(|k| !leads[*k]) {
+                this.catch_up(&walkers[k], i, advance);
+                coordinates[k] = this.coordinate(&walkers[k]);
             }
-            let present: Vec<ExprId> = coordinates
-                .iter()
-                .map(|c| {
-                    let same = this.b.call_in(Op::Eq, DType::I64, &[*c, i]);
-                    this.b.name("present", same)
-                })
-                .collect();
+            let present: Vec<ExprId> = coordinates.iter().map(|c| this.same(*c, i)).collect();
             if needed.len() < 2 {
-                this.visit(region, &walkers, i, &present, steps);
-                return;
+                let next = this.visit(region, &walkers, i, &present, false, steps);
+                return this.advance(&walkers, &present, &next);
             }
-            // Needed walkers that disagree: those behind move on, and nothing else happens.
-            let agree = (0..walkers.len())
-                .filter(|k| leading(*k))
-                .map(|k| present[k])
-                .reduce(|a, b| this.b.call_in(Op::And, DType::Bool, &[a, b]));
+            let agree = leading().map(|k| present[k]).reduce(|a, b| this.b.call_in(Op::And, DType::Bool, &[a, b]));
             let agree = agree.unwrap_or(yes);
-            let certain: Vec<ExprId> = (0..walkers.len()).map(|k| if leading(k) { yes } else { present[k] }).collect();
-            let then = this.in_block(|this| this.visit(region, &walkers, i, &certain, steps));
+            let certain: Vec<ExprId> = (0..walkers.len()).map(|k| if leads[k] { yes } else { present[k] }).collect();
+            let grouped = walkers.iter().any(|w| w.stepper.grouped);
+            let then = this.in_block(|this| {
+                let next = this.visit(region, &walkers, i, &certain, false, steps);
+                if searching || grouped {
+                    this.advance(&walkers, &certain, &next);
+                }
+            });
             let otherwise = this.in_block(|this| {
-                for (k, walker) in walkers.iter().enumerate().filter(|(k, _)| leading(*k)) {
-                    let q = this.b.get(walker.cursor);
-                    let one = this.b.int(1);
-                    let next = this.b.add(q, one);
-                    let next = this.b.call_in(Op::Select, DType::I64, &[present[k], next, q]);
-                    this.b.assign(walker.cursor, next);
+                for k in leading() {
+                    match (searching, grouped) {
+                        (true, _) => this.catch_up(&walkers[k], i, advance),
+                        (false, true) => {
+                            let (q, one) = (this.b.get(walkers[k].cursor), this.b.int(1));
+                            let next = this.b.add(q, one);
+                            this.advance(&walkers[k..=k], &present[k..=k], &[next]);
+                        }
+                        (false, false) => {}
+                    }
                 }
             });
             this.b.emit(Stmt::If { cond: agree, then, otherwise });
+            if !searching && !grouped {
+                // Whoever was at the coordinate moves on, whether or not the others were.
+                for k in 0..walkers.len() {
+                    let (q, one) = (this.b.get(walkers[k].cursor), this.b.int(1));
+                    let next = this.b.add(q, one);
+                    this.advance(&walkers[k..=k], &present[k..=k], &[next]);
+                }
+            }
         });
         if let Some(cond) = cond {
             self.b.emit(Stmt::While { cond, body });
         }
-    }
-
-    /// Emits into a block of its own.
-    fn in_block(&mut self, emit: impl FnOnce(&mut Self)) -> Vec<Stmt> {
-        let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
-        let block = inner.block(|b| {
-            std::mem::swap(&mut self.b, b);
-            emit(self);
-            std::mem::swap(&mut self.b, b);
-        });
-        self.b = inner;
-        block
     }
 }

@@ -147,6 +147,13 @@ E0605 "not available yet"
 E0606 "map from dimensions to levels"
 "Every dimension must be stored by exactly one level, in any order: `(i,j) -> (j,i)`. A dimension may
 also be cut in two by `i/4` and `i%4`."
+E0607 "level searched"
+"The loops do not go through a tensor in the order in which its levels are stored, so each visit has to search for a
+coordinate instead of stepping to it. This works; storing the tensor in the order of the loops (`csc` instead of
+`csr`, say), or another order of loops, is faster. Where the search is meant, `follow(i)` says so."
+E0608 "protocol that a level does not have"
+"`walk` steps through what is stored, `follow` looks single coordinates up, `gallop` leads and skips ahead by search. Every level
+can be walked and followed; only lists of coordinates can be galloped over."
 
 E0701 "arrays of a level"
 "The arrays given for a level do not fit its definition: one is missing, has the wrong length or the

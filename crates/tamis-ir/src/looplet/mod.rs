@@ -6,13 +6,16 @@
 //!
 //! | looplet | meaning |
 //! |---|---|
-//! | `Run(v)` | every coordinate holds `v` |
-//! | `Lookup(v)` | `v` is computed from the coordinate |
-//! | `Sequence` | one after the other |
-//! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
 //! | `Thunk` | statements to run once, before |
+//! | `Switch` | what it is depends on a condition, tested outside the loop |
+//! | `Run(v)` | every coordinate holds `v` |
+//! | `Sequence` | one after the other |
+//! | `Spike` | one thing everywhere but at the last coordinate |
+//! | `Jumper` | a stepper that leads, and skips ahead by search |
+//! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
+//! | `Lookup` | the level is asked at each coordinate |
 
-use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel};
+use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 
 /// What a looplet holds at a coordinate.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +33,26 @@ pub enum Payload {
 pub enum Looplet {
     /// Every coordinate holds the same.
     Run(Payload),
-    /// The payload depends on the coordinate.
-    Lookup(Payload),
+    /// The level is asked where each coordinate is.
+    Lookup,
+    /// One thing up to a coordinate, and another at it.
+    Spike(Spike),
     /// One after the other; the last phase goes to the end.
     Sequence(Vec<Phase>),
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
+    /// A stepper that leads: the others are brought to its coordinates by search.
+    Jumper(Stepper),
+    /// What holds depends on a condition that does not depend on the coordinate.
+    Switch {
+        /// The condition.
+        cond: ExprId,
+        /// Where it holds.
+        then: Box<Looplet>,
+        /// The same structure under that condition: empty where it does not hold. For bodies that have work to do
+        /// in both cases, and should not be written twice.
+        guarded: Box<Looplet>,
+    },
     /// Statements that set up the state of the looplet inside.
     Thunk {
         /// Run once.
@@ -43,6 +60,16 @@ pub enum Looplet {
         /// What may use the state.
         body: Box<Looplet>,
     },
+}
+
+/// The same everywhere before a coordinate, and something else there; the extent ends with it, or before.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Spike {
+    pub body: Payload,
+    pub tail: Payload,
+    /// The coordinate.
+    pub at: ExprId,
 }
 
 /// A part of a sequence.
@@ -83,11 +110,14 @@ impl Looplet {
     /// Which looplet is lowered first: the greatest present.
     pub fn priority(&self) -> u8 {
         match self {
-            Looplet::Thunk { .. } => 5,
-            Looplet::Run(_) => 4,
-            Looplet::Sequence(_) => 3,
+            Looplet::Switch { .. } => 8,
+            Looplet::Thunk { .. } => 7,
+            Looplet::Run(_) => 6,
+            Looplet::Sequence(_) => 5,
+            Looplet::Spike(_) => 4,
+            Looplet::Jumper(_) => 3,
             Looplet::Stepper(_) => 2,
-            Looplet::Lookup(_) => 1,
+            Looplet::Lookup => 1,
         }
     }
 
@@ -100,7 +130,10 @@ impl Looplet {
         };
         match self {
             Looplet::Run(p) => format!("run({})", payload(p)),
-            Looplet::Lookup(p) => format!("lookup({})", payload(p)),
+            Looplet::Lookup => "lookup".to_string(),
+            Looplet::Spike(s) => {
+                format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
+            }
             Looplet::Sequence(phases) => {
                 let phases = phases.iter().map(|phase| match phase.stop {
                     Some(stop) => format!("{} to {}", phase.body.show(kernel), kernel.show(stop)),
@@ -108,11 +141,21 @@ impl Looplet {
                 });
                 format!("sequence[{}]", phases.collect::<Vec<_>>().join(", "))
             }
-            Looplet::Stepper(s) => {
+            Looplet::Stepper(s) | Looplet::Jumper(s) => {
+                let kind = if matches!(self, Looplet::Jumper(_)) { "jumper" } else { "stepper" };
                 let name = &kernel.buffer(s.coordinates).name;
-                format!("stepper({name}[{}..{}])", kernel.show(s.start), kernel.show(s.stop))
+                format!("{kind}({name}[{}..{}])", kernel.show(s.start), kernel.show(s.stop))
             }
-            Looplet::Thunk { body, .. } => format!("thunk({})", body.show(kernel)),
+            Looplet::Switch { cond, then, .. } => {
+                format!("switch({} -> {}, run(fill))", kernel.show(*cond), then.show(kernel))
+            }
+            Looplet::Thunk { preamble, body } => {
+                let named = preamble.iter().filter_map(|stmt| match stmt {
+                    Stmt::Let { var, value } => Some(format!("{} = {}", kernel.var(*var).name, kernel.show(*value))),
+                    _ => None,
+                });
+                format!("thunk({}; {})", named.collect::<Vec<_>>().join(", "), body.show(kernel))
+            }
         }
     }
 }
@@ -171,5 +214,40 @@ impl Fiber<'_> {
     /// `position * extent`.
     pub fn dense_base(&mut self) -> ExprId {
         self.builder.call_in(crate::algebra::Op::Mul, crate::DType::I64, &[self.position, self.extent])
+    }
+}
+
+/// What a level needs to write one of its fibers.
+pub struct Writer<'a> {
+    /// The kernel under construction.
+    pub builder: &'a mut Builder,
+    /// The level's arrays in the kernel, by name.
+    pub arrays: &'a [(&'static str, BufferId)],
+    /// The size of the dimension.
+    pub extent: ExprId,
+    /// How many coordinates are stored so far; 0 when the tensor is declared.
+    pub count: VarId,
+    /// A condition that is constant in the end: not every parent position is known to have been written.
+    pub skipped: ExprId,
+    /// A name for variables.
+    pub name: &'a str,
+}
+
+impl Writer<'_> {
+    /// The array of that name.
+    ///
+    /// # Panics
+    /// If the level was bound without it, which is a bug of the binder.
+    pub fn array(&self, name: &str) -> BufferId {
+        match self.arrays.iter().find(|(n, _)| *n == name) {
+            Some((_, buffer)) => *buffer,
+            None => panic!("the level has no array `{name}`"),
+        }
+    }
+
+    /// `parent * extent + coordinate`: where a full level keeps its children.
+    pub fn dense_child(&mut self, parent: ExprId, coordinate: ExprId) -> ExprId {
+        let base = self.builder.call_in(crate::algebra::Op::Mul, crate::DType::I64, &[parent, self.extent]);
+        self.builder.add(base, coordinate)
     }
 }

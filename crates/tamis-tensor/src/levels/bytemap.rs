@@ -11,7 +11,7 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl, write,
 };
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
@@ -31,11 +31,13 @@ pub(super) static TYPE: LevelType = LevelType {
         random_access: true,
         insert: true,
         append: true,
+        gallop: true,
     },
     assemble,
     from_arrays,
     unfurl: unfurl::bytemap,
     locate: unfurl::locate_bytemap,
+    write: &write::Flagged,
 };
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -26,11 +26,13 @@ pub(super) static TYPE: LevelType = LevelType {
         random_access: true,
         insert: true,
         append: true,
+        gallop: false,
     },
     assemble,
     from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
+    write: &write::Dense,
 };
 
 #[derive(Debug)]

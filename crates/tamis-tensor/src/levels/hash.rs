@@ -3,7 +3,7 @@
 //! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
 //! all that differs. There is no table of coordinates yet.
 
-use super::{Capabilities, LevelType, sparse, unfurl};
+use super::{Capabilities, LevelType, sparse, unfurl, write};
 use tamis_ir::format::LevelKind;
 
 pub(super) static TYPE: LevelType = LevelType {
@@ -14,4 +14,5 @@ pub(super) static TYPE: LevelType = LevelType {
     from_arrays: sparse::from_arrays,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
+    write: &write::Listed,
 };

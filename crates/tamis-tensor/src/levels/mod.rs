@@ -18,6 +18,9 @@ mod singleton;
 mod sparse;
 pub mod tree;
 mod unfurl;
+mod write;
+
+pub use write::{Placement, Write};
 
 use crate::IndexArray;
 use std::fmt;
@@ -86,6 +89,8 @@ pub struct Capabilities {
     pub insert: bool,
     /// Coordinates may be written in increasing order.
     pub append: bool,
+    /// Stored coordinates can be skipped over by search (the protocol `gallop`).
+    pub gallop: bool,
 }
 
 /// What [`Level::enumerate`] appends to, three arrays of one length.
@@ -178,6 +183,8 @@ pub struct LevelType {
     pub unfurl: fn(&mut Fiber<'_>) -> Looplet,
     /// Finds one coordinate of a fiber, for kernels that do not loop over it.
     pub locate: fn(&mut Fiber<'_>) -> Located,
+    /// How kernels write it.
+    pub write: &'static dyn Write,
 }
 
 impl fmt::Debug for LevelType {

@@ -10,7 +10,7 @@
 
 use super::compressed::equal_range;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -30,11 +30,13 @@ pub(super) static TYPE: LevelType = LevelType {
         random_access: false,
         insert: false,
         append: true,
+        gallop: false,
     },
     assemble,
     from_arrays,
     unfurl: unfurl::singleton,
     locate: unfurl::locate_singleton,
+    write: &write::Single,
 };
 
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 use super::compressed::Compressed;
 use super::{
     Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, level_type,
-    unfurl,
+    unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -26,6 +26,7 @@ pub(super) static TYPE: LevelType = LevelType {
     from_arrays,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
+    write: &write::Listed,
 };
 
 pub(super) const ARRAYS: &[&str] = &["pos", "crd"];
@@ -38,6 +39,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     random_access: false,
     insert: false,
     append: true,
+    gallop: true,
 };
 
 #[derive(Debug)]

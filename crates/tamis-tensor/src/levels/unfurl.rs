@@ -4,11 +4,11 @@
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, ExprId, Stmt};
-use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase, Stepper};
+use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase, Spike, Stepper};
 
 /// `dense`: every coordinate is computed.
-pub(super) fn dense(fiber: &mut Fiber) -> Looplet {
-    Looplet::Lookup(Payload::Child(fiber.dense_child()))
+pub(super) fn dense(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
 }
 
 /// `sparse`, `hash`: a list of coordinates; children lie at their places in it.
@@ -33,9 +33,9 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     let (only, preamble) = named(fiber, "only", only);
     let one = fiber.builder.int(1);
     let after = fiber.builder.add(only, one);
+    let spike = Spike { body: Payload::Fill, tail: Payload::Child(fiber.position), at: only };
     let body = Looplet::Sequence(vec![
-        Phase { stop: Some(only), body: Looplet::Run(Payload::Fill) },
-        Phase { stop: Some(after), body: Looplet::Run(Payload::Child(fiber.position)) },
+        Phase { stop: Some(after), body: Looplet::Spike(spike) },
         Phase { stop: None, body: Looplet::Run(Payload::Fill) },
     ]);
     Looplet::Thunk { preamble: vec![preamble], body: Box::new(body) }

@@ -1,0 +1,306 @@
+//! Elements that are read where no loop leads to them: each remaining level is asked for its coordinate.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::emit::Emitted;
+use super::node::{self, Node, Source, Step, Sub};
+use super::writes::goes_up;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::kernel::{Expr, ExprId, Stmt};
+use tamis_ir::looplet::Located;
+use tamis_ir::program::{IndexId, Protocol, TensorId};
+
+impl Lowerer<'_> {
+    /// Finds what the accesses of an expression point to, so that emitting it has no effect of its own.
+    pub(super) fn resolve(&mut self, node: &Node) -> Node {
+        node.clone().map(&mut |node| match node {
+            Node::Access(access) => self.resolve_access(*access),
+            other => other,
+        })
+    }
+
+    fn resolve_access(&mut self, mut access: node::Access) -> Node {
+        let Source::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
+        if subs.len() == access.level || matches!(self.bound[tensor.index()].storage, Stored::Scalar { .. }) {
+            return Node::Access(Box::new(access));
+        }
+        let mut missing = Vec::new();
+        let position = access.position.unwrap_or(self.b.int(0));
+        let mut at = Located { position, present: access.present, group_stop: access.group_stop };
+        for (k, sub) in subs.iter().enumerate().skip(access.level) {
+            let index = if sub.permissive {
+                let index = self.integer(&sub.node);
+                let index = self.b.name("at", index);
+                let size = self.bound[tensor.index()].dims[sub.dim];
+                let index = self.permit(index, size, &mut missing);
+                // Nothing is looked for where there is nothing.
+                at.present = self.also(at.present, missing.last().copied());
+                index
+            } else {
+                self.subscript(tensor, sub)
+            };
+            self.warn_of_search(tensor, &access, k, sub);
+            at = self.locate(tensor, k, at, index);
+        }
+        access.level = subs.len();
+        access.position = Some(at.position);
+        access.group_stop = at.group_stop;
+        access.present = at.present;
+        access.safe = false;
+        access.missing = self.any(missing);
+        Node::Access(Box::new(access))
+    }
+
+    /// The value of an access that is resolved.
+    pub(super) fn emit_access(&mut self, access: &node::Access) -> Emitted {
+        let tensor = match &access.source {
+            Source::Tensor(tensor, _) => *tensor,
+            Source::Mask(op, index, other) => {
+                let (a, b) = (self.emit(&Node::Index(*index)).value, self.emit(other).value);
+                let value = self.b.call_in(*op, DType::I64, &[a, b]);
+                return Emitted { value, unless: None, missing: None };
+            }
+        };
+        let bound = self.bound[tensor.index()].clone();
+        let (values, dtype) = match bound.storage {
+            Stored::Scalar { var, written, .. } => {
+                let unless = written.map(|written| (self.b.get(written), bound.fill));
+                return Emitted { value: self.b.get(var), unless, missing: None };
+            }
+            Stored::Levels { values, .. } => (values, bound.dtype),
+        };
+        let position = access.position.unwrap_or(self.b.int(0));
+        let present = access.present.filter(|present| !self.holds(*present));
+        let value = match values {
+            Some(values) => self.b.load(values, position),
+            None => self.b.constant(Value::Bool(true)),
+        };
+        let missing = access.missing;
+        let Some(present) = present else { return Emitted { value, unless: None, missing } };
+        // A load that is safe anyway needs no branch.
+        let value = if access.safe { self.b.name("v", value) } else { value };
+        let fill = self.b.constant(bound.fill);
+        let value = self.b.call_in(Op::Select, dtype, &[present, value, fill]);
+        Emitted { value, unless: Some((present, bound.fill)), missing }
+    }
+
+    /// Whether a condition is known to hold here.
+    fn holds(&self, cond: ExprId) -> bool {
+        self.assumed.contains(&cond)
+            || match self.b.kernel().expr(cond) {
+                Expr::Call(Op::And, _, parts) => parts.iter().all(|part| self.holds(*part)),
+                Expr::Const(value) => value.is_truthy(),
+                _ => false,
+            }
+    }
+
+    /// What follows from a condition that holds.
+    pub(super) fn consequences(&self, cond: ExprId) -> Vec<ExprId> {
+        match self.b.kernel().expr(cond) {
+            Expr::Call(Op::And, _, parts) => {
+                std::iter::once(cond).chain(parts.iter().flat_map(|part| self.consequences(*part))).collect()
+            }
+            _ => vec![cond],
+        }
+    }
+
+    /// Present, and not outside.
+    fn also(&mut self, present: Option<ExprId>, outside: Option<ExprId>) -> Option<ExprId> {
+        let inside = outside.map(|o| self.b.call_in(Op::Not, DType::Bool, &[o]));
+        match (present, inside) {
+            (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// A coordinate that is inside whatever happens; where it was not, the value is missing.
+    pub(super) fn permit(&mut self, index: ExprId, size: ExprId, missing: &mut Vec<ExprId>) -> ExprId {
+        let zero = self.b.int(0);
+        let low = self.b.call_in(Op::Lt, DType::I64, &[index, zero]);
+        let high = self.b.call_in(Op::Ge, DType::I64, &[index, size]);
+        let yes = self.b.constant(Value::Bool(true));
+        let outside = self.b.call_in(Op::Select, DType::Bool, &[low, yes, high]);
+        let outside = self.b.name("outside", outside);
+        missing.push(outside);
+        self.b.call_in(Op::Select, DType::I64, &[outside, zero, index])
+    }
+
+    /// Finds a coordinate of one level.
+    pub(super) fn locate(&mut self, tensor: TensorId, level: usize, at: Located, index: ExprId) -> Located {
+        self.fiber(tensor, level, at, index, |row, fiber| (row.locate)(fiber)).unwrap_or(at)
+    }
+
+    // Subscripts
+
+    /// A coordinate, which must lie inside its dimension.
+    pub(super) fn subscript(&mut self, tensor: TensorId, sub: &Sub) -> ExprId {
+        let index = self.integer(&sub.node);
+        let index = self.b.name("at", index);
+        if !sub.inside {
+            let size = self.bound[tensor.index()].dims[sub.dim];
+            let cond = self.between(index, index, size);
+            self.require_inside(tensor, sub, cond);
+        }
+        index
+    }
+
+    /// `0 <= low` and `high < size`.
+    fn between(&mut self, low: ExprId, high: ExprId, size: ExprId) -> ExprId {
+        let zero = self.b.int(0);
+        let above = self.b.call_in(Op::Ge, DType::I64, &[low, zero]);
+        let below = self.b.call_in(Op::Lt, DType::I64, &[high, size]);
+        self.b.call_in(Op::And, DType::Bool, &[above, below])
+    }
+
+    fn require_inside(&mut self, tensor: TensorId, sub: &Sub, cond: ExprId) {
+        if self.b.as_constant(cond) == Some(Value::Bool(true)) {
+            return;
+        }
+        let name = self.program.tensor(tensor).name.clone();
+        let message = format!("a subscript leaves dimension {} of `{name}`", sub.dim);
+        self.b.emit(Stmt::Require { cond, message });
+    }
+
+    /// Subscripts that move with a loop's index are checked once, before the loop.
+    pub(super) fn check_before(&mut self, index: IndexId, start: ExprId, stop: ExprId, steps: &mut [Step]) {
+        let empty = self.b.call_in(Op::Ge, DType::I64, &[start, stop]);
+        self.check_steps(index, start, stop, empty, steps);
+    }
+
+    fn check_steps(&mut self, index: IndexId, start: ExprId, stop: ExprId, empty: ExprId, steps: &mut [Step]) {
+        for step in steps {
+            match step {
+                Step::Let(_, value) => self.check_node(index, start, stop, empty, value),
+                Step::Assign(target, update, value) => {
+                    let tensor = target.tensor;
+                    for sub in &mut target.subs {
+                        self.check_node(index, start, stop, empty, &mut sub.node);
+                        self.check_sub(index, start, stop, empty, tensor, sub);
+                    }
+                    for extra in update.iter_mut().flat_map(|u| &mut u.extra) {
+                        self.check_node(index, start, stop, empty, extra);
+                    }
+                    self.check_node(index, start, stop, empty, value);
+                }
+                Step::For(inner, node::Bounds::Inferred, body) => {
+                    let (low, high, _) = self.inferred(*inner);
+                    let none = self.b.call_in(Op::Ge, DType::I64, &[low, high]);
+                    let yes = self.b.constant(Value::Bool(true));
+                    let empty = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, none]);
+                    self.check_steps(index, start, stop, empty, body);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn check_node(&mut self, index: IndexId, start: ExprId, stop: ExprId, empty: ExprId, node: &mut Node) {
+        match node {
+            Node::Access(access) => {
+                if let Source::Tensor(tensor, subs) = &mut access.source {
+                    for sub in subs.iter_mut().skip(access.level) {
+                        self.check_sub(index, start, stop, empty, *tensor, sub);
+                    }
+                }
+            }
+            // What is read only sometimes is checked when it is read.
+            Node::Call(op, _, operands) if !op.is_lazy() => {
+                operands.iter_mut().for_each(|n| self.check_node(index, start, stop, empty, n));
+            }
+            _ => {}
+        }
+    }
+
+    fn check_sub(&mut self, index: IndexId, start: ExprId, stop: ExprId, empty: ExprId, t: TensorId, sub: &mut Sub) {
+        if sub.inside || sub.permissive || !goes_up(&sub.node, index) {
+            return;
+        }
+        let mut open = false;
+        sub.node.visit(&mut |n| {
+            open |= match n {
+                Node::Index(i) => *i != index && self.indices[i.index()].is_none(),
+                Node::Known(_) | Node::Size(..) | Node::Call(..) => false,
+                _ => true,
+            };
+        });
+        if open {
+            return;
+        }
+        let one = self.b.int(1);
+        let last = self.b.call_in(Op::Sub, DType::I64, &[stop, one]);
+        let before = self.indices[index.index()].replace(start);
+        let low = self.integer(&sub.node);
+        self.indices[index.index()] = Some(last);
+        let high = self.integer(&sub.node);
+        self.indices[index.index()] = before;
+        let size = self.bound[t.index()].dims[sub.dim];
+        let inside = self.between(low, high, size);
+        let yes = self.b.constant(Value::Bool(true));
+        let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
+        self.require_inside(t, sub, cond);
+        sub.inside = true;
+    }
+
+    // Warnings
+
+    /// A coordinate that a loop could have led to, had the loops or the levels another order, costs a search.
+    fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
+        let random = self.row(tensor, level).is_none_or(|row| row.capabilities.random_access);
+        let index = match &sub.node {
+            Node::Index(index) if !random && sub.protocol != Some(Protocol::Follow) && !sub.permissive => *index,
+            _ => return,
+        };
+        let id = access.id;
+        if self.warned.contains(&id) {
+            return;
+        }
+        self.warned.push(id);
+        let program = self.program;
+        let name = &program.tensor(tensor).name;
+        let loop_name = &program.indices[index.index()];
+        let Source::Tensor(_, subs) = &access.source else { return };
+        let wanted: Vec<&str> = {
+            let mut dims: Vec<(usize, &Sub)> = subs.iter().enumerate().collect();
+            // The order of the loops is the order in which indices get their numbers.
+            dims.sort_by_key(|(_, s)| match &s.node {
+                Node::Index(i) => i.index(),
+                _ => usize::MAX,
+            });
+            dims.iter()
+                .map(|(_, s)| match &s.node {
+                    Node::Index(i) => program.indices[i.index()].as_str(),
+                    _ => "_",
+                })
+                .collect()
+        };
+        let letters = ["i", "j", "k", "l", "m", "n"];
+        let mut order: Vec<usize> = subs.iter().map(|s| s.dim).collect();
+        order.sort_by_key(|dim| {
+            subs.iter().find(|s| s.dim == *dim).map_or(usize::MAX, |s| match &s.node {
+                Node::Index(i) => i.index(),
+                _ => usize::MAX,
+            })
+        });
+        let letter = |d: &usize| letters.get(*d).copied().unwrap_or("x");
+        let dims: Vec<&str> = (0..subs.len()).map(|d| letter(&d)).collect();
+        let stored: Vec<&str> = order.iter().map(letter).collect();
+        let d = Diagnostic::warning(
+            Code::E0607,
+            format!("`{name}` is not stored in the order of the loops, so every `{loop_name}` is searched for"),
+        )
+        .label(program.origin.stmt(access.stmt), format!("`{name}` is read here"))
+        .note(format!(
+            "a search among the coordinates of level {level} for each visit, about log2 of its entries per fiber, instead of a step to the next one"
+        ))
+        .help(format!(
+            "store `{name}` so that the loops ({}) follow its levels: `({}) -> ({}): ...`",
+            wanted.join(", "),
+            dims.join(","),
+            stored.join(",")
+        ))
+        .help(format!("or put the loop over `{loop_name}` further out"))
+        .help(format!("or write `follow({loop_name})` if the search is meant"));
+        self.warnings.push(program.origin.attach(d));
+    }
+}

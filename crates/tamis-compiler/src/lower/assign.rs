@@ -1,0 +1,210 @@
+//! Assignments: to variables, to elements that are being appended, to computed positions, to tables.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::node::{Node, Step, Target, Update, visit_targets};
+use super::writes::Mode;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::{BufferId, ExprId, LabelId, Stmt, VarId};
+use tamis_ir::program::{Declaration, IndexId, ScalarKind, Storage, TensorId};
+
+/// Where an element is.
+#[derive(Clone, Copy)]
+enum Place {
+    Var(VarId),
+    Element(BufferId, ExprId),
+    /// A pattern: that it is stored is all there is.
+    Nothing,
+}
+
+impl Lowerer<'_> {
+    pub(super) fn assign(&mut self, target: &Target, update: Option<&Update>, value: &Node) {
+        let value = self.resolve(value);
+        let update = update.map(|u| Update { extra: u.extra.iter().map(|n| self.resolve(n)).collect(), ..u.clone() });
+        let emitted = self.emit(&value);
+        // What is known to change nothing is not done.
+        let idle = match (&update, emitted.unless, target.fresh) {
+            (Some(update), Some((cond, known)), _) if update.extra.is_empty() => {
+                let identity = update.op.info().right_identity.and_then(|e| e.value(update.operand));
+                identity.filter(|e| known.cast(update.operand).same_number(*e)).map(|_| cond)
+            }
+            (None, Some((cond, known)), Some(fill)) => {
+                known.cast(fill.dtype()).same_number(fill).then_some(cond)
+            }
+            _ => None,
+        };
+        let mut conds: Vec<ExprId> = idle.into_iter().collect();
+        for extra in update.iter().flat_map(|u| &u.extra) {
+            let missing = self.emit(extra).missing;
+            conds.extend(missing.map(|m| self.b.call_in(Op::Not, DType::Bool, &[m])));
+        }
+        conds.extend(emitted.missing.map(|m| self.b.call_in(Op::Not, DType::Bool, &[m])));
+        let mut coordinates = Vec::new();
+        let append = self.plans[target.tensor.index()].as_ref().is_some_and(|plan| plan.mode == Mode::Append);
+        if !append {
+            let mut outside = Vec::new();
+            for sub in &target.subs {
+                coordinates.push(if sub.permissive {
+                    let (index, size) = (self.integer(&sub.node), self.bound[target.tensor.index()].dims[sub.dim]);
+                    let index = self.b.name("at", index);
+                    self.permit(index, size, &mut outside)
+                } else {
+                    self.subscript(target.tensor, sub)
+                });
+            }
+            conds.extend(outside.into_iter().map(|o| self.b.call_in(Op::Not, DType::Bool, &[o])));
+        }
+        let cond = conds.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
+        match cond.filter(|cond| self.b.as_constant(*cond) != Some(Value::Bool(true))) {
+            None => self.write(target.tensor, &coordinates, update.as_ref(), &value),
+            Some(cond) => {
+                if self.b.as_constant(cond) == Some(Value::Bool(false)) {
+                    return;
+                }
+                let known = self.assumed.len();
+                let consequences = self.consequences(cond);
+                self.assumed.extend(consequences);
+                let then = self.under(|this| this.write(target.tensor, &coordinates, update.as_ref(), &value));
+                self.assumed.truncate(known);
+                self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+            }
+        }
+    }
+
+    fn write(&mut self, tensor: TensorId, coordinates: &[ExprId], update: Option<&Update>, value: &Node) {
+        let place = self.place(tensor, coordinates);
+        let dtype = self.bound[tensor.index()].dtype;
+        let old = match place {
+            Place::Var(var) => self.b.get(var),
+            Place::Element(buffer, position) => self.b.load(buffer, position),
+            Place::Nothing => return,
+        };
+        let value = self.emit(value).value;
+        let new = match update {
+            None => value,
+            Some(update) => {
+                let mut operands = vec![old, value];
+                for extra in &update.extra {
+                    operands.push(self.emit(extra).value);
+                }
+                self.b.call_in(update.op, update.operand, &operands)
+            }
+        };
+        let new = self.b.call_in(Op::Cast(dtype), dtype, &[new]);
+        match place {
+            Place::Var(var) => self.b.assign(var, new),
+            Place::Element(buffer, position) => self.b.store(buffer, position, new),
+            Place::Nothing => {}
+        }
+        if let Some(update) = update {
+            self.leave_when_final(tensor, update);
+        }
+    }
+
+    /// Where the element is that is written now.
+    fn place(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Place {
+        let yes = self.b.constant(Value::Bool(true));
+        let values = match self.bound[tensor.index()].storage {
+            Stored::Scalar { var, written, .. } => {
+                if let Some(written) = written {
+                    self.b.assign(written, yes);
+                }
+                return Place::Var(var);
+            }
+            Stored::Levels { values, .. } => values,
+        };
+        let element = |buffer: Option<BufferId>, at| buffer.map_or(Place::Nothing, |buffer| Place::Element(buffer, at));
+        match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
+            Some(Mode::Append) => {
+                let state = &self.states[tensor.index()];
+                let (dirty, value) = (state.open.iter().rev().find_map(|open| open.dirty), state.value);
+                if let Some(dirty) = dirty {
+                    self.b.assign(dirty, yes);
+                }
+                value.map_or(Place::Nothing, Place::Var)
+            }
+            Some(Mode::Table) => {
+                let (buffer, at) = self.table_entry(tensor, coordinates);
+                element(buffer, at)
+            }
+            _ => {
+                let at = self.insert(tensor, coordinates);
+                let at = self.b.name("place", at);
+                element(values, at)
+            }
+        }
+    }
+
+    // Early exit
+
+    /// A loop that does nothing but update a short-circuit scalar can be left when that is final.
+    pub(super) fn leaving(&mut self, _: IndexId, body: &[Step], lower: impl FnOnce(&mut Self)) {
+        let inner = declared(body);
+        let mut written: Vec<TensorId> = Vec::new();
+        visit_targets(body, &mut |target| {
+            if !inner.contains(&target.tensor) && !written.contains(&target.tensor) {
+                written.push(target.tensor);
+            }
+        });
+        let scalar = match written[..] {
+            [only] if self.is_short_circuit(only) && !self.exits.iter().any(|(t, _)| *t == only) => only,
+            _ => return lower(self),
+        };
+        let mut label = None;
+        let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
+        inner.labelled(|b, l| {
+            std::mem::swap(&mut self.b, b);
+            label = Some(l);
+            self.exits.push((scalar, l));
+            lower(self);
+            self.exits.pop();
+            std::mem::swap(&mut self.b, b);
+        });
+        self.b = inner;
+    }
+
+    fn is_short_circuit(&self, tensor: TensorId) -> bool {
+        matches!(
+            self.program.tensor(tensor).declaration,
+            Some(Declaration { storage: Storage::Scalar(ScalarKind::ShortCircuit), .. })
+        )
+    }
+
+    /// Leaves once a short-circuit scalar can no longer change.
+    fn leave_when_final(&mut self, tensor: TensorId, update: &Update) {
+        let Some((_, label)) = self.exits.iter().find(|(t, _)| *t == tensor).copied() else { return };
+        let label: LabelId = label;
+        let Stored::Scalar { var, .. } = self.bound[tensor.index()].storage else { return };
+        let value = self.b.get(var);
+        let dtype = self.bound[tensor.index()].dtype;
+        let is_final = match (update.op, update.op.info().annihilator.and_then(|a| a.value(dtype))) {
+            (Op::Choose, _) => {
+                // What was chosen stays, unless it is what stands for nothing.
+                let nothing = match update.extra.first() {
+                    Some(extra) => self.emit(extra).value,
+                    None => self.b.constant(Value::zero(dtype)),
+                };
+                self.b.call_in(Op::Ne, dtype, &[value, nothing])
+            }
+            (_, Some(zero)) => {
+                let zero = self.b.constant(zero);
+                self.b.call_in(Op::Eq, dtype, &[value, zero])
+            }
+            _ => return,
+        };
+        self.b.emit(Stmt::If { cond: is_final, then: vec![Stmt::Leave(label)], otherwise: Vec::new() });
+    }
+}
+
+/// Tensors that are declared somewhere inside.
+fn declared(steps: &[Step]) -> Vec<TensorId> {
+    steps
+        .iter()
+        .flat_map(|step| match step {
+            Step::Declare(tensor) => vec![*tensor],
+            Step::For(_, _, body) => declared(body),
+            Step::If(_, then, otherwise) => [declared(then), declared(otherwise)].concat(),
+            _ => Vec::new(),
+        })
+        .collect()
+}

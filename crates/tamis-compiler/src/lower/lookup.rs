@@ -1,0 +1,55 @@
+//! Lookups: no structure is left along the loop, so it goes over every coordinate, and levels are asked at each.
+
+use super::Lowerer;
+use super::node::{Node, Source, Step, visit_steps};
+use super::region::{Presence, Region};
+use tamis_ir::algebra::DType;
+use tamis_ir::kernel::{ExprId, Hint, Stmt};
+use tamis_ir::looplet::{Located, Looplet, Payload};
+
+impl Lowerer<'_> {
+    /// A loop over every coordinate.
+    pub(super) fn lookups(&mut self, region: Region, steps: Vec<Step>) {
+        let name = self.program.indices[region.index.index()].clone();
+        let var = self.b.new_var(name, DType::I64, false);
+        let i = self.b.get(var);
+        let partial = usize::from(!region.whole);
+        self.conditional += partial;
+        let body = self.at(region.index, i, steps);
+        self.conditional -= partial;
+        if region.point {
+            self.b.emit(Stmt::Let { var, value: region.start });
+            body.into_iter().for_each(|stmt| self.b.emit(stmt));
+        } else if !body.is_empty() {
+            self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint: Hint::default() });
+        }
+    }
+
+    /// Asks levels for a coordinate.
+    pub(super) fn look_up(&mut self, i: ExprId, steps: Vec<Step>) -> Vec<Step> {
+        let mut found: Vec<super::node::Access> = Vec::new();
+        visit_steps(&steps, &mut |node| {
+            if let Node::Access(access) = node
+                && matches!(access.looplet, Some(Looplet::Lookup))
+                && found.iter().all(|other| other.id != access.id)
+            {
+                found.push((**access).clone());
+            }
+        });
+        let mut steps = steps;
+        for access in found {
+            let Source::Tensor(tensor, _) = access.source else { continue };
+            let position = access.position.unwrap_or(self.b.int(0));
+            let at = Located { position, present: access.present, group_stop: access.group_stop };
+            let located = self.locate(tensor, access.level, at, i);
+            let changed = located.present != access.present;
+            let presence = Presence {
+                cond: located.present.filter(|_| changed),
+                group_stop: located.group_stop,
+                safe: !changed,
+            };
+            steps = self.replace(steps, access.id, &Payload::Child(located.position), Some(presence));
+        }
+        steps
+    }
+}

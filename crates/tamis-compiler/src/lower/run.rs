@@ -1,0 +1,13 @@
+//! Runs: every coordinate holds the same, so the access is known before the loop.
+
+use super::Lowerer;
+use super::node::Step;
+use super::region::Region;
+use tamis_ir::looplet::Payload;
+
+impl Lowerer<'_> {
+    pub(super) fn run(&mut self, region: Region, steps: Vec<Step>, id: u32, payload: &Payload) {
+        let steps = self.replace(steps, id, payload, None);
+        self.region(region, steps);
+    }
+}

@@ -1,0 +1,219 @@
+//! Elements that are written in storage order: opened when a loop fixes their coordinates, kept when something was written.
+//!
+//! Below an open coordinate everything goes to the position that the next coordinate would have; only when something was
+//! written there is the coordinate kept. The element itself is a variable until then.
+
+use super::Lowerer;
+use super::bind::{Stored, chain_head, is_grouped};
+use super::node::{Step, Sub, visit_targets};
+use super::writes::Mode;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::{ExprId, Stmt, VarId};
+use tamis_ir::program::{IndexId, TensorId};
+use tamis_tensor::levels::Placement;
+
+/// A coordinate that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    level: usize,
+    parent: ExprId,
+    coordinate: ExprId,
+    /// Where what lies below goes; nowhere yet, if the levels below share the position.
+    position: Option<ExprId>,
+    /// Whether anything was written, if that matters.
+    pub(super) dirty: Option<VarId>,
+}
+
+/// Slots that were opened together.
+pub(super) struct Opened(Vec<(TensorId, usize)>);
+
+impl Lowerer<'_> {
+    /// The tensors whose next levels a loop fixes, with their subscripts.
+    pub(super) fn written_in_order(&self, index: IndexId, steps: &[Step]) -> Vec<(TensorId, Vec<Sub>)> {
+        let mut found: Vec<(TensorId, Vec<Sub>)> = Vec::new();
+        visit_targets(steps, &mut |target| {
+            let plan = self.plans[target.tensor.index()].as_ref();
+            let fixes = plan.is_some_and(|plan| plan.mode == Mode::Append && plan.fixed_by.contains(&index));
+            if fixes && found.iter().all(|(tensor, _)| *tensor != target.tensor) {
+                found.push((target.tensor, target.subs.clone()));
+            }
+        });
+        found
+    }
+
+    fn fixed(&self, tensor: TensorId, index: IndexId) -> Vec<usize> {
+        self.plans[tensor.index()].as_ref().map(|plan| plan.fixed(index)).unwrap_or_default()
+    }
+
+    /// The position that the open levels lead to.
+    fn open_position(&mut self, tensor: TensorId) -> ExprId {
+        let last = self.states[tensor.index()].open.iter().rev().find_map(|open| open.position);
+        last.unwrap_or(self.b.int(0))
+    }
+
+    /// Before a loop that fixes levels: levels of one coordinate remember whether they have it.
+    pub(super) fn begin_fibers(&mut self, index: IndexId, steps: &[Step]) -> Vec<TensorId> {
+        let tensors: Vec<TensorId> = self.written_in_order(index, steps).into_iter().map(|(tensor, _)| tensor).collect();
+        for tensor in &tensors {
+            let Some(level) = self.fixed(*tensor, index).first().copied() else { continue };
+            if self.is_lone_single(*tensor, level) {
+                let used = self.b.variable("used", Value::Bool(false));
+                self.states[tensor.index()].used[level] = Some(used);
+            }
+        }
+        tensors
+    }
+
+    /// After such a loop, its fibers are complete.
+    pub(super) fn end_fibers(&mut self, index: IndexId, tensors: &[TensorId]) {
+        for tensor in tensors {
+            let Some(level) = self.fixed(*tensor, index).first().copied() else { continue };
+            let parent = self.open_position(*tensor);
+            self.states[tensor.index()].used[level] = None;
+            self.end_fiber(*tensor, level, parent);
+        }
+    }
+
+    fn end_fiber(&mut self, tensor: TensorId, level: usize, parent: ExprId) {
+        if self.in_chain(tensor, level) {
+            return;
+        }
+        self.writer(tensor, level, |row, w| row.write.end(w, parent));
+        let below_appended = level > 0
+            && self.row(tensor, level - 1).is_some_and(|row| row.write.placement() != Placement::Computed);
+        let all = self.visits_all(tensor, level);
+        self.states[tensor.index()].complete[level] |= all || below_appended;
+    }
+
+    /// Whether the code at this place runs for every position of a level.
+    fn visits_all(&self, tensor: TensorId, level: usize) -> bool {
+        let bare = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.bare[..level].iter().all(|b| *b));
+        let computed = (0..level).all(|k| !self.commits(tensor, k));
+        bare && computed && self.conditional == self.states[tensor.index()].depth
+    }
+
+    /// Below another level of its chain of one coordinate per position.
+    fn in_chain(&self, tensor: TensorId, level: usize) -> bool {
+        match &self.bound[tensor.index()].storage {
+            Stored::Levels { format, .. } => {
+                let head = chain_head(format, level);
+                head != level && format.levels()[head].nonunique
+            }
+            Stored::Scalar { .. } => false,
+        }
+    }
+
+    fn is_lone_single(&self, tensor: TensorId, level: usize) -> bool {
+        !self.in_chain(tensor, level)
+            && self.row(tensor, level).is_some_and(|row| row.write.placement() == Placement::Parent)
+    }
+
+    /// Opens what a loop's coordinate fixes.
+    pub(super) fn open_slots(&mut self, index: IndexId, steps: &[Step]) -> Opened {
+        let mut opened = Vec::new();
+        for (tensor, subs) in self.written_in_order(index, steps) {
+            let levels = self.fixed(tensor, index);
+            for level in &levels {
+                self.open(tensor, *level, &subs[*level]);
+            }
+            opened.push((tensor, levels.len()));
+        }
+        Opened(opened)
+    }
+
+    fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub) {
+        let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let coordinate = self.subscript(tensor, sub);
+        let parent = self.open_position(tensor);
+        if is_grouped(&format, level) {
+            let open = Open { level, parent, coordinate, position: None, dirty: None };
+            self.states[tensor.index()].open.push(open);
+            return;
+        }
+        // A chain has the positions of its first level.
+        let leader = if self.in_chain(tensor, level) { chain_head(&format, level) } else { level };
+        let position = self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
+        let position = position.unwrap_or(parent);
+        let dirty = self.commits(tensor, level).then(|| self.b.variable("dirty", Value::Bool(false)));
+        self.states[tensor.index()].open.push(Open { level, parent, coordinate, position: Some(position), dirty });
+        let last = level + 1 == self.level_count(tensor);
+        let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
+        if appended && !last {
+            let one = self.b.int(1);
+            self.assemble(tensor, level + 1, position, one);
+        }
+        if last && values.is_some() {
+            let name = format!("{}_value", self.program.tensor(tensor).name);
+            let value = self.b.variable(name, self.bound[tensor.index()].fill);
+            self.states[tensor.index()].value = Some(value);
+        }
+    }
+
+    /// Keeps what was written to the slots.
+    pub(super) fn close_slots(&mut self, opened: Opened) {
+        for (tensor, levels) in opened.0.into_iter().rev() {
+            for k in (0..levels).rev() {
+                self.close(tensor);
+                // Fibers that were opened with their parents end with them.
+                if k > 0
+                    && let Some(open) = self.states[tensor.index()].open.pop()
+                {
+                    self.end_fiber(tensor, open.level, open.parent);
+                } else {
+                    self.states[tensor.index()].open.pop();
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, tensor: TensorId) {
+        let state = &self.states[tensor.index()];
+        let Some(open) = state.open.last().copied() else { return };
+        let Some(position) = open.position else { return };
+        let above = state.open[..state.open.len() - 1].iter().rev().find_map(|open| open.dirty);
+        let chain: Vec<Open> = state.open.iter().copied().rev().skip(1).take_while(|o| o.position.is_none()).collect();
+        let last = open.level + 1 == self.level_count(tensor);
+        let value = if last { self.states[tensor.index()].value.take() } else { None };
+        let Stored::Levels { values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let Some(dirty) = open.dirty else {
+            if let (Some(values), Some(value)) = (values, value) {
+                let value = self.b.get(value);
+                self.b.store(values, position, value);
+                let all = self.visits_all(tensor, self.level_count(tensor));
+                let leaf = self.level_count(tensor);
+                self.states[tensor.index()].complete[leaf] |= all;
+            }
+            return;
+        };
+        let used = self.states[tensor.index()].used[open.level];
+        let then = self.in_block(|this| {
+            if let Some(used) = used {
+                let already = this.b.get(used);
+                let cond = this.b.call_in(Op::Not, DType::Bool, &[already]);
+                let name = this.program.tensor(tensor).name.clone();
+                let message = format!("level {} of `{name}` holds one coordinate per fiber, but several were written", open.level);
+                this.b.emit(Stmt::Require { cond, message });
+                let yes = this.b.constant(Value::Bool(true));
+                this.b.assign(used, yes);
+            }
+            if let (Some(values), Some(value)) = (values, value) {
+                let one = this.b.int(1);
+                let (value, len) = (this.b.get(value), this.b.add(position, one));
+                this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+                this.b.store(values, position, value);
+            }
+            let (parent, at) = if chain.is_empty() { (open.parent, open.coordinate) } else { (position, open.coordinate) };
+            this.writer(tensor, open.level, |row, w| row.write.commit(w, parent, at));
+            // The first level of a chain counts, so it comes last.
+            for link in chain {
+                this.writer(tensor, link.level, |row, w| row.write.commit(w, position, link.coordinate));
+            }
+            if let Some(above) = above {
+                let yes = this.b.constant(Value::Bool(true));
+                this.b.assign(above, yes);
+            }
+        });
+        let cond = self.b.get(dirty);
+        self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+    }
+}

@@ -1,0 +1,266 @@
+//! The storage of tensors that a program declares: making it, resetting it, and completing it for readers.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::table::Table;
+use super::writes::Mode;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::{BufferId, Elem, ExprId, Role, Stmt, VarId};
+use tamis_ir::looplet::Writer;
+use tamis_ir::program::TensorId;
+use tamis_tensor::levels::{LevelType, Placement, level_type};
+
+/// What the kernel keeps about a declared tensor.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// For each level, how many coordinates are stored.
+    pub(super) counts: Vec<VarId>,
+    /// For each level that lists what is inserted, the list.
+    lists: Vec<BufferId>,
+    /// For each level and the leaf: a constant that says whether some positions may never be written.
+    skipped: Vec<VarId>,
+    /// Whether that constant is false.
+    pub(super) complete: Vec<bool>,
+    /// The table, if elements are collected in one.
+    pub(super) table: Option<Table>,
+    /// The coordinates that are being written, outermost level first.
+    pub(super) open: Vec<super::slot::Open>,
+    /// The element that is being written.
+    pub(super) value: Option<VarId>,
+    /// How many conditions were around the declaration.
+    pub(super) depth: usize,
+    /// For levels of one coordinate: whether it was written.
+    pub(super) used: Vec<Option<VarId>>,
+}
+
+impl Lowerer<'_> {
+    /// Variables and buffers that declared tensors need throughout the kernel.
+    pub(super) fn set_up(&mut self) {
+        for k in 0..self.bound.len() {
+            let Some(plan) = self.plans[k].clone() else { continue };
+            let Stored::Levels { arrays, values, .. } = self.bound[k].storage.clone() else { continue };
+            let name = self.program.tensors[k].name.clone();
+            let mut state = State { used: vec![None; arrays.len()], ..State::default() };
+            for level in 0..=arrays.len() {
+                let skipped = self.b.new_var(format!("{name}{level}_skipped"), DType::Bool, false);
+                state.skipped.push(skipped);
+                state.complete.push(false);
+                let Some(named) = arrays.get(level) else { continue };
+                let count = self.b.new_var(format!("{name}{level}_count"), DType::I64, true);
+                state.counts.push(count);
+                let crd = named.iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer);
+                let zero = self.b.int(0);
+                if crd.is_some() {
+                    self.prologue.push(Stmt::Let { var: count, value: zero });
+                }
+                let list = match (crd, plan.mode) {
+                    // Below the root there is one fiber: its list is what readers want.
+                    (Some(crd), _) if level == 0 => crd,
+                    (Some(_), Mode::Insert) => {
+                        let wide = Elem::Index(tamis_ir::format::Width::U64);
+                        self.b.buffer(format!("{name}{level}_list"), wide, Role::Scratch)
+                    }
+                    _ => BufferId(u32::MAX),
+                };
+                state.lists.push(list);
+            }
+            if plan.mode == Mode::Table {
+                state.table = Some(self.new_table(&name, self.bound[k].dtype, values.is_some()));
+            }
+            self.states[k] = state;
+        }
+    }
+
+    /// Statements that come before all others.
+    pub(super) fn finish_prologue(&mut self) -> Vec<Stmt> {
+        let mut stmts = std::mem::take(&mut self.prologue);
+        for state in &self.states {
+            for (var, complete) in state.skipped.iter().zip(&state.complete) {
+                let value = self.b.constant(Value::Bool(!complete));
+                stmts.push(Stmt::Let { var: *var, value });
+            }
+        }
+        stmts
+    }
+
+    /// Asks a level of a declared tensor to write.
+    pub(super) fn writer<T>(
+        &mut self,
+        tensor: TensorId,
+        level: usize,
+        ask: impl FnOnce(&'static LevelType, &mut Writer) -> T,
+    ) -> Option<T> {
+        let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
+        let dim = *format.dim_order()?.get(level)?;
+        let row = level_type(format.levels()[level].kind).ok()?;
+        let state = &self.states[tensor.index()];
+        let (count, skipped) = (state.counts[level], state.skipped[level]);
+        let skipped = self.b.get(skipped);
+        let name = format!("{}{level}", self.program.tensor(tensor).name);
+        let mut writer = Writer {
+            arrays: &arrays[level],
+            extent: self.bound[tensor.index()].dims[dim],
+            count,
+            skipped,
+            name: &name,
+            builder: &mut self.b,
+        };
+        Some(ask(row, &mut writer))
+    }
+
+    pub(super) fn level_count(&self, tensor: TensorId) -> usize {
+        self.states[tensor.index()].counts.len()
+    }
+
+    pub(super) fn row(&self, tensor: TensorId, level: usize) -> Option<&'static LevelType> {
+        match &self.bound[tensor.index()].storage {
+            Stored::Levels { format, .. } => level_type(format.levels().get(level)?.kind).ok(),
+            Stored::Scalar { .. } => None,
+        }
+    }
+
+    fn values(&self, tensor: TensorId) -> Option<BufferId> {
+        match &self.bound[tensor.index()].storage {
+            Stored::Levels { values, .. } => *values,
+            Stored::Scalar { .. } => None,
+        }
+    }
+
+    /// Makes a tensor anew.
+    pub(super) fn declare(&mut self, tensor: TensorId) {
+        let bound = self.bound[tensor.index()].clone();
+        if let Stored::Scalar { written, output, .. } = bound.storage {
+            // A body that is lowered for several regions declares its scalars in each of them.
+            let name = self.program.tensor(tensor).name.clone();
+            let fill = self.b.constant(bound.fill);
+            let no = self.b.constant(Value::Bool(false));
+            let written = written.map(|_| self.b.variable_from(format!("{name}_written"), no));
+            let var = self.b.variable_from(name, fill);
+            self.bound[tensor.index()].storage = Stored::Scalar { var, written, output };
+            return;
+        }
+        self.states[tensor.index()].depth = self.conditional;
+        let (zero, one) = (self.b.int(0), self.b.int(1));
+        match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
+            Some(Mode::Append) => self.assemble_all(tensor),
+            Some(Mode::Table) => self.reset_table(tensor),
+            _ => {
+                let mut parents = one;
+                let mut listed = false;
+                for level in 0..self.level_count(tensor) {
+                    let list = self.states[tensor.index()].lists[level];
+                    listed |= self.row(tensor, level).is_some_and(|row| row.write.lists());
+                    parents = self.writer(tensor, level, |row, w| row.write.prepare(w, list, parents)).unwrap_or(parents);
+                }
+                let Some(values) = self.values(tensor) else { return };
+                // Where coordinates are listed, an element is set up when it is listed.
+                let fill = listed.then_some(bound.fill);
+                self.b.emit(Stmt::Grow { buffer: values, len: parents, fill });
+                if !listed {
+                    let value = self.b.constant(bound.fill);
+                    self.b.emit(Stmt::Fill { buffer: values, start: zero, len: parents, value });
+                }
+            }
+        }
+    }
+
+    /// Empty levels, ready for appending.
+    pub(super) fn assemble_all(&mut self, tensor: TensorId) {
+        let (zero, one) = (self.b.int(0), self.b.int(1));
+        for level in 0..self.level_count(tensor) {
+            let Stored::Levels { arrays, .. } = &self.bound[tensor.index()].storage else { continue };
+            if !arrays[level].is_empty() {
+                let count = self.states[tensor.index()].counts[level];
+                self.b.assign(count, zero);
+            }
+        }
+        self.assemble(tensor, 0, zero, one);
+    }
+
+    /// Room for `count` positions of a level from `start` on, and for what exists below with them.
+    pub(super) fn assemble(&mut self, tensor: TensorId, level: usize, start: ExprId, count: ExprId) {
+        let (mut start, mut count) = (start, count);
+        for level in level..self.level_count(tensor) {
+            let below = self.writer(tensor, level, |row, w| row.write.assemble(w, start, count)).flatten();
+            match below {
+                Some(range) => (start, count) = range,
+                None => return,
+            }
+        }
+        let Some(values) = self.values(tensor) else { return };
+        let skipped = self.states[tensor.index()].skipped[self.level_count(tensor)];
+        let (cond, fill) = (self.b.get(skipped), self.b.constant(self.bound[tensor.index()].fill));
+        let len = self.b.add(start, count);
+        self.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+        self.b.branch(cond, |b| b.emit(Stmt::Fill { buffer: values, start, len: count, value: fill }), |_| {});
+    }
+
+    /// Completes a tensor for its readers.
+    pub(super) fn freeze(&mut self, tensor: TensorId) {
+        let Some(plan) = self.plans[tensor.index()].clone() else { return };
+        if plan.mode == Mode::Table {
+            self.append_table(tensor);
+        }
+        let mut parents = self.b.int(1);
+        for level in 0..self.level_count(tensor) {
+            let list = self.states[tensor.index()].lists[level];
+            let children = self.writer(tensor, level, |row, w| match plan.mode {
+                Mode::Insert => row.write.settle(w, list, parents, plan.in_order),
+                _ => row.write.freeze(w, parents),
+            });
+            parents = children.unwrap_or(parents);
+        }
+    }
+
+    /// Where an element is that may be written in any order, and the buffer that holds it.
+    pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> ExprId {
+        let mut position = self.b.int(0);
+        for (level, coordinate) in coordinates.iter().enumerate() {
+            let list = self.states[tensor.index()].lists[level];
+            // What lies below a new coordinate, down to the next level that lists its own.
+            let mut below = Vec::new();
+            let mut lists_below = false;
+            for next in level + 1..self.level_count(tensor) {
+                lists_below |= self.row(tensor, next).is_some_and(|row| row.write.lists());
+                below.push(self.writer(tensor, next, |_, w| w.extent));
+            }
+            let values = self.values(tensor).filter(|_| !lists_below);
+            let fill = self.b.constant(self.bound[tensor.index()].fill);
+            position = self
+                .writer(tensor, level, |row, w| {
+                    row.write.insert(w, list, position, *coordinate, &mut |w, at| {
+                        let Some(values) = values else { return };
+                        let one = w.builder.int(1);
+                        let cells = below
+                            .iter()
+                            .flatten()
+                            .fold(one, |cells, n| w.builder.call_in(Op::Mul, DType::I64, &[cells, *n]));
+                        if cells == one {
+                            w.builder.store(values, at, fill);
+                        } else {
+                            let start = w.builder.call_in(Op::Mul, DType::I64, &[at, cells]);
+                            w.builder.emit(Stmt::Fill { buffer: values, start, len: cells, value: fill });
+                        }
+                    })
+                })
+                .unwrap_or(position);
+        }
+        position
+    }
+
+    /// Whether a level's coordinates are kept one by one, once something was written below them.
+    pub(super) fn commits(&self, tensor: TensorId, level: usize) -> bool {
+        self.row(tensor, level).is_some_and(|row| row.write.placement() != Placement::Computed || row.write.lists())
+    }
+
+    /// Scalars that are results go to their outputs.
+    pub(super) fn store_scalars(&mut self) {
+        for id in self.program.results.clone() {
+            if let Stored::Scalar { var, output: Some(output), .. } = self.bound[id.index()].storage {
+                let (zero, one, value) = (self.b.int(0), self.b.int(1), self.b.get(var));
+                self.b.emit(Stmt::Grow { buffer: output, len: one, fill: None });
+                self.b.store(output, zero, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! How each tensor of a program is written: in storage order or not, and where its elements come from.
+//!
+//! A tensor is written *in order* if its subscripts, outermost level first, are fixed by the outermost loops around the
+//! writes, one loop after the other, each going up; then each element is visited once, and coordinates can be appended.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::node::{Node, Step, Sub, Target};
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::program::{IndexId, TensorId};
+use tamis_tensor::levels::{Placement, level_type};
+
+/// How a tensor is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Where its elements are while it is written.
+    pub mode: Mode,
+    /// Its elements are written in storage order.
+    pub in_order: bool,
+    /// For each level, the loop that fixes its coordinate, if the tensor is written in order.
+    pub fixed_by: Vec<IndexId>,
+    /// For each level, whether its subscript is that loop's index alone.
+    pub bare: Vec<bool>,
+}
+
+/// Where the elements of a tensor are while it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Coordinates are appended to its levels, each when it is complete.
+    Append,
+    /// Positions are computed from coordinates.
+    Insert,
+    /// In a table, by the number of the element in storage order; freezing appends them to the levels.
+    Table,
+}
+
+impl Plan {
+    /// The levels whose coordinates a loop fixes.
+    pub fn fixed(&self, index: IndexId) -> Vec<usize> {
+        (0..self.fixed_by.len()).filter(|k| self.fixed_by[*k] == index).collect()
+    }
+}
+
+/// Writes of one tensor, as they are found.
+#[derive(Clone, Debug, Default)]
+struct Writes {
+    /// Loops around the declaration.
+    depth: usize,
+    /// The order of the first write, and its subscripts; `None` once there is none.
+    order: Option<(Vec<IndexId>, Vec<Sub>)>,
+    count: usize,
+}
+
+impl Lowerer<'_> {
+    /// Finds how each declared tensor is written, and which assignments are the first to their elements.
+    pub(super) fn classify(&mut self, steps: &mut [Step]) {
+        let mut found = vec![Writes::default(); self.program.tensors.len()];
+        self.find_writes(steps, &mut Vec::new(), &mut found);
+        for (k, writes) in found.into_iter().enumerate() {
+            let Stored::Levels { format, .. } = &self.bound[k].storage else { continue };
+            if self.program.params.contains(&TensorId(k as u32)) {
+                continue;
+            }
+            let placements: Vec<Placement> = format
+                .levels()
+                .iter()
+                .filter_map(|level| level_type(level.kind).ok())
+                .map(|row| row.write.placement())
+                .collect();
+            let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
+            let computed = placements.iter().all(|p| *p == Placement::Computed);
+            let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty();
+            let mode = match (computed, in_order) {
+                (true, true) if !lists => Mode::Append,
+                (true, _) => Mode::Insert,
+                (false, true) => Mode::Append,
+                // Nothing is ever written to it.
+                (false, false) if writes.count == 0 => Mode::Append,
+                (false, false) => Mode::Table,
+            };
+            let (fixed_by, subs) = writes.order.unwrap_or_default();
+            let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
+            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare });
+        }
+    }
+
+    fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<IndexId>, found: &mut [Writes]) {
+        for step in steps {
+            match step {
+                Step::Declare(tensor) => found[tensor.index()].depth = loops.len(),
+                Step::For(index, _, body) => {
+                    loops.push(*index);
+                    self.find_writes(body, loops, found);
+                    loops.pop();
+                }
+                Step::If(_, then, otherwise) => {
+                    self.find_writes(then, loops, found);
+                    self.find_writes(otherwise, loops, found);
+                }
+                Step::Assign(target, ..) => {
+                    let writes = &mut found[target.tensor.index()];
+                    let around = &loops[writes.depth.min(loops.len())..];
+                    let order = order(target, around);
+                    let first = writes.count == 0;
+                    writes.count += 1;
+                    if first {
+                        if order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last()) {
+                            target.fresh = Some(self.bound[target.tensor.index()].fill);
+                        }
+                        writes.order = order.map(|fixed_by| (fixed_by, target.subs.clone()));
+                    } else {
+                        let same = |(fixed_by, subs): &(Vec<IndexId>, Vec<Sub>)| {
+                            order.as_ref() == Some(fixed_by) && *subs == target.subs
+                        };
+                        writes.order = writes.order.take().filter(same);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Which of the loops around a write fixes each level, if that is in storage order.
+fn order(target: &Target, loops: &[IndexId]) -> Option<Vec<IndexId>> {
+    let mut next = 0;
+    let mut fixed_by: Vec<IndexId> = Vec::new();
+    for sub in &target.subs {
+        if sub.permissive {
+            return None;
+        }
+        let deepest = deepest(&sub.node, loops)?;
+        match deepest {
+            // A loop of its own, which goes up.
+            Some(at) if at == next && goes_up(&sub.node, loops[at]) => {
+                fixed_by.push(loops[at]);
+                next += 1;
+            }
+            // Fixed already, so that there is one coordinate only.
+            Some(at) if at < next => fixed_by.push(*fixed_by.last()?),
+            None => fixed_by.push(*fixed_by.last()?),
+            _ => return None,
+        }
+    }
+    Some(fixed_by)
+}
+
+/// The innermost loop that an affine subscript depends on.
+fn deepest(node: &Node, loops: &[IndexId]) -> Option<Option<usize>> {
+    match node {
+        Node::Index(index) => Some(loops.iter().position(|i| i == index)),
+        Node::Known(Value::I64(_)) | Node::Size(..) => Some(None),
+        Node::Call(Op::Add | Op::Sub | Op::Mul, _, operands) => {
+            let found: Option<Vec<Option<usize>>> = operands.iter().map(|n| deepest(n, loops)).collect();
+            Some(found?.into_iter().flatten().max())
+        }
+        _ => None,
+    }
+}
+
+/// Whether an affine subscript increases strictly with an index.
+pub(super) fn goes_up(node: &Node, index: IndexId) -> bool {
+    let constant = |n: &Node| {
+        let mut depends = false;
+        n.visit(&mut |n| depends |= *n == Node::Index(index));
+        !depends
+    };
+    match node {
+        Node::Index(i) => *i == index,
+        Node::Call(Op::Add, _, operands) => match &operands[..] {
+            [a, b] => (goes_up(a, index) && constant(b)) || (constant(a) && goes_up(b, index)),
+            _ => false,
+        },
+        Node::Call(Op::Sub, _, operands) => match &operands[..] {
+            [a, b] => goes_up(a, index) && constant(b),
+            _ => false,
+        },
+        Node::Call(Op::Mul, _, operands) => match &operands[..] {
+            [Node::Known(Value::I64(k)), a] | [a, Node::Known(Value::I64(k))] => *k > 0 && goes_up(a, index),
+            _ => false,
+        },
+        _ => false,
+    }
+}

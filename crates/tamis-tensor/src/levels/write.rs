@@ -1,0 +1,334 @@
+//! How levels are written by kernels. Each row of [`super::LEVELS`] names its [`Write`].
+//!
+//! Coordinates are *appended* in storage order: [`Write::assemble`] makes room for new parent positions,
+//! [`Write::child`] says where the next child goes, [`Write::commit`] keeps it once something was written there,
+//! [`Write::end`] closes a fiber, [`Write::freeze`] makes the arrays what readers expect. Levels whose child positions are
+//! computed from coordinates can also be written in any order: [`Write::prepare`], [`Write::insert`], [`Write::settle`].
+
+use tamis_ir::DType;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::{BufferId, ExprId, Stmt};
+use tamis_ir::looplet::Writer;
+
+/// Where children go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Their positions are computed from their coordinates, so they may be written in any order.
+    Computed,
+    /// One after the other.
+    Appended,
+    /// At the position of their parent.
+    Parent,
+}
+
+/// Writing one kind of level.
+pub trait Write: Sync {
+    /// Where children go.
+    fn placement(&self) -> Placement;
+
+    /// Makes room for `count` parent positions from `start` on; gives the range of child positions that exist with
+    /// them, if they do.
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)>;
+
+    /// The position of a coordinate that is about to be written.
+    fn child(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) -> ExprId;
+
+    /// Keeps a coordinate that something was written at.
+    fn commit(&self, _: &mut Writer, _parent: ExprId, _coordinate: ExprId) {}
+
+    /// Closes a fiber.
+    fn end(&self, _: &mut Writer, _parent: ExprId) {}
+
+    /// Completes the arrays; gives how many child positions there are.
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId;
+
+    /// Whether [`Self::insert`] has to be told which coordinates were written.
+    fn lists(&self) -> bool {
+        false
+    }
+
+    /// Makes room for `parents` positions, and forgets what was inserted before, at the cost of what was.
+    fn prepare(&self, w: &mut Writer, _list: BufferId, parents: ExprId) -> ExprId {
+        mul(w, parents, w.extent)
+    }
+
+    /// The position of a coordinate; where it is new, it is listed, and `fresh` sets up what lies below.
+    fn insert(
+        &self,
+        w: &mut Writer,
+        _list: BufferId,
+        parent: ExprId,
+        coordinate: ExprId,
+        _fresh: &mut dyn FnMut(&mut Writer, ExprId),
+    ) -> ExprId {
+        w.dense_child(parent, coordinate)
+    }
+
+    /// Completes the arrays after insertions, which came in order or did not; gives how many child positions there are.
+    fn settle(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _in_order: bool) -> ExprId {
+        mul(w, parents, w.extent)
+    }
+}
+
+fn mul(w: &mut Writer, a: ExprId, b: ExprId) -> ExprId {
+    w.builder.call_in(Op::Mul, DType::I64, &[a, b])
+}
+
+fn grow(w: &mut Writer, buffer: BufferId, len: ExprId, fill: Option<i64>) {
+    w.builder.emit(Stmt::Grow { buffer, len, fill: fill.map(Value::I64) });
+}
+
+fn fill(w: &mut Writer, buffer: BufferId, start: ExprId, len: ExprId, value: i64) {
+    let value = w.builder.int(value);
+    w.builder.emit(Stmt::Fill { buffer, start, len, value });
+}
+
+fn after(w: &mut Writer, value: ExprId) -> ExprId {
+    let one = w.builder.int(1);
+    w.builder.add(value, one)
+}
+
+/// Room in `pos` for parents from `start` on; all of them are empty so far.
+fn assemble_pos(w: &mut Writer, start: ExprId, count: ExprId) {
+    let pos = w.array("pos");
+    let stop = w.builder.add(start, count);
+    let len = after(w, stop);
+    grow(w, pos, len, None);
+    let zero = w.builder.int(0);
+    if start == zero {
+        w.builder.store(pos, zero, zero);
+    }
+    let first = after(w, start);
+    let cond = w.skipped;
+    let value = w.builder.int(0);
+    w.builder.branch(cond, |b| b.emit(Stmt::Fill { buffer: pos, start: first, len: count, value }), |_| {});
+}
+
+fn end_pos(w: &mut Writer, parent: ExprId) {
+    let (pos, next, count) = (w.array("pos"), after(w, parent), w.builder.get(w.count));
+    w.builder.store(pos, next, count);
+}
+
+/// Fibers that were never visited end where the one before ends.
+fn freeze_pos(w: &mut Writer, parents: ExprId) {
+    let (pos, zero, cond) = (w.array("pos"), w.builder.int(0), w.skipped);
+    w.builder.branch(
+        cond,
+        |b| {
+            b.count("p", zero, parents, |b, p| {
+                let one = b.int(1);
+                let next = b.add(p, one);
+                let (before, here) = (b.load(pos, p), b.load(pos, next));
+                let end = b.call_in(Op::Max, DType::I64, &[before, here]);
+                b.store(pos, next, end);
+            });
+        },
+        |_| {},
+    );
+}
+
+fn append_crd(w: &mut Writer, coordinate: ExprId) {
+    let (crd, count) = (w.array("crd"), w.builder.get(w.count));
+    let next = after(w, count);
+    grow(w, crd, next, None);
+    w.builder.store(crd, count, coordinate);
+    w.builder.assign(w.count, next);
+}
+
+/// `dense`: everything is there.
+pub(super) struct Dense;
+
+impl Write for Dense {
+    fn placement(&self) -> Placement {
+        Placement::Computed
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        Some((mul(w, start, w.extent), mul(w, count, w.extent)))
+    }
+
+    fn child(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) -> ExprId {
+        w.dense_child(parent, coordinate)
+    }
+
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
+        mul(w, parents, w.extent)
+    }
+}
+
+/// `sparse`, `hash`: a list of coordinates.
+pub(super) struct Listed;
+
+impl Write for Listed {
+    fn placement(&self) -> Placement {
+        Placement::Appended
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        assemble_pos(w, start, count);
+        None
+    }
+
+    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
+        w.builder.get(w.count)
+    }
+
+    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId) {
+        append_crd(w, coordinate);
+    }
+
+    fn end(&self, w: &mut Writer, parent: ExprId) {
+        end_pos(w, parent);
+    }
+
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
+        freeze_pos(w, parents);
+        w.builder.get(w.count)
+    }
+}
+
+/// `singleton`: one coordinate for each parent; 0 where nothing is written.
+pub(super) struct Single;
+
+impl Write for Single {
+    fn placement(&self) -> Placement {
+        Placement::Parent
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        let crd = w.array("crd");
+        let stop = w.builder.add(start, count);
+        grow(w, crd, stop, None);
+        fill(w, crd, start, count, 0);
+        Some((start, count))
+    }
+
+    fn child(&self, _: &mut Writer, parent: ExprId, _: ExprId) -> ExprId {
+        parent
+    }
+
+    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) {
+        let (crd, len) = (w.array("crd"), after(w, parent));
+        grow(w, crd, len, None);
+        w.builder.store(crd, parent, coordinate);
+    }
+
+    fn freeze(&self, _: &mut Writer, parents: ExprId) -> ExprId {
+        parents
+    }
+}
+
+/// `bytemap`: a flag for every coordinate, and the list of those that are set.
+pub(super) struct Flagged;
+
+impl Write for Flagged {
+    fn placement(&self) -> Placement {
+        Placement::Computed
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        assemble_pos(w, start, count);
+        let flags = w.array("flags");
+        let (first, cells) = (mul(w, start, w.extent), mul(w, count, w.extent));
+        let len = w.builder.add(first, cells);
+        grow(w, flags, len, None);
+        fill(w, flags, first, cells, 0);
+        Some((first, cells))
+    }
+
+    fn child(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) -> ExprId {
+        w.dense_child(parent, coordinate)
+    }
+
+    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) {
+        let (flags, at, one) = (w.array("flags"), w.dense_child(parent, coordinate), w.builder.int(1));
+        w.builder.store(flags, at, one);
+        append_crd(w, coordinate);
+    }
+
+    fn end(&self, w: &mut Writer, parent: ExprId) {
+        end_pos(w, parent);
+    }
+
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
+        freeze_pos(w, parents);
+        mul(w, parents, w.extent)
+    }
+
+    fn lists(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, w: &mut Writer, list: BufferId, parents: ExprId) -> ExprId {
+        let flags = w.array("flags");
+        let cells = mul(w, parents, w.extent);
+        // New flags are not set, and those that were are known.
+        grow(w, flags, cells, Some(0));
+        grow(w, list, cells, None);
+        let (zero, count) = (w.builder.int(0), w.builder.get(w.count));
+        w.builder.count("t", zero, count, |b, t| {
+            let at = b.load(list, t);
+            b.store(flags, at, zero);
+        });
+        w.builder.assign(w.count, zero);
+        cells
+    }
+
+    fn insert(
+        &self,
+        w: &mut Writer,
+        list: BufferId,
+        parent: ExprId,
+        coordinate: ExprId,
+        fresh: &mut dyn FnMut(&mut Writer, ExprId),
+    ) -> ExprId {
+        let flags = w.array("flags");
+        let at = w.dense_child(parent, coordinate);
+        let at = w.builder.name(format!("{}_at", w.name), at);
+        let (zero, one) = (w.builder.int(0), w.builder.int(1));
+        let flag = w.builder.load(flags, at);
+        let unset = w.builder.call_in(Op::Eq, DType::I64, &[flag, zero]);
+        let (arrays, extent, count, skipped, name) = (w.arrays, w.extent, w.count, w.skipped, w.name);
+        let then = w.builder.block(|b| {
+            b.store(flags, at, one);
+            let number = b.get(count);
+            b.store(list, number, at);
+            let next = b.add(number, one);
+            b.assign(count, next);
+            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, name }, at);
+        });
+        w.builder.emit(Stmt::If { cond: unset, then, otherwise: Vec::new() });
+        at
+    }
+
+    fn settle(&self, w: &mut Writer, list: BufferId, parents: ExprId, in_order: bool) -> ExprId {
+        let (pos, crd) = (w.array("pos"), w.array("crd"));
+        let (zero, one, count) = (w.builder.int(0), w.builder.int(1), w.builder.get(w.count));
+        if !in_order {
+            w.builder.emit(Stmt::Sort { buffer: list, start: zero, stop: count });
+        }
+        let len = after(w, parents);
+        grow(w, pos, len, None);
+        if list == crd {
+            w.builder.store(pos, zero, zero);
+            w.builder.store(pos, one, count);
+        } else {
+            fill(w, pos, zero, len, 0);
+            grow(w, crd, count, None);
+            let extent = w.extent;
+            w.builder.count("t", zero, count, |b, t| {
+                let key = b.load(list, t);
+                let parent = b.call_in(Op::FloorDiv, DType::I64, &[key, extent]);
+                let parent = b.name("p", parent);
+                let base = b.call_in(Op::Mul, DType::I64, &[parent, extent]);
+                let coordinate = b.call_in(Op::Sub, DType::I64, &[key, base]);
+                b.store(crd, t, coordinate);
+                let (next, end) = (b.add(parent, one), b.add(t, one));
+                b.store(pos, next, end);
+            });
+            w.skipped = w.builder.constant(Value::Bool(true));
+            freeze_pos(w, parents);
+        }
+        mul(w, parents, w.extent)
+    }
+}
