@@ -25,6 +25,11 @@ impl Lowerer<'_> {
         if subs.len() == access.level || matches!(self.bound[tensor.index()].storage, Stored::Scalar { .. }) {
             return Node::Access(Box::new(access));
         }
+        // The same element was found before.
+        if let Some((_, found)) = self.resolved.iter().find(|(given, _)| *given == access) {
+            return found.clone();
+        }
+        let given = access.clone();
         let mut missing = Vec::new();
         let position = access.position.unwrap_or(self.b.int(0));
         let mut at = Located { position, present: access.present, group_stop: access.group_stop };
@@ -49,7 +54,9 @@ impl Lowerer<'_> {
         access.present = at.present;
         access.safe = false;
         access.missing = self.any(missing);
-        Node::Access(Box::new(access))
+        let node = Node::Access(Box::new(access));
+        self.resolved.push((given, node.clone()));
+        node
     }
 
     /// The value of an access that is resolved.
@@ -154,9 +161,10 @@ impl Lowerer<'_> {
     }
 
     fn require_inside(&mut self, tensor: TensorId, sub: &Sub, cond: ExprId) {
-        if self.b.as_constant(cond) == Some(Value::Bool(true)) {
+        if self.b.as_constant(cond) == Some(Value::Bool(true)) || self.required.contains(&cond) {
             return;
         }
+        self.required.push(cond);
         let name = self.program.tensor(tensor).name.clone();
         let message = format!("a subscript leaves dimension {} of `{name}`", sub.dim);
         self.b.emit(Stmt::Require { cond, message });

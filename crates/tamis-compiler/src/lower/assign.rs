@@ -28,9 +28,7 @@ impl Lowerer<'_> {
                 let identity = update.op.info().right_identity.and_then(|e| e.value(update.operand));
                 identity.filter(|e| known.cast(update.operand).same_number(*e)).map(|_| cond)
             }
-            (None, Some((cond, known)), Some(fill)) => {
-                known.cast(fill.dtype()).same_number(fill).then_some(cond)
-            }
+            (None, Some((cond, known)), Some(fill)) => known.cast(fill.dtype()).same_number(fill).then_some(cond),
             _ => None,
         };
         let mut conds: Vec<ExprId> = idle.into_iter().collect();
@@ -39,6 +37,11 @@ impl Lowerer<'_> {
             conds.extend(missing.map(|m| self.b.call_in(Op::Not, DType::Bool, &[m])));
         }
         conds.extend(emitted.missing.map(|m| self.b.call_in(Op::Not, DType::Bool, &[m])));
+        let insert = self.plans[target.tensor.index()].as_ref().is_some_and(|plan| plan.mode == Mode::Insert);
+        if insert && matches!(self.bound[target.tensor.index()].storage, Stored::Levels { values: None, .. }) {
+            // Of a pattern, what is true is stored.
+            conds.push(self.as_bool(emitted.value));
+        }
         let mut coordinates = Vec::new();
         let append = self.plans[target.tensor.index()].as_ref().is_some_and(|plan| plan.mode == Mode::Append);
         if !append {
@@ -124,8 +127,7 @@ impl Lowerer<'_> {
                 value.map_or(Place::Nothing, Place::Var)
             }
             Some(Mode::Table) => {
-                let (buffer, at) = self.table_entry(tensor, coordinates);
-                element(buffer, at)
+                self.table_entry(tensor, coordinates).map_or(Place::Nothing, |(buffer, at)| Place::Element(buffer, at))
             }
             _ => {
                 let at = self.insert(tensor, coordinates);
@@ -150,6 +152,12 @@ impl Lowerer<'_> {
             [only] if self.is_short_circuit(only) && !self.exits.iter().any(|(t, _)| *t == only) => only,
             _ => return lower(self),
         };
+        // A value is final only under one and the same operator.
+        let mut updates: Vec<Option<Op>> = Vec::new();
+        collect_updates(body, scalar, &mut updates);
+        if updates.windows(2).any(|w| w[0] != w[1]) || updates.contains(&None) {
+            return lower(self);
+        }
         let mut label = None;
         let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
         inner.labelled(|b, l| {
@@ -196,8 +204,23 @@ impl Lowerer<'_> {
     }
 }
 
+/// The operators by which a tensor is updated.
+fn collect_updates(steps: &[Step], tensor: TensorId, found: &mut Vec<Option<Op>>) {
+    for step in steps {
+        match step {
+            Step::Assign(target, update, _) if target.tensor == tensor => found.push(update.as_ref().map(|u| u.op)),
+            Step::For(_, _, body) => collect_updates(body, tensor, found),
+            Step::If(_, then, otherwise) => {
+                collect_updates(then, tensor, found);
+                collect_updates(otherwise, tensor, found);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Tensors that are declared somewhere inside.
-fn declared(steps: &[Step]) -> Vec<TensorId> {
+pub(super) fn declared(steps: &[Step]) -> Vec<TensorId> {
     steps
         .iter()
         .flat_map(|step| match step {

@@ -54,6 +54,7 @@ impl Lowerer<'_> {
 
     /// Emits into a block of its own.
     pub(super) fn in_block(&mut self, emit: impl FnOnce(&mut Self)) -> Vec<Stmt> {
+        let (required, resolved) = (self.required.len(), self.resolved.len());
         let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
         let block = inner.block(|b| {
             std::mem::swap(&mut self.b, b);
@@ -61,6 +62,8 @@ impl Lowerer<'_> {
             std::mem::swap(&mut self.b, b);
         });
         self.b = inner;
+        self.required.truncate(required);
+        self.resolved.truncate(resolved);
         block
     }
 
@@ -246,7 +249,7 @@ impl Lowerer<'_> {
         self.policy.annihilator(op, dtype)
     }
 
-    fn as_bool(&mut self, value: ExprId) -> ExprId {
+    pub(super) fn as_bool(&mut self, value: ExprId) -> ExprId {
         self.b.call_in(Op::Cast(DType::Bool), DType::Bool, &[value])
     }
 

@@ -43,11 +43,8 @@ impl Lowerer<'_> {
             let at = Located { position, present: access.present, group_stop: access.group_stop };
             let located = self.locate(tensor, access.level, at, i);
             let changed = located.present != access.present;
-            let presence = Presence {
-                cond: located.present.filter(|_| changed),
-                group_stop: located.group_stop,
-                safe: !changed,
-            };
+            let presence =
+                Presence { cond: located.present.filter(|_| changed), group_stop: located.group_stop, safe: !changed };
             steps = self.replace(steps, access.id, &Payload::Child(located.position), Some(presence));
         }
         steps

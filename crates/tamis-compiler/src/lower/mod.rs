@@ -80,6 +80,8 @@ pub fn lower(
         stmt: StmtId(0),
         conditional: 0,
         assumed: Vec::new(),
+        required: Vec::new(),
+        resolved: Vec::new(),
         exits: Vec::new(),
         depth: 0,
         looplets: Vec::new(),
@@ -136,6 +138,10 @@ struct Lowerer<'a> {
     conditional: usize,
     /// Conditions that hold.
     assumed: Vec<ExprId>,
+    /// Conditions that were required already, here or in a block around.
+    required: Vec<ExprId>,
+    /// Accesses that were resolved already, here or in a block around, with what they became.
+    resolved: Vec<(node::Access, node::Node)>,
     /// Scalars that can end loops, with where to go then.
     exits: Vec<(TensorId, LabelId)>,
     /// How many loops are around.

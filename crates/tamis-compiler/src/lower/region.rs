@@ -1,6 +1,7 @@
 //! Lowering a loop over a region: looplets are taken apart until none is left, then the loop is emitted.
 
 use super::Lowerer;
+use super::assign::declared;
 use super::bind::{Stored, is_grouped};
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::simplify;
@@ -39,7 +40,12 @@ impl Lowerer<'_> {
         let mut body = body;
         self.check_before(index, start, stop, &mut body);
         let written = self.begin_fibers(index, &body);
-        let body = map_steps(body, &mut |node| self.unfurl_node(node, index));
+        // What is declared inside does not exist yet.
+        let inner = declared(&body);
+        let body = map_steps(body, &mut |node| match &node {
+            Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => node,
+            _ => self.unfurl_node(node, index),
+        });
         self.describe(index, &body);
         self.depth += 1;
         self.region(Region { index, start, stop, whole, point: false }, body);
@@ -112,7 +118,8 @@ impl Lowerer<'_> {
             None => Some(guarded),
             Some(cond) => {
                 let certain = Located { present: None, ..at };
-                let then = self.fiber(tensor, access.level, certain, zero, |row, fiber| (row.unfurl)(fiber)).map(lead)?;
+                let then =
+                    self.fiber(tensor, access.level, certain, zero, |row, fiber| (row.unfurl)(fiber)).map(lead)?;
                 Some(Looplet::Switch { cond, then: Box::new(then), guarded: Box::new(guarded) })
             }
         }

@@ -53,7 +53,8 @@ impl Lowerer<'_> {
 
     /// Before a loop that fixes levels: levels of one coordinate remember whether they have it.
     pub(super) fn begin_fibers(&mut self, index: IndexId, steps: &[Step]) -> Vec<TensorId> {
-        let tensors: Vec<TensorId> = self.written_in_order(index, steps).into_iter().map(|(tensor, _)| tensor).collect();
+        let tensors: Vec<TensorId> =
+            self.written_in_order(index, steps).into_iter().map(|(tensor, _)| tensor).collect();
         for tensor in &tensors {
             let Some(level) = self.fixed(*tensor, index).first().copied() else { continue };
             if self.is_lone_single(*tensor, level) {
@@ -79,8 +80,8 @@ impl Lowerer<'_> {
             return;
         }
         self.writer(tensor, level, |row, w| row.write.end(w, parent));
-        let below_appended = level > 0
-            && self.row(tensor, level - 1).is_some_and(|row| row.write.placement() != Placement::Computed);
+        let below_appended =
+            level > 0 && self.row(tensor, level - 1).is_some_and(|row| row.write.placement() != Placement::Computed);
         let all = self.visits_all(tensor, level);
         self.states[tensor.index()].complete[level] |= all || below_appended;
     }
@@ -122,7 +123,7 @@ impl Lowerer<'_> {
     }
 
     fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub) {
-        let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let Stored::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
         let coordinate = self.subscript(tensor, sub);
         let parent = self.open_position(tensor);
         if is_grouped(&format, level) {
@@ -142,7 +143,7 @@ impl Lowerer<'_> {
             let one = self.b.int(1);
             self.assemble(tensor, level + 1, position, one);
         }
-        if last && values.is_some() {
+        if last {
             let name = format!("{}_value", self.program.tensor(tensor).name);
             let value = self.b.variable(name, self.bound[tensor.index()].fill);
             self.states[tensor.index()].value = Some(value);
@@ -191,7 +192,10 @@ impl Lowerer<'_> {
                 let already = this.b.get(used);
                 let cond = this.b.call_in(Op::Not, DType::Bool, &[already]);
                 let name = this.program.tensor(tensor).name.clone();
-                let message = format!("level {} of `{name}` holds one coordinate per fiber, but several were written", open.level);
+                let message = format!(
+                    "level {} of `{name}` holds one coordinate per fiber, but several were written",
+                    open.level
+                );
                 this.b.emit(Stmt::Require { cond, message });
                 let yes = this.b.constant(Value::Bool(true));
                 this.b.assign(used, yes);
@@ -202,7 +206,8 @@ impl Lowerer<'_> {
                 this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
                 this.b.store(values, position, value);
             }
-            let (parent, at) = if chain.is_empty() { (open.parent, open.coordinate) } else { (position, open.coordinate) };
+            let (parent, at) =
+                if chain.is_empty() { (open.parent, open.coordinate) } else { (position, open.coordinate) };
             this.writer(tensor, open.level, |row, w| row.write.commit(w, parent, at));
             // The first level of a chain counts, so it comes last.
             for link in chain {
@@ -213,7 +218,12 @@ impl Lowerer<'_> {
                 this.b.assign(above, yes);
             }
         });
-        let cond = self.b.get(dirty);
+        let mut cond = self.b.get(dirty);
+        if let (None, Some(value)) = (values, value) {
+            // Of a pattern, what is true is stored.
+            let value = self.b.get(value);
+            cond = self.b.call_in(Op::And, DType::Bool, &[cond, value]);
+        }
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 }

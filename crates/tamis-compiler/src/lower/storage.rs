@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::bind::Stored;
+use super::node::Source;
 use super::table::Table;
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -38,7 +39,7 @@ impl Lowerer<'_> {
     pub(super) fn set_up(&mut self) {
         for k in 0..self.bound.len() {
             let Some(plan) = self.plans[k].clone() else { continue };
-            let Stored::Levels { arrays, values, .. } = self.bound[k].storage.clone() else { continue };
+            let Stored::Levels { arrays, .. } = self.bound[k].storage.clone() else { continue };
             let name = self.program.tensors[k].name.clone();
             let mut state = State { used: vec![None; arrays.len()], ..State::default() };
             for level in 0..=arrays.len() {
@@ -65,7 +66,7 @@ impl Lowerer<'_> {
                 state.lists.push(list);
             }
             if plan.mode == Mode::Table {
-                state.table = Some(self.new_table(&name, self.bound[k].dtype, values.is_some()));
+                state.table = Some(self.new_table(&name, self.bound[k].dtype));
             }
             self.states[k] = state;
         }
@@ -150,7 +151,8 @@ impl Lowerer<'_> {
                 for level in 0..self.level_count(tensor) {
                     let list = self.states[tensor.index()].lists[level];
                     listed |= self.row(tensor, level).is_some_and(|row| row.write.lists());
-                    parents = self.writer(tensor, level, |row, w| row.write.prepare(w, list, parents)).unwrap_or(parents);
+                    parents =
+                        self.writer(tensor, level, |row, w| row.write.prepare(w, list, parents)).unwrap_or(parents);
                 }
                 let Some(values) = self.values(tensor) else { return };
                 // Where coordinates are listed, an element is set up when it is listed.
@@ -174,30 +176,43 @@ impl Lowerer<'_> {
                 self.b.assign(count, zero);
             }
         }
-        self.assemble(tensor, 0, zero, one);
+        let reached = self.assemble(tensor, 0, zero, one);
+        // Further down nothing exists yet.
+        for level in reached + 1..self.level_count(tensor) {
+            self.writer(tensor, level, |row, w| row.write.assemble(w, zero, zero));
+        }
     }
 
-    /// Room for `count` positions of a level from `start` on, and for what exists below with them.
-    pub(super) fn assemble(&mut self, tensor: TensorId, level: usize, start: ExprId, count: ExprId) {
+    /// Room for `count` positions of a level from `start` on, and for what exists below with them; gives the last level
+    /// that was reached.
+    pub(super) fn assemble(&mut self, tensor: TensorId, level: usize, start: ExprId, count: ExprId) -> usize {
         let (mut start, mut count) = (start, count);
         for level in level..self.level_count(tensor) {
             let below = self.writer(tensor, level, |row, w| row.write.assemble(w, start, count)).flatten();
             match below {
                 Some(range) => (start, count) = range,
-                None => return,
+                None => return level,
             }
         }
-        let Some(values) = self.values(tensor) else { return };
+        let leaf = self.level_count(tensor);
+        let Some(values) = self.values(tensor) else { return leaf };
         let skipped = self.states[tensor.index()].skipped[self.level_count(tensor)];
         let (cond, fill) = (self.b.get(skipped), self.b.constant(self.bound[tensor.index()].fill));
         let len = self.b.add(start, count);
         self.b.emit(Stmt::Grow { buffer: values, len, fill: None });
         self.b.branch(cond, |b| b.emit(Stmt::Fill { buffer: values, start, len: count, value: fill }), |_| {});
+        leaf
     }
 
     /// Completes a tensor for its readers.
     pub(super) fn freeze(&mut self, tensor: TensorId) {
         let Some(plan) = self.plans[tensor.index()].clone() else { return };
+        for (access, _) in &mut self.resolved {
+            if matches!(access.source, Source::Tensor(t, _) if t == tensor) {
+                // What was found before is out of date, and must not be found again.
+                access.id = u32::MAX;
+            }
+        }
         if plan.mode == Mode::Table {
             self.append_table(tensor);
         }

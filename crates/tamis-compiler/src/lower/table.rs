@@ -21,18 +21,18 @@ pub(super) struct Table {
     slots: BufferId,
     keys: BufferId,
     sorted: BufferId,
-    values: Option<BufferId>,
+    values: BufferId,
     count: VarId,
     /// One less than the number of slots, which is a power of two.
     mask: VarId,
 }
 
 impl Lowerer<'_> {
-    pub(super) fn new_table(&mut self, name: &str, dtype: DType, has_values: bool) -> Table {
+    pub(super) fn new_table(&mut self, name: &str, dtype: DType) -> Table {
         let wide = Elem::Index(Width::U64);
         let mut buffer = |what: &str, elem| self.b.buffer(format!("{name}_{what}"), elem, Role::Scratch);
         let (slots, keys, sorted) = (buffer("slots", wide), buffer("keys", wide), buffer("sorted", wide));
-        let values = has_values.then(|| buffer("entries", Elem::Value(dtype)));
+        let values = buffer("entries", Elem::Value(dtype));
         let count = self.b.new_var(format!("{name}_entries_count"), DType::I64, true);
         let mask = self.b.new_var(format!("{name}_mask"), DType::I64, true);
         let (zero, least) = (self.b.int(0), self.b.int(SLOTS - 1));
@@ -92,9 +92,9 @@ impl Lowerer<'_> {
     }
 
     /// The entry of an element, which is made if it is new; gives where its value is.
-    pub(super) fn table_entry(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> (Option<BufferId>, ExprId) {
+    pub(super) fn table_entry(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<(BufferId, ExprId)> {
         let zero = self.b.int(0);
-        let Some(table) = self.table(tensor) else { return (None, zero) };
+        let table = self.table(tensor)?;
         let key = self.element_number(tensor, coordinates);
         let fill = self.b.constant(self.bound[tensor.index()].fill);
         let b = &mut self.b;
@@ -114,10 +114,8 @@ impl Lowerer<'_> {
                 b.assign(entry, count);
                 b.emit(Stmt::Grow { buffer: table.keys, len: next, fill: None });
                 b.store(table.keys, count, key);
-                if let Some(values) = table.values {
-                    b.emit(Stmt::Grow { buffer: values, len: next, fill: None });
-                    b.store(values, count, fill);
-                }
+                b.emit(Stmt::Grow { buffer: table.values, len: next, fill: None });
+                b.store(table.values, count, fill);
                 b.store(table.slots, slot, next);
                 b.assign(table.count, next);
                 let two = b.int(2);
@@ -129,7 +127,7 @@ impl Lowerer<'_> {
             |_| {},
         );
         let entry = self.b.name("place", number);
-        (table.values, entry)
+        Some((table.values, entry))
     }
 
     /// Appends the entries to the levels, in order.
@@ -151,78 +149,98 @@ impl Lowerer<'_> {
         let body = self.in_block(|this| {
             let key = this.b.load(table.sorted, t);
             let key = this.b.name("key", key);
-            let coordinates = this.split(tensor, key);
-            let mut parent = zero;
-            let yes = this.b.constant(Value::Bool(true));
-            let mut new = this.b.call_in(Op::Eq, DType::I64, &[t, zero]);
-            for level in 0..levels {
-                let coordinate = coordinates[level];
-                if is_grouped(&format, level) {
-                    // Every entry of a chain has a position of its own.
-                    new = yes;
-                    continue;
+            let at = probe(&mut this.b, &table, key);
+            let (one, slot) = (this.b.int(1), this.b.get(at));
+            let held = this.b.load(table.slots, slot);
+            let entry = this.b.call_in(Op::Sub, DType::I64, &[held, one]);
+            let value = this.b.load(table.values, entry);
+            match values {
+                Some(_) => this.append_entry(tensor, &last, key, value),
+                // Of a pattern, what is true is stored.
+                None => {
+                    let then = this.in_block(|this| this.append_entry(tensor, &last, key, value));
+                    this.b.emit(Stmt::If { cond: value, then, otherwise: Vec::new() });
                 }
-                let (before, above) = (this.b.get(last[level]), new);
-                let other = this.b.call_in(Op::Ne, DType::I64, &[before, coordinate]);
-                let changed = this.b.call_in(Op::Select, DType::Bool, &[above, yes, other]);
-                new = this.b.name("new", changed);
-                let head = chain_head(&format, level);
-                let in_chain = head != level && format.levels()[head].nonunique;
-                let leader = if in_chain { head } else { level };
-                let placement = this.row(tensor, leader).map(|row| row.write.placement());
-                let child = this.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
-                let child = child.unwrap_or(parent);
-                // The count moves on when the coordinate is kept.
-                let position = if placement == Some(Placement::Appended) {
-                    let one = this.b.int(1);
-                    let back = this.b.call_in(Op::Sub, DType::I64, &[child, one]);
-                    let here = this.b.call_in(Op::Select, DType::I64, &[new, child, back]);
-                    this.b.name("at", here)
-                } else {
-                    this.b.name("at", child)
-                };
-                let then = this.in_block(|this| {
-                    this.b.assign(last[level], coordinate);
-                    if placement == Some(Placement::Appended) && level + 1 < levels {
-                        let one = this.b.int(1);
-                        this.assemble(tensor, level + 1, position, one);
-                    }
-                    if placement == Some(Placement::Parent) {
-                        let name = this.program.tensor(tensor).name.clone();
-                        let message = format!("level {level} of `{name}` holds one coordinate per fiber, but several were written");
-                        this.b.emit(Stmt::Require { cond: above, message });
-                    }
-                    if in_chain {
-                        for link in (head + 1..=level).rev() {
-                            this.writer(tensor, link, |row, w| row.write.commit(w, position, coordinates[link]));
-                        }
-                        this.writer(tensor, head, |row, w| row.write.commit(w, parent, coordinates[head]));
-                        this.writer(tensor, head, |row, w| row.write.end(w, parent));
-                    } else {
-                        this.writer(tensor, level, |row, w| row.write.commit(w, parent, coordinate));
-                        this.writer(tensor, level, |row, w| row.write.end(w, parent));
-                    }
-                });
-                if this.commits(tensor, level) {
-                    this.b.emit(Stmt::If { cond: new, then, otherwise: Vec::new() });
-                } else {
-                    this.b.assign(last[level], coordinate);
-                }
-                parent = position;
-            }
-            if let (Some(values), Some(entries)) = (values, table.values) {
-                let one = this.b.int(1);
-                let len = this.b.add(parent, one);
-                let at = probe(&mut this.b, &table, key);
-                let slot = this.b.get(at);
-                let held = this.b.load(table.slots, slot);
-                let entry = this.b.call_in(Op::Sub, DType::I64, &[held, one]);
-                let value = this.b.load(entries, entry);
-                this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
-                this.b.store(values, parent, value);
             }
         });
         self.b.emit(Stmt::For { var, start: zero, stop: count, body, hint: tamis_ir::kernel::Hint::default() });
+    }
+
+    /// Appends one entry to the levels; those of its coordinates that the entry before has, too, are there already.
+    fn append_entry(&mut self, tensor: TensorId, last: &[VarId], key: ExprId, value: ExprId) {
+        let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let levels = format.levels().len();
+        let this = self;
+        let zero = this.b.int(0);
+        let coordinates = this.split(tensor, key);
+        let mut parent = zero;
+        let yes = this.b.constant(Value::Bool(true));
+        // Coordinates before the first are negative.
+        let before = this.b.get(last[0]);
+        let first = this.b.call_in(Op::Lt, DType::I64, &[before, zero]);
+        let mut new = this.b.name("first", first);
+        for level in 0..levels {
+            let coordinate = coordinates[level];
+            if is_grouped(&format, level) {
+                // Every entry of a chain has a position of its own.
+                new = yes;
+                continue;
+            }
+            let (before, above) = (this.b.get(last[level]), new);
+            let other = this.b.call_in(Op::Ne, DType::I64, &[before, coordinate]);
+            let changed = this.b.call_in(Op::Select, DType::Bool, &[above, yes, other]);
+            new = this.b.name("new", changed);
+            let head = chain_head(&format, level);
+            let in_chain = head != level && format.levels()[head].nonunique;
+            let leader = if in_chain { head } else { level };
+            let placement = this.row(tensor, leader).map(|row| row.write.placement());
+            let child = this.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
+            let child = child.unwrap_or(parent);
+            // The count moves on when the coordinate is kept.
+            let position = if placement == Some(Placement::Appended) {
+                let one = this.b.int(1);
+                let back = this.b.call_in(Op::Sub, DType::I64, &[child, one]);
+                let here = this.b.call_in(Op::Select, DType::I64, &[new, child, back]);
+                this.b.name("at", here)
+            } else {
+                this.b.name("at", child)
+            };
+            let then = this.in_block(|this| {
+                this.b.assign(last[level], coordinate);
+                if placement == Some(Placement::Appended) && level + 1 < levels {
+                    let one = this.b.int(1);
+                    this.assemble(tensor, level + 1, position, one);
+                }
+                if placement == Some(Placement::Parent) {
+                    let name = this.program.tensor(tensor).name.clone();
+                    let message =
+                        format!("level {level} of `{name}` holds one coordinate per fiber, but several were written");
+                    this.b.emit(Stmt::Require { cond: above, message });
+                }
+                if in_chain {
+                    for link in (head + 1..=level).rev() {
+                        this.writer(tensor, link, |row, w| row.write.commit(w, position, coordinates[link]));
+                    }
+                    this.writer(tensor, head, |row, w| row.write.commit(w, parent, coordinates[head]));
+                    this.writer(tensor, head, |row, w| row.write.end(w, parent));
+                } else {
+                    this.writer(tensor, level, |row, w| row.write.commit(w, parent, coordinate));
+                    this.writer(tensor, level, |row, w| row.write.end(w, parent));
+                }
+            });
+            if this.commits(tensor, level) {
+                this.b.emit(Stmt::If { cond: new, then, otherwise: Vec::new() });
+            } else {
+                this.b.assign(last[level], coordinate);
+            }
+            parent = position;
+        }
+        if let Some(values) = values {
+            let one = this.b.int(1);
+            let len = this.b.add(parent, one);
+            this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+            this.b.store(values, parent, value);
+        }
     }
 
     /// The coordinates of an element with this number, outermost level first.

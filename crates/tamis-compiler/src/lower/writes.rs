@@ -7,6 +7,8 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::node::{Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
+use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::format::{Leaf, LevelSpec};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::{Placement, level_type};
 
@@ -49,6 +51,8 @@ struct Writes {
     /// The order of the first write, and its subscripts; `None` once there is none.
     order: Option<(Vec<IndexId>, Vec<Sub>)>,
     count: usize,
+    /// Some write may make an element false that was true.
+    unsets: bool,
 }
 
 impl Lowerer<'_> {
@@ -68,10 +72,16 @@ impl Lowerer<'_> {
                 .map(|row| row.write.placement())
                 .collect();
             let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
+            let pattern = format.leaf() == Leaf::Pattern;
+            if pattern && format.levels().last().is_some_and(|l| self.is_full(l)) {
+                self.refuse_full_pattern(TensorId(k as u32));
+            }
             let computed = placements.iter().all(|p| *p == Placement::Computed);
             let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty();
             let mode = match (computed, in_order) {
                 (true, true) if !lists => Mode::Append,
+                // What is listed stays listed.
+                (true, _) if pattern && writes.unsets => Mode::Table,
                 (true, _) => Mode::Insert,
                 (false, true) => Mode::Append,
                 // Nothing is ever written to it.
@@ -82,6 +92,22 @@ impl Lowerer<'_> {
             let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
             self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare });
         }
+    }
+
+    fn is_full(&self, level: &LevelSpec) -> bool {
+        level_type(level.kind).is_ok_and(|row| row.capabilities.full)
+    }
+
+    fn refuse_full_pattern(&mut self, tensor: TensorId) {
+        let name = &self.program.tensor(tensor).name;
+        let d = Diagnostic::new(
+            Code::E0604,
+            format!("`{name}` is a pattern over a level that stores everything, so no element of it could be false"),
+        )
+        .label(self.program.origin.tensor(tensor), "declared here")
+        .help("let the last level be `bytemap`, `sparse` or `hash`, as in `bytemap; pattern`")
+        .help("or store booleans: `dense` with `dtype=\"bool\"`");
+        self.errors.push(self.program.origin.attach(d));
     }
 
     fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<IndexId>, found: &mut [Writes]) {
@@ -97,12 +123,18 @@ impl Lowerer<'_> {
                     self.find_writes(then, loops, found);
                     self.find_writes(otherwise, loops, found);
                 }
-                Step::Assign(target, ..) => {
+                Step::Assign(target, update, value) => {
+                    let sets = match (update, &*value) {
+                        (Some(update), _) => matches!(update.op, Op::Or | Op::BitOr | Op::Max),
+                        (None, Node::Known(value)) => value.is_truthy(),
+                        _ => false,
+                    };
                     let writes = &mut found[target.tensor.index()];
                     let around = &loops[writes.depth.min(loops.len())..];
                     let order = order(target, around);
                     let first = writes.count == 0;
                     writes.count += 1;
+                    writes.unsets |= !sets;
                     if first {
                         if order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last()) {
                             target.fresh = Some(self.bound[target.tensor.index()].fill);

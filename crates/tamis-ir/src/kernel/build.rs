@@ -191,6 +191,8 @@ impl Builder {
                     return if c.is_truthy() { *a } else { *b };
                 }
                 None if a == b && same(self, *a) => return *a,
+                // `c or c`.
+                None if c == b && operand == DType::Bool && self.as_constant(*a) == Some(Value::Bool(true)) => return *c,
                 _ => {}
             },
             _ => {}
