@@ -52,21 +52,26 @@ fn compare(seed: u64, case: &Case, engine: Engine) -> bool {
     true
 }
 
+/// How many random programs: more by `TAMIS_RANDOM=20000`.
+fn seeds(default: u64) -> std::ops::Range<u64> {
+    0..std::env::var("TAMIS_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
 #[test]
 fn random_programs() {
-    let compared = (0..1500).filter(|seed| compare(*seed, &case(*seed), INTERPRETED)).count();
+    let compared = seeds(1500).filter(|seed| compare(*seed, &case(*seed), INTERPRETED)).count();
     assert!(compared > 500, "{compared}");
 }
 
 #[test]
 fn wide_programs() {
-    let compared = (0..1500).filter(|seed| compare(*seed, &tamis_tests::wide::case(*seed), INTERPRETED)).count();
+    let compared = seeds(1500).filter(|seed| compare(*seed, &tamis_tests::wide::case(*seed), INTERPRETED)).count();
     assert!(compared > 300, "{compared}");
 }
 
 #[test]
 fn machine_code() {
-    let compared = (0..250).filter(|seed| compare(*seed, &case(*seed), Engine::Native)).count();
+    let compared = seeds(250).filter(|seed| compare(*seed, &case(*seed), Engine::Native)).count();
     assert!(compared > 80, "{compared}");
 }
 

@@ -21,7 +21,7 @@ impl Lowerer<'_> {
                 None => region.stop,
             };
             let body = self.set_looplet(steps.clone(), id, &phase.body);
-            self.region(Region { start, stop, whole: false, ..region }, body);
+            self.region(Region { start, stop, whole: false, point: false, ..region }, body);
             start = stop;
         }
         self.conditional -= 1;

@@ -15,7 +15,7 @@ impl Lowerer<'_> {
         let before = self.b.name("before", before);
         self.conditional += 1;
         let body = self.set_looplet(steps.clone(), id, &Looplet::Run(spike.body));
-        self.region(Region { stop: before, whole: false, ..region }, body);
+        self.region(Region { stop: before, whole: false, point: false, ..region }, body);
         let one = self.b.int(1);
         let after = self.b.add(spike.at, one);
         let tail = self.set_looplet(steps, id, &Looplet::Run(spike.tail));

@@ -174,7 +174,7 @@ impl<'a> Machine<'a> {
                 let value = self.evaluate(*value)?;
                 let mut position = [0; MAX_RANK];
                 let position = &mut position[..target.subscripts.len()];
-                if !self.locate(target, true, position)? {
+                if !self.locate(target, true, position)? || self.changes_nothing(target, position, update, value) {
                     return Ok(());
                 }
                 let stored = match update {
@@ -200,6 +200,23 @@ impl<'a> Machine<'a> {
             }
             // Inference leaves no loop of inferred extent open.
             (LoopExtent::Dynamic, Extent::Infer) => Ok((0, 0)),
+        }
+    }
+
+    /// An update by what is known to be its identity, or the fill where nothing is stored, is not a write.
+    fn changes_nothing(&self, target: &Access, position: &[u64], update: &Option<Update>, value: Seen) -> bool {
+        let Seen { value: Some(value), structural: true } = value else { return false };
+        let grid = &self.tensors[target.tensor.index()];
+        match update {
+            Some(Update { op, extra }) => {
+                let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(grid.dtype());
+                let identity = op.info().right_identity.and_then(|e| e.value(operand));
+                extra.is_empty() && identity.is_some_and(|e| value.cast(operand).same_number(e))
+            }
+            None => {
+                let (old, stored) = grid.read(position);
+                !stored && value.cast(old.dtype()).same_number(old)
+            }
         }
     }
 
@@ -318,7 +335,8 @@ impl<'a> Machine<'a> {
             Op::Select => {
                 let Some(cond) = first.value else { return Ok(first) };
                 let chosen = self.evaluate(operands[if cond.is_truthy() { 1 } else { 2 }])?;
-                let structural = first.structural && chosen.structural;
+                // A mask is structure, too.
+                let structural = (first.structural || self.program.is_mask(operands[0])) && chosen.structural;
                 Ok(Seen { value: chosen.value.map(|v| v.cast(operand)), structural })
             }
             Op::Coalesce => {

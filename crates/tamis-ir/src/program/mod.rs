@@ -331,6 +331,20 @@ pub struct Checked {
 }
 
 impl Program {
+    /// Whether an expression is a mask: a comparison of a loop index with another index, a size or an integer, or such
+    /// masks combined. Where a mask holds is known before its loop starts.
+    pub fn is_mask(&self, id: ExprId) -> bool {
+        let simple = |e: &ExprId| matches!(self.expr(*e), Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)));
+        match self.expr(id) {
+            Expr::Call(Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, operands) => {
+                let indexed = operands.iter().any(|e| matches!(self.expr(*e), Expr::Index(_)));
+                indexed && operands.iter().all(simple) && operands.windows(2).all(|w| w[0] != w[1])
+            }
+            Expr::Call(Op::And | Op::Or | Op::Not, operands) => operands.iter().all(|e| self.is_mask(*e)),
+            _ => false,
+        }
+    }
+
     /// Reads a program: syntax, names, ranks and lifecycles are checked.
     pub fn parse(text: &str) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source(&Source::new("program", text))
