@@ -84,6 +84,7 @@ pub fn lower(
         resolved: Vec::new(),
         exits: Vec::new(),
         depth: 0,
+        copies: 1,
         looplets: Vec::new(),
         warnings: Vec::new(),
         warned: Vec::new(),
@@ -146,6 +147,8 @@ struct Lowerer<'a> {
     exits: Vec<(TensorId, LabelId)>,
     /// How many loops are around.
     depth: usize,
+    /// How many copies of this place there are because of sequences around.
+    copies: usize,
     looplets: Vec<String>,
     warnings: Vec<Diagnostic>,
     /// Accesses that were warned about.

@@ -46,11 +46,39 @@ impl Lowerer<'_> {
             Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => node,
             _ => self.unfurl_node(node, index),
         });
+        let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
         self.region(Region { index, start, stop, whole, point: false }, body);
         self.depth -= 1;
         self.end_fibers(index, &written);
+    }
+
+    /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.
+    fn limit(&mut self, body: Vec<Step>) -> Vec<Step> {
+        let mut copies = self.copies;
+        let mut seen: Vec<u32> = Vec::new();
+        let mut flat: Vec<u32> = Vec::new();
+        visit_steps(&body, &mut |node| {
+            if let Node::Access(access) = node
+                && let Some(looplet) = &access.looplet
+                && !seen.contains(&access.id)
+            {
+                seen.push(access.id);
+                let parts = parts(looplet);
+                match copies * parts {
+                    more if more <= COPIES => copies = more,
+                    _ => flat.push(access.id),
+                }
+            }
+        });
+        map_steps(body, &mut |node| match node {
+            Node::Access(mut access) if flat.contains(&access.id) => {
+                access.looplet = matches!(access.source, Source::Tensor(..)).then_some(Looplet::Lookup);
+                Node::Access(access)
+            }
+            other => other,
+        })
     }
 
     /// Writes down what is lowered, for people.
@@ -298,6 +326,20 @@ impl Lowerer<'_> {
             rest = self.replace(rest, *id, &Payload::Fill, None);
         }
         simplify::steps(rest, self.policy).is_empty()
+    }
+}
+
+/// How many copies of a body there may be because of sequences around and in it.
+const COPIES: usize = 32;
+
+/// How many parts a looplet cuts a loop into.
+fn parts(looplet: &Looplet) -> usize {
+    match looplet {
+        Looplet::Thunk { body, .. } => parts(body),
+        Looplet::Switch { then, .. } => parts(then),
+        Looplet::Sequence(phases) => phases.iter().map(|phase| parts(&phase.body)).sum(),
+        Looplet::Spike(_) => 2,
+        _ => 1,
     }
 }
 

@@ -9,6 +9,8 @@ use tamis_ir::looplet::Phase;
 impl Lowerer<'_> {
     pub(super) fn sequence(&mut self, region: Region, steps: Vec<Step>, id: u32, phases: Vec<Phase>) {
         let mut start = region.start;
+        let copies = self.copies;
+        self.copies *= phases.len();
         // No phase is sure to be the whole region.
         self.conditional += 1;
         for phase in phases {
@@ -25,5 +27,6 @@ impl Lowerer<'_> {
             start = stop;
         }
         self.conditional -= 1;
+        self.copies = copies;
     }
 }

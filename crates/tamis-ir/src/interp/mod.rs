@@ -99,6 +99,8 @@ struct Machine<'a> {
     vars: Vec<Seen>,
     stmt: StmtId,
     iterations: u64,
+    /// For each expression, whether it is a mask.
+    masks: Vec<bool>,
     /// For each operator call, what annihilates it, in the type it computes in.
     annihilators: Vec<Option<Value>>,
 }
@@ -130,6 +132,7 @@ impl<'a> Machine<'a> {
             vars: vec![Seen { value: None, structural: false }; program.vars.len()],
             stmt: StmtId(0),
             iterations: 0,
+            masks: program.exprs.ids().map(|id| program.is_mask(id)).collect(),
             annihilators: program
                 .exprs
                 .ids()
@@ -300,7 +303,7 @@ impl<'a> Machine<'a> {
             Expr::Call(op, operands) => {
                 let operand = self.checked.types.operands[id.index()];
                 let annihilator = self.annihilators[id.index()];
-                match operands[..] {
+                let seen = match operands[..] {
                     _ if op.is_lazy() => self.evaluate_lazily(*op, operand, annihilator, operands)?,
                     [a] => {
                         let seen = [self.evaluate(a)?];
@@ -317,7 +320,9 @@ impl<'a> Machine<'a> {
                         }
                         self.apply(*op, operand, annihilator, &seen)
                     }
-                }
+                };
+                // A mask is structure, too.
+                Seen { structural: seen.structural || self.masks[id.index()], ..seen }
             }
         })
     }
@@ -335,8 +340,7 @@ impl<'a> Machine<'a> {
             Op::Select => {
                 let Some(cond) = first.value else { return Ok(first) };
                 let chosen = self.evaluate(operands[if cond.is_truthy() { 1 } else { 2 }])?;
-                // A mask is structure, too.
-                let structural = (first.structural || self.program.is_mask(operands[0])) && chosen.structural;
+                let structural = first.structural && chosen.structural;
                 Ok(Seen { value: chosen.value.map(|v| v.cast(operand)), structural })
             }
             Op::Coalesce => {

@@ -192,7 +192,9 @@ impl Builder {
                 }
                 None if a == b && same(self, *a) => return *a,
                 // `c or c`.
-                None if c == b && operand == DType::Bool && self.as_constant(*a) == Some(Value::Bool(true)) => return *c,
+                None if c == b && operand == DType::Bool && self.as_constant(*a) == Some(Value::Bool(true)) => {
+                    return *c;
+                }
                 _ => {}
             },
             _ => {}

@@ -334,7 +334,8 @@ impl Program {
     /// Whether an expression is a mask: a comparison of a loop index with another index, a size or an integer, or such
     /// masks combined. Where a mask holds is known before its loop starts.
     pub fn is_mask(&self, id: ExprId) -> bool {
-        let simple = |e: &ExprId| matches!(self.expr(*e), Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)));
+        let simple =
+            |e: &ExprId| matches!(self.expr(*e), Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)));
         match self.expr(id) {
             Expr::Call(Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, operands) => {
                 let indexed = operands.iter().any(|e| matches!(self.expr(*e), Expr::Index(_)));

@@ -11,7 +11,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl, write,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl,
+    write,
 };
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
