@@ -10,6 +10,7 @@
 mod build;
 mod interp;
 mod print;
+pub mod rewrite;
 mod verify;
 
 pub use build::Builder;
