@@ -30,8 +30,8 @@ fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
 pub(super) fn is_expensive(op: Op, dtype: DType) -> bool {
     use Op::*;
     match op {
-        Div | FloorDiv | Mod | Pow | Sqrt | Cbrt | Exp | Exp2 | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos | Tan
-        | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Sigmoid | Atan2 | Hypot => true,
+        Div | FloorDiv | Mod | Pow | Sqrt | Cbrt | Exp | Exp2 | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos
+        | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Sigmoid | Atan2 | Hypot => true,
         Mul | Abs | Sign => dtype.kind() == Kind::Complex,
         _ => false,
     }

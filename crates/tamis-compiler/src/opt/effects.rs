@@ -1,4 +1,4 @@
-//! What statements change: variables assigned, buffers written, ways out.
+//! What statements change (variables assigned, buffers written, ways out), and since when things are as they are.
 
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
@@ -54,6 +54,16 @@ impl Effects {
         }
     }
 
+    /// These changes, then others.
+    pub(super) fn extend(&mut self, other: Effects) {
+        self.assigned.extend(other.assigned);
+        self.declared.extend(other.declared);
+        self.written.extend(other.written);
+        self.grown.extend(other.grown);
+        self.left.extend(other.left);
+        self.fails |= other.fails;
+    }
+
     /// Whether an expression has another value, or cannot be evaluated, after these changes.
     pub(super) fn touch(&self, kernel: &Kernel, id: ExprId) -> bool {
         let mut touched = false;
@@ -63,6 +73,72 @@ impl Effects {
             _ => {}
         });
         touched
+    }
+}
+
+/// When variables were assigned and buffers written, on a clock of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub(super) now: u64,
+    pub(super) assigned: Vec<u64>,
+    pub(super) written: Vec<u64>,
+}
+
+impl Times {
+    /// Nothing has changed yet.
+    pub(super) fn new(kernel: &Kernel) -> Times {
+        Times { now: 0, assigned: vec![0; kernel.vars.len()], written: vec![0; kernel.buffers.len()] }
+    }
+
+    /// A new moment.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    fn assign(&mut self, var: VarId, now: u64) {
+        // Passes add variables.
+        if var.index() >= self.assigned.len() {
+            self.assigned.resize(var.index() + 1, 0);
+        }
+        self.assigned[var.index()] = now;
+    }
+
+    /// What a statement changes itself, changes now; blocks inside it are not looked at.
+    pub(super) fn pass(&mut self, stmt: &Stmt) {
+        let now = self.tick();
+        let assigned = match stmt {
+            Stmt::Assign { var, .. } => Some(*var),
+            _ => stmt.declares(),
+        };
+        assigned.into_iter().for_each(|var| self.assign(var, now));
+        if let (Some(buffer), false) = (stmt.writes(), matches!(stmt, Stmt::Grow { .. })) {
+            self.written[buffer.index()] = now;
+        }
+    }
+
+    /// Everything that some code changes may have changed now.
+    pub(super) fn forget(&mut self, effects: &Effects) {
+        let now = self.tick();
+        effects.assigned.iter().for_each(|var| self.assign(*var, now));
+        effects.written.iter().for_each(|buffer| self.written[buffer.index()] = now);
+    }
+
+    /// Whether an expression that was evaluated at a time has the same value now.
+    pub(super) fn unchanged(&self, kernel: &Kernel, id: ExprId, since: u64) -> bool {
+        let assigned = |var: &VarId| self.assigned.get(var.index()).copied().unwrap_or(0);
+        match kernel.expr(id) {
+            Expr::Const(_) => return true,
+            Expr::Var(var) => return assigned(var) <= since,
+            _ => {}
+        }
+        let mut same = true;
+        kernel.visit_expr(id, &mut |expr| match expr {
+            Expr::Var(var) => same &= assigned(var) <= since,
+            Expr::Load(buffer, _) => same &= self.written[buffer.index()] <= since,
+            _ => {}
+        });
+        same
     }
 }
 
@@ -92,11 +168,7 @@ pub(super) fn reads(kernel: &Kernel, body: &Block) -> Vec<u32> {
 }
 
 /// The variables of an expression and how often each stands in it (many times is as good as twice).
-fn variables(
-    kernel: &Kernel,
-    id: ExprId,
-    known: &mut FxHashMap<ExprId, Vec<(VarId, u32)>>,
-) -> Vec<(VarId, u32)> {
+fn variables(kernel: &Kernel, id: ExprId, known: &mut FxHashMap<ExprId, Vec<(VarId, u32)>>) -> Vec<(VarId, u32)> {
     match kernel.expr(id) {
         Expr::Const(_) => Vec::new(),
         Expr::Var(var) => vec![(*var, 1)],

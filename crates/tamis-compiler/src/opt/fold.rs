@@ -1,27 +1,12 @@
 //! Folding one operator whose operands are folded: what the operator table says about identities, and what choices,
 //! conditions and sums of constants come to. Nothing is evaluated that was not, and nothing gets larger.
 
-use super::cost;
 use super::Editor;
+use super::cost;
+use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Constant, Op, Value, eval};
-use tamis_ir::kernel::rewrite::evaluated_first;
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
-
-/// The expression with its direct operands replaced, folded.
-pub(super) fn rebuild(b: &mut Editor, id: ExprId, mut map: impl FnMut(&mut Editor, ExprId) -> ExprId) -> ExprId {
-    match b.kernel().expr(id).clone() {
-        Expr::Const(_) | Expr::Var(_) => id,
-        Expr::Load(buffer, index) => {
-            let new = map(b, index);
-            if new == index { id } else { b.load(buffer, new) }
-        }
-        Expr::Call(op, dtype, operands) => {
-            let new: Vec<ExprId> = operands.iter().map(|e| map(b, *e)).collect();
-            call(b, op, dtype, &new)
-        }
-    }
-}
 
 /// An operator on operands that are converted to `dtype`.
 pub(super) fn call(b: &mut Editor, op: Op, dtype: DType, operands: &[ExprId]) -> ExprId {
@@ -37,8 +22,7 @@ pub(super) fn call(b: &mut Editor, op: Op, dtype: DType, operands: &[ExprId]) ->
             if truths.contains(&Some(true)) {
                 return b.constant(Value::Bool(true));
             }
-            let rest: Vec<ExprId> =
-                operands.iter().zip(truths).filter(|(_, t)| t.is_none()).map(|(e, _)| *e).collect();
+            let rest: Vec<ExprId> = operands.iter().zip(truths).filter(|(_, t)| t.is_none()).map(|(e, _)| *e).collect();
             return match rest[..] {
                 [] => b.constant(Value::Bool(false)),
                 [a] => cast(b, a, DType::Bool),
@@ -84,7 +68,9 @@ fn select(b: &mut Editor, dtype: DType, cond: ExprId, then: ExprId, otherwise: E
             (Some(false), Some(true)) => return not(b, cond),
             (None, Some(false)) => return and(b, cond, then),
             // Both sides of `or` are evaluated, so only what may always be is moved there.
-            (Some(true), None) if cost::is_free(b.kernel(), otherwise) => return call(b, Op::Or, DType::Bool, &[cond, otherwise]),
+            (Some(true), None) if cost::is_free(b.kernel(), otherwise) => {
+                return call(b, Op::Or, DType::Bool, &[cond, otherwise]);
+            }
             _ => {}
         }
     }
@@ -190,30 +176,42 @@ fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
     }
 }
 
-/// Rebuilds an expression, folded, from the sub-expressions that `map` replaces; it is told whether what it is asked
-/// about is evaluated in any case.
+/// Rebuilds an expression, folded, from the sub-expressions that `map` replaces.
 pub(super) fn rewrite(
     b: &mut Editor,
     id: ExprId,
-    certain: bool,
-    map: &mut impl FnMut(&mut Editor, ExprId, bool) -> Option<ExprId>,
+    map: &mut impl FnMut(&mut Editor, ExprId) -> Option<ExprId>,
 ) -> ExprId {
-    if let Some(done) = map(b, id, certain) {
-        return done;
+    rewrite_once(b, id, map, &mut FxHashMap::default())
+}
+
+/// Operands are shared: each is rewritten once, or a small expression could take forever.
+fn rewrite_once(
+    b: &mut Editor,
+    id: ExprId,
+    map: &mut impl FnMut(&mut Editor, ExprId) -> Option<ExprId>,
+    done: &mut FxHashMap<ExprId, ExprId>,
+) -> ExprId {
+    if let Some(new) = map(b, id) {
+        return new;
     }
-    match b.kernel().expr(id).clone() {
-        Expr::Const(_) | Expr::Var(_) => id,
+    if matches!(b.kernel().expr(id), Expr::Const(_) | Expr::Var(_)) {
+        return id;
+    }
+    if let Some(new) = done.get(&id) {
+        return *new;
+    }
+    let new = match b.kernel().expr(id).clone() {
         Expr::Load(buffer, index) => {
-            let new = rewrite(b, index, certain, map);
+            let new = rewrite_once(b, index, map, done);
             if new == index { id } else { b.load(buffer, new) }
         }
         Expr::Call(op, dtype, operands) => {
-            let first = evaluated_first(op, dtype, &operands);
-            let mut new = Vec::with_capacity(operands.len());
-            for (k, operand) in operands.iter().enumerate() {
-                new.push(rewrite(b, *operand, certain && k < first, map));
-            }
+            let new: Vec<ExprId> = operands.iter().map(|e| rewrite_once(b, *e, map, done)).collect();
             if new == operands { id } else { call(b, op, dtype, &new) }
         }
-    }
+        Expr::Const(_) | Expr::Var(_) => id,
+    };
+    done.insert(id, new);
+    new
 }

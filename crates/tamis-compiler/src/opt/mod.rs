@@ -4,11 +4,19 @@
 //! not read before (it might not be there), and none changes the order of operations on floats; a hint may permit the
 //! backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
 
+mod compact;
 mod cost;
 mod dead;
 mod effects;
 mod fold;
+mod hints;
+mod hoist;
+mod inline;
+mod localise;
+mod promote;
 mod propagate;
+mod reach;
+mod share;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -34,6 +42,16 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
+    Pass { name: "localise", run: localise::run },
+    Pass { name: "promote", run: promote::run },
+    // The first value of what was promoted is often known.
+    Pass { name: "propagate", run: propagate::run },
+    Pass { name: "dead", run: dead::run },
+    Pass { name: "share", run: share::run },
+    Pass { name: "hoist", run: hoist::run },
+    Pass { name: "inline", run: inline::run },
+    Pass { name: "hints", run: hints::run },
+    Pass { name: "compact", run: compact::run },
 ];
 
 /// Runs all passes.

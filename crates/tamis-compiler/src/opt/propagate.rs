@@ -5,7 +5,7 @@
 //! holds while the variables it names have not been assigned since. Where branches meet, facts hold that hold in both;
 //! a loop forgets what its body assigns.
 
-use super::effects::{Effects, diverges};
+use super::effects::{Effects, Times, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
@@ -16,14 +16,12 @@ use tamis_ir::{DType, Kind};
 const ELEMENTS: usize = 4;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let (vars, buffers) = (kernel.vars.len(), kernel.buffers.len());
+    let (vars, buffers, times) = (kernel.vars.len(), kernel.buffers.len(), Times::new(&kernel));
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = Propagate {
         editor,
-        clock: 0,
+        times,
         known: vec![None; vars],
-        changed: vec![0; vars],
-        written: vec![0; buffers],
         elements: vec![Vec::new(); buffers],
         learned: Vec::new(),
         memo: FxHashMap::default(),
@@ -55,12 +53,8 @@ type ElementsBefore = (BufferId, u64, Vec<Element>);
 
 struct Propagate {
     editor: Editor,
-    clock: u64,
+    times: Times,
     known: Vec<Option<Known>>,
-    /// When each variable was assigned.
-    changed: Vec<u64>,
-    /// When each buffer was written.
-    written: Vec<u64>,
     elements: Vec<Vec<Element>>,
     /// What was known before a condition was taken for true: it is again when the block ends that learned from it.
     learned: Vec<(VarId, Option<Known>)>,
@@ -72,25 +66,12 @@ impl Propagate {
     // Facts
 
     fn tick(&mut self) -> u64 {
-        self.clock += 1;
         self.memo.clear();
-        self.clock
+        self.times.tick()
     }
 
-    /// Whether an expression that was evaluated at a time has the same value now.
     fn unchanged(&self, id: ExprId, since: u64) -> bool {
-        match self.editor.kernel().expr(id) {
-            Expr::Const(_) => return true,
-            Expr::Var(var) => return self.changed[var.index()] <= since,
-            _ => {}
-        }
-        let mut same = true;
-        self.editor.kernel().visit_expr(id, &mut |expr| match expr {
-            Expr::Var(var) => same &= self.changed[var.index()] <= since,
-            Expr::Load(buffer, _) => same &= self.written[buffer.index()] <= since,
-            _ => {}
-        });
-        same
+        self.times.unchanged(self.editor.kernel(), id, since)
     }
 
     /// What a variable is known to hold now.
@@ -102,7 +83,7 @@ impl Propagate {
     /// A variable gets a value.
     fn set(&mut self, var: VarId, value: Option<ExprId>) {
         let at = self.tick();
-        self.changed[var.index()] = at;
+        self.times.assigned[var.index()] = at;
         let fact = value.filter(|value| match self.editor.kernel().expr(*value) {
             Expr::Const(_) => true,
             Expr::Var(other) => *other != var,
@@ -119,7 +100,7 @@ impl Propagate {
 
     fn set_element(&mut self, buffer: BufferId, index: ExprId, value: ExprId) {
         let at = self.tick();
-        self.written[buffer.index()] = at;
+        self.times.written[buffer.index()] = at;
         let constant = |p: &Propagate, id| p.editor.as_constant(id);
         // Other elements are those at other constants; all else may be this one.
         let here = constant(self, index);
@@ -134,15 +115,10 @@ impl Propagate {
     }
 
     fn forget(&mut self, effects: &Effects) {
-        let at = self.tick();
-        for var in &effects.assigned {
-            self.changed[var.index()] = at;
-            self.known[var.index()] = None;
-        }
-        for buffer in &effects.written {
-            self.written[buffer.index()] = at;
-            self.elements[buffer.index()].clear();
-        }
+        self.memo.clear();
+        self.times.forget(effects);
+        effects.assigned.iter().for_each(|var| self.known[var.index()] = None);
+        effects.written.iter().for_each(|buffer| self.elements[buffer.index()].clear());
     }
 
     /// Takes a condition for true or false, until the block ends.
@@ -390,9 +366,9 @@ impl Propagate {
         assigned.dedup();
         let buffers: Vec<BufferId> = effects.iter().flat_map(|e| e.written.iter().copied()).collect();
         let vars_before: Vec<Before> =
-            assigned.iter().map(|v| (*v, self.known[v.index()], self.changed[v.index()])).collect();
+            assigned.iter().map(|v| (*v, self.known[v.index()], self.times.assigned[v.index()])).collect();
         let elements_before: Vec<ElementsBefore> =
-            buffers.iter().map(|b| (*b, self.written[b.index()], self.elements[b.index()].clone())).collect();
+            buffers.iter().map(|b| (*b, self.times.written[b.index()], self.elements[b.index()].clone())).collect();
 
         let learned = self.learned.len();
         self.assume(cond, true);
@@ -401,10 +377,10 @@ impl Propagate {
         self.unlearn(learned);
         for (var, known, changed) in vars_before {
             self.known[var.index()] = known;
-            self.changed[var.index()] = changed;
+            self.times.assigned[var.index()] = changed;
         }
         for (buffer, written, elements) in elements_before {
-            self.written[buffer.index()] = written;
+            self.times.written[buffer.index()] = written;
             self.elements[buffer.index()] = elements;
         }
 
@@ -423,11 +399,11 @@ impl Propagate {
                 (_, true) => after_then[k],
                 _ => after_then[k].filter(|value| after_otherwise[k] == Some(*value)),
             };
-            self.changed[var.index()] = at;
+            self.times.assigned[var.index()] = at;
             self.known[var.index()] = value.map(|value| Known { value, at });
         }
         for buffer in buffers {
-            self.written[buffer.index()] = at;
+            self.times.written[buffer.index()] = at;
             self.elements[buffer.index()].clear();
         }
         if diverges(&otherwise) && !diverges(&then) && !effects[0].touch(self.editor.kernel(), cond) {
