@@ -8,6 +8,7 @@ pub mod bind;
 mod emit;
 pub mod node;
 mod prepare;
+mod promises;
 mod region;
 pub mod simplify;
 mod stepper;
@@ -33,6 +34,7 @@ pub struct Lowered {
 pub fn lower(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Lowered {
     let mut builder = Builder::new(program.name.clone());
     let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts);
+    promises::promise(&mut builder, program, &bound);
     let mut lowerer = Lowerer {
         b: builder,
         program,

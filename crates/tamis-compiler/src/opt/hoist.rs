@@ -70,7 +70,8 @@ impl Hoist {
         }
         let mut effects = Effects::of(stmt.blocks().next().map_or(&[], |body| body));
         effects.declared.extend(stmt.declares());
-        let turn = Turn { effects, certain };
+        let mut turn = Turn { effects, certain };
+        self.hoist_declarations(stmt, &mut turn, out);
         let mut named: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let cond = match stmt {
             Stmt::While { cond, .. } => Some(*cond),
@@ -102,6 +103,30 @@ impl Hoist {
         }
         for body in stmt.blocks_mut() {
             self.replace(body, &named);
+        }
+    }
+
+    /// What the body names itself keeps its name.
+    fn hoist_declarations(&mut self, stmt: &mut Stmt, turn: &mut Turn, out: &mut Block) {
+        for body in stmt.blocks_mut() {
+            let mut certain = true;
+            let mut rest = Vec::with_capacity(body.len());
+            for stmt in std::mem::take(body) {
+                if let Stmt::Let { var, value } = stmt
+                    && !self.editor.kernel().var(var).mutable
+                    && self.is_worth_it(value)
+                    && !turn.effects.touch(self.editor.kernel(), value)
+                    && self.is_safe(value, certain, turn)
+                {
+                    turn.effects.declared.retain(|declared| *declared != var);
+                    self.reach.pass(self.editor.kernel(), &stmt);
+                    out.push(stmt);
+                    continue;
+                }
+                certain &= Effects::of(std::slice::from_ref(&stmt)).left.is_empty();
+                rest.push(stmt);
+            }
+            *body = rest;
         }
     }
 

@@ -4,6 +4,7 @@
 //! not read before (it might not be there), and none changes the order of operations on floats; a hint may permit the
 //! backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
 
+mod bounds;
 mod compact;
 mod cost;
 mod dead;
@@ -15,6 +16,7 @@ mod inline;
 mod localise;
 mod promote;
 mod propagate;
+mod ranges;
 mod reach;
 mod share;
 
@@ -40,6 +42,9 @@ pub struct Pass {
 
 /// All passes, in order. Some run twice: what one finds is something to do for another.
 pub const PASSES: &[Pass] = &[
+    Pass { name: "propagate", run: propagate::run },
+    Pass { name: "ranges", run: ranges::run },
+    // What is certain now decides conditions, and loops that run once.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
     Pass { name: "localise", run: localise::run },

@@ -9,7 +9,7 @@ use super::effects::{Effects, Times, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 /// Facts about so many elements of a buffer are kept.
@@ -26,6 +26,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
         learned: Vec::new(),
         memo: FxHashMap::default(),
     };
+    pass.promises();
     let body = pass.block(body);
     pass.editor.finish(body)
 }
@@ -65,6 +66,34 @@ struct Propagate {
 impl Propagate {
     // Facts
 
+    /// Parameters that are promised to be equal are one.
+    fn promises(&mut self) {
+        for fact in self.editor.kernel().facts.clone() {
+            if let Fact::Holds(cond) = fact
+                && let Expr::Call(Op::Eq, DType::I64, operands) = self.editor.kernel().expr(cond).clone()
+            {
+                let (a, b) = (self.expr(operands[0]), self.expr(operands[1]));
+                if let (Expr::Var(first), Expr::Var(second)) =
+                    (self.editor.kernel().expr(a), self.editor.kernel().expr(b))
+                    && first != second
+                {
+                    let (var, value) = if first < second { (*second, a) } else { (*first, b) };
+                    let at = self.tick();
+                    self.known[var.index()] = Some(Known { value, at });
+                }
+            }
+        }
+        // Other promises speak of what is left; those of equality still name both.
+        let mut facts = self.editor.kernel().facts.clone();
+        for fact in &mut facts {
+            let equality = fact.expr().is_some_and(|e| matches!(self.editor.kernel().expr(e), Expr::Call(Op::Eq, ..)));
+            if !equality {
+                *fact = fact.map_expr(|expr| self.expr(expr));
+            }
+        }
+        self.editor.set_facts(facts);
+    }
+
     fn tick(&mut self) -> u64 {
         self.memo.clear();
         self.times.tick()
@@ -76,8 +105,20 @@ impl Propagate {
 
     /// What a variable is known to hold now.
     fn value_of(&self, var: VarId) -> Option<ExprId> {
-        let known = self.known[var.index()]?;
-        self.unchanged(known.value, known.at).then_some(known.value)
+        let mut found = None;
+        let mut var = var;
+        // What a variable equals may equal something else; every step is to another variable.
+        for _ in 0..self.known.len() {
+            let Some(known) = self.known[var.index()].filter(|known| self.unchanged(known.value, known.at)) else {
+                break;
+            };
+            found = Some(known.value);
+            match self.editor.kernel().expr(known.value) {
+                Expr::Var(other) => var = *other,
+                _ => break,
+            }
+        }
+        found
     }
 
     /// A variable gets a value.

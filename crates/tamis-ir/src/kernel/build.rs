@@ -1,6 +1,6 @@
 //! Building kernels: tables, interned expressions with light folding, and statements into the current block.
 
-use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
+use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
 use crate::algebra::{DType, Op, Ty, Value, eval};
 use rustc_hash::FxHashMap;
 
@@ -48,6 +48,7 @@ impl Builder {
             buffers: Vec::new(),
             vars: Vec::new(),
             params: Vec::new(),
+            facts: Vec::new(),
             exprs: Exprs::default(),
             labels: 0,
             body: Vec::new(),
@@ -58,6 +59,11 @@ impl Builder {
     /// A builder on the tables of a kernel.
     pub(super) fn of(kernel: Kernel) -> Builder {
         Builder { kernel, open: vec![Vec::new()], names: None }
+    }
+
+    /// The promises, to be changed.
+    pub(super) fn facts_mut(&mut self) -> &mut Vec<Fact> {
+        &mut self.kernel.facts
     }
 
     /// A variable, to be changed.
