@@ -4,3 +4,4 @@
 //! (to come), [`lower`] (looplets to kernels, one loop at a time), `opt/` (to come).
 
 pub mod lower;
+pub mod opt;

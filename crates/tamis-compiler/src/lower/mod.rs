@@ -15,6 +15,7 @@ mod jumper;
 mod lookup;
 pub mod node;
 mod prepare;
+mod promises;
 mod region;
 mod run;
 mod sequence;
@@ -63,6 +64,7 @@ pub fn lower(
 ) -> Result<Lowered, Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
     let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts).map_err(|d| Diagnostics(vec![d]))?;
+    promises::promise(&mut builder, program, &bound);
     let tensors = program.tensors.len();
     let mut lowerer = Lowerer {
         b: builder,

@@ -1,6 +1,6 @@
 //! Building kernels: tables, interned expressions with light folding, and statements into the current block.
 
-use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
+use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
 use crate::algebra::{DType, Op, Ty, Value, eval};
 use rustc_hash::FxHashMap;
 
@@ -35,8 +35,9 @@ pub struct Builder {
     kernel: Kernel,
     /// The blocks that are open, innermost last.
     open: Vec<Block>,
-    /// How often each name was asked for, so that each variable has one of its own.
-    names: FxHashMap<String, u32>,
+    /// How often each name was asked for, so that each variable has one of its own; found when it is needed, if the
+    /// kernel was there before.
+    names: Option<FxHashMap<String, u32>>,
 }
 
 impl Builder {
@@ -47,11 +48,27 @@ impl Builder {
             buffers: Vec::new(),
             vars: Vec::new(),
             params: Vec::new(),
+            facts: Vec::new(),
             exprs: Exprs::default(),
             labels: 0,
             body: Vec::new(),
         };
-        Builder { kernel, open: vec![Vec::new()], names: FxHashMap::default() }
+        Builder { kernel, open: vec![Vec::new()], names: Some(FxHashMap::default()) }
+    }
+
+    /// A builder on the tables of a kernel.
+    pub(super) fn of(kernel: Kernel) -> Builder {
+        Builder { kernel, open: vec![Vec::new()], names: None }
+    }
+
+    /// The promises, to be changed.
+    pub(super) fn facts_mut(&mut self) -> &mut Vec<Fact> {
+        &mut self.kernel.facts
+    }
+
+    /// A variable, to be changed.
+    pub(super) fn var_mut(&mut self, var: VarId) -> &mut Var {
+        &mut self.kernel.vars[var.index()]
     }
 
     /// The kernel, whose body is what was emitted.
@@ -90,9 +107,18 @@ impl Builder {
 
     /// The name, or the name with a number if it is taken.
     fn unique(&mut self, name: String) -> String {
-        let count = self.names.entry(name.clone()).or_insert(0);
+        let kernel = &self.kernel;
+        let names = self.names.get_or_insert_with(|| {
+            let taken = kernel.buffers.iter().map(|b| &b.name).chain(kernel.vars.iter().map(|v| &v.name));
+            taken.map(|name| (name.clone(), 1)).collect()
+        });
+        let count = names.entry(name.clone()).or_insert(0);
         *count += 1;
-        if *count == 1 { name } else { format!("{name}_{count}") }
+        if *count == 1 {
+            return name;
+        }
+        let numbered = format!("{name}_{count}");
+        if names.contains_key(&numbered) { self.unique(name) } else { numbered }
     }
 
     // Expressions

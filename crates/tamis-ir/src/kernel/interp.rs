@@ -75,6 +75,7 @@ pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, F
             array.values = vec![Value::zero(buffer.elem.dtype()); size as usize];
         }
     }
+    super::facts::check(kernel, &memory, budget)?;
     let mut machine = Machine { kernel, vars: vec![None; kernel.vars.len()], arrays: memory.arrays, budget };
     for (param, value) in kernel.params.iter().zip(&memory.scalars) {
         machine.vars[param.index()] = Some(*value);

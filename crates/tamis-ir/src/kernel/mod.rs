@@ -8,11 +8,14 @@
 //! tested; `Display` prints it.
 
 mod build;
+mod facts;
 mod interp;
 mod print;
+pub mod rewrite;
 mod verify;
 
 pub use build::Builder;
+pub use facts::Fact;
 pub use interp::{Array, Failure, Memory, run};
 
 use crate::algebra::{DType, Op, Value};
@@ -204,6 +207,8 @@ pub struct Kernel {
     pub vars: Vec<Var>,
     /// Scalars given by the caller, in order.
     pub params: Vec<VarId>,
+    /// What the caller promises.
+    pub facts: Vec<Fact>,
     pub exprs: Exprs,
     pub labels: u32,
     pub body: Block,

@@ -1,0 +1,101 @@
+//! What is true of tensors that were checked, for the passes after lowering: sizes that are one size, arrays that are as
+//! long as others, coordinates below the size of their dimension.
+//!
+//! Arrays are known by their names, whatever the level: `pos` never decreases and has one entry more than there are
+//! fibers; `crd` holds coordinates of the level's dimension, one for each position below it.
+
+use super::bind::{Bound, Stored};
+use tamis_ir::algebra::{DType, Op};
+use tamis_ir::kernel::{BufferId, Builder, ExprId, Fact};
+use tamis_ir::program::{Access, Expr, Extent, Program, StmtKind};
+
+/// Promises what is known about the parameters of a program.
+pub(super) fn promise(b: &mut Builder, program: &Program, bound: &[Bound]) {
+    sizes(b, program, bound);
+    for id in &program.params {
+        let bound = &bound[id.index()];
+        if let Stored::Levels { format, arrays, values } = &bound.storage
+            && let Some(order) = format.dim_order()
+        {
+            let sizes: Vec<ExprId> = order.iter().map(|dim| bound.dims[*dim]).collect();
+            levels(b, &sizes, arrays, *values);
+        }
+    }
+}
+
+/// Sizes are not negative, and those that one index goes over are equal.
+fn sizes(b: &mut Builder, program: &Program, bound: &[Bound]) {
+    let zero = b.int(0);
+    for size in bound.iter().flat_map(|bound| &bound.dims) {
+        let fact = b.call_in(Op::Ge, DType::I64, &[*size, zero]);
+        b.promise(Fact::Holds(fact));
+    }
+    let mut inferred = vec![false; program.indices.len()];
+    let mut accesses: Vec<Access> = Vec::new();
+    program.visit(&mut |stmt| match &stmt.kind {
+        StmtKind::For { index, extent: Extent::Infer, .. } => inferred[index.index()] = true,
+        StmtKind::Assign { target, .. } => accesses.push(target.clone()),
+        _ => {}
+    });
+    accesses.extend(program.exprs.ids().filter_map(|id| match program.expr(id) {
+        Expr::Read(access) => Some(access.clone()),
+        _ => None,
+    }));
+    let mut first: Vec<Option<ExprId>> = vec![None; program.indices.len()];
+    for access in accesses {
+        for (dim, subscript) in access.subscripts.iter().enumerate().filter(|(_, s)| !s.permissive) {
+            if let Expr::Index(index) = program.expr(subscript.expr)
+                && inferred[index.index()]
+                && let Some(size) = bound[access.tensor.index()].dims.get(dim)
+            {
+                let one = *first[index.index()].get_or_insert(*size);
+                if one != *size {
+                    let equal = b.call_in(Op::Eq, DType::I64, &[one, *size]);
+                    b.promise(Fact::Holds(equal));
+                }
+            }
+        }
+    }
+}
+
+fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, BufferId)>], values: Option<BufferId>) {
+    // How many positions there are above a level: a product of sizes, or as many as an array has elements.
+    let mut count = Some(b.int(1));
+    let mut list: Option<BufferId> = None;
+    for (level, size) in arrays.iter().zip(sizes) {
+        let named = |name: &str| level.iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
+        let plain = level.iter().all(|(name, _)| ["pos", "crd"].contains(name));
+        let (pos, crd) = (named("pos"), named("crd"));
+        if let Some(pos) = pos {
+            b.promise(Fact::Increasing(pos));
+            below(b, pos, count, list, 1);
+        }
+        if let Some(crd) = crd {
+            b.promise(Fact::Below { buffer: crd, bound: *size });
+            if pos.is_none() {
+                below(b, crd, count, list, 0);
+            }
+        }
+        (count, list) = match (level.is_empty(), plain, crd, count) {
+            (true, _, _, Some(count)) => (Some(b.call_in(Op::Mul, DType::I64, &[count, *size])), None),
+            (false, true, Some(crd), _) => (None, Some(crd)),
+            // Positions below are counted in another way.
+            _ => (None, None),
+        };
+    }
+    if let Some(values) = values {
+        below(b, values, count, list, 0);
+    }
+}
+
+/// An array has an element for each position above it, and some more.
+fn below(b: &mut Builder, buffer: BufferId, count: Option<ExprId>, list: Option<BufferId>, more: u32) {
+    if let Some(count) = count {
+        let more = b.int(i64::from(more));
+        let least = b.add(count, more);
+        b.promise(Fact::Length { buffer, least });
+    }
+    if let Some(other) = list {
+        b.promise(Fact::Longer { buffer, other, more });
+    }
+}

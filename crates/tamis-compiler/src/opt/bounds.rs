@@ -1,0 +1,305 @@
+//! Facts of the form `a <= b + c` about integers, and what follows from them.
+//!
+//! An atom is the value of an expression at some time: a variable that is assigned, or an element that may have been
+//! written, is another atom afterwards. Old atoms keep their facts, which stay true of the old value. A sum `a + c` is
+//! the atom `a` and a constant only where it is known not to wrap around.
+
+use super::effects::Times;
+use rustc_hash::FxHashMap;
+use tamis_ir::DType;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Kernel, VarId};
+
+/// An integer that does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Atom(u32);
+
+/// The atom that is 0.
+const ZERO: Atom = Atom(0);
+
+/// An atom plus a constant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    atom: Atom,
+    plus: i64,
+}
+
+/// Edges that a proof follows at most.
+const BUDGET: usize = 200;
+
+/// Steps that a proof has at most.
+const DEEPEST: usize = 8;
+
+/// Expressions that a proof looks into at most.
+const LOOKS: usize = 6;
+
+/// Constants beyond this may wrap around.
+const FAR: i64 = 1 << 62;
+
+/// A place in the code, to go back to.
+#[derive(Clone, Copy)]
+pub(super) struct Mark(usize, usize);
+
+pub(super) struct Bounds {
+    facts: Vec<Fact>,
+    /// For each atom `a`, the `b` and `c` of `a <= b + c`.
+    edges: Vec<Vec<(Atom, i64)>>,
+    /// Atoms that got an edge, in order, to take it back.
+    added: Vec<Atom>,
+    /// The atom of an expression, and since when.
+    atoms: FxHashMap<ExprId, (Atom, u64)>,
+    /// What `atoms` held before.
+    before: Vec<(ExprId, Option<(Atom, u64)>)>,
+    /// Declarations of variables that never change.
+    declared: FxHashMap<VarId, (ExprId, u64)>,
+    /// Elements of increasing buffers that were met: the atom, and the index.
+    increasing: Vec<(BufferId, Atom, Term)>,
+}
+
+impl Bounds {
+    pub(super) fn new(kernel: &Kernel) -> Bounds {
+        Bounds {
+            facts: kernel.facts.clone(),
+            edges: vec![Vec::new()],
+            added: Vec::new(),
+            atoms: FxHashMap::default(),
+            before: Vec::new(),
+            declared: FxHashMap::default(),
+            increasing: Vec::new(),
+        }
+    }
+
+    pub(super) fn enter(&self) -> Mark {
+        Mark(self.added.len(), self.before.len())
+    }
+
+    /// Forgets what was learned since.
+    pub(super) fn leave(&mut self, Mark(added, before): Mark) {
+        while self.added.len() > added {
+            if let Some(atom) = self.added.pop() {
+                self.edges[atom.0 as usize].pop();
+            }
+        }
+        while self.before.len() > before {
+            if let Some((id, atom)) = self.before.pop() {
+                match atom {
+                    Some(atom) => self.atoms.insert(id, atom),
+                    None => self.atoms.remove(&id),
+                };
+            }
+        }
+    }
+
+    // Learning
+
+    fn edge(&mut self, a: Atom, b: Atom, c: i64) {
+        if a != b && (-FAR..=FAR).contains(&c) {
+            self.edges[a.0 as usize].push((b, c));
+            self.added.push(a);
+        }
+    }
+
+    /// `a <= b + more`
+    pub(super) fn learn(&mut self, a: Term, b: Term, more: i64) {
+        if let Some(c) = b.plus.checked_sub(a.plus).and_then(|c| c.checked_add(more)) {
+            self.edge(a.atom, b.atom, c);
+        }
+    }
+
+    pub(super) fn learn_equal(&mut self, a: Term, b: Term) {
+        self.learn(a, b, 0);
+        self.learn(b, a, 0);
+    }
+
+    /// A variable that never changes is declared with a value.
+    pub(super) fn declare(&mut self, var: VarId, value: ExprId, times: &Times) {
+        self.declared.insert(var, (value, times.now));
+    }
+
+    /// The value of an `i64` expression now.
+    pub(super) fn term(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Term {
+        match kernel.expr(id) {
+            Expr::Const(Value::I64(value)) => return Term { atom: ZERO, plus: *value },
+            Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) => {
+                if let [base, constant] = operands[..]
+                    && let Expr::Const(Value::I64(constant)) = kernel.expr(constant)
+                    && kernel.exprs.dtype(base) == DType::I64
+                    && (-FAR..=FAR).contains(constant)
+                {
+                    let constant = if *op == Op::Sub { -constant } else { *constant };
+                    let base = self.term(kernel, times, base);
+                    if let Some(plus) = base.plus.checked_add(constant)
+                        && self.has_room(base, constant)
+                    {
+                        return Term { atom: base.atom, plus };
+                    }
+                }
+            }
+            _ => {}
+        }
+        Term { atom: self.atom(kernel, times, id), plus: 0 }
+    }
+
+    /// Whether adding a constant cannot wrap around.
+    fn has_room(&self, term: Term, constant: i64) -> bool {
+        if constant < 0 {
+            // term >= -FAR is enough
+            return self.reaches(ZERO, term.atom, term.plus.saturating_add(FAR));
+        }
+        if self.reaches(term.atom, ZERO, FAR.saturating_sub(term.plus)) {
+            return true;
+        }
+        // Something else is larger by as much, and is an integer, too.
+        let room = -constant.saturating_add(term.plus);
+        self.edges[term.atom.0 as usize].iter().any(|(_, c)| *c <= room)
+    }
+
+    fn atom(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Atom {
+        if let Some((atom, at)) = self.atoms.get(&id)
+            && times.unchanged(kernel, id, *at)
+        {
+            return *atom;
+        }
+        let atom = Atom(self.edges.len() as u32);
+        self.edges.push(Vec::new());
+        let before = self.atoms.insert(id, (atom, times.now));
+        self.before.push((id, before));
+        self.describe(kernel, times, id, atom);
+        atom
+    }
+
+    /// What is true of a value whatever happens.
+    fn describe(&mut self, kernel: &Kernel, times: &Times, id: ExprId, atom: Atom) {
+        let own = Term { atom, plus: 0 };
+        let zero = Term { atom: ZERO, plus: 0 };
+        match kernel.expr(id) {
+            Expr::Load(buffer, index) => {
+                if kernel.buffer(*buffer).elem.is_index() {
+                    self.learn(zero, own, 0);
+                }
+                for fact in self.facts.clone() {
+                    match fact {
+                        Fact::Below { buffer: other, bound } if other == *buffer => {
+                            let bound = self.term(kernel, times, bound);
+                            self.learn(own, bound, -1);
+                        }
+                        Fact::Increasing(other) if other == *buffer => {
+                            let index = self.term(kernel, times, *index);
+                            self.learn_increasing(*buffer, atom, index);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Expr::Call(Op::Min | Op::Max, DType::I64, operands) => {
+                let least = matches!(kernel.expr(id), Expr::Call(Op::Min, ..));
+                for operand in operands.clone() {
+                    if kernel.exprs.dtype(operand) == DType::I64 {
+                        let operand = self.term(kernel, times, operand);
+                        if least { self.learn(own, operand, 0) } else { self.learn(operand, own, 0) }
+                    }
+                }
+            }
+            Expr::Call(Op::Mod, DType::I64, operands) => {
+                if let Expr::Const(Value::I64(divisor)) = kernel.expr(operands[1])
+                    && *divisor > 0
+                {
+                    self.learn(zero, own, 0);
+                    self.learn(own, zero, *divisor - 1);
+                }
+            }
+            Expr::Call(Op::Cast(DType::I64), from, operands) => {
+                let from =
+                    if kernel.exprs.dtype(operands[0]) == *from { *from } else { kernel.exprs.dtype(operands[0]) };
+                if from == DType::Bool || from.is_unsigned_int() && from != DType::U64 {
+                    self.learn(zero, own, 0);
+                    self.learn(own, zero, u32::MAX.into());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Elements of an increasing buffer are in the order of their indices.
+    fn learn_increasing(&mut self, buffer: BufferId, atom: Atom, index: Term) {
+        let known: Vec<(Atom, Term)> =
+            self.increasing.iter().rev().filter(|(b, ..)| *b == buffer).take(4).map(|(_, a, i)| (*a, *i)).collect();
+        for (other, at) in known {
+            if at.atom == index.atom {
+                let (low, high) = if at.plus <= index.plus { (other, atom) } else { (atom, other) };
+                self.edge(low, high, 0);
+            }
+        }
+        self.increasing.push((buffer, atom, index));
+    }
+
+    // Proving
+
+    /// Whether `a <= b + c` follows.
+    fn reaches(&self, a: Atom, b: Atom, c: i64) -> bool {
+        self.search(a, b, c, DEEPEST, &mut { BUDGET })
+    }
+
+    fn search(&self, a: Atom, b: Atom, c: i64, depth: usize, budget: &mut usize) -> bool {
+        if a == b && c >= 0 {
+            return true;
+        }
+        if depth == 0 || *budget == 0 {
+            return false;
+        }
+        *budget -= 1;
+        // The newest facts are about what is at hand.
+        self.edges[a.0 as usize]
+            .iter()
+            .rev()
+            .any(|(next, step)| c.checked_sub(*step).is_some_and(|rest| self.search(*next, b, rest, depth - 1, budget)))
+    }
+
+    /// Whether `a + more <= b` for `i64` expressions as they are now.
+    pub(super) fn at_most(&mut self, kernel: &Kernel, times: &Times, a: ExprId, b: ExprId, more: i64) -> bool {
+        self.looks(kernel, times, a, b, more, LOOKS)
+    }
+
+    fn looks(&mut self, kernel: &Kernel, times: &Times, a: ExprId, b: ExprId, more: i64, depth: usize) -> bool {
+        let (x, y) = (self.term(kernel, times, a), self.term(kernel, times, b));
+        let rest = y.plus.checked_sub(x.plus).and_then(|c| c.checked_sub(more));
+        if rest.is_some_and(|c| self.reaches(x.atom, y.atom, c)) {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        // The least of several is reached by any from above, and by all from below.
+        if let Some((op, operands)) = self.extreme(kernel, times, a) {
+            let mut each = operands.iter().map(|e| self.looks(kernel, times, *e, b, more, depth - 1));
+            let holds = if op == Op::Min { each.any(|holds| holds) } else { each.all(|holds| holds) };
+            if holds {
+                return true;
+            }
+        }
+        if let Some((op, operands)) = self.extreme(kernel, times, b) {
+            let mut each = operands.iter().map(|e| self.looks(kernel, times, a, *e, more, depth - 1));
+            return if op == Op::Min { each.all(|holds| holds) } else { each.any(|holds| holds) };
+        }
+        false
+    }
+
+    /// The operands of `min` and `max`, also behind a name.
+    fn extreme(&self, kernel: &Kernel, times: &Times, id: ExprId) -> Option<(Op, Vec<ExprId>)> {
+        let value = match kernel.expr(id) {
+            Expr::Var(var) => {
+                let (value, at) = *self.declared.get(var)?;
+                times.unchanged(kernel, value, at).then_some(value)?
+            }
+            _ => id,
+        };
+        match kernel.expr(value) {
+            Expr::Call(op @ (Op::Min | Op::Max), DType::I64, operands)
+                if operands.iter().all(|e| kernel.exprs.dtype(*e) == DType::I64) =>
+            {
+                Some((*op, operands.clone()))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The tables of a kernel after all passes: expressions and variables that statements use, and no others.
+//!
+//! Buffers and parameters keep their places, since callers count them. Names lose numbers that tell nothing apart.
+
+use super::Options;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_ir::kernel::{Builder, Expr, ExprId, Kernel, Stmt, VarId};
+
+pub(super) fn run(kernel: Kernel, _: &Options) -> Kernel {
+    let names = kernel.vars.iter().map(|v| v.name.clone()).chain(kernel.buffers.iter().map(|b| b.name.clone()));
+    let mut table = Table {
+        new: Builder::new(kernel.name.clone()),
+        exprs: FxHashMap::default(),
+        vars: Vec::new(),
+        names: names.collect(),
+    };
+    for buffer in &kernel.buffers {
+        table.new.buffer(buffer.name.clone(), buffer.elem, buffer.role);
+    }
+    table.vars = vec![None; kernel.vars.len()];
+    for param in &kernel.params {
+        let info = kernel.var(*param);
+        let new = table.new.param(info.name.clone(), info.dtype);
+        table.new.set_mutable(new, info.mutable);
+        table.vars[param.index()] = Some(new);
+    }
+    for fact in &kernel.facts {
+        let fact = fact.map_expr(|expr| table.expr(&kernel, expr));
+        table.new.promise(fact);
+    }
+    let body = kernel.body.iter().map(|stmt| table.stmt(&kernel, stmt)).collect();
+    let mut compact = table.new.finish_with(body);
+    compact.labels = kernel.labels;
+    compact
+}
+
+struct Table {
+    new: Builder,
+    exprs: FxHashMap<ExprId, ExprId>,
+    vars: Vec<Option<VarId>>,
+    names: FxHashSet<String>,
+}
+
+impl Table {
+    fn var(&mut self, kernel: &Kernel, old: VarId) -> VarId {
+        if let Some(new) = self.vars[old.index()] {
+            return new;
+        }
+        let info = kernel.var(old);
+        let new = self.new.new_var(self.stem(&info.name), info.dtype, info.mutable);
+        self.vars[old.index()] = Some(new);
+        new
+    }
+
+    fn expr(&mut self, kernel: &Kernel, old: ExprId) -> ExprId {
+        if let Some(new) = self.exprs.get(&old) {
+            return *new;
+        }
+        let new = match kernel.expr(old) {
+            Expr::Const(value) => self.new.constant(*value),
+            Expr::Var(var) => {
+                let var = self.var(kernel, *var);
+                self.new.get(var)
+            }
+            Expr::Load(buffer, index) => {
+                let index = self.expr(kernel, *index);
+                self.new.load(*buffer, index)
+            }
+            Expr::Call(op, dtype, operands) => {
+                let operands: Vec<ExprId> = operands.iter().map(|e| self.expr(kernel, *e)).collect();
+                self.new.call_in(*op, *dtype, &operands)
+            }
+        };
+        self.exprs.insert(old, new);
+        new
+    }
+
+    fn stmt(&mut self, kernel: &Kernel, old: &Stmt) -> Stmt {
+        // Blocks are made anew below; what stands around them is small.
+        let mut new = match old {
+            Stmt::For { var, start, stop, hint, .. } => {
+                Stmt::For { var: *var, start: *start, stop: *stop, body: Vec::new(), hint: *hint }
+            }
+            Stmt::While { cond, .. } => Stmt::While { cond: *cond, body: Vec::new() },
+            Stmt::If { cond, .. } => Stmt::If { cond: *cond, then: Vec::new(), otherwise: Vec::new() },
+            Stmt::Labelled { label, .. } => Stmt::Labelled { label: *label, body: Vec::new() },
+            other => other.clone(),
+        };
+        new.map_exprs(|id| self.expr(kernel, id));
+        match &mut new {
+            Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::For { var, .. } | Stmt::Search { var, .. } => {
+                *var = self.var(kernel, *var);
+            }
+            _ => {}
+        }
+        for (block, before) in new.blocks_mut().zip(old.blocks()) {
+            *block = before.iter().map(|stmt| self.stmt(kernel, stmt)).collect();
+        }
+        new
+    }
+
+    /// A name without the number that told it apart from another of its kind.
+    fn stem<'a>(&self, name: &'a str) -> &'a str {
+        match name.rsplit_once('_') {
+            Some((stem, number)) if number.parse::<u32>().is_ok_and(|n| n >= 2) && self.names.contains(stem) => stem,
+            _ => name,
+        }
+    }
+}

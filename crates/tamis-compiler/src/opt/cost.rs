@@ -1,0 +1,90 @@
+//! What expressions cost: which are free to evaluate anywhere, and which deserve a name.
+
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Expr, ExprId, Kernel};
+use tamis_ir::{DType, Kind};
+
+/// More than this many operations are not repeated for the sake of fewer names.
+const SMALL: usize = 12;
+
+/// Whether an expression may be evaluated where its value is not needed: nothing is read, and little is done.
+pub(super) fn is_free(kernel: &Kernel, id: ExprId) -> bool {
+    free(kernel, id, &mut { SMALL })
+}
+
+fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
+    if *budget == 0 {
+        return false;
+    }
+    *budget -= 1;
+    match kernel.expr(id) {
+        Expr::Const(_) | Expr::Var(_) => true,
+        Expr::Load(..) => false,
+        Expr::Call(op, dtype, operands) => {
+            !is_expensive(*op, *dtype) && operands.iter().all(|e| free(kernel, *e, budget))
+        }
+    }
+}
+
+/// Whether an operator takes much longer than an addition.
+pub(super) fn is_expensive(op: Op, dtype: DType) -> bool {
+    use Op::*;
+    match op {
+        Div | FloorDiv | Mod | Pow | Sqrt | Cbrt | Exp | Exp2 | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos
+        | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Sigmoid | Atan2 | Hypot => true,
+        Mul | Abs | Sign => dtype.kind() == Kind::Complex,
+        _ => false,
+    }
+}
+
+/// Whether an expression reads memory.
+pub(super) fn has_load(kernel: &Kernel, id: ExprId) -> bool {
+    match kernel.expr(id) {
+        Expr::Const(_) | Expr::Var(_) => false,
+        Expr::Load(..) => true,
+        Expr::Call(..) => {
+            let mut found = false;
+            kernel.visit_expr(id, &mut |e| found |= matches!(e, Expr::Load(..)));
+            found
+        }
+    }
+}
+
+/// How many operations an expression has, up to a limit.
+pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
+    match kernel.expr(id) {
+        Expr::Const(_) | Expr::Var(_) => 0,
+        _ if limit == 0 => 1,
+        Expr::Load(_, index) => 1 + operations(kernel, *index, limit - 1),
+        Expr::Call(_, _, operands) => {
+            let mut count = 1;
+            for operand in operands {
+                if count > limit {
+                    break;
+                }
+                count += operations(kernel, *operand, limit - count);
+            }
+            count
+        }
+    }
+}
+
+/// Whether an expression that is needed more than once deserves a name: it reads memory, computes with values, or is
+/// more than a few sums and products of positions. Comparisons and conversions do not.
+pub(super) fn deserves_a_name(kernel: &Kernel, id: ExprId) -> bool {
+    match kernel.expr(id) {
+        Expr::Const(_) | Expr::Var(_) => false,
+        Expr::Load(..) => true,
+        Expr::Call(op, dtype, operands) => {
+            if is_expensive(*op, *dtype) {
+                return true;
+            }
+            let value = kernel.exprs.dtype(id).kind() >= Kind::Float;
+            match op {
+                Op::Cast(_) => operands.iter().any(|e| deserves_a_name(kernel, *e)),
+                Op::Add | Op::Sub | Op::Mul if value => true,
+                _ => has_load(kernel, id) || operations(kernel, id, 5) > 4,
+            }
+        }
+    }
+}

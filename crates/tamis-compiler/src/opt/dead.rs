@@ -1,0 +1,370 @@
+//! What nobody sees goes: statements on which no output depends, values that are overwritten before they are read.
+//!
+//! - Needed are outputs, failures and ways out; what a needed statement reads; and the conditions and loops around it.
+//!   Scratch that no needed statement reads is not written.
+//! - An assignment whose value is not read before the next one goes, and so does a store to an element that is written
+//!   again first. A declaration moves to the first assignment that matters, and a variable that is then never assigned
+//!   is a constant.
+
+use super::effects::Effects;
+use super::{Editor, Options};
+use tamis_ir::Value;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
+
+/// How many statements after a declaration are searched for the assignment that it can move to.
+const NEAR: usize = 64;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let needed = Needed::of(&kernel);
+    let (editor, mut body) = Editor::new(kernel, options);
+    sweep(&mut body, &mut needed.iter().copied());
+    let vars = editor.kernel().vars.len();
+    let mut pass = Backward { editor, labels: Vec::new(), overwritten: Vec::new() };
+    let body = pass.block(body, &mut Set::new(vars));
+    let mut editor = pass.editor;
+    let mut assigned = vec![false; vars];
+    body.iter().for_each(|stmt| {
+        stmt.visit(&mut |stmt| {
+            if let Stmt::Assign { var, .. } = stmt {
+                assigned[var.index()] = true;
+            }
+        });
+    });
+    for (k, assigned) in assigned.into_iter().enumerate() {
+        editor.set_mutable(VarId(k as u32), assigned);
+    }
+    editor.finish(body)
+}
+
+// What is needed
+
+/// A statement as the search for what is needed sees it.
+struct Node {
+    parent: Option<usize>,
+    exprs: Vec<ExprId>,
+    searches: Option<BufferId>,
+    needed: bool,
+}
+
+#[derive(Default)]
+struct Needed {
+    nodes: Vec<Node>,
+    /// Statements that declare or assign each variable.
+    definitions: Vec<Vec<usize>>,
+    /// Statements that write each buffer.
+    writers: Vec<Vec<usize>>,
+    seen: Vec<bool>,
+    open: Vec<usize>,
+}
+
+impl Needed {
+    /// Whether each statement is needed, outer ones first.
+    fn of(kernel: &Kernel) -> Vec<bool> {
+        let mut search = Needed {
+            definitions: vec![Vec::new(); kernel.vars.len()],
+            writers: vec![Vec::new(); kernel.buffers.len()],
+            seen: vec![false; kernel.exprs.len()],
+            ..Needed::default()
+        };
+        search.collect(kernel, &kernel.body, None);
+        while let Some(node) = search.open.pop() {
+            if std::mem::replace(&mut search.nodes[node].needed, true) {
+                continue;
+            }
+            search.open.extend(search.nodes[node].parent);
+            if let Some(buffer) = search.nodes[node].searches {
+                search.read(buffer);
+            }
+            let mut exprs = std::mem::take(&mut search.nodes[node].exprs);
+            while let Some(id) = exprs.pop() {
+                if std::mem::replace(&mut search.seen[id.index()], true) {
+                    continue;
+                }
+                match kernel.expr(id) {
+                    Expr::Const(_) => {}
+                    Expr::Var(var) => search.open.append(&mut search.definitions[var.index()]),
+                    Expr::Load(buffer, index) => {
+                        search.read(*buffer);
+                        exprs.push(*index);
+                    }
+                    Expr::Call(_, _, operands) => exprs.extend(operands),
+                }
+            }
+        }
+        search.nodes.iter().map(|node| node.needed).collect()
+    }
+
+    fn read(&mut self, buffer: BufferId) {
+        self.open.append(&mut self.writers[buffer.index()]);
+    }
+
+    fn collect(&mut self, kernel: &Kernel, block: &Block, parent: Option<usize>) {
+        for stmt in block {
+            let number = self.nodes.len();
+            let mut exprs = Vec::new();
+            stmt.each_expr(|id| exprs.push(id));
+            let mut node = Node { parent, exprs, searches: None, needed: false };
+            if let Some(var) = stmt.declares() {
+                self.definitions[var.index()].push(number);
+            }
+            match stmt {
+                Stmt::Assign { var, .. } => self.definitions[var.index()].push(number),
+                Stmt::Search { buffer, .. } => node.searches = Some(*buffer),
+                Stmt::Require { .. } | Stmt::Leave(_) => self.open.push(number),
+                _ => {}
+            }
+            if let Some(buffer) = stmt.writes() {
+                self.writers[buffer.index()].push(number);
+                if kernel.buffer(buffer).role == Role::Output {
+                    self.open.push(number);
+                }
+            }
+            self.nodes.push(node);
+            stmt.blocks().for_each(|inner| self.collect(kernel, inner, Some(number)));
+        }
+    }
+}
+
+fn sweep(block: &mut Block, needed: &mut impl Iterator<Item = bool>) {
+    block.retain_mut(|stmt| {
+        let keep = needed.next().unwrap_or(true);
+        // What is not needed has nothing in it that is; its numbers are taken all the same.
+        for inner in stmt.blocks_mut() {
+            sweep(inner, needed);
+        }
+        keep
+    });
+}
+
+// What is overwritten
+
+/// A set of variables.
+#[derive(Clone)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn new(vars: usize) -> Set {
+        Set(vec![0; vars.div_ceil(64)])
+    }
+
+    fn insert(&mut self, var: VarId) {
+        self.0[var.index() / 64] |= 1 << (var.index() % 64);
+    }
+
+    fn remove(&mut self, var: VarId) -> bool {
+        let had = self.contains(var);
+        self.0[var.index() / 64] &= !(1 << (var.index() % 64));
+        had
+    }
+
+    fn contains(&self, var: VarId) -> bool {
+        self.0[var.index() / 64] & 1 << (var.index() % 64) != 0
+    }
+
+    fn extend(&mut self, other: &Set) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+}
+
+struct Backward {
+    editor: Editor,
+    /// Variables that are read after each block that can be left.
+    labels: Vec<(LabelId, Set)>,
+    /// Elements that will be written before anything reads them.
+    overwritten: Vec<(BufferId, ExprId)>,
+}
+
+impl Backward {
+    /// Drops what is not read in a block after which the variables in `live` are; those before it are there afterwards.
+    fn block(&mut self, block: Block, live: &mut Set) -> Block {
+        // Last statement first, until the end.
+        let mut out: Block = Vec::with_capacity(block.len());
+        for stmt in block.into_iter().rev() {
+            self.stmt(stmt, live, &mut out);
+        }
+        out.reverse();
+        out
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt, live: &mut Set, out: &mut Block) {
+        match &mut stmt {
+            Stmt::Let { var, .. } => {
+                if !live.remove(*var) {
+                    if let Some(declaration) = self.bare(*var, out) {
+                        self.define(*var);
+                        out.push(declaration);
+                    }
+                    return;
+                }
+                self.define(*var);
+            }
+            Stmt::Assign { var, .. } => {
+                if !live.remove(*var) {
+                    return;
+                }
+                self.define(*var);
+            }
+            Stmt::Store { buffer, index, .. } => {
+                if self.overwritten.contains(&(*buffer, *index)) {
+                    return;
+                }
+                self.write(*buffer);
+                self.overwritten.push((*buffer, *index));
+            }
+            Stmt::Fill { buffer, .. } => self.write(*buffer),
+            Stmt::Sort { buffer, .. } => {
+                self.read(*buffer);
+                self.write(*buffer);
+            }
+            Stmt::Search { var, buffer, .. } => {
+                let (var, buffer) = (*var, *buffer);
+                live.remove(var);
+                self.define(var);
+                self.read(buffer);
+            }
+            Stmt::For { var, body, .. } => {
+                let var = *var;
+                *body = self.body(std::mem::take(body), None, live);
+                live.remove(var);
+                self.define(var);
+            }
+            Stmt::While { cond, body } => {
+                let cond = *cond;
+                *body = self.body(std::mem::take(body), Some(cond), live);
+            }
+            Stmt::If { then, otherwise, .. } => {
+                let overwritten = self.overwritten.clone();
+                let mut other = live.clone();
+                *then = self.block(std::mem::take(then), live);
+                let after_then = std::mem::replace(&mut self.overwritten, overwritten);
+                *otherwise = self.block(std::mem::take(otherwise), &mut other);
+                self.overwritten.retain(|element| after_then.contains(element));
+                live.extend(&other);
+                if then.is_empty() && otherwise.is_empty() {
+                    return;
+                }
+            }
+            Stmt::Labelled { label, body } => {
+                self.labels.push((*label, live.clone()));
+                *body = self.block(std::mem::take(body), live);
+                self.labels.pop();
+            }
+            Stmt::Leave(label) => {
+                if let Some((_, after)) = self.labels.iter().rfind(|(known, _)| known == label) {
+                    *live = after.clone();
+                }
+                self.overwritten.clear();
+            }
+            Stmt::Grow { .. } | Stmt::Require { .. } => {}
+        }
+        stmt.each_expr(|id| self.evaluate(id, live));
+        out.push(stmt);
+    }
+
+    /// The body of a loop: what it reads, it may read again in the next turn.
+    fn body(&mut self, body: Block, cond: Option<ExprId>, live: &mut Set) -> Block {
+        let effects = Effects::of(&body);
+        let mut again = live.clone();
+        let mut read = Vec::new();
+        let kernel = self.editor.kernel();
+        let mut look = |id: ExprId| {
+            kernel.visit_expr(id, &mut |expr| match expr {
+                Expr::Var(var) => again.insert(*var),
+                Expr::Load(buffer, _) => read.push(*buffer),
+                _ => {}
+            });
+        };
+        cond.into_iter().for_each(&mut look);
+        body.iter().for_each(|stmt| {
+            stmt.visit(&mut |stmt| {
+                stmt.each_expr(&mut look);
+            });
+        });
+        body.iter().for_each(|stmt| {
+            stmt.visit(&mut |stmt| {
+                if let Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } = stmt {
+                    read.push(*buffer);
+                }
+            });
+        });
+        for var in &effects.declared {
+            again.remove(*var);
+        }
+        // What is overwritten after the loop is also overwritten before it, if the loop has nothing to do with it.
+        let mut after = std::mem::take(&mut self.overwritten);
+        after.retain(|(buffer, index)| {
+            !read.contains(buffer) && !effects.touch(self.editor.kernel(), *index) && effects.left.is_empty()
+        });
+        let body = self.block(body, &mut again);
+        self.overwritten = after;
+        live.extend(&again);
+        body
+    }
+
+    fn evaluate(&mut self, id: ExprId, live: &mut Set) {
+        let overwritten = &mut self.overwritten;
+        self.editor.kernel().visit_expr(id, &mut |expr| match expr {
+            Expr::Var(var) => live.insert(*var),
+            Expr::Load(buffer, _) => overwritten.retain(|(other, _)| other != buffer),
+            _ => {}
+        });
+    }
+
+    fn read(&mut self, buffer: BufferId) {
+        self.overwritten.retain(|(other, _)| *other != buffer);
+    }
+
+    /// A variable gets its value here: before this, an element whose index names it is another one.
+    fn define(&mut self, var: VarId) {
+        let kernel = self.editor.kernel();
+        self.overwritten.retain(|(_, index)| {
+            let mut names = false;
+            kernel.visit_expr(*index, &mut |expr| names |= *expr == Expr::Var(var));
+            !names
+        });
+    }
+
+    /// A buffer is written here: before this, an element whose index is read from it is another one.
+    fn write(&mut self, buffer: BufferId) {
+        let kernel = self.editor.kernel();
+        self.overwritten.retain(|(_, index)| {
+            let mut reads = false;
+            kernel.visit_expr(*index, &mut |expr| reads |= matches!(expr, Expr::Load(other, _) if *other == buffer));
+            !reads
+        });
+    }
+
+    /// The declaration of a variable whose first value is never read, if it must stand here and not at an assignment
+    /// further on. `later` has the statements after it, last first.
+    fn bare(&mut self, var: VarId, later: &mut Block) -> Option<Stmt> {
+        let kernel = self.editor.kernel();
+        for stmt in later.iter_mut().rev().take(NEAR) {
+            if !mentions(kernel, stmt, var) {
+                continue;
+            }
+            if let Stmt::Assign { var: assigned, value } = stmt
+                && *assigned == var
+            {
+                *stmt = Stmt::Let { var, value: *value };
+                return None;
+            }
+            let zero = Value::zero(kernel.var(var).dtype);
+            return Some(Stmt::Let { var, value: self.editor.constant(zero) });
+        }
+        if later.len() <= NEAR {
+            return None;
+        }
+        let zero = Value::zero(kernel.var(var).dtype);
+        Some(Stmt::Let { var, value: self.editor.constant(zero) })
+    }
+}
+
+/// Whether a statement, or one inside it, names a variable.
+fn mentions(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
+    let mut found = false;
+    stmt.visit(&mut |stmt| {
+        found |= matches!(stmt, Stmt::Assign { var: other, .. } if *other == var);
+        stmt.each_expr(|id| kernel.visit_expr(id, &mut |expr| found |= *expr == Expr::Var(var)));
+    });
+    found
+}

@@ -1,0 +1,193 @@
+//! What statements change (variables assigned, buffers written, ways out), and since when things are as they are.
+
+use rustc_hash::FxHashMap;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
+
+/// What a piece of code changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Effects {
+    /// Variables that are assigned, not declared; each once or more.
+    pub(super) assigned: Vec<VarId>,
+    /// Variables that are declared.
+    pub(super) declared: Vec<VarId>,
+    /// Buffers whose elements change.
+    pub(super) written: Vec<BufferId>,
+    /// Buffers that grow.
+    pub(super) grown: Vec<BufferId>,
+    /// Labels of blocks that are left.
+    pub(super) left: Vec<LabelId>,
+    /// Whether something may end the kernel.
+    pub(super) fails: bool,
+}
+
+impl Effects {
+    /// What a block changes.
+    pub(super) fn of(block: &[Stmt]) -> Effects {
+        let mut effects = Effects::default();
+        effects.add(block);
+        effects.assigned.sort_unstable();
+        effects.assigned.dedup();
+        effects.written.sort_unstable();
+        effects.written.dedup();
+        effects.grown.sort_unstable();
+        effects.grown.dedup();
+        effects
+    }
+
+    fn add(&mut self, block: &[Stmt]) {
+        for stmt in block {
+            self.declared.extend(stmt.declares());
+            match stmt {
+                Stmt::Assign { var, .. } => self.assigned.push(*var),
+                Stmt::Grow { buffer, .. } => {
+                    self.grown.push(*buffer);
+                    self.fails = true;
+                }
+                Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } | Stmt::Sort { buffer, .. } => {
+                    self.written.push(*buffer);
+                }
+                Stmt::Leave(label) => self.left.push(*label),
+                Stmt::Require { .. } => self.fails = true,
+                _ => {}
+            }
+            stmt.blocks().for_each(|inner| self.add(inner));
+        }
+    }
+
+    /// These changes, then others.
+    pub(super) fn extend(&mut self, other: Effects) {
+        self.assigned.extend(other.assigned);
+        self.declared.extend(other.declared);
+        self.written.extend(other.written);
+        self.grown.extend(other.grown);
+        self.left.extend(other.left);
+        self.fails |= other.fails;
+    }
+
+    /// Whether an expression has another value, or cannot be evaluated, after these changes.
+    pub(super) fn touch(&self, kernel: &Kernel, id: ExprId) -> bool {
+        let mut touched = false;
+        kernel.visit_expr(id, &mut |expr| match expr {
+            Expr::Var(var) => touched |= self.assigned.contains(var) || self.declared.contains(var),
+            Expr::Load(buffer, _) => touched |= self.written.contains(buffer),
+            _ => {}
+        });
+        touched
+    }
+}
+
+/// When variables were assigned and buffers written, on a clock of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub(super) now: u64,
+    pub(super) assigned: Vec<u64>,
+    pub(super) written: Vec<u64>,
+}
+
+impl Times {
+    /// Nothing has changed yet.
+    pub(super) fn new(kernel: &Kernel) -> Times {
+        Times { now: 0, assigned: vec![0; kernel.vars.len()], written: vec![0; kernel.buffers.len()] }
+    }
+
+    /// A new moment.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    fn assign(&mut self, var: VarId, now: u64) {
+        // Passes add variables.
+        if var.index() >= self.assigned.len() {
+            self.assigned.resize(var.index() + 1, 0);
+        }
+        self.assigned[var.index()] = now;
+    }
+
+    /// What a statement changes itself, changes now; blocks inside it are not looked at.
+    pub(super) fn pass(&mut self, stmt: &Stmt) {
+        let now = self.tick();
+        let assigned = match stmt {
+            Stmt::Assign { var, .. } => Some(*var),
+            _ => stmt.declares(),
+        };
+        assigned.into_iter().for_each(|var| self.assign(var, now));
+        if let (Some(buffer), false) = (stmt.writes(), matches!(stmt, Stmt::Grow { .. })) {
+            self.written[buffer.index()] = now;
+        }
+    }
+
+    /// Everything that some code changes may have changed now.
+    pub(super) fn forget(&mut self, effects: &Effects) {
+        let now = self.tick();
+        effects.assigned.iter().for_each(|var| self.assign(*var, now));
+        effects.written.iter().for_each(|buffer| self.written[buffer.index()] = now);
+    }
+
+    /// Whether an expression that was evaluated at a time has the same value now.
+    pub(super) fn unchanged(&self, kernel: &Kernel, id: ExprId, since: u64) -> bool {
+        let assigned = |var: &VarId| self.assigned.get(var.index()).copied().unwrap_or(0);
+        match kernel.expr(id) {
+            Expr::Const(_) => return true,
+            Expr::Var(var) => return assigned(var) <= since,
+            _ => {}
+        }
+        let mut same = true;
+        kernel.visit_expr(id, &mut |expr| match expr {
+            Expr::Var(var) => same &= assigned(var) <= since,
+            Expr::Load(buffer, _) => same &= self.written[buffer.index()] <= since,
+            _ => {}
+        });
+        same
+    }
+}
+
+/// Whether a block always ends by leaving.
+pub(super) fn diverges(block: &[Stmt]) -> bool {
+    match block.last() {
+        Some(Stmt::Leave(_)) => true,
+        Some(Stmt::If { then, otherwise, .. }) => diverges(then) && diverges(otherwise),
+        _ => false,
+    }
+}
+
+/// How often each variable is read by statements, each place of an expression counted.
+pub(super) fn reads(kernel: &Kernel, body: &Block) -> Vec<u32> {
+    let mut counts = vec![0; kernel.vars.len()];
+    let mut within = FxHashMap::default();
+    let mut visit = |stmt: &Stmt| {
+        stmt.each_expr(|id| {
+            for (var, count) in variables(kernel, id, &mut within) {
+                let total: &mut u32 = &mut counts[var.index()];
+                *total = total.saturating_add(count);
+            }
+        });
+    };
+    body.iter().for_each(|stmt| stmt.visit(&mut visit));
+    counts
+}
+
+/// The variables of an expression and how often each stands in it (many times is as good as twice).
+fn variables(kernel: &Kernel, id: ExprId, known: &mut FxHashMap<ExprId, Vec<(VarId, u32)>>) -> Vec<(VarId, u32)> {
+    match kernel.expr(id) {
+        Expr::Const(_) => Vec::new(),
+        Expr::Var(var) => vec![(*var, 1)],
+        Expr::Load(_, index) => variables(kernel, *index, known),
+        Expr::Call(_, _, operands) => {
+            if let Some(found) = known.get(&id) {
+                return found.clone();
+            }
+            let mut found: Vec<(VarId, u32)> = Vec::new();
+            for operand in operands {
+                for (var, count) in variables(kernel, *operand, known) {
+                    match found.iter_mut().find(|(other, _)| *other == var) {
+                        Some((_, total)) => *total = (*total + count).min(4),
+                        None => found.push((var, count)),
+                    }
+                }
+            }
+            known.insert(id, found.clone());
+            found
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Which loops the backend may run several turns of at once: innermost ones whose turns do not depend on each other, but for
+//! sums and their like.
+//!
+//! A hint permits to add floats in another order, so strict kernels have it only where that does not matter. A loop
+//! gains from it if it reads or writes neighbours; others are left as they are.
+
+use super::Options;
+use super::effects::Effects;
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
+use tamis_ir::{DType, Kind};
+
+pub(super) fn run(mut kernel: Kernel, options: &Options) -> Kernel {
+    let mut body = std::mem::take(&mut kernel.body);
+    Hints { kernel: &kernel, strict: options.strict }.block(&mut body);
+    Kernel { body, ..kernel }
+}
+
+struct Hints<'a> {
+    kernel: &'a Kernel,
+    strict: bool,
+}
+
+/// How a value changes from one turn of a loop to the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// Not at all.
+    None,
+    /// By one.
+    One,
+    /// Otherwise.
+    Any,
+}
+
+impl Hints<'_> {
+    fn block(&self, block: &mut Block) {
+        for stmt in block {
+            if let Stmt::For { var, body, hint, .. } = stmt {
+                hint.vectorise |= self.is_independent(*var, body);
+            }
+            stmt.blocks_mut().for_each(|inner| self.block(inner));
+        }
+    }
+
+    fn is_independent(&self, counter: VarId, body: &Block) -> bool {
+        let mut turn = Turn {
+            hints: self,
+            effects: Effects::of(body),
+            steps: FxHashMap::default(),
+            known: FxHashMap::default(),
+            loads: Vec::new(),
+            stores: Vec::new(),
+            neighbours: false,
+        };
+        if self.kernel.var(counter).mutable {
+            return false;
+        }
+        turn.steps.insert(counter, Step::One);
+        if !body.iter().all(|stmt| turn.allows(stmt)) {
+            return false;
+        }
+        // A buffer that is written is read at the same place only: at each turn's own.
+        let stores = turn.stores;
+        let own = |buffer: BufferId, index: ExprId| stores.iter().all(|(b, i)| *b != buffer || *i == index);
+        turn.neighbours
+            && turn.loads.iter().all(|(buffer, index)| own(*buffer, *index))
+            && stores.iter().all(|(buffer, index)| own(*buffer, *index))
+    }
+
+    /// Whether a variable is changed by an operator whose applications may be reordered.
+    fn is_reduction(&self, var: VarId, value: ExprId, body: &Effects) -> bool {
+        let Expr::Call(op, dtype, operands) = self.kernel.expr(value) else { return false };
+        let [first, second] = operands[..] else { return false };
+        let itself = |id: ExprId| *self.kernel.expr(id) == Expr::Var(var);
+        let mut elsewhere = false;
+        let other = if itself(first) { second } else { first };
+        self.kernel.visit_expr(other, &mut |expr| elsewhere |= *expr == Expr::Var(var));
+        let fits = match op {
+            Op::Add | Op::Mul => dtype.kind() <= Kind::Int || !self.strict,
+            Op::Sub => itself(first) && (dtype.kind() <= Kind::Int || !self.strict),
+            Op::Min | Op::Max | Op::BitAnd | Op::BitOr | Op::BitXor => true,
+            _ => false,
+        };
+        fits && !elsewhere
+            && (itself(first) || itself(second))
+            && self.kernel.exprs.dtype(first) == *dtype
+            && self.kernel.var(var).dtype == *dtype
+            && body.assigned.iter().filter(|other| **other == var).count() == 1
+    }
+}
+
+struct Turn<'a> {
+    hints: &'a Hints<'a>,
+    effects: Effects,
+    steps: FxHashMap<VarId, Step>,
+    known: FxHashMap<ExprId, Step>,
+    loads: Vec<(BufferId, ExprId)>,
+    stores: Vec<(BufferId, ExprId)>,
+    /// Whether elements side by side are read or written.
+    neighbours: bool,
+}
+
+impl Turn<'_> {
+    fn allows(&mut self, stmt: &Stmt) -> bool {
+        match stmt {
+            Stmt::Let { var, value } => {
+                let step = self.step(*value);
+                self.steps.insert(*var, step);
+                !self.hints.kernel.var(*var).mutable && self.reads_fit(*value)
+            }
+            Stmt::Assign { var, value } => {
+                self.hints.is_reduction(*var, *value, &self.effects) && self.reads_no_sum(*value, Some(*var))
+            }
+            Stmt::Store { buffer, index, value } => {
+                let neighbours = self.step(*index) == Step::One;
+                self.neighbours |= neighbours;
+                self.stores.push((*buffer, *index));
+                neighbours && self.reads_fit(*value) && self.reads_fit(*index)
+            }
+            _ => false,
+        }
+    }
+
+    fn reads_fit(&mut self, id: ExprId) -> bool {
+        self.reads_no_sum(id, None)
+    }
+
+    /// Notes what an expression reads; false if it uses a sum that is not finished.
+    fn reads_no_sum(&mut self, id: ExprId, but: Option<VarId>) -> bool {
+        let mut fits = true;
+        let kernel = self.hints.kernel;
+        let mut loads = Vec::new();
+        kernel.visit_expr(id, &mut |expr| match expr {
+            Expr::Var(var) => fits &= !self.effects.assigned.contains(var) || but == Some(*var),
+            Expr::Load(buffer, index) => loads.push((*buffer, *index)),
+            _ => {}
+        });
+        for (buffer, index) in loads {
+            self.neighbours |= self.step(index) == Step::One;
+            self.loads.push((buffer, index));
+        }
+        fits
+    }
+
+    fn step(&mut self, id: ExprId) -> Step {
+        if let Some(step) = self.known.get(&id) {
+            return *step;
+        }
+        let kernel = self.hints.kernel;
+        let step = match kernel.expr(id) {
+            Expr::Const(_) => Step::None,
+            Expr::Var(var) => match self.steps.get(var) {
+                Some(step) => *step,
+                None if self.effects.assigned.contains(var) => Step::Any,
+                None => Step::None,
+            },
+            Expr::Load(buffer, index) => {
+                let fixed = self.step(*index) == Step::None && !self.effects.written.contains(buffer);
+                if fixed { Step::None } else { Step::Any }
+            }
+            Expr::Call(op, dtype, operands) => {
+                let steps: Vec<Step> = operands.iter().map(|e| self.step(*e)).collect();
+                match (op, &steps[..]) {
+                    _ if steps.iter().all(|step| *step == Step::None) => Step::None,
+                    (Op::Add, [Step::One, Step::None] | [Step::None, Step::One]) if *dtype == DType::I64 => Step::One,
+                    (Op::Sub, [Step::One, Step::None]) if *dtype == DType::I64 => Step::One,
+                    _ => Step::Any,
+                }
+            }
+        };
+        // A variable is declared before it is used, so this stays.
+        self.known.insert(id, step);
+        step
+    }
+}

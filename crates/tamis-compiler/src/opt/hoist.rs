@@ -1,0 +1,232 @@
+//! What a loop computes anew in every turn, and always the same, is computed before it and named.
+//!
+//! Loads move if the element is there even when the loop does not run; work that takes long moves if every turn does
+//! it. Sums and products of positions stay: they read better in place, and cost nothing.
+
+use super::effects::Effects;
+use super::reach::{self, Reach};
+use super::{Editor, Options, cost, fold};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_ir::Kind;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::rewrite::evaluated_first;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt};
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let reach = Reach::new(&kernel);
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Hoist { editor, reach };
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+struct Hoist {
+    editor: Editor,
+    reach: Reach,
+}
+
+/// What a loop is to its expressions.
+struct Turn {
+    effects: Effects,
+    /// Elements that are accessed whenever the loop is reached.
+    certain: Vec<(BufferId, ExprId)>,
+}
+
+impl Hoist {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut stmt in block {
+            if matches!(stmt, Stmt::For { .. } | Stmt::While { .. }) {
+                self.hoist(&mut stmt, &mut out);
+            }
+            self.reach.pass(self.editor.kernel(), &stmt);
+            let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
+            for inner in stmt.blocks_mut() {
+                let effects = Effects::of(inner);
+                if again {
+                    self.reach.forget(&effects);
+                }
+                let mark = self.reach.enter();
+                *inner = self.block(std::mem::take(inner));
+                self.reach.leave(mark);
+                self.reach.forget(&effects);
+            }
+            out.push(stmt);
+        }
+        out
+    }
+
+    fn hoist(&mut self, stmt: &mut Stmt, out: &mut Block) {
+        let kernel = self.editor.kernel();
+        let mut certain = Vec::new();
+        let mut see = |buffer, index| certain.push((buffer, index));
+        match &*stmt {
+            Stmt::For { start, stop, body, .. } if reach::runs(kernel, *start, *stop) => {
+                reach::certain_accesses(kernel, body, &mut see);
+            }
+            // The condition is evaluated at least once.
+            Stmt::While { cond, .. } => reach::certain_loads(kernel, *cond, &mut see),
+            _ => {}
+        }
+        let mut effects = Effects::of(stmt.blocks().next().map_or(&[], |body| body));
+        effects.declared.extend(stmt.declares());
+        let mut turn = Turn { effects, certain };
+        self.hoist_declarations(stmt, &mut turn, out);
+        let mut named: FxHashMap<ExprId, ExprId> = FxHashMap::default();
+        let cond = match stmt {
+            Stmt::While { cond, .. } => Some(*cond),
+            _ => None,
+        };
+        let mut found = Vec::new();
+        if let Some(cond) = cond {
+            self.find(cond, true, &turn, &mut found, &mut FxHashSet::default());
+        }
+        for body in stmt.blocks() {
+            self.find_in(body, true, &turn, &mut found);
+        }
+        for id in found {
+            if let std::collections::hash_map::Entry::Vacant(entry) = named.entry(id) {
+                let name = name(self.editor.kernel(), id);
+                let dtype = self.editor.dtype(id);
+                let var = self.editor.new_var(name, dtype, false);
+                entry.insert(self.editor.get(var));
+                let declaration = Stmt::Let { var, value: id };
+                self.reach.pass(self.editor.kernel(), &declaration);
+                out.push(declaration);
+            }
+        }
+        if named.is_empty() {
+            return;
+        }
+        if let Stmt::While { cond, .. } = stmt {
+            *cond = self.replaced(*cond, &named);
+        }
+        for body in stmt.blocks_mut() {
+            self.replace(body, &named);
+        }
+    }
+
+    /// What the body names itself keeps its name.
+    fn hoist_declarations(&mut self, stmt: &mut Stmt, turn: &mut Turn, out: &mut Block) {
+        for body in stmt.blocks_mut() {
+            let mut certain = true;
+            let mut rest = Vec::with_capacity(body.len());
+            for stmt in std::mem::take(body) {
+                if let Stmt::Let { var, value } = stmt
+                    && !self.editor.kernel().var(var).mutable
+                    && self.is_worth_it(value)
+                    && !turn.effects.touch(self.editor.kernel(), value)
+                    && self.is_safe(value, certain, turn)
+                {
+                    turn.effects.declared.retain(|declared| *declared != var);
+                    self.reach.pass(self.editor.kernel(), &stmt);
+                    out.push(stmt);
+                    continue;
+                }
+                certain &= Effects::of(std::slice::from_ref(&stmt)).left.is_empty();
+                rest.push(stmt);
+            }
+            *body = rest;
+        }
+    }
+
+    fn find_in(&self, block: &Block, certain: bool, turn: &Turn, found: &mut Vec<ExprId>) {
+        let mut certain = certain;
+        for stmt in block {
+            let mut seen = FxHashSet::default();
+            stmt.each_expr(|id| self.find(id, certain, turn, found, &mut seen));
+            for inner in stmt.blocks() {
+                self.find_in(inner, false, turn, found);
+            }
+            certain &= Effects::of(std::slice::from_ref(stmt)).left.is_empty();
+        }
+    }
+
+    /// Finds the largest expressions that can and should move.
+    fn find(
+        &self,
+        id: ExprId,
+        certain: bool,
+        turn: &Turn,
+        found: &mut Vec<ExprId>,
+        seen: &mut FxHashSet<(ExprId, bool)>,
+    ) {
+        let kernel = self.editor.kernel();
+        if matches!(kernel.expr(id), Expr::Const(_) | Expr::Var(_)) || !seen.insert((id, certain)) {
+            return;
+        }
+        if self.is_worth_it(id) && !turn.effects.touch(kernel, id) && self.is_safe(id, certain, turn) {
+            found.push(id);
+            return;
+        }
+        match kernel.expr(id) {
+            Expr::Load(_, index) => self.find(*index, certain, turn, found, seen),
+            Expr::Call(op, dtype, operands) => {
+                let first = evaluated_first(*op, *dtype, operands);
+                for (k, operand) in operands.iter().enumerate() {
+                    self.find(*operand, certain && k < first, turn, found, seen);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_worth_it(&self, id: ExprId) -> bool {
+        let kernel = self.editor.kernel();
+        match kernel.expr(id) {
+            Expr::Load(..) => true,
+            // Choices between what is there anyway are as cheap as a name.
+            Expr::Call(Op::Select | Op::And | Op::Or | Op::Not, ..) => cost::has_load(kernel, id),
+            _ => cost::deserves_a_name(kernel, id),
+        }
+    }
+
+    fn is_safe(&self, id: ExprId, certain: bool, turn: &Turn) -> bool {
+        let kernel = self.editor.kernel();
+        let mut safe = true;
+        kernel.visit_expr(id, &mut |expr| match expr {
+            Expr::Load(buffer, index) => {
+                safe &= self.reach.has(kernel, *buffer, *index) || turn.certain.contains(&(*buffer, *index));
+            }
+            Expr::Call(op, dtype, _) => safe &= certain || !cost::is_expensive(*op, *dtype),
+            _ => {}
+        });
+        safe
+    }
+
+    fn replace(&mut self, block: &mut Block, named: &FxHashMap<ExprId, ExprId>) {
+        for stmt in block {
+            stmt.map_exprs(|id| self.replaced(id, named));
+            stmt.blocks_mut().for_each(|inner| self.replace(inner, named));
+        }
+    }
+
+    fn replaced(&mut self, id: ExprId, named: &FxHashMap<ExprId, ExprId>) -> ExprId {
+        fold::rewrite(&mut self.editor, id, &mut |_, id| named.get(&id).copied())
+    }
+}
+
+/// What a value is called that has no name: after the buffer it is read from, or what it is for.
+pub(super) fn name(kernel: &Kernel, id: ExprId) -> String {
+    match kernel.expr(id) {
+        Expr::Load(buffer, _) => {
+            let name = &kernel.buffer(*buffer).name;
+            let words = [("_values", "value"), ("_crd", "coordinate"), ("_pos", "position")];
+            let found = words.iter().find_map(|(end, word)| Some((name.strip_suffix(end)?, word)));
+            match found {
+                Some((stem, word)) => format!("{stem}_{word}"),
+                None => format!("{name}_value"),
+            }
+        }
+        Expr::Call(op, ..) => match (op, kernel.exprs.dtype(id).kind()) {
+            (_, Kind::Bool) => "holds",
+            (_, Kind::Int) => "offset",
+            (Op::Mul, _) => "product",
+            (Op::Add | Op::Sub, _) => "sum",
+            (Op::Cast(_) | Op::Select, _) => "value",
+            (op, _) => op.info().name,
+        }
+        .into(),
+        _ => "value".into(),
+    }
+}

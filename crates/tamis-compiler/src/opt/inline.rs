@@ -1,0 +1,124 @@
+//! Names that are used once and say nothing go: the value stands where the name stood.
+//!
+//! A bound of a loop, what a store writes, or what a condition tests reads best in place. A name inside a larger
+//! expression stays if its value is read from memory (`let j = A_crd[q]`), and goes if it is a few operations. Nothing moves
+//! into a loop, past a change of what it is computed from, or to where it would be evaluated more often.
+
+use super::effects::Times;
+use super::{Editor, Options, cost, effects, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
+
+/// Operations that an expression has at most after a name in it is replaced.
+const LARGEST: usize = 10;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let (vars, times) = (kernel.vars.len(), Times::new(&kernel));
+    let reads = effects::reads(&kernel, &kernel.body);
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Inline { editor, reads, pending: FxHashMap::default(), gone: vec![false; vars], times, depth: 0 };
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+/// A value that waits for its use.
+#[derive(Clone, Copy)]
+struct Pending {
+    value: ExprId,
+    at: u64,
+    /// Loops around the declaration.
+    depth: usize,
+}
+
+struct Inline {
+    editor: Editor,
+    reads: Vec<u32>,
+    pending: FxHashMap<VarId, Pending>,
+    /// Variables whose use was replaced.
+    gone: Vec<bool>,
+    times: Times,
+    depth: usize,
+}
+
+impl Inline {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            out.push(self.stmt(stmt));
+        }
+        out.retain(|stmt| !matches!(stmt, Stmt::Let { var, .. } if self.gone[var.index()]));
+        out
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) -> Stmt {
+        let repeated = matches!(stmt, Stmt::While { .. });
+        self.depth += usize::from(repeated);
+        stmt.map_exprs(|id| self.expr(id));
+        self.depth -= usize::from(repeated);
+        self.times.pass(&stmt);
+        match &mut stmt {
+            Stmt::Let { var, value } => {
+                let info = self.editor.kernel().var(*var);
+                if !info.mutable && self.reads[var.index()] == 1 {
+                    let pending = Pending { value: *value, at: self.times.now, depth: self.depth };
+                    self.pending.insert(*var, pending);
+                }
+            }
+            Stmt::For { body, .. } | Stmt::While { body, .. } => {
+                self.depth += 1;
+                *body = self.block(std::mem::take(body));
+                self.depth -= 1;
+            }
+            Stmt::If { then, otherwise, .. } => {
+                *then = self.block(std::mem::take(then));
+                *otherwise = self.block(std::mem::take(otherwise));
+            }
+            Stmt::Labelled { body, .. } => *body = self.block(std::mem::take(body)),
+            _ => {}
+        }
+        stmt
+    }
+
+    /// An expression with names replaced that are better gone.
+    fn expr(&mut self, id: ExprId) -> ExprId {
+        if let Expr::Var(var) = *self.editor.kernel().expr(id) {
+            return self.take(var, true).unwrap_or(id);
+        }
+        if self.pending.is_empty() || cost::operations(self.editor.kernel(), id, LARGEST) >= LARGEST {
+            return id;
+        }
+        let mut found: Vec<(VarId, ExprId)> = Vec::new();
+        let mut vars = Vec::new();
+        self.editor.kernel().visit_expr(id, &mut |expr| {
+            if let Expr::Var(var) = expr {
+                vars.push(*var);
+            }
+        });
+        for var in vars {
+            if let Some(value) = self.take(var, false) {
+                found.push((var, value));
+            }
+        }
+        if found.is_empty() {
+            return id;
+        }
+        fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
+            Expr::Var(var) => found.iter().find(|(other, _)| other == var).map(|(_, value)| *value),
+            _ => None,
+        })
+    }
+
+    /// The value of a variable whose only use is here, if it should stand here: as all of an operand, or inside one.
+    fn take(&mut self, var: VarId, whole: bool) -> Option<ExprId> {
+        let pending = *self.pending.get(&var)?;
+        let kernel = self.editor.kernel();
+        let same = pending.depth == self.depth && self.times.unchanged(kernel, pending.value, pending.at);
+        let simple = || cost::is_free(kernel, pending.value) && cost::operations(kernel, pending.value, 4) <= 3;
+        if !same || !(whole || simple()) {
+            return None;
+        }
+        self.pending.remove(&var);
+        self.gone[var.index()] = true;
+        Some(pending.value)
+    }
+}

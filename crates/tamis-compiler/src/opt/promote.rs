@@ -1,0 +1,251 @@
+//! Reductions live in registers: an element that a loop reads and writes at one place is loaded before the loop, kept in a
+//! variable, and stored after it.
+//!
+//! Nothing else in the loop may touch the buffer. The element must be there even if the loop does not run: it was
+//! accessed before, or the loop is put under a condition. Every loop, the outermost first, keeps what it can.
+
+use super::effects::Effects;
+use super::reach::{self, Reach};
+use super::{Editor, Options, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::DType;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let reach = Reach::new(&kernel);
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Promote { editor, reach };
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+/// How a piece of code accesses a buffer.
+struct Access {
+    index: ExprId,
+    /// At this index only, by loads and stores.
+    single: bool,
+    loads: bool,
+    stores: bool,
+}
+
+/// An element that lives in a variable.
+struct Promoted {
+    buffer: BufferId,
+    index: ExprId,
+    var: VarId,
+}
+
+struct Promote {
+    editor: Editor,
+    reach: Reach,
+}
+
+impl Promote {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            self.stmt(stmt, &mut out);
+        }
+        out
+    }
+
+    fn stmt(&mut self, stmt: Stmt, out: &mut Block) {
+        let (mut stmt, promoted, guard) = match stmt {
+            Stmt::For { .. } | Stmt::While { .. } => self.promote(stmt),
+            Stmt::Labelled { ref body, .. } if body.iter().any(is_loop) => self.promote(stmt),
+            _ => (stmt, Vec::new(), None),
+        };
+        let mut around = Vec::new();
+        for element in &promoted {
+            let value = self.editor.load(element.buffer, element.index);
+            around.push(Stmt::Let { var: element.var, value });
+        }
+        let mark = self.reach.enter();
+        around.iter().for_each(|stmt| self.reach.pass(self.editor.kernel(), stmt));
+        self.reach.pass(self.editor.kernel(), &stmt);
+        self.inside(&mut stmt);
+        around.push(stmt);
+        for element in promoted {
+            let value = self.editor.get(element.var);
+            let store = Stmt::Store { buffer: element.buffer, index: element.index, value };
+            self.reach.pass(self.editor.kernel(), &store);
+            around.push(store);
+        }
+        match guard {
+            Some(cond) => {
+                self.reach.leave(mark);
+                out.push(Stmt::If { cond, then: around, otherwise: Vec::new() });
+            }
+            None => out.append(&mut around),
+        }
+    }
+
+    fn inside(&mut self, stmt: &mut Stmt) {
+        let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
+        for block in stmt.blocks_mut() {
+            let effects = Effects::of(block);
+            if again {
+                self.reach.forget(&effects);
+            }
+            let mark = self.reach.enter();
+            *block = self.block(std::mem::take(block));
+            self.reach.leave(mark);
+            self.reach.forget(&effects);
+        }
+    }
+
+    /// Puts elements that a statement reads and writes into variables; gives them, and the condition under which the
+    /// statement does anything, if that must be tested first.
+    fn promote(&mut self, stmt: Stmt) -> (Stmt, Vec<Promoted>, Option<ExprId>) {
+        let kernel = self.editor.kernel();
+        let mut accesses: FxHashMap<BufferId, Access> = FxHashMap::default();
+        let mut labels: Vec<LabelId> = Vec::new();
+        stmt.visit(&mut |stmt| {
+            note(kernel, stmt, &mut accesses);
+            if let Stmt::Labelled { label, .. } = stmt {
+                labels.push(*label);
+            }
+        });
+        accesses.retain(|_, access| access.single && access.loads && access.stores);
+        if accesses.is_empty() {
+            return (stmt, Vec::new(), None);
+        }
+        let effects = Effects::of(std::slice::from_ref(&stmt));
+        if !effects.left.iter().all(|label| labels.contains(label)) {
+            return (stmt, Vec::new(), None);
+        }
+        accesses.retain(|_, access| !effects.touch(kernel, access.index));
+        let mut candidates: Vec<(BufferId, ExprId)> = accesses.iter().map(|(b, a)| (*b, a.index)).collect();
+        candidates.sort_unstable();
+
+        // What is accessed in every turn is there if there is a turn.
+        let mut certain: Vec<(BufferId, ExprId)> = Vec::new();
+        let mut see = |buffer, index| certain.push((buffer, index));
+        let runs = match &stmt {
+            Stmt::For { start, stop, body, .. } => {
+                reach::certain_accesses(kernel, body, &mut see);
+                reach::runs(kernel, *start, *stop)
+            }
+            Stmt::While { body, .. } => {
+                reach::certain_accesses(kernel, body, &mut see);
+                false
+            }
+            Stmt::Labelled { body, .. } => {
+                reach::certain_accesses(kernel, body, &mut see);
+                true
+            }
+            _ => false,
+        };
+        let is_there = |(buffer, index): &(BufferId, ExprId)| {
+            self.reach.has(kernel, *buffer, *index) || runs && certain.contains(&(*buffer, *index))
+        };
+        let (mut there, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| is_there(c));
+        let guarded: Vec<(BufferId, ExprId)> = rest.into_iter().filter(|c| certain.contains(c)).collect();
+        let mut guard = None;
+        if !guarded.is_empty() {
+            guard = match &stmt {
+                Stmt::For { start, stop, .. } => {
+                    let (start, stop) = (*start, *stop);
+                    Some(fold::call(&mut self.editor, Op::Lt, DType::I64, &[start, stop]))
+                }
+                Stmt::While { cond, .. } => Some(*cond),
+                _ => None,
+            };
+            if guard.is_some() {
+                there.extend(guarded);
+            }
+        }
+        let mut promoted = Vec::new();
+        for (buffer, index) in there {
+            let name = self.name(&stmt, buffer, index);
+            let dtype = self.editor.buffer_of(buffer).elem.dtype();
+            let var = self.editor.new_var(name, dtype, true);
+            promoted.push(Promoted { buffer, index, var });
+        }
+        let mut stmt = stmt;
+        for element in &promoted {
+            self.replace(&mut stmt, element);
+        }
+        (stmt, promoted, guard)
+    }
+
+    /// What the variable is called: what the loop makes of it.
+    fn name(&self, stmt: &Stmt, buffer: BufferId, index: ExprId) -> String {
+        let kernel = self.editor.kernel();
+        let mut found = None;
+        stmt.visit(&mut |stmt| {
+            if let Stmt::Store { buffer: other, value, .. } = stmt
+                && *other == buffer
+                && let Expr::Call(op, _, operands) = kernel.expr(*value)
+                && operands.first().is_some_and(|e| *kernel.expr(*e) == Expr::Load(buffer, index))
+            {
+                found = match op {
+                    Op::Add | Op::Sub => Some("sum"),
+                    Op::Mul => Some("product"),
+                    Op::Min => Some("least"),
+                    Op::Max => Some("most"),
+                    Op::Or | Op::BitOr => Some("any"),
+                    Op::And | Op::BitAnd => Some("all"),
+                    _ => None,
+                };
+            }
+        });
+        match found {
+            Some(name) => name.into(),
+            None => format!("{}_value", kernel.buffer(buffer).name.trim_end_matches("_values")),
+        }
+    }
+
+    fn replace(&mut self, stmt: &mut Stmt, element: &Promoted) {
+        let value = self.editor.get(element.var);
+        let editor = &mut self.editor;
+        stmt.map_exprs(|id| {
+            fold::rewrite(editor, id, &mut |editor, id| {
+                let here = *editor.kernel().expr(id) == Expr::Load(element.buffer, element.index);
+                here.then_some(value)
+            })
+        });
+        if let Stmt::Store { buffer, value, .. } = stmt
+            && *buffer == element.buffer
+        {
+            *stmt = Stmt::Assign { var: element.var, value: *value };
+        }
+        stmt.blocks_mut().for_each(|block| block.iter_mut().for_each(|stmt| self.replace(stmt, element)));
+    }
+}
+
+fn is_loop(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For { .. } | Stmt::While { .. })
+}
+
+/// Adds how a statement itself accesses buffers.
+fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>) {
+    let mut add = |buffer: BufferId, index: Option<ExprId>, store: bool| {
+        if kernel.buffer(buffer).role == Role::Input {
+            return;
+        }
+        let first = index.unwrap_or(ExprId(0));
+        let access =
+            accesses.entry(buffer).or_insert(Access { index: first, single: true, loads: false, stores: false });
+        access.single &= index == Some(access.index);
+        access.loads |= !store;
+        access.stores |= store;
+    };
+    match stmt {
+        Stmt::Store { buffer, index, .. } => add(*buffer, Some(*index), true),
+        Stmt::Search { buffer, .. } => add(*buffer, None, false),
+        _ => {
+            if let Some(buffer) = stmt.writes() {
+                add(buffer, None, true);
+            }
+        }
+    }
+    stmt.each_expr(|id| {
+        kernel.visit_expr(id, &mut |expr| {
+            if let Expr::Load(buffer, index) = expr {
+                add(*buffer, Some(*index), false);
+            }
+        });
+    });
+}

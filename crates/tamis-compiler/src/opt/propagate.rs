@@ -1,0 +1,471 @@
+//! What variables and elements are known to hold takes their place: constants and copies, through straight-line code,
+//! branches and loops; what that decides (conditions, empty loops, blocks that nothing leaves) is decided.
+//!
+//! A fact is a constant or a variable that another variable (or an element) equals, with the time when that was seen. It
+//! holds while the variables it names have not been assigned since. Where branches meet, facts hold that hold in both;
+//! a loop forgets what its body assigns.
+
+use super::effects::{Effects, Times, diverges};
+use super::{Editor, Options, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+use tamis_ir::{DType, Kind};
+
+/// Facts about so many elements of a buffer are kept.
+const ELEMENTS: usize = 4;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let (vars, buffers, times) = (kernel.vars.len(), kernel.buffers.len(), Times::new(&kernel));
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Propagate {
+        editor,
+        times,
+        known: vec![None; vars],
+        elements: vec![Vec::new(); buffers],
+        learned: Vec::new(),
+        memo: FxHashMap::default(),
+    };
+    pass.promises();
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+/// What a variable holds.
+#[derive(Clone, Copy)]
+struct Known {
+    value: ExprId,
+    at: u64,
+}
+
+/// What an element holds.
+#[derive(Clone, Copy)]
+struct Element {
+    index: ExprId,
+    value: ExprId,
+    at: u64,
+}
+
+/// What was known about a variable before: its fact and when it was assigned.
+type Before = (VarId, Option<Known>, u64);
+
+/// What was known about a buffer before: when it was written, and facts about its elements.
+type ElementsBefore = (BufferId, u64, Vec<Element>);
+
+struct Propagate {
+    editor: Editor,
+    times: Times,
+    known: Vec<Option<Known>>,
+    elements: Vec<Vec<Element>>,
+    /// What was known before a condition was taken for true: it is again when the block ends that learned from it.
+    learned: Vec<(VarId, Option<Known>)>,
+    /// Expressions that were rewritten since something changed.
+    memo: FxHashMap<ExprId, ExprId>,
+}
+
+impl Propagate {
+    // Facts
+
+    /// Parameters that are promised to be equal are one.
+    fn promises(&mut self) {
+        for fact in self.editor.kernel().facts.clone() {
+            if let Fact::Holds(cond) = fact
+                && let Expr::Call(Op::Eq, DType::I64, operands) = self.editor.kernel().expr(cond).clone()
+            {
+                let (a, b) = (self.expr(operands[0]), self.expr(operands[1]));
+                if let (Expr::Var(first), Expr::Var(second)) =
+                    (self.editor.kernel().expr(a), self.editor.kernel().expr(b))
+                    && first != second
+                {
+                    let (var, value) = if first < second { (*second, a) } else { (*first, b) };
+                    let at = self.tick();
+                    self.known[var.index()] = Some(Known { value, at });
+                }
+            }
+        }
+        // Other promises speak of what is left; those of equality still name both.
+        let mut facts = self.editor.kernel().facts.clone();
+        for fact in &mut facts {
+            let equality = fact.expr().is_some_and(|e| matches!(self.editor.kernel().expr(e), Expr::Call(Op::Eq, ..)));
+            if !equality {
+                *fact = fact.map_expr(|expr| self.expr(expr));
+            }
+        }
+        self.editor.set_facts(facts);
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.memo.clear();
+        self.times.tick()
+    }
+
+    fn unchanged(&self, id: ExprId, since: u64) -> bool {
+        self.times.unchanged(self.editor.kernel(), id, since)
+    }
+
+    /// What a variable is known to hold now.
+    fn value_of(&self, var: VarId) -> Option<ExprId> {
+        let mut found = None;
+        let mut var = var;
+        // What a variable equals may equal something else; every step is to another variable.
+        for _ in 0..self.known.len() {
+            let Some(known) = self.known[var.index()].filter(|known| self.unchanged(known.value, known.at)) else {
+                break;
+            };
+            found = Some(known.value);
+            match self.editor.kernel().expr(known.value) {
+                Expr::Var(other) => var = *other,
+                _ => break,
+            }
+        }
+        found
+    }
+
+    /// A variable gets a value.
+    fn set(&mut self, var: VarId, value: Option<ExprId>) {
+        let at = self.tick();
+        self.times.assigned[var.index()] = at;
+        let fact = value.filter(|value| match self.editor.kernel().expr(*value) {
+            Expr::Const(_) => true,
+            Expr::Var(other) => *other != var,
+            _ => false,
+        });
+        self.known[var.index()] = fact.map(|value| Known { value, at });
+    }
+
+    fn element(&self, buffer: BufferId, index: ExprId) -> Option<ExprId> {
+        let facts = &self.elements[buffer.index()];
+        let found = facts.iter().find(|fact| fact.index == index && self.unchanged(index, fact.at))?;
+        self.unchanged(found.value, found.at).then_some(found.value)
+    }
+
+    fn set_element(&mut self, buffer: BufferId, index: ExprId, value: ExprId) {
+        let at = self.tick();
+        self.times.written[buffer.index()] = at;
+        let constant = |p: &Propagate, id| p.editor.as_constant(id);
+        // Other elements are those at other constants; all else may be this one.
+        let here = constant(self, index);
+        let mut facts = std::mem::take(&mut self.elements[buffer.index()]);
+        facts.retain(|fact| here.is_some() && constant(self, fact.index).is_some_and(|k| Some(k) != here));
+        let simple = matches!(self.editor.kernel().expr(value), Expr::Const(_) | Expr::Var(_));
+        // An index that reads the buffer itself may mean another element now.
+        if simple && facts.len() < ELEMENTS && self.unchanged(index, at - 1) {
+            facts.push(Element { index, value, at });
+        }
+        self.elements[buffer.index()] = facts;
+    }
+
+    fn forget(&mut self, effects: &Effects) {
+        self.memo.clear();
+        self.times.forget(effects);
+        effects.assigned.iter().for_each(|var| self.known[var.index()] = None);
+        effects.written.iter().for_each(|buffer| self.elements[buffer.index()].clear());
+    }
+
+    /// Takes a condition for true or false, until the block ends.
+    fn assume(&mut self, cond: ExprId, holds: bool) {
+        if self.editor.dtype(cond) != DType::Bool {
+            return;
+        }
+        match self.editor.kernel().expr(cond).clone() {
+            Expr::Var(var) => {
+                let value = self.editor.constant(Value::Bool(holds));
+                self.learn(var, value);
+            }
+            Expr::Call(Op::Not, _, operands) => operands.into_iter().for_each(|e| self.assume(e, !holds)),
+            Expr::Call(op @ (Op::And | Op::Or), _, operands) if (op == Op::And) == holds => {
+                operands.into_iter().for_each(|e| self.assume(e, holds));
+            }
+            Expr::Call(op @ (Op::Eq | Op::Ne), _, operands) if (op == Op::Eq) == holds => {
+                self.assume_equal(operands[0], operands[1]);
+            }
+            _ => {}
+        }
+    }
+
+    /// An integer that equals a constant is it. Floats that are equal may be zeros of two signs.
+    fn assume_equal(&mut self, a: ExprId, b: ExprId) {
+        let dtype = self.editor.dtype(a);
+        if dtype != self.editor.dtype(b) || dtype.kind() > Kind::Int {
+            return;
+        }
+        for (var, value) in [(a, b), (b, a)] {
+            if let Expr::Var(var) = *self.editor.kernel().expr(var)
+                && self.editor.as_constant(value).is_some()
+            {
+                self.learn(var, value);
+            }
+        }
+    }
+
+    fn learn(&mut self, var: VarId, value: ExprId) {
+        self.learned.push((var, self.known[var.index()]));
+        let at = self.tick();
+        self.known[var.index()] = Some(Known { value, at });
+    }
+
+    /// Forgets what was learned since. Variables that were assigned since are for the caller to forget.
+    fn unlearn(&mut self, since: usize) {
+        self.tick();
+        for (var, known) in self.learned.drain(since..).rev() {
+            self.known[var.index()] = known;
+        }
+    }
+
+    // Expressions
+
+    fn expr(&mut self, id: ExprId) -> ExprId {
+        match self.editor.kernel().expr(id) {
+            Expr::Const(_) => return id,
+            Expr::Var(var) => return self.value_of(*var).unwrap_or(id),
+            _ => {}
+        }
+        if let Some(done) = self.memo.get(&id) {
+            return *done;
+        }
+        let new = match self.editor.kernel().expr(id).clone() {
+            Expr::Load(buffer, index) => {
+                let index = self.expr(index);
+                match self.element(buffer, index) {
+                    Some(value) => value,
+                    None => self.editor.load(buffer, index),
+                }
+            }
+            Expr::Call(op, dtype, operands) => {
+                let operands: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
+                fold::call(&mut self.editor, op, dtype, &operands)
+            }
+            Expr::Const(_) | Expr::Var(_) => id,
+        };
+        self.memo.insert(id, new);
+        new
+    }
+
+    // Statements
+
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        self.stmts(block, &mut out);
+        out
+    }
+
+    fn stmts(&mut self, block: Block, out: &mut Block) {
+        for stmt in block {
+            self.stmt(stmt, out);
+            if diverges(out) {
+                // What follows cannot be reached.
+                return;
+            }
+        }
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
+        if !matches!(stmt, Stmt::While { .. }) {
+            stmt.map_exprs(|id| self.expr(id));
+        }
+        match stmt {
+            Stmt::Let { var, value } => {
+                self.set(var, Some(value));
+                out.push(stmt);
+            }
+            Stmt::Assign { var, value } => {
+                let itself = matches!(self.editor.kernel().expr(value), Expr::Var(other) if *other == var);
+                if !itself && self.value_of(var) != Some(value) {
+                    self.set(var, Some(value));
+                    out.push(stmt);
+                }
+            }
+            Stmt::Store { buffer, index, value } => {
+                let itself = *self.editor.kernel().expr(value) == Expr::Load(buffer, index);
+                if !itself && self.element(buffer, index) != Some(value) {
+                    self.set_element(buffer, index, value);
+                    out.push(stmt);
+                }
+            }
+            Stmt::For { var, start, stop, body, hint } => match self.trips(start, stop) {
+                Some(0) => {}
+                Some(1) => {
+                    self.set(var, Some(start));
+                    out.push(Stmt::Let { var, value: start });
+                    self.stmts(body, out);
+                }
+                _ => {
+                    let effects = Effects::of(&body);
+                    self.forget(&effects);
+                    self.set(var, None);
+                    let learned = self.learned.len();
+                    let body = self.block(body);
+                    self.unlearn(learned);
+                    self.forget(&effects);
+                    if !body.is_empty() {
+                        out.push(Stmt::For { var, start, stop, body, hint });
+                    }
+                }
+            },
+            Stmt::While { cond, body } => self.repeat(cond, body, out),
+            Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise, out),
+            Stmt::Labelled { label, mut body } => {
+                if body.last() == Some(&Stmt::Leave(label)) {
+                    body.pop();
+                }
+                let effects = Effects::of(&body);
+                if !effects.left.contains(&label) {
+                    // Names are unique, so the statements can stand here.
+                    return self.stmts(body, out);
+                }
+                let learned = self.learned.len();
+                let body = self.block(body);
+                self.unlearn(learned);
+                self.forget(&effects);
+                if Effects::of(&body).left.contains(&label) {
+                    out.push(Stmt::Labelled { label, body });
+                } else {
+                    out.extend(body);
+                }
+            }
+            Stmt::Grow { len, .. } => {
+                if self.editor.as_constant(len).and_then(Value::as_i64).is_none_or(|len| len > 0) {
+                    out.push(stmt);
+                }
+            }
+            Stmt::Fill { buffer, len, .. } => {
+                if self.editor.as_constant(len).and_then(Value::as_i64).is_none_or(|len| len > 0) {
+                    self.forget(&Effects { written: vec![buffer], ..Effects::default() });
+                    out.push(stmt);
+                }
+            }
+            Stmt::Search { var, start, stop, .. } if self.trips(start, stop) == Some(0) => {
+                self.set(var, Some(start));
+                out.push(Stmt::Let { var, value: start });
+            }
+            Stmt::Search { var, .. } => {
+                self.set(var, None);
+                out.push(stmt);
+            }
+            Stmt::Sort { buffer, start, stop } => {
+                // One coordinate is in order; the range is still checked, unless it is empty.
+                if start != stop {
+                    self.forget(&Effects { written: vec![buffer], ..Effects::default() });
+                    out.push(stmt);
+                }
+            }
+            Stmt::Require { cond, .. } => {
+                if fold::truth(&self.editor, cond) != Some(true) {
+                    self.assume(cond, true);
+                    out.push(stmt);
+                }
+            }
+            Stmt::Leave(_) => out.push(stmt),
+        }
+    }
+
+    /// How often a loop runs, if that is known and at most once.
+    fn trips(&self, start: ExprId, stop: ExprId) -> Option<u32> {
+        let int = |id| self.editor.as_constant(id).and_then(Value::as_i64);
+        if start == stop {
+            return Some(0);
+        }
+        match (int(start), int(stop), self.editor.kernel().expr(stop)) {
+            (Some(a), Some(b), _) if a >= b => Some(0),
+            (Some(a), Some(b), _) if a.checked_add(1) == Some(b) => Some(1),
+            // Positions do not overflow.
+            (None, _, Expr::Call(Op::Add, DType::I64, operands))
+                if operands[0] == start && int(operands[1]) == Some(1) =>
+            {
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+
+    fn repeat(&mut self, cond: ExprId, body: Block, out: &mut Block) {
+        let first = self.expr(cond);
+        if fold::truth(&self.editor, first) == Some(false) {
+            return;
+        }
+        let effects = Effects::of(&body);
+        self.forget(&effects);
+        let cond = self.expr(cond);
+        let learned = self.learned.len();
+        self.assume(cond, true);
+        let body = self.block(body);
+        self.unlearn(learned);
+        self.forget(&effects);
+        // The way out is a condition that does not hold.
+        self.assume(cond, false);
+        out.push(Stmt::While { cond, body });
+    }
+
+    fn branch(&mut self, cond: ExprId, then: Block, otherwise: Block, out: &mut Block) {
+        if let Some(holds) = fold::truth(&self.editor, cond) {
+            // Names are unique, so the statements can stand here.
+            return self.stmts(if holds { then } else { otherwise }, out);
+        }
+        let effects = [Effects::of(&then), Effects::of(&otherwise)];
+        let mut assigned: Vec<VarId> = effects.iter().flat_map(|e| e.assigned.iter().copied()).collect();
+        assigned.sort_unstable();
+        assigned.dedup();
+        let buffers: Vec<BufferId> = effects.iter().flat_map(|e| e.written.iter().copied()).collect();
+        let vars_before: Vec<Before> =
+            assigned.iter().map(|v| (*v, self.known[v.index()], self.times.assigned[v.index()])).collect();
+        let elements_before: Vec<ElementsBefore> =
+            buffers.iter().map(|b| (*b, self.times.written[b.index()], self.elements[b.index()].clone())).collect();
+
+        let learned = self.learned.len();
+        self.assume(cond, true);
+        let then = self.block(then);
+        let after_then = self.values_of(&assigned, &effects[0]);
+        self.unlearn(learned);
+        for (var, known, changed) in vars_before {
+            self.known[var.index()] = known;
+            self.times.assigned[var.index()] = changed;
+        }
+        for (buffer, written, elements) in elements_before {
+            self.times.written[buffer.index()] = written;
+            self.elements[buffer.index()] = elements;
+        }
+
+        self.assume(cond, false);
+        let otherwise = self.block(otherwise);
+        let after_otherwise = self.values_of(&assigned, &effects[1]);
+        // After a branch that leaves, what the other one learned still holds.
+        if !diverges(&then) {
+            self.unlearn(learned);
+        }
+
+        let at = self.tick();
+        for (k, var) in assigned.iter().enumerate() {
+            let value = match (diverges(&then), diverges(&otherwise)) {
+                (true, _) => after_otherwise[k],
+                (_, true) => after_then[k],
+                _ => after_then[k].filter(|value| after_otherwise[k] == Some(*value)),
+            };
+            self.times.assigned[var.index()] = at;
+            self.known[var.index()] = value.map(|value| Known { value, at });
+        }
+        for buffer in buffers {
+            self.times.written[buffer.index()] = at;
+            self.elements[buffer.index()].clear();
+        }
+        if diverges(&otherwise) && !diverges(&then) && !effects[0].touch(self.editor.kernel(), cond) {
+            self.assume(cond, true);
+        }
+        match (then.is_empty(), otherwise.is_empty()) {
+            (true, true) => {}
+            (true, false) => {
+                let cond = fold::not(&mut self.editor, cond);
+                out.push(Stmt::If { cond, then: otherwise, otherwise: then });
+            }
+            _ => out.push(Stmt::If { cond, then, otherwise }),
+        }
+    }
+
+    /// What variables hold at the end of a branch, in terms of what exists after it.
+    fn values_of(&self, vars: &[VarId], branch: &Effects) -> Vec<Option<ExprId>> {
+        let visible = |value: &ExprId| match self.editor.kernel().expr(*value) {
+            Expr::Var(var) => !branch.declared.contains(var),
+            _ => true,
+        };
+        vars.iter().map(|var| self.value_of(*var).filter(visible)).collect()
+    }
+}

@@ -1,0 +1,329 @@
+//! Comparisons, `min`, `max` and choices whose outcome is certain, from what loops, conditions and promises say about
+//! integers ([`super::bounds`]).
+
+use super::bounds::Bounds;
+use super::effects::{Effects, Times, diverges};
+use super::{Editor, Options, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::DType;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::{Block, Expr, ExprId, Fact, Kernel, Stmt};
+
+/// Choices inside choices whose conditions are taken for granted.
+const NESTED: usize = 3;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let (bounds, times) = (Bounds::new(&kernel), Times::new(&kernel));
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Ranges { editor, bounds, times, truths: Vec::new(), memo: FxHashMap::default(), nested: 0 };
+    for fact in pass.editor.kernel().facts.clone() {
+        if let Fact::Holds(cond) = fact {
+            pass.assume(cond, true);
+        }
+    }
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+struct Ranges {
+    editor: Editor,
+    bounds: Bounds,
+    times: Times,
+    /// Conditions that are known to hold or not, and since when.
+    truths: Vec<(ExprId, bool, u64)>,
+    /// Expressions that were rewritten since something was learned or changed.
+    memo: FxHashMap<ExprId, ExprId>,
+    nested: usize,
+}
+
+impl Ranges {
+    // Facts
+
+    /// Takes a condition for true or false.
+    fn assume(&mut self, cond: ExprId, holds: bool) {
+        self.memo.clear();
+        if self.editor.dtype(cond) != DType::Bool {
+            return;
+        }
+        match self.editor.kernel().expr(cond).clone() {
+            Expr::Const(_) => return,
+            Expr::Call(Op::Not, _, operands) => return operands.into_iter().for_each(|e| self.assume(e, !holds)),
+            Expr::Call(op @ (Op::And | Op::Or), _, operands) if (op == Op::And) == holds => {
+                operands.into_iter().for_each(|e| self.assume(e, holds));
+            }
+            Expr::Call(op, DType::I64, operands)
+                if operands.len() == 2 && operands.iter().all(|e| self.editor.dtype(*e) == DType::I64) =>
+            {
+                let (kernel, times) = (self.editor.kernel(), &self.times);
+                let a = self.bounds.term(kernel, times, operands[0]);
+                let b = self.bounds.term(kernel, times, operands[1]);
+                match (op, holds) {
+                    (Op::Lt, true) | (Op::Ge, false) => self.bounds.learn(a, b, -1),
+                    (Op::Le, true) | (Op::Gt, false) => self.bounds.learn(a, b, 0),
+                    (Op::Gt, true) | (Op::Le, false) => self.bounds.learn(b, a, -1),
+                    (Op::Ge, true) | (Op::Lt, false) => self.bounds.learn(b, a, 0),
+                    (Op::Eq, true) | (Op::Ne, false) => self.bounds.learn_equal(a, b),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        self.truths.push((cond, holds, self.times.now));
+    }
+
+    fn is_known(&self, cond: ExprId) -> Option<bool> {
+        let found = self.truths.iter().rev().find(|(known, ..)| *known == cond)?;
+        self.times.unchanged(self.editor.kernel(), cond, found.2).then_some(found.1)
+    }
+
+    /// Does something under a condition; what it learns is forgotten.
+    fn under<T>(&mut self, cond: ExprId, holds: bool, work: impl FnOnce(&mut Self) -> T) -> T {
+        let (mark, truths) = (self.bounds.enter(), self.truths.len());
+        self.assume(cond, holds);
+        let result = work(self);
+        self.bounds.leave(mark);
+        self.truths.truncate(truths);
+        self.memo.clear();
+        result
+    }
+
+    fn at_most(&mut self, a: ExprId, b: ExprId, more: i64) -> bool {
+        self.bounds.at_most(self.editor.kernel(), &self.times, a, b, more)
+    }
+
+    // Expressions
+
+    fn expr(&mut self, id: ExprId) -> ExprId {
+        if matches!(self.editor.kernel().expr(id), Expr::Const(_)) {
+            return id;
+        }
+        if let Some(done) = self.memo.get(&id) {
+            return *done;
+        }
+        let new = self.rewritten(id);
+        self.memo.insert(id, new);
+        new
+    }
+
+    fn rewritten(&mut self, id: ExprId) -> ExprId {
+        if self.editor.dtype(id) == DType::Bool
+            && let Some(holds) = self.is_known(id)
+        {
+            return self.editor.constant(Value::Bool(holds));
+        }
+        match self.editor.kernel().expr(id).clone() {
+            Expr::Const(_) | Expr::Var(_) => id,
+            Expr::Load(buffer, index) => {
+                let new = self.expr(index);
+                if new == index { id } else { self.editor.load(buffer, new) }
+            }
+            Expr::Call(Op::Select, dtype, operands) => {
+                let cond = self.expr(operands[0]);
+                let (then, otherwise) = if self.nested < NESTED {
+                    self.nested += 1;
+                    let then = self.under(cond, true, |pass| pass.expr(operands[1]));
+                    let otherwise = self.under(cond, false, |pass| pass.expr(operands[2]));
+                    self.nested -= 1;
+                    (then, otherwise)
+                } else {
+                    (self.expr(operands[1]), self.expr(operands[2]))
+                };
+                let new = [cond, then, otherwise];
+                if new[..] == operands[..] { id } else { fold::call(&mut self.editor, Op::Select, dtype, &new) }
+            }
+            Expr::Call(Op::And, dtype, operands) if operands.len() == 2 && self.nested < NESTED => {
+                let first = self.expr(operands[0]);
+                self.nested += 1;
+                let second = self.under(first, true, |pass| pass.expr(operands[1]));
+                self.nested -= 1;
+                let new = [first, second];
+                if new[..] == operands[..] { id } else { fold::call(&mut self.editor, Op::And, dtype, &new) }
+            }
+            Expr::Call(op, dtype, operands) => {
+                let new: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
+                if dtype == DType::I64
+                    && let [a, b] = new[..]
+                    && self.editor.dtype(a) == DType::I64
+                    && self.editor.dtype(b) == DType::I64
+                    && let Some(folded) = self.compare(op, a, b)
+                {
+                    return folded;
+                }
+                if new == operands { id } else { fold::call(&mut self.editor, op, dtype, &new) }
+            }
+        }
+    }
+
+    /// A comparison, `min` or `max` whose outcome is certain.
+    fn compare(&mut self, op: Op, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let outcome = match op {
+            Op::Min if self.at_most(a, b, 0) => return Some(a),
+            Op::Min if self.at_most(b, a, 0) => return Some(b),
+            Op::Max if self.at_most(a, b, 0) => return Some(b),
+            Op::Max if self.at_most(b, a, 0) => return Some(a),
+            Op::Lt if self.at_most(a, b, 1) => true,
+            Op::Lt if self.at_most(b, a, 0) => false,
+            Op::Le if self.at_most(a, b, 0) => true,
+            Op::Le if self.at_most(b, a, 1) => false,
+            Op::Gt if self.at_most(b, a, 1) => true,
+            Op::Gt if self.at_most(a, b, 0) => false,
+            Op::Ge if self.at_most(b, a, 0) => true,
+            Op::Ge if self.at_most(a, b, 1) => false,
+            Op::Eq | Op::Ne if self.at_most(a, b, 1) || self.at_most(b, a, 1) => op == Op::Ne,
+            Op::Eq | Op::Ne if self.at_most(a, b, 0) && self.at_most(b, a, 0) => op == Op::Eq,
+            _ => return None,
+        };
+        Some(self.editor.constant(Value::Bool(outcome)))
+    }
+
+    // Statements
+
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            if let Some(stmt) = self.stmt(stmt) {
+                out.push(stmt);
+            }
+        }
+        out
+    }
+
+    /// A block of its own, in which something holds.
+    fn inner(&mut self, block: Block, cond: Option<(ExprId, bool)>) -> Block {
+        let (mark, truths) = (self.bounds.enter(), self.truths.len());
+        if let Some((cond, holds)) = cond {
+            self.assume(cond, holds);
+        }
+        let block = self.block(block);
+        self.bounds.leave(mark);
+        self.truths.truncate(truths);
+        self.memo.clear();
+        block
+    }
+
+    /// Something changes here.
+    fn pass(&mut self, stmt: &Stmt) {
+        self.times.pass(stmt);
+        self.memo.clear();
+    }
+
+    fn forget(&mut self, effects: &Effects) {
+        self.times.forget(effects);
+        self.memo.clear();
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) -> Option<Stmt> {
+        if !matches!(stmt, Stmt::While { .. }) {
+            stmt.map_exprs(|id| self.expr(id));
+        }
+        match &mut stmt {
+            Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+                let (var, value) = (*var, *value);
+                if self.editor.dtype(value) != DType::I64 {
+                    self.pass(&stmt);
+                    return Some(stmt);
+                }
+                let held = self.bounds.term(self.editor.kernel(), &self.times, value);
+                self.pass(&stmt);
+                let name = self.editor.get(var);
+                let own = self.bounds.term(self.editor.kernel(), &self.times, name);
+                self.bounds.learn_equal(own, held);
+                if !self.editor.kernel().var(var).mutable {
+                    self.bounds.declare(var, value, &self.times);
+                }
+            }
+            Stmt::For { var, start, stop, body, .. } => {
+                let (var, start, stop) = (*var, *start, *stop);
+                if self.at_most(stop, start, 0) {
+                    return None;
+                }
+                let effects = Effects::of(body);
+                let body = std::mem::take(body);
+                let low = self.bounds.term(self.editor.kernel(), &self.times, start);
+                let high = self.bounds.term(self.editor.kernel(), &self.times, stop);
+                self.pass(&stmt);
+                self.forget(&effects);
+                let (mark, truths) = (self.bounds.enter(), self.truths.len());
+                self.bounds.learn(low, high, -1);
+                if !self.editor.kernel().var(var).mutable {
+                    let name = self.editor.get(var);
+                    let own = self.bounds.term(self.editor.kernel(), &self.times, name);
+                    self.bounds.learn(low, own, 0);
+                    self.bounds.learn(own, high, -1);
+                }
+                let new = self.inner(body, None);
+                self.bounds.leave(mark);
+                self.truths.truncate(truths);
+                self.forget(&effects);
+                if let Stmt::For { body, .. } = &mut stmt {
+                    *body = new;
+                }
+            }
+            Stmt::While { cond, body } => {
+                let effects = Effects::of(body);
+                self.forget(&effects);
+                let before = *cond;
+                *cond = self.expr(before);
+                let (test, body_before) = (*cond, std::mem::take(body));
+                *body = self.inner(body_before, Some((test, true)));
+                self.forget(&effects);
+                self.assume(test, false);
+            }
+            Stmt::If { cond, then, otherwise } => {
+                let cond = *cond;
+                let effects = Effects::of(then);
+                let then_before = std::mem::take(then);
+                *then = self.inner(then_before, Some((cond, true)));
+                // What one branch changes is as it was in the other; not to know that is safe.
+                self.forget(&effects);
+                let otherwise_before = std::mem::take(otherwise);
+                *otherwise = self.inner(otherwise_before, Some((cond, false)));
+                let (leaves, other_leaves) = (diverges(then), diverges(otherwise));
+                let touched = |pass: &Self, block: &Block| Effects::of(block).touch(pass.editor.kernel(), cond);
+                if leaves && !touched(self, otherwise) {
+                    self.assume(cond, false);
+                } else if other_leaves && !touched(self, then) {
+                    self.assume(cond, true);
+                }
+            }
+            Stmt::Labelled { body, .. } => {
+                let before = std::mem::take(body);
+                *body = self.inner(before, None);
+            }
+            Stmt::Search { var, buffer, start, stop, key } => {
+                let (var, buffer, start, stop, key) = (*var, *buffer, *start, *stop, *key);
+                let ordered = self.at_most(start, stop, 0);
+                let zero = self.editor.int(0);
+                let below = self.editor.kernel().facts.iter().find_map(|fact| match fact {
+                    Fact::Below { buffer: other, bound } if *other == buffer => Some(*bound),
+                    _ => None,
+                });
+                let found = if self.at_most(key, zero, 0) || self.at_most(stop, start, 0) {
+                    Some(start)
+                } else if ordered && below.is_some_and(|bound| self.at_most(bound, key, 0)) {
+                    Some(stop)
+                } else {
+                    None
+                };
+                if let Some(value) = found {
+                    return self.stmt(Stmt::Let { var, value });
+                }
+                let low = self.bounds.term(self.editor.kernel(), &self.times, start);
+                let high = self.bounds.term(self.editor.kernel(), &self.times, stop);
+                self.pass(&stmt);
+                let name = self.editor.get(var);
+                let own = self.bounds.term(self.editor.kernel(), &self.times, name);
+                self.bounds.learn(low, own, 0);
+                if ordered {
+                    self.bounds.learn(own, high, 0);
+                }
+            }
+            Stmt::Require { cond, .. } => {
+                let cond = *cond;
+                self.assume(cond, true);
+            }
+            _ => self.pass(&stmt),
+        }
+        Some(stmt)
+    }
+}

@@ -1,0 +1,256 @@
+//! Which elements are known to be there: those that were accessed before, and those below a length that is known.
+//!
+//! Reading an element that was not read before is allowed only if it is there. Buffers never shrink, so what was there
+//! once stays; a buffer that has grown to a length has that many elements; and callers promise lengths of inputs, and
+//! bounds of the coordinates in them.
+
+use super::effects::{Effects, Times};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_ir::DType;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
+use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+
+/// Steps that a proof has at most.
+const DEEPEST: usize = 6;
+
+/// Elements that are there, found on the way through a kernel.
+pub(super) struct Reach {
+    pub(super) times: Times,
+    facts: Vec<Fact>,
+    /// When an element was accessed last.
+    there: FxHashMap<(BufferId, ExprId), u64>,
+    /// What `there` held before, to go back to where a block began.
+    trail: Vec<((BufferId, ExprId), Option<u64>)>,
+    /// Lengths that buffers have at least, and since when.
+    lengths: Vec<(BufferId, ExprId, u64)>,
+    /// What variables that never change are: where they count from and to, or what they were declared as.
+    declared: FxHashMap<VarId, (Declared, u64)>,
+}
+
+#[derive(Clone, Copy)]
+enum Declared {
+    Counter(ExprId, ExprId),
+    Value(ExprId),
+}
+
+/// A place in the code, to go back to.
+#[derive(Clone, Copy)]
+pub(super) struct Mark(usize, usize);
+
+impl Reach {
+    pub(super) fn new(kernel: &Kernel) -> Reach {
+        let lengths = kernel.facts.iter().filter_map(|fact| match fact {
+            Fact::Length { buffer, least } => Some((*buffer, *least, 0)),
+            _ => None,
+        });
+        Reach {
+            times: Times::new(kernel),
+            facts: kernel.facts.clone(),
+            there: FxHashMap::default(),
+            trail: Vec::new(),
+            lengths: lengths.collect(),
+            declared: FxHashMap::default(),
+        }
+    }
+
+    // Questions
+
+    /// Whether an element is there now.
+    pub(super) fn has(&self, kernel: &Kernel, buffer: BufferId, index: ExprId) -> bool {
+        self.proves(kernel, buffer, index, DEEPEST)
+    }
+
+    fn proves(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
+        is_always_there(kernel.buffer(buffer), kernel.expr(index))
+            || self.there.get(&(buffer, index)).is_some_and(|at| self.times.unchanged(kernel, index, *at))
+            || depth > 0
+                && (self.is_short_enough(kernel, buffer, index, depth) || self.is_beside(kernel, buffer, index, depth))
+    }
+
+    /// An index below a length that the buffer has.
+    fn is_short_enough(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
+        self.lengths.iter().any(|(other, len, at)| {
+            *other == buffer && self.times.unchanged(kernel, *len, *at) && self.is_below(kernel, index, *len, depth - 1)
+        })
+    }
+
+    /// An element of a buffer that is as long as another, which has this element.
+    fn is_beside(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
+        self.facts.iter().any(|fact| match fact {
+            Fact::Longer { buffer: longer, other, more } if *longer == buffer => {
+                self.proves(kernel, *other, index, depth - 1)
+                    || plus_constant(kernel, index).is_some_and(|(base, constant)| {
+                        (0..=i64::from(*more)).contains(&constant) && self.proves(kernel, *other, base, depth - 1)
+                    })
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether `0 <= index < bound`.
+    fn is_below(&self, kernel: &Kernel, index: ExprId, bound: ExprId, depth: usize) -> bool {
+        if depth == 0 {
+            return false;
+        }
+        let int = |id: ExprId| match kernel.expr(id) {
+            Expr::Const(value) => value.as_i64(),
+            _ => None,
+        };
+        if let Some((shorter, more)) = plus_constant(kernel, bound)
+            && more >= 0
+        {
+            let (base, constant) = plus_constant(kernel, index).unwrap_or((index, 0));
+            if self.is_below(kernel, index, shorter, depth - 1)
+                || (0..=more).contains(&constant) && self.is_below(kernel, base, shorter, depth - 1)
+            {
+                return true;
+            }
+        }
+        match kernel.expr(index) {
+            Expr::Const(value) => {
+                matches!((value.as_i64(), int(bound)), (Some(index), Some(bound)) if (0..bound).contains(&index))
+            }
+            Expr::Var(var) => match self.declared.get(var) {
+                Some((Declared::Counter(start, stop), at)) => {
+                    int(*start).is_some_and(|start| start >= 0)
+                        && *stop == bound
+                        && self.times.unchanged(kernel, bound, *at)
+                }
+                Some((Declared::Value(value), at)) => match kernel.expr(*value) {
+                    // Whatever was loaded then, it is below the bound.
+                    Expr::Load(buffer, _) => self.is_bounded(*buffer, bound),
+                    _ => self.times.unchanged(kernel, *value, *at) && self.is_below(kernel, *value, bound, depth - 1),
+                },
+                None => false,
+            },
+            Expr::Load(buffer, _) => self.is_bounded(*buffer, bound),
+            // a * m + k < n * m
+            Expr::Call(Op::Add, DType::I64, sum) => match (kernel.expr(sum[0]), kernel.expr(bound)) {
+                (Expr::Call(Op::Mul, DType::I64, product), Expr::Call(Op::Mul, DType::I64, all)) => {
+                    product[1] == all[1]
+                        && self.is_below(kernel, product[0], all[0], depth - 1)
+                        && self.is_below(kernel, sum[1], all[1], depth - 1)
+                }
+                _ => false,
+            },
+            Expr::Call(..) => false,
+        }
+    }
+
+    fn is_bounded(&self, buffer: BufferId, bound: ExprId) -> bool {
+        self.facts.contains(&Fact::Below { buffer, bound })
+    }
+
+    // Code that is passed
+
+    fn add(&mut self, buffer: BufferId, index: ExprId) {
+        let before = self.there.insert((buffer, index), self.times.now);
+        self.trail.push(((buffer, index), before));
+    }
+
+    /// An expression is evaluated here.
+    fn evaluate(&mut self, kernel: &Kernel, id: ExprId) {
+        certain_loads(kernel, id, &mut |buffer, index| self.add(buffer, index));
+    }
+
+    /// The expressions of a statement are evaluated, and then it changes what it does. Of blocks inside it nothing is
+    /// known.
+    pub(super) fn pass(&mut self, kernel: &Kernel, stmt: &Stmt) {
+        stmt.each_expr(|id| self.evaluate(kernel, id));
+        self.times.pass(stmt);
+        let now = self.times.now;
+        match stmt {
+            Stmt::Store { buffer, index, .. } => {
+                // An index that reads the buffer may mean another element now.
+                if self.times.unchanged(kernel, *index, now - 1) {
+                    self.add(*buffer, *index);
+                }
+            }
+            Stmt::Grow { buffer, len, .. } => self.lengths.push((*buffer, *len, now)),
+            Stmt::Let { var, value } if !kernel.var(*var).mutable => {
+                self.declared.insert(*var, (Declared::Value(*value), now));
+            }
+            Stmt::For { var, start, stop, .. } if !kernel.var(*var).mutable => {
+                self.declared.insert(*var, (Declared::Counter(*start, *stop), now));
+            }
+            _ => {}
+        }
+    }
+
+    /// Enters a block.
+    pub(super) fn enter(&self) -> Mark {
+        Mark(self.trail.len(), self.lengths.len())
+    }
+
+    /// Leaves a block: what happened in it may not have.
+    pub(super) fn leave(&mut self, Mark(trail, lengths): Mark) {
+        while self.trail.len() > trail {
+            if let Some((element, before)) = self.trail.pop() {
+                match before {
+                    Some(at) => self.there.insert(element, at),
+                    None => self.there.remove(&element),
+                };
+            }
+        }
+        self.lengths.truncate(lengths);
+    }
+
+    /// Some code that changes things ran, or will run again.
+    pub(super) fn forget(&mut self, effects: &Effects) {
+        self.times.forget(effects);
+    }
+}
+
+/// `a` and `c` of `a + c`.
+fn plus_constant(kernel: &Kernel, id: ExprId) -> Option<(ExprId, i64)> {
+    match kernel.expr(id) {
+        Expr::Call(Op::Add, DType::I64, operands) => match kernel.expr(operands[1]) {
+            Expr::Const(Value::I64(constant)) => Some((operands[0], *constant)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The elements that an expression reads in any case.
+pub(super) fn certain_loads(kernel: &Kernel, id: ExprId, visit: &mut impl FnMut(BufferId, ExprId)) {
+    let mut open = vec![id];
+    let mut seen = FxHashSet::default();
+    while let Some(id) = open.pop() {
+        match kernel.expr(id) {
+            Expr::Const(_) | Expr::Var(_) => {}
+            _ if !seen.insert(id) => {}
+            Expr::Load(buffer, index) => {
+                visit(*buffer, *index);
+                open.push(*index);
+            }
+            Expr::Call(op, dtype, operands) => {
+                open.extend(&operands[..evaluated_first(*op, *dtype, operands)]);
+            }
+        }
+    }
+}
+
+/// The elements that a block reads or writes in any case when it runs.
+pub(super) fn certain_accesses(kernel: &Kernel, block: &[Stmt], visit: &mut impl FnMut(BufferId, ExprId)) {
+    for stmt in block {
+        stmt.each_expr(|id| certain_loads(kernel, id, visit));
+        if let Stmt::Store { buffer, index, .. } = stmt {
+            visit(*buffer, *index);
+        }
+        // Past a way out nothing is certain.
+        if !Effects::of(std::slice::from_ref(stmt)).left.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Whether a loop that counts runs at least once.
+pub(super) fn runs(kernel: &Kernel, start: ExprId, stop: ExprId) -> bool {
+    let int = |id| match kernel.expr(id) {
+        Expr::Const(value) => Value::as_i64(*value),
+        _ => None,
+    };
+    matches!((int(start), int(stop)), (Some(a), Some(b)) if a < b)
+}

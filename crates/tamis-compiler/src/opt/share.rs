@@ -1,0 +1,225 @@
+//! What is computed twice is computed once and named, loads included: the second place is reached only through the first,
+//! and nothing in between changes what it is computed from.
+//!
+//! The kernel is walked twice, in the same way: to count how often each value is met again, and to name those that are.
+//! Values that have a name already are used by it. Sums of positions, comparisons and the like are not worth a name.
+
+use super::effects::{Effects, Times};
+use super::{Editor, Options, cost, fold, hoist};
+use rustc_hash::FxHashMap;
+use tamis_ir::kernel::rewrite::evaluated_first;
+use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let times = Times::new(&kernel);
+    let (editor, body) = Editor::new(kernel, options);
+    let state = State { times: times.clone(), available: FxHashMap::default(), trail: Vec::new(), next: 0 };
+    let mut counting = Share {
+        editor,
+        state,
+        counts: Vec::new(),
+        again: false,
+        named: None,
+        pending: Vec::new(),
+        seen: FxHashMap::default(),
+    };
+    let same = counting.block(body);
+    if !counting.again {
+        return counting.editor.finish(same);
+    }
+    let state = State { times, available: FxHashMap::default(), trail: Vec::new(), next: 0 };
+    let mut naming = Share { named: Some(vec![None; counting.counts.len()]), state, ..counting };
+    let body = naming.block(same);
+    naming.editor.finish(body)
+}
+
+/// A value that was computed.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Its number, or the variable that has it.
+    what: What,
+    at: u64,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Number(usize),
+    Variable(VarId),
+}
+
+struct State {
+    times: Times,
+    available: FxHashMap<ExprId, Entry>,
+    /// What was available before, to go back to where a block began.
+    trail: Vec<(ExprId, Option<Entry>)>,
+    next: usize,
+}
+
+struct Share {
+    editor: Editor,
+    state: State,
+    /// How often each value is met again.
+    counts: Vec<u32>,
+    /// Whether any value is.
+    again: bool,
+    /// On the second walk: the names of values that have one.
+    named: Option<Vec<Option<VarId>>>,
+    /// Declarations to stand before the statement at hand.
+    pending: Block,
+    /// Expressions of this statement that were looked at and have no number: shared operands are looked at once.
+    seen: FxHashMap<(ExprId, bool), ExprId>,
+}
+
+impl Share {
+    fn block(&mut self, block: Block) -> Block {
+        let mark = self.state.trail.len();
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            let stmt = self.stmt(stmt);
+            out.append(&mut self.pending);
+            out.push(stmt);
+        }
+        while self.state.trail.len() > mark {
+            if let Some((id, before)) = self.state.trail.pop() {
+                match before {
+                    Some(entry) => self.state.available.insert(id, entry),
+                    None => self.state.available.remove(&id),
+                };
+            }
+        }
+        out
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) -> Stmt {
+        self.seen.clear();
+        let effects = match &stmt {
+            Stmt::For { body, .. } | Stmt::While { body, .. } => Some(Effects::of(body)),
+            _ => None,
+        };
+        let original = match &stmt {
+            Stmt::Let { value, .. } => Some(*value),
+            _ => None,
+        };
+        // What a loop tests, it tests in every turn: nothing can be named before it that the turns change.
+        let repeated = matches!(stmt, Stmt::While { .. });
+        if repeated && let Some(effects) = &effects {
+            self.state.times.forget(effects);
+        }
+        if let (Stmt::Let { var, value }, Some(before)) = (&mut stmt, original)
+            && !self.editor.kernel().var(*var).mutable
+            && !self.is_available(before)
+        {
+            // The value gets this name.
+            *value = self.operands(before, true, true);
+        } else {
+            stmt.map_exprs(|id| self.expr(id, !repeated, true));
+        }
+        if let (false, Some(effects)) = (repeated, &effects) {
+            self.state.times.forget(effects);
+        }
+        let declarations = std::mem::take(&mut self.pending);
+        self.state.times.pass(&stmt);
+        if let (Stmt::Let { var, .. }, Some(value)) = (&stmt, original)
+            && !self.editor.kernel().var(*var).mutable
+            && cost::deserves_a_name(self.editor.kernel(), value)
+            && !self.is_available(value)
+        {
+            self.add(value, What::Variable(*var));
+        }
+        for inner in stmt.blocks_mut() {
+            *inner = self.block(std::mem::take(inner));
+        }
+        if let Some(effects) = &effects {
+            self.state.times.forget(effects);
+        }
+        self.pending = declarations;
+        stmt
+    }
+
+    fn is_available(&self, id: ExprId) -> bool {
+        let entry = self.state.available.get(&id);
+        entry.is_some_and(|entry| self.state.times.unchanged(self.editor.kernel(), id, entry.at))
+    }
+
+    fn add(&mut self, id: ExprId, what: What) {
+        let entry = Entry { what, at: self.state.times.now };
+        let before = self.state.available.insert(id, entry);
+        self.state.trail.push((id, before));
+    }
+
+    /// An expression that is evaluated here: in any case, if that is `certain`; once, so that it can be named before the
+    /// statement, if it can come `first`.
+    fn expr(&mut self, id: ExprId, first: bool, certain: bool) -> ExprId {
+        let kernel = self.editor.kernel();
+        if matches!(kernel.expr(id), Expr::Const(_) | Expr::Var(_)) {
+            return id;
+        }
+        if self.is_available(id)
+            && let Some(entry) = self.state.available.get(&id)
+        {
+            return match (entry.what, &self.named) {
+                (What::Variable(var), Some(_)) => self.editor.get(var),
+                (What::Variable(_), None) => {
+                    self.again = true;
+                    id
+                }
+                (What::Number(number), Some(named)) => match named[number] {
+                    Some(var) => self.editor.get(var),
+                    None => id,
+                },
+                (What::Number(number), None) => {
+                    self.counts[number] += 1;
+                    self.again = true;
+                    id
+                }
+            };
+        }
+        let number = (first && certain && cost::deserves_a_name(kernel, id)).then(|| {
+            let number = self.state.next;
+            self.state.next += 1;
+            if self.named.is_none() {
+                self.counts.push(0);
+            }
+            number
+        });
+        if let Some(new) = self.seen.get(&(id, certain)) {
+            return *new;
+        }
+        let new = self.operands(id, first, certain);
+        let Some(number) = number else {
+            self.seen.insert((id, certain), new);
+            return new;
+        };
+        self.add(id, What::Number(number));
+        if self.counts[number] == 0 || self.named.is_none() {
+            return new;
+        }
+        let name = hoist::name(self.editor.kernel(), id);
+        let dtype = self.editor.dtype(new);
+        let var = self.editor.new_var(name, dtype, false);
+        if let Some(named) = &mut self.named {
+            named[number] = Some(var);
+        }
+        self.pending.push(Stmt::Let { var, value: new });
+        self.editor.get(var)
+    }
+
+    /// An expression whose operands are evaluated here.
+    fn operands(&mut self, id: ExprId, first: bool, certain: bool) -> ExprId {
+        match self.editor.kernel().expr(id).clone() {
+            Expr::Load(buffer, index) => {
+                let new = self.expr(index, first, certain);
+                if new == index { id } else { self.editor.load(buffer, new) }
+            }
+            Expr::Call(op, dtype, operands) => {
+                let always = evaluated_first(op, dtype, &operands);
+                let mut new = Vec::with_capacity(operands.len());
+                for (k, operand) in operands.iter().enumerate() {
+                    new.push(self.expr(*operand, first, certain && k < always));
+                }
+                if new == operands { id } else { fold::call(&mut self.editor, op, dtype, &new) }
+            }
+            Expr::Const(_) | Expr::Var(_) => id,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Random kernels mean the same after every pass: the same memory, the same failure.
+
+#[path = "../../tamis-backend/tests/common/operators.rs"]
+#[allow(dead_code)]
+mod operators;
+#[path = "../../tamis-backend/tests/common/random.rs"]
+#[allow(dead_code)]
+mod random;
+
+use tamis_compiler::opt::{Options, PASSES, Pass};
+use tamis_ir::kernel::{Failure, Kernel, Memory, Role, run};
+use tamis_ir::{Kind, Value};
+
+const BUDGET: u64 = 20_000;
+
+fn same_value(a: Value, b: Value, strict: bool) -> bool {
+    let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan()) || (!strict && x == y);
+    if a.dtype() != b.dtype() {
+        return false;
+    }
+    match a.dtype().kind() {
+        Kind::Float | Kind::Complex => {
+            let (a, b) = (a.as_c128(), b.as_c128());
+            same(a.re, b.re) && same(a.im, b.im)
+        }
+        _ => a == b,
+    }
+}
+
+/// What differs in the outputs, if anything does.
+fn difference(kernel: &Kernel, a: &Memory, b: &Memory, strict: bool) -> Option<String> {
+    for (k, buffer) in kernel.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Output) {
+        let (x, y) = (a.arrays[k].values(), b.arrays[k].values());
+        if x.len() != y.len() {
+            return Some(format!("{} has {} elements, not {}", buffer.name, y.len(), x.len()));
+        }
+        for (i, (x, y)) in x.iter().zip(y).enumerate() {
+            if !same_value(*x, *y, strict) {
+                return Some(format!("{}[{i}] is {y}, not {x}", buffer.name));
+            }
+        }
+    }
+    None
+}
+
+/// Runs passes on a kernel and compares what it does before and after each.
+fn check(seed: u64, passes: &[Pass], options: &Options) {
+    let (kernel, memory) = random::kernel(seed, true);
+    let Ok(expected) = outcome(&kernel, &memory, BUDGET) else { return };
+    let mut before = kernel;
+    for pass in passes {
+        let after = (pass.run)(before.clone(), options);
+        let place = || format!("seed {seed}, {}:\n{before}\nbecame\n{after}", pass.name);
+        if let Err(wrong) = after.verify() {
+            panic!("{wrong}\n{}", place());
+        }
+        match (&expected, outcome(&after, &memory, 3 * BUDGET)) {
+            (Ok(expected), Ok(Ok(found))) => {
+                if let Some(difference) = difference(&after, expected, &found, options.strict) {
+                    panic!("{difference}\n{}", place());
+                }
+            }
+            (Err(expected), Ok(Err(found))) if *expected == found => {}
+            (expected, found) => {
+                panic!("{:?} became {:?}\n{}", expected.as_ref().err(), found.map(|f| f.err()), place())
+            }
+        }
+        before = after;
+    }
+}
+
+/// What a kernel does, unless that takes too long.
+fn outcome(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<Result<Memory, Failure>, ()> {
+    match run(kernel, memory.clone(), budget) {
+        Err(Failure::Budget) => Err(()),
+        other => Ok(other),
+    }
+}
+
+#[test]
+fn all_passes_in_order() {
+    for seed in 0..3000 {
+        check(seed, PASSES, &Options { strict: true });
+    }
+}
+
+#[test]
+fn each_pass_alone() {
+    for seed in 10_000..10_600 {
+        for pass in PASSES {
+            check(seed, &[*pass], &Options { strict: true });
+        }
+    }
+}
+
+#[test]
+fn passes_in_any_order() {
+    let mut random = random::Random(1);
+    for seed in 20_000..21_500 {
+        let passes: Vec<Pass> = (0..8).map(|_| random.pick(PASSES)).collect();
+        check(seed, &passes, &Options { strict: true });
+    }
+}

@@ -1,0 +1,181 @@
+//! Looking into statements and expressions, and rebuilding them: what passes over kernels share.
+
+use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use crate::algebra::{DType, Op};
+use rustc_hash::FxHashSet;
+
+impl Stmt {
+    /// The expressions that this statement evaluates itself, not those of blocks inside it.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Stmt};
+    /// let mut b = Builder::new("f");
+    /// let (zero, ten) = (b.int(0), b.int(10));
+    /// let body = b.block(|b| b.count("i", zero, ten, |_, _| {}));
+    /// let mut bounds = Vec::new();
+    /// body[0].each_expr(|e| bounds.push(e));
+    /// assert_eq!(bounds, [zero, ten]);
+    /// ```
+    pub fn each_expr(&self, mut visit: impl FnMut(ExprId)) {
+        match self {
+            Stmt::Let { value, .. } | Stmt::Assign { value, .. } => visit(*value),
+            Stmt::Store { index, value, .. } => [*index, *value].into_iter().for_each(visit),
+            Stmt::For { start, stop, .. } | Stmt::Sort { start, stop, .. } => {
+                [*start, *stop].into_iter().for_each(visit);
+            }
+            Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => visit(*cond),
+            Stmt::Labelled { .. } | Stmt::Leave(_) => {}
+            Stmt::Grow { len, .. } => visit(*len),
+            Stmt::Fill { start, len, value, .. } => [*start, *len, *value].into_iter().for_each(visit),
+            Stmt::Search { start, stop, key, .. } => [*start, *stop, *key].into_iter().for_each(visit),
+        }
+    }
+
+    /// Replaces the expressions that this statement evaluates itself, in the order in which they are evaluated.
+    pub fn map_exprs(&mut self, mut map: impl FnMut(ExprId) -> ExprId) {
+        match self {
+            Stmt::Let { value, .. } | Stmt::Assign { value, .. } => *value = map(*value),
+            Stmt::Store { index, value, .. } => {
+                *index = map(*index);
+                *value = map(*value);
+            }
+            Stmt::For { start, stop, .. } | Stmt::Sort { start, stop, .. } => {
+                *start = map(*start);
+                *stop = map(*stop);
+            }
+            Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => *cond = map(*cond),
+            Stmt::Labelled { .. } | Stmt::Leave(_) => {}
+            Stmt::Grow { len, .. } => *len = map(*len),
+            Stmt::Fill { start, len, value, .. } => {
+                *start = map(*start);
+                *len = map(*len);
+                *value = map(*value);
+            }
+            Stmt::Search { start, stop, key, .. } => {
+                *start = map(*start);
+                *stop = map(*stop);
+                *key = map(*key);
+            }
+        }
+    }
+
+    /// The blocks inside this statement; all but those of an `if` run any number of times, or are left early.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let (first, second) = match self {
+            Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => (Some(body), None),
+            Stmt::If { then, otherwise, .. } => (Some(then), Some(otherwise)),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The blocks inside this statement, to be changed.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        let (first, second) = match self {
+            Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => (Some(body), None),
+            Stmt::If { then, otherwise, .. } => (Some(then), Some(otherwise)),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// Visits this statement and all inside it, outer ones first.
+    pub fn visit(&self, visit: &mut impl FnMut(&Stmt)) {
+        visit(self);
+        self.blocks().for_each(|block| block.iter().for_each(|stmt| stmt.visit(visit)));
+    }
+
+    /// The variable that this statement declares.
+    pub fn declares(&self) -> Option<VarId> {
+        match self {
+            Stmt::Let { var, .. } | Stmt::For { var, .. } | Stmt::Search { var, .. } => Some(*var),
+            _ => None,
+        }
+    }
+
+    /// The buffer whose elements (or length) this statement changes itself.
+    pub fn writes(&self) -> Option<BufferId> {
+        match self {
+            Stmt::Store { buffer, .. }
+            | Stmt::Grow { buffer, .. }
+            | Stmt::Fill { buffer, .. }
+            | Stmt::Sort { buffer, .. } => Some(*buffer),
+            _ => None,
+        }
+    }
+}
+
+impl Kernel {
+    /// Visits every statement, outer ones first.
+    pub fn visit(&self, visit: &mut impl FnMut(&Stmt)) {
+        self.body.iter().for_each(|stmt| stmt.visit(visit));
+    }
+
+    /// Visits an expression and all its operands, each distinct one once.
+    pub fn visit_expr(&self, id: ExprId, visit: &mut impl FnMut(&Expr)) {
+        let mut open = vec![id];
+        let mut seen = FxHashSet::default();
+        while let Some(id) = open.pop() {
+            let expr = self.expr(id);
+            match expr {
+                // Leaves need not be remembered: seeing one twice costs less.
+                Expr::Const(_) | Expr::Var(_) => {}
+                Expr::Load(..) | Expr::Call(..) => {
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                }
+            }
+            visit(expr);
+            match expr {
+                Expr::Load(_, index) => open.push(*index),
+                Expr::Call(_, _, operands) => open.extend(operands),
+                Expr::Const(_) | Expr::Var(_) => {}
+            }
+        }
+    }
+}
+
+impl Builder {
+    /// Goes on building a kernel: its tables, and its body, of which the new one is made.
+    pub fn resume(mut kernel: Kernel) -> (Builder, Block) {
+        let body = std::mem::take(&mut kernel.body);
+        (Builder::of(kernel), body)
+    }
+
+    /// The kernel with this body.
+    pub fn finish_with(self, body: Block) -> Kernel {
+        Kernel { body, ..self.finish() }
+    }
+
+    /// The buffer's row.
+    pub fn buffer_of(&self, id: BufferId) -> &Buffer {
+        self.kernel().buffer(id)
+    }
+
+    /// Changes whether a variable is assigned after its declaration.
+    pub fn set_mutable(&mut self, var: VarId, mutable: bool) {
+        self.var_mut(var).mutable = mutable;
+    }
+}
+
+/// Whether reading an element of this buffer at a constant index cannot fail: the verifier has compared it with the size.
+pub fn is_always_there(buffer: &Buffer, index: &Expr) -> bool {
+    matches!(buffer.role, Role::Tile(_)) && matches!(index, Expr::Const(_))
+}
+
+/// Which operands of an operator are always evaluated; later ones only where they are needed.
+pub fn evaluated_first(op: Op, operand: DType, operands: &[ExprId]) -> usize {
+    match op {
+        Op::Select => 1,
+        Op::And if operand == DType::Bool => 1,
+        _ => operands.len(),
+    }
+}
+
+impl Elem {
+    /// Whether loads give positions or coordinates, which are never negative.
+    pub fn is_index(self) -> bool {
+        matches!(self, Elem::Index(_))
+    }
+}
