@@ -1,0 +1,13 @@
+// y = A x: A in CSR, f64.
+#include <stdint.h>
+
+void spmv(int64_t rows, const uint32_t *restrict pos, const uint32_t *restrict crd, const double *restrict val,
+          const double *restrict x, double *restrict y) {
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t q = pos[i], end = pos[i + 1]; q < end; q++) {
+            sum += val[q] * x[crd[q]];
+        }
+        y[i] = sum;
+    }
+}
