@@ -11,14 +11,19 @@ use tamis_tests::filetest::sections;
 use tamis_tests::lowered::{self, Engine, Problem};
 use tamis_tests::random::Random;
 
-/// Statements and distinct expressions of the kernel, and its results.
-fn lower(text: &str, tensors: &[Tensor], budget: u64) -> Result<((usize, usize), Vec<Vec<Value>>), Problem> {
+/// Statements and distinct expressions of a kernel.
+type Size = (usize, usize);
+
+/// The kernel's size, and its results.
+type Outcome = (Size, Vec<Vec<Value>>);
+
+fn lower(text: &str, tensors: &[Tensor], budget: u64) -> Result<Outcome, Problem> {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
     let (lowered, results) = lowered::run(&program, tensors, Engine::Interpreter(budget))?;
     Ok(((lowered.kernel.size(), lowered.kernel.exprs.len()), results))
 }
 
-fn must_lower(text: &str, tensors: &[Tensor]) -> ((usize, usize), Vec<Vec<Value>>) {
+fn must_lower(text: &str, tensors: &[Tensor]) -> Outcome {
     lower(text, tensors, 3_000_000).unwrap_or_else(|problem| panic!("{text}\n{problem:?}"))
 }
 
@@ -50,7 +55,7 @@ fn random_tensor(random: &mut Random, shape: &[u64], format: &str) -> Tensor {
 fn kernels_of_the_zoo() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = folder.join("budgets/zoo.txt");
-    let mut sizes: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
     for section in sections(&folder.join("filetests/zoo.md")).unwrap() {
         let tensors: Vec<Tensor> = section.combinations[0].iter().map(|(_, tensor)| tensor.clone()).collect();
         let (size, _) = must_lower(&section.program, &tensors);
@@ -64,7 +69,7 @@ fn kernels_of_the_zoo() {
         std::fs::write(&path, table).unwrap();
     }
     let table = std::fs::read_to_string(&path).unwrap();
-    let mut budgets: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut budgets: BTreeMap<String, Size> = BTreeMap::new();
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"));
@@ -133,7 +138,7 @@ fn kernels_grow_with_their_operands_not_with_their_combinations() {
     let mut failures = String::new();
     for (name, operator, formats) in FAMILIES {
         // From the second round of formats on, an operand adds what its kind adds.
-        let sizes: Vec<(usize, usize)> = (1..=2 * formats.len().max(4) + 1)
+        let sizes: Vec<Size> = (1..=2 * formats.len().max(4) + 1)
             .map(|n| {
                 let (text, tensors) = family(operator, formats, n);
                 let (size, results) = must_lower(&text, &tensors);
@@ -256,4 +261,111 @@ fn the_order_of_operands_does_not_matter() {
         }
     }
     assert!(compared > 600, "{compared}");
+}
+
+/// A sparse vector with these entries.
+fn vector(n: u64, entries: &[(u32, f64)], format: &str) -> Tensor {
+    let entries = tamis_tensor::Coordinates {
+        shape: vec![n],
+        columns: vec![entries.iter().map(|(i, _)| *i).collect::<Vec<u32>>().into()],
+        values: entries.iter().map(|(_, x)| *x).collect::<Vec<f64>>().into(),
+    };
+    let format = Format::parse(format, 1).unwrap();
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
+}
+
+/// A matrix with one entry in every `step`th row, at the end of it.
+fn few(rows: u64, columns: u64, step: usize, format: &str) -> Tensor {
+    let at: Vec<u32> = (0..rows as u32).step_by(step).collect();
+    let entries = tamis_tensor::Coordinates {
+        shape: vec![rows, columns],
+        values: vec![1.0; at.len()].into(),
+        columns: vec![at.clone().into(), vec![columns as u32 - 1; at.len()].into()],
+    };
+    let format = Format::parse(format, 2).unwrap();
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
+}
+
+/// How much a kernel does, where that can be counted: statements executed on an input that is large but hardly stored.
+struct Work {
+    what: &'static str,
+    program: String,
+    tensors: Vec<Tensor>,
+    /// Statements that are enough.
+    most: u64,
+    /// Whether it is so, or only should be.
+    reached: bool,
+}
+
+fn works() -> Vec<Work> {
+    let over =
+        |body: &str| format!("def f(a, b):\n    s = scalar(0.0)\n    for i in _:\n        {body}\n    return s\n");
+    let masked = |mask: &str| {
+        format!(
+            "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        if {mask}:\n            s += A[i,j]\n    return s\n"
+        )
+    };
+    let spmv =
+        "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
+    let example = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../examples/{name}.py"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    let n = 20_000;
+    let all: Vec<(u32, f64)> = (0..n).map(|i| (i, 1.0)).collect();
+    let ten: Vec<(u32, f64)> = (0..10).map(|i| (i * 1_900 + 7, 1.0)).collect();
+    let zero: Vec<(u32, f64)> = (0..n).map(|i| (i, if i == 1 { 0.0 } else { 2.0 })).collect();
+    let columns = u64::from(n);
+    let (short, long) = (vector(columns, &ten, "sparse"), vector(columns, &all, "sparse"));
+    let (dense, left_early) = (vector(columns, &all, "dense"), vector(columns, &zero, "dense"));
+    let constant = "def f():\n    s = scalar(0)\n    for i in range(0, 20000):\n        s += 5\n    return s\n";
+    let fills = "def f(a):\n    s = scalar(0.0)\n    for i in _:\n        s += a[i] + 2\n    return s\n";
+    let product = "def f(a):\n    s = short_circuit_scalar(1.0)\n    for i in _:\n        s *= a[i]\n    return s\n";
+    let work = |reached, what, program: &str, tensors: &[&Tensor], most| Work {
+        what,
+        program: program.to_string(),
+        tensors: tensors.iter().map(|t| (*t).clone()).collect(),
+        most,
+        reached,
+    };
+    let rows = 400;
+    let (csr, dcsr) = (few(rows, columns, 4, "csr"), few(rows, columns, 4, "dcsr"));
+    let (coo, square) = (few(rows, columns, 4, "coo"), few(rows, rows, 4, "dense"));
+    let (left, right) = (few(100, 100, 4, "csr"), few(100, columns, 4, "csr"));
+    vec![
+        work(true, "SpMV, CSR: rows and entries", spmv, &[&csr, &dense], 4 * rows + 6 * rows / 4),
+        work(true, "SpMV, DCSR: entries, not rows", spmv, &[&dcsr, &dense], 10 * rows / 4),
+        work(true, "SpMV, COO: entries, not rows", spmv, &[&coo, &dense], 20 * rows / 4),
+        work(true, "SpMV, a sparse vector: what is in both", spmv, &[&dcsr, &short], 20 * (rows / 4) * 10),
+        work(true, "upper triangle, CSR: rows and entries", &masked("i <= j"), &[&csr], 10 * rows),
+        work(true, "upper triangle, DCSR: entries", &masked("i <= j"), &[&dcsr], 14 * rows / 4),
+        work(true, "upper triangle, dense: the triangle alone", &masked("i <= j"), &[&square], rows * rows * 11 / 20),
+        work(true, "diagonal, dense: one visit per row", &masked("i == j"), &[&square], 8 * rows),
+        work(true, "product of lists: both, once", &over("s += a[i] * b[i]"), &[&short, &long], 9 * columns),
+        work(false, "band, dense: three visits per row", &masked("i - 1 <= j <= i + 1"), &[&square], 16 * rows),
+        work(false, "galloping: the short list", &over("s += a[gallop(i)] * b[gallop(i)]"), &[&short, &long], 400),
+        work(false, "following: the short list", &over("s += a[walk(i)] * b[follow(i)]"), &[&short, &long], 200),
+        work(false, "the sum of a constant: one multiplication", constant, &[], 20),
+        work(false, "fills between entries: one multiplication each", fills, &[&short], 400),
+        work(false, "early exit: the first zero", product, &[&left_early], 40),
+        work(false, "Gustavson: entries, not columns", &example("gustavson"), &[&left, &right], 4_000),
+    ]
+}
+
+/// Kernels do no more than what is stored asks for. What is not reached yet is in the table, too, so that it is known
+/// on the day it is.
+#[test]
+fn kernels_do_what_is_stored() {
+    let mut failures = String::new();
+    for work in works() {
+        match (lower(&work.program, &work.tensors, work.most), work.reached) {
+            (Ok(_), true) | (Err(Problem::Budget), false) => {}
+            (Err(Problem::Budget), true) => {
+                writeln!(failures, "{}: more than {} statements", work.what, work.most).unwrap();
+            }
+            (Ok(_), false) => writeln!(failures, "{}: is reached now: say so in the table", work.what).unwrap(),
+            (Err(problem), _) => writeln!(failures, "{}: {problem:?}", work.what).unwrap(),
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
 }
