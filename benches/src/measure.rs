@@ -40,6 +40,11 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The least of some numbers.
+pub fn least(numbers: &[f64]) -> f64 {
+    numbers.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
 /// Runs both sides by turns, each first in every other round, so that neither always finds a cache as the other left it.
 pub fn compare(
     ours: &mut Ours,
@@ -68,7 +73,6 @@ pub fn compare(
     for _ in 0..rounds.compilations.max(1) {
         compilations.push(compile()?.time().as_secs_f64() * 1e3);
     }
-    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
     Ok(Times {
         ours_least: least(&mine),
         theirs_least: least(&other),

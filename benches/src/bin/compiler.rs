@@ -1,12 +1,17 @@
 //! Compiled programs against C that an expert wrote by hand, one thread, by turns, after their results were compared.
 //!
-//!     ./dev bench compiler [--rounds N] [KERNEL ...]
+//!     ./dev bench compiler [--rounds N] [KERNEL ... | zoo]
+//!
+//! `zoo` shows what compiling each program of the zoo takes instead, and what a call costs besides its kernel.
 
+use std::path::Path;
+use std::time::Instant;
 use tamis::{DType, Diagnostic, Tensor, gallery};
 use tamis_benches::baseline::{Baseline, FLAGS, Product};
 use tamis_benches::inputs::{Fibers, Number, Rows, dense, index, random_rows, shifted, tensor, values};
-use tamis_benches::measure::{Rounds, Row, Times, compare, difference, head};
+use tamis_benches::measure::{Rounds, Row, Times, compare, difference, head, least, median};
 use tamis_benches::ours::ours;
+use tamis_tests::filetest::sections;
 
 const SPMV: &str = include_str!("../../../examples/spmv.py");
 const SPMM: &str = include_str!("../../../examples/spmm.py");
@@ -27,6 +32,8 @@ fn main() -> std::process::ExitCode {
                 Some(n) => rounds.timed = n,
                 None => return usage("`--rounds` takes a number"),
             }
+        } else if word == "zoo" {
+            return zoo(rounds);
         } else if KERNELS.contains(&word.as_str()) {
             chosen.push(word);
         } else {
@@ -56,8 +63,51 @@ fn main() -> std::process::ExitCode {
 }
 
 fn usage(problem: &str) -> std::process::ExitCode {
-    eprintln!("{problem}\n./dev bench compiler [--rounds N] [{}]", KERNELS.join(" | "));
+    eprintln!("{problem}\n./dev bench compiler [--rounds N] [{} | zoo]", KERNELS.join(" | "));
     2.into()
+}
+
+/// Text to machine code for every program of the zoo, with the first formats of its inputs.
+fn zoo(rounds: Rounds) -> std::process::ExitCode {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/filetests/zoo.md");
+    let sections = match sections(&path) {
+        Ok(sections) => sections,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return 1.into();
+        }
+    };
+    println!("{:>9} {:>9}  program", "median", "least");
+    for section in sections {
+        let inputs = section.combinations.first().cloned().unwrap_or_default();
+        let tensors: Vec<Tensor> = inputs.into_iter().map(|(_, tensor)| tensor).collect();
+        let compile = || ours(&section.program, &tensors).map(|compiled| compiled.time().as_secs_f64() * 1e3);
+        match (0..rounds.timed.max(1)).map(|_| compile()).collect::<Result<Vec<f64>, String>>() {
+            Ok(times) => {
+                println!("{:>6.2} ms {:>6.2} ms  {}", median(times.clone()), least(&times), section.heading);
+            }
+            Err(problem) => println!("{:>19}  {}: {problem}", "", section.heading),
+        }
+    }
+    match overhead() {
+        Ok(time) => println!("a call that does nothing: {:.2} microseconds", time * 1e6),
+        Err(problem) => println!("a call that does nothing: {problem}"),
+    }
+    0.into()
+}
+
+/// The seconds that a call takes whose kernel has nothing to do.
+fn overhead() -> Result<f64, String> {
+    let a = told(gallery::identity(1).and_then(|e| tensor(&e, "csr")))?;
+    let x = told(dense(&[1], DType::F64, "dense", 3))?;
+    let mut compiled = ours(SPMV, &[a, x])?;
+    let mut times = Vec::new();
+    for _ in 0..10_000 {
+        let start = Instant::now();
+        compiled.call()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times))
 }
 
 struct Bench {
