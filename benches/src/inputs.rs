@@ -101,7 +101,7 @@ pub fn values<T: Number>(tensor: &Tensor) -> Result<Buffer<T>, String> {
 }
 
 /// An array of a level, which all inputs here store in 32 bits.
-pub fn index(tensor: &Tensor, level: usize, name: &str) -> Result<Buffer<u32>, String> {
+fn index(tensor: &Tensor, level: usize, name: &str) -> Result<Buffer<u32>, String> {
     match tensor.level_arrays(level).get(name) {
         Some(IndexArray::U32(array)) => Ok(array.clone()),
         _ => Err(format!("level {level} has no `{name}` of 32 bits")),
