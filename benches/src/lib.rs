@@ -1,1 +1,6 @@
 //! Benchmarks of Tamis beside its peers: run by command, never asserted in tests.
+
+pub mod baseline;
+pub mod inputs;
+pub mod measure;
+pub mod ours;

@@ -73,6 +73,31 @@ pub fn run_file(path: &Path) -> Vec<String> {
     failures
 }
 
+/// A section with a program: its heading, the program, and the inputs in each combination of formats.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Section {
+    pub heading: String,
+    pub program: String,
+    pub combinations: Vec<Vec<(String, Tensor)>>,
+}
+
+/// The sections of a file that hold a program that is right, for tests that run them in other ways.
+pub fn sections(path: &Path) -> Result<Vec<Section>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut found = Vec::new();
+    for (heading, blocks) in parse_sections(&text) {
+        let find = |kind: &str| blocks.iter().find(|b| b.kind == kind).map(|b| b.text.as_str());
+        let (Some(program), None) = (find("program"), find("error")) else { continue };
+        let combinations = inputs(find("inputs").unwrap_or("")).map_err(|problem| match problem {
+            Problem::User(d) => d.render(false),
+            Problem::Test(problem) => problem,
+        })?;
+        found.push(Section { heading, program: program.to_string(), combinations });
+    }
+    Ok(found)
+}
+
 fn parse_sections(text: &str) -> Vec<(String, Vec<BlockText>)> {
     let mut sections: Vec<(String, Vec<BlockText>)> = vec![("start".into(), Vec::new())];
     let mut open: Option<(String, usize)> = None;

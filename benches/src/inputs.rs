@@ -1,0 +1,109 @@
+//! What is measured on: generated tensors, and their arrays as C takes them.
+
+use tamis::{Buffer, Combine, Coordinates, DType, Diagnostic, Format, IndexArray, Tensor, Value, ValueArray, gallery};
+
+/// A tensor of these entries in the format of this name.
+pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, Diagnostic> {
+    let format = Format::parse(format, entries.shape.len())?;
+    Tensor::from_coordinates(entries, &format, Value::F64(0.0), Combine::Error)
+}
+
+/// A square matrix with so many entries for each row, anywhere.
+pub fn random_rows(n: u64, per_row: u64, seed: u64) -> Result<Coordinates, Diagnostic> {
+    gallery::random_nnz(&[n, n], n * per_row, seed)
+}
+
+/// The same entries one column to the right, without those that leave the matrix.
+pub fn shifted(entries: &Coordinates) -> Coordinates {
+    let columns = entries.shape[1];
+    let kept: Vec<usize> = (0..entries.len()).filter(|k| entries.columns[1].get(*k) + 1 < columns).collect();
+    let pick = |dim: usize, by: u64| -> IndexArray {
+        kept.iter().map(|k| (entries.columns[dim].get(*k) + by) as u32).collect::<Vec<u32>>().into()
+    };
+    let values: Vec<Value> = kept.iter().map(|k| entries.values.get(*k)).collect();
+    Coordinates {
+        shape: entries.shape.clone(),
+        columns: vec![pick(0, 0), pick(1, 1)],
+        values: ValueArray::from_values(&values, entries.values.dtype()),
+    }
+}
+
+/// A dense tensor of random numbers.
+pub fn dense(shape: &[u64], dtype: DType, format: &str, seed: u64) -> Result<Tensor, Diagnostic> {
+    let entries = gallery::random(shape, 1.0, seed)?;
+    Ok(tensor(&entries, format)?.cast(dtype))
+}
+
+/// A matrix by rows: positions, coordinates, values, shared with its tensor.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Rows<T> {
+    pub pos: Buffer<u32>,
+    pub crd: Buffer<u32>,
+    pub val: Buffer<T>,
+}
+
+impl<T: Number> Rows<T> {
+    /// The arrays of a matrix in CSR.
+    pub fn of(tensor: &Tensor) -> Result<Rows<T>, String> {
+        Ok(Rows { pos: index(tensor, 1, "pos")?, crd: index(tensor, 1, "crd")?, val: values(tensor)? })
+    }
+}
+
+/// A tensor of rank 3 whose levels are all compressed: arrays shared with it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Fibers {
+    pub pos: [Buffer<u32>; 3],
+    pub crd: [Buffer<u32>; 3],
+    pub val: Buffer<f64>,
+}
+
+impl Fibers {
+    /// The arrays of a tensor in CSF.
+    pub fn of(tensor: &Tensor) -> Result<Fibers, String> {
+        let all = |name| Ok::<_, String>([index(tensor, 0, name)?, index(tensor, 1, name)?, index(tensor, 2, name)?]);
+        Ok(Fibers { pos: all("pos")?, crd: all("crd")?, val: values(tensor)? })
+    }
+}
+
+/// The types that the baseline computes with.
+pub trait Number: Copy {
+    /// The array, if it holds this type.
+    fn array(values: &ValueArray) -> Option<Buffer<Self>>;
+    /// As the wider type.
+    fn wide(self) -> f64;
+}
+
+impl Number for f32 {
+    fn array(values: &ValueArray) -> Option<Buffer<f32>> {
+        if let ValueArray::F32(array) = values { Some(array.clone()) } else { None }
+    }
+
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Number for f64 {
+    fn array(values: &ValueArray) -> Option<Buffer<f64>> {
+        if let ValueArray::F64(array) = values { Some(array.clone()) } else { None }
+    }
+
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+/// The values of a tensor.
+pub fn values<T: Number>(tensor: &Tensor) -> Result<Buffer<T>, String> {
+    tensor.values().and_then(T::array).ok_or_else(|| format!("values are {}, which was not expected", tensor.dtype()))
+}
+
+/// An array of a level, which all inputs here store in 32 bits.
+fn index(tensor: &Tensor, level: usize, name: &str) -> Result<Buffer<u32>, String> {
+    match tensor.level_arrays(level).get(name) {
+        Some(IndexArray::U32(array)) => Ok(array.clone()),
+        _ => Err(format!("level {level} has no `{name}` of 32 bits")),
+    }
+}

@@ -1,0 +1,8 @@
+# Each pixel through a table of colours: a gather.
+#   tamis run examples/colours.py I=image.pbm "palette=rand(2)"
+
+def colours(I, palette):
+    O = tensor("dense")
+    for y, x in _:
+        O[y,x] = palette[i64(I[y,x])]
+    return O

@@ -1,0 +1,10 @@
+# The least and the greatest element; what is not stored counts, once.
+#   tamis run examples/extrema.py "A=laplacian(20)" -f A=csr
+
+def extrema(A):
+    least = scalar(inf)
+    greatest = scalar(-inf)
+    for i, j in _:
+        least min= A[i,j]
+        greatest max= A[i,j]
+    return least, greatest

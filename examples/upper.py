@@ -1,0 +1,9 @@
+# The sum of the upper triangle: the mask bounds the inner loop, it is not tested there.
+#   tamis run examples/upper.py "A=laplacian(20)" -f A=csr
+
+def upper(A):
+    s = scalar(0)
+    for i, j in _:
+        if i <= j:
+            s += A[i,j]
+    return s

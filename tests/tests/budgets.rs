@@ -1,0 +1,371 @@
+//! Budgets: how large kernels may become, how they grow with the number of operands, how much they may do, and that
+//! none of it depends on the order of operands. No test here looks at a clock.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use tamis_ir::interp::{self, Operand, Options};
+use tamis_ir::{Format, Program, Value};
+use tamis_tensor::{Tensor, ValueArray};
+use tamis_tests::filetest::sections;
+use tamis_tests::lowered::{self, Engine, Problem};
+use tamis_tests::random::Random;
+
+/// Statements and distinct expressions of a kernel.
+type Size = (usize, usize);
+
+/// The kernel's size, and its results.
+type Outcome = (Size, Vec<Vec<Value>>);
+
+fn lower(text: &str, tensors: &[Tensor], budget: u64) -> Result<Outcome, Problem> {
+    let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+    let (lowered, results) = lowered::run(&program, tensors, Engine::Interpreter(budget))?;
+    Ok(((lowered.kernel.size(), lowered.kernel.exprs.len()), results))
+}
+
+fn must_lower(text: &str, tensors: &[Tensor]) -> Outcome {
+    lower(text, tensors, 3_000_000).unwrap_or_else(|problem| panic!("{text}\n{problem:?}"))
+}
+
+fn expected(text: &str, tensors: &[Tensor]) -> Vec<Vec<Value>> {
+    let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+    let outcome =
+        interp::run(&program, &operands, Options::default()).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    outcome.results.iter().map(|grid| grid.to_values().unwrap()).collect()
+}
+
+fn tensor(shape: &[u64], values: &[i64], format: &str) -> Tensor {
+    let values: Vec<Value> = values.iter().map(|x| Value::I64(*x)).collect();
+    let format = Format::parse(format, shape.len()).unwrap();
+    let array = ValueArray::from_values(&values, tamis_ir::DType::I64);
+    Tensor::from_dense(shape, array, &format, Value::I64(0)).unwrap()
+}
+
+/// A tensor of small integers, about a third of which are not 0; integers add in any order.
+fn random_tensor(random: &mut Random, shape: &[u64], format: &str) -> Tensor {
+    let cells = shape.iter().product::<u64>();
+    let values: Vec<i64> = (0..cells).map(|_| if random.one_in(3) { random.below(7) as i64 - 3 } else { 0 }).collect();
+    tensor(shape, &values, format)
+}
+
+/// The size of every kernel of the zoo, for the first formats of its inputs. A kernel that grows past its line in
+/// `tests/budgets/zoo.txt` fails; `TAMIS_BLESS=1` writes the sizes as they are, to be read in the difference.
+#[test]
+fn kernels_of_the_zoo() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = folder.join("budgets/zoo.txt");
+    let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
+    for section in sections(&folder.join("filetests/zoo.md")).unwrap() {
+        let tensors: Vec<Tensor> = section.combinations[0].iter().map(|(_, tensor)| tensor.clone()).collect();
+        let (size, _) = must_lower(&section.program, &tensors);
+        sizes.insert(section.heading, size);
+    }
+    if std::env::var_os("TAMIS_BLESS").is_some() {
+        let mut table = String::from("# statements, expressions: kernels of tests/filetests/zoo.md\n");
+        for (heading, (statements, expressions)) in &sizes {
+            let _ = writeln!(table, "{statements:>4} {expressions:>4}  {heading}");
+        }
+        std::fs::write(&path, table).unwrap();
+    }
+    let table = std::fs::read_to_string(&path).unwrap();
+    let mut budgets: BTreeMap<String, Size> = BTreeMap::new();
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+        let size = (number(), number());
+        budgets.insert(words.collect::<Vec<&str>>().join(" "), size);
+    }
+    let mut failures = String::new();
+    for (heading, (statements, expressions)) in &sizes {
+        match budgets.get(heading) {
+            None => writeln!(failures, "{heading}: has no budget").unwrap(),
+            Some((most, _)) if statements > most => {
+                writeln!(failures, "{heading}: {statements} statements, its budget is {most}").unwrap();
+            }
+            Some((_, most)) if expressions > most => {
+                writeln!(failures, "{heading}: {expressions} expressions, its budget is {most}").unwrap();
+            }
+            Some(_) => {}
+        }
+    }
+    for heading in budgets.keys().filter(|heading| !sizes.contains_key(*heading)) {
+        writeln!(failures, "{heading}: has a budget, but is not in the zoo").unwrap();
+    }
+    assert!(failures.is_empty(), "{failures}bless tests/budgets/zoo.txt if this is meant");
+}
+
+/// Programs over `n` operands: what is between them, and what they are.
+const FAMILIES: &[(&str, &str, &[&str])] = &[
+    ("union of vectors", " + ", &["sparse"]),
+    ("intersection of vectors", " * ", &["sparse"]),
+    ("union of vectors, mixed", " + ", &["sparse", "hash", "bytemap", "dense"]),
+    ("intersection of vectors, mixed", " * ", &["bytemap", "sparse", "dense", "hash"]),
+    ("union of CSR", " + ", &["csr"]),
+    ("intersection of CSR", " * ", &["csr"]),
+    ("union of DCSR", " + ", &["dcsr"]),
+    ("intersection of DCSR", " * ", &["dcsr"]),
+    ("union of COO", " + ", &["coo"]),
+    ("intersection of COO", " * ", &["coo"]),
+    ("union of all kinds", " + ", &["dcsr", "csr", "coo", "csc", "dense"]),
+    ("intersection of all kinds", " * ", &["csr", "coo", "dcsr", "dense", "csc"]),
+    ("greatest of CSR", "max", &["csr"]),
+];
+
+fn family(operator: &str, formats: &[&str], n: usize) -> (String, Vec<Tensor>) {
+    let mut random = Random(n as u64);
+    let rank = if formats.contains(&"sparse") { 1 } else { 2 };
+    let shape: Vec<u64> = [6, 7][..rank].to_vec();
+    let tensors: Vec<Tensor> = (0..n).map(|k| random_tensor(&mut random, &shape, formats[k % formats.len()])).collect();
+    let at = if rank == 1 { "[i]" } else { "[i,j]" };
+    let names: Vec<String> = (0..n).map(|k| format!("A{k}")).collect();
+    let reads: Vec<String> = names.iter().map(|name| format!("{name}{at}")).collect();
+    let body = match operator {
+        "max" => reads.iter().skip(1).fold(reads[0].clone(), |all, next| format!("max({all}, {next})")),
+        operator => reads.join(operator),
+    };
+    let loops = if rank == 1 { "i" } else { "i, j" };
+    let text = format!(
+        "def f({}):\n    s = scalar(0)\n    for {loops} in _:\n        s += {body}\n    return s\n",
+        names.join(", ")
+    );
+    (text, tensors)
+}
+
+/// Each further operand adds about what the one before it did: cases are merged, not multiplied.
+#[test]
+fn kernels_grow_with_their_operands_not_with_their_combinations() {
+    let mut failures = String::new();
+    for (name, operator, formats) in FAMILIES {
+        // From the second round of formats on, an operand adds what its kind adds.
+        let sizes: Vec<Size> = (1..=2 * formats.len().max(4) + 1)
+            .map(|n| {
+                let (text, tensors) = family(operator, formats, n);
+                let (size, results) = must_lower(&text, &tensors);
+                assert_eq!(results, expected(&text, &tensors), "{name}, {n} operands");
+                size
+            })
+            .collect();
+        // Between growing with the number of operands and with its square; cases that multiply would double each time.
+        for n in 2..=4 {
+            let most = ((n + 1) as f64 / n as f64).powf(1.5);
+            let ((before, exprs_before), (after, exprs_after)) = (sizes[n - 1], sizes[n]);
+            let grown = |before: usize, after: usize| after as f64 > most * before as f64 + 4.0;
+            if grown(before, after) || grown(exprs_before, exprs_after) {
+                writeln!(failures, "{name}: {} operands: sizes {sizes:?} grow too fast", n + 1).unwrap();
+            }
+        }
+        // Twice the operands, about twice the size.
+        let (half, all) = (sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
+        if all.0 > 2 * half.0 + 8 || all.1 > 2 * half.1 + 16 {
+            writeln!(failures, "{name}: sizes {sizes:?} grow faster than the number of operands").unwrap();
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// An expression of operators that do not mind the order of their operands.
+#[derive(Clone, Debug)]
+enum Tree {
+    /// An operand by its number.
+    Leaf(usize),
+    Node(&'static str, Vec<Tree>),
+}
+
+impl Tree {
+    fn random(random: &mut Random, leaves: &mut Vec<usize>) -> Tree {
+        if leaves.len() <= 1 {
+            return Tree::Leaf(leaves.pop().unwrap_or(0));
+        }
+        let op = *random.pick(&["+", "*", "+", "*", "max", "min"]);
+        let parts = (2 + random.below(2)).min(leaves.len());
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); parts];
+        for (k, leaf) in leaves.drain(..).enumerate() {
+            let part = if k < parts { k } else { random.below(parts) };
+            children[part].push(leaf);
+        }
+        Tree::Node(op, children.iter_mut().map(|leaves| Tree::random(random, leaves)).collect())
+    }
+
+    /// The same with the operands of every node in another order.
+    fn shuffled(&self, random: &mut Random) -> Tree {
+        match self {
+            Tree::Leaf(k) => Tree::Leaf(*k),
+            Tree::Node(op, children) => {
+                let mut children: Vec<Tree> = children.iter().map(|child| child.shuffled(random)).collect();
+                for k in (1..children.len()).rev() {
+                    children.swap(k, random.below(k + 1));
+                }
+                Tree::Node(op, children)
+            }
+        }
+    }
+
+    fn text(&self, reads: &[String]) -> String {
+        match self {
+            Tree::Leaf(k) => reads[*k].clone(),
+            Tree::Node(op, children) => {
+                let texts: Vec<String> = children.iter().map(|child| child.text(reads)).collect();
+                match *op {
+                    "max" | "min" => texts.iter().skip(1).fold(texts[0].clone(), |all, x| format!("{op}({all}, {x})")),
+                    op => format!("({})", texts.join(&format!(" {op} "))),
+                }
+            }
+        }
+    }
+}
+
+/// Operands in another order: the same results from a kernel of the same size.
+#[test]
+fn the_order_of_operands_does_not_matter() {
+    let (rows, columns) = (5, 6);
+    let matrix = ["csr", "dcsr", "coo", "csc", "dense", "dense, hash", "dense, bytemap"];
+    let vector = ["sparse", "dense", "hash", "bytemap"];
+    let mut compared = 0;
+    for seed in 0..400 {
+        let mut random = Random(seed);
+        let count = 2 + random.below(4);
+        let (mut tensors, mut reads) = (Vec::new(), Vec::new());
+        for k in 0..count {
+            let (shape, at, formats): (&[u64], _, &[&str]) = match random.below(6) {
+                0 => (&[rows], "i", &vector),
+                1 => (&[columns], "j", &vector),
+                _ => (&[rows, columns], "i,j", &matrix),
+            };
+            let format = *random.pick(formats);
+            tensors.push(random_tensor(&mut random, shape, format));
+            reads.push(format!("A{k}[{at}]"));
+        }
+        // Both loops must be bounded by something.
+        tensors.push(random_tensor(&mut random, &[rows, columns], "csr"));
+        reads.push(format!("A{count}[i,j]"));
+        let tree = Tree::random(&mut random, &mut (0..=count).collect());
+        let params: Vec<String> = (0..=count).map(|k| format!("A{k}")).collect();
+        let program = |tree: &Tree| {
+            let update = if seed % 2 == 0 { "y[i] += " } else { "y[i] max= " };
+            let body = tree.text(&reads);
+            format!(
+                "def f({}):\n    y = tensor(\"dense\")\n    for i, j in _:\n        {update}{body}\n    return y\n",
+                params.join(", ")
+            )
+        };
+        let text = program(&tree);
+        let (size, results) = must_lower(&text, &tensors);
+        assert_eq!(results, expected(&text, &tensors), "seed {seed}\n{text}");
+        for _ in 0..3 {
+            let other = program(&tree.shuffled(&mut random));
+            let (other_size, other_results) = must_lower(&other, &tensors);
+            assert_eq!(results, other_results, "seed {seed}\n{text}\n{other}");
+            assert_eq!(size.0, other_size.0, "seed {seed}: statements of\n{text}\n{other}");
+            compared += usize::from(text != other);
+        }
+    }
+    assert!(compared > 600, "{compared}");
+}
+
+/// A sparse vector with these entries.
+fn vector(n: u64, entries: &[(u32, f64)], format: &str) -> Tensor {
+    let entries = tamis_tensor::Coordinates {
+        shape: vec![n],
+        columns: vec![entries.iter().map(|(i, _)| *i).collect::<Vec<u32>>().into()],
+        values: entries.iter().map(|(_, x)| *x).collect::<Vec<f64>>().into(),
+    };
+    let format = Format::parse(format, 1).unwrap();
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
+}
+
+/// A matrix with one entry in every `step`th row, at the end of it.
+fn few(rows: u64, columns: u64, step: usize, format: &str) -> Tensor {
+    let at: Vec<u32> = (0..rows as u32).step_by(step).collect();
+    let entries = tamis_tensor::Coordinates {
+        shape: vec![rows, columns],
+        values: vec![1.0; at.len()].into(),
+        columns: vec![at.clone().into(), vec![columns as u32 - 1; at.len()].into()],
+    };
+    let format = Format::parse(format, 2).unwrap();
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
+}
+
+/// How much a kernel does, where that can be counted: statements executed on an input that is large but hardly stored.
+struct Work {
+    what: &'static str,
+    program: String,
+    tensors: Vec<Tensor>,
+    /// Statements that are enough.
+    most: u64,
+    /// Whether it is so, or only should be.
+    reached: bool,
+}
+
+fn works() -> Vec<Work> {
+    let over =
+        |body: &str| format!("def f(a, b):\n    s = scalar(0.0)\n    for i in _:\n        {body}\n    return s\n");
+    let masked = |mask: &str| {
+        format!(
+            "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        if {mask}:\n            s += A[i,j]\n    return s\n"
+        )
+    };
+    let spmv =
+        "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
+    let example = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../examples/{name}.py"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    let n = 20_000;
+    let all: Vec<(u32, f64)> = (0..n).map(|i| (i, 1.0)).collect();
+    let ten: Vec<(u32, f64)> = (0..10).map(|i| (i * 1_900 + 7, 1.0)).collect();
+    let zero: Vec<(u32, f64)> = (0..n).map(|i| (i, if i == 1 { 0.0 } else { 2.0 })).collect();
+    let columns = u64::from(n);
+    let (short, long) = (vector(columns, &ten, "sparse"), vector(columns, &all, "sparse"));
+    let (dense, left_early) = (vector(columns, &all, "dense"), vector(columns, &zero, "dense"));
+    let constant = "def f():\n    s = scalar(0)\n    for i in range(0, 20000):\n        s += 5\n    return s\n";
+    let fills = "def f(a):\n    s = scalar(0.0)\n    for i in _:\n        s += a[i] + 2\n    return s\n";
+    let product = "def f(a):\n    s = short_circuit_scalar(1.0)\n    for i in _:\n        s *= a[i]\n    return s\n";
+    let work = |reached, what, program: &str, tensors: &[&Tensor], most| Work {
+        what,
+        program: program.to_string(),
+        tensors: tensors.iter().map(|t| (*t).clone()).collect(),
+        most,
+        reached,
+    };
+    let rows = 400;
+    let (csr, dcsr) = (few(rows, columns, 4, "csr"), few(rows, columns, 4, "dcsr"));
+    let (coo, square) = (few(rows, columns, 4, "coo"), few(rows, rows, 4, "dense"));
+    let (left, right) = (few(100, 100, 4, "csr"), few(100, columns, 4, "csr"));
+    vec![
+        work(true, "SpMV, CSR: rows and entries", spmv, &[&csr, &dense], 4 * rows + 6 * rows / 4),
+        work(true, "SpMV, DCSR: entries, not rows", spmv, &[&dcsr, &dense], 10 * rows / 4),
+        work(true, "SpMV, COO: entries, not rows", spmv, &[&coo, &dense], 20 * rows / 4),
+        work(true, "SpMV, a sparse vector: what is in both", spmv, &[&dcsr, &short], 20 * (rows / 4) * 10),
+        work(true, "upper triangle, CSR: rows and entries", &masked("i <= j"), &[&csr], 10 * rows),
+        work(true, "upper triangle, DCSR: entries", &masked("i <= j"), &[&dcsr], 14 * rows / 4),
+        work(true, "upper triangle, dense: the triangle alone", &masked("i <= j"), &[&square], rows * rows * 11 / 20),
+        work(true, "diagonal, dense: one visit per row", &masked("i == j"), &[&square], 8 * rows),
+        work(true, "product of lists: both, once", &over("s += a[i] * b[i]"), &[&short, &long], 9 * columns),
+        work(false, "band, dense: three visits per row", &masked("i - 1 <= j <= i + 1"), &[&square], 16 * rows),
+        work(false, "galloping: the short list", &over("s += a[gallop(i)] * b[gallop(i)]"), &[&short, &long], 400),
+        work(false, "following: the short list", &over("s += a[walk(i)] * b[follow(i)]"), &[&short, &long], 200),
+        work(false, "the sum of a constant: one multiplication", constant, &[], 20),
+        work(false, "fills between entries: one multiplication each", fills, &[&short], 400),
+        work(false, "early exit: the first zero", product, &[&left_early], 40),
+        work(false, "Gustavson: entries, not columns", &example("gustavson"), &[&left, &right], 4_000),
+    ]
+}
+
+/// Kernels do no more than what is stored asks for. What is not reached yet is in the table, too, so that it is known
+/// on the day it is.
+#[test]
+fn kernels_do_what_is_stored() {
+    let mut failures = String::new();
+    for work in works() {
+        match (lower(&work.program, &work.tensors, work.most), work.reached) {
+            (Ok(_), true) | (Err(Problem::Budget), false) => {}
+            (Err(Problem::Budget), true) => {
+                writeln!(failures, "{}: more than {} statements", work.what, work.most).unwrap();
+            }
+            (Ok(_), false) => writeln!(failures, "{}: is reached now: say so in the table", work.what).unwrap(),
+            (Err(problem), _) => writeln!(failures, "{}: {problem:?}", work.what).unwrap(),
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
