@@ -3,6 +3,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks from this size on are kept; smaller ones are cheap to get.
 const SMALLEST: usize = 64 << 10;
@@ -15,6 +16,20 @@ const LARGE: usize = 2 << 20;
 
 /// Below this size the system is not asked how much memory is left.
 const ASK: usize = 256 << 20;
+
+/// The largest block that kernels are given, in bytes.
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Sets how many bytes an array of a kernel may have; gives what the limit was before. A kernel that needs more fails, and
+/// nothing else happens. There is no limit at first, but for the memory that the machine has.
+///
+/// ```
+/// let before = tamis_backend::runtime::limit_arrays(1 << 30);
+/// assert_eq!(tamis_backend::runtime::limit_arrays(before), 1 << 30);
+/// ```
+pub fn limit_arrays(bytes: usize) -> usize {
+    LIMIT.swap(bytes, Ordering::Relaxed)
+}
 
 /// Blocks that nobody uses, oldest first.
 static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
@@ -32,6 +47,9 @@ unsafe impl Send for Block {}
 /// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most twice what is
 /// needed, or from the system. `None`: there is not so much.
 pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
+    if layout.size() > LIMIT.load(Ordering::Relaxed) {
+        return None;
+    }
     if layout.size() >= SMALLEST
         && let Some(block) = reuse(layout, unit)
     {
@@ -48,6 +66,9 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
 
 /// Like [`take`], with all bytes zero.
 pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
+    if layout.size() > LIMIT.load(Ordering::Relaxed) {
+        return None;
+    }
     if layout.size() >= SMALLEST
         && let Some(block) = reuse(layout, unit)
     {
@@ -67,7 +88,7 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
 /// The block with at least `size` bytes (which are more than it has), its contents kept; or the block as it was.
 pub(super) fn enlarge(block: Block, size: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
-    if !available(size - block.layout.size().min(size)) {
+    if size > LIMIT.load(Ordering::Relaxed) || !available(size - block.layout.size().min(size)) {
         return Err(block);
     }
     // SAFETY: the block is of the global allocator with its layout, and the new size is valid and not zero.
