@@ -59,7 +59,7 @@ fn main() -> Result<(), Diagnostics> {
         let entries = tamis::gallery::generate(&format!("laplacian({side})"))?;
         let n = side * side;
         let x = Tensor::from_dense(&[n], vec![1.0; n as usize].into(), &Format::dense(1), Value::F64(0.0))?;
-        for format in ["csr", "csc", "coo"] {
+        for format in ["csr", "dcsr", "coo"] {
             let a = Tensor::from_coordinates(&entries, &Format::parse(format, 2)?, 0.0.into(), Combine::Error)?;
             measure(&format!("spmv {format} laplacian({side})"), SPMV, &[("A", &a), ("x", &x)])?;
         }

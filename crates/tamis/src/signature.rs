@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use tamis_compiler::lower::ParamLayout;
+use tamis_ir::format::{Format, Leaf};
 use tamis_ir::program::{Expr, ExprId, ParamType, Program, StmtKind};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, FormatSpec, Value};
 use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray};
@@ -28,8 +29,8 @@ impl Signature {
         }
     }
 
-    /// A signature for a program of whose tensors only the formats (`dense`, where none is given) and value types (`f64`,
-    /// where none is given) are known. Sizes are invented so that they fit each other.
+    /// A signature for a program of whose tensors only the formats (`dense`, where none is given) and value types are known.
+    /// What is not said is assumed: types so that the program has one (`f64`, if it does), and sizes that fit each other.
     ///
     /// ```
     /// use tamis::{FormatSpec, Program, Signature};
@@ -49,15 +50,38 @@ impl Signature {
         formats: &[(&str, FormatSpec)],
         dtypes: &[(&str, DType)],
     ) -> Result<Signature, Diagnostics> {
+        let mut refused = None;
+        for otherwise in [DType::F64, DType::I64, DType::Bool] {
+            match Signature::assumed_of(program, formats, dtypes, otherwise) {
+                Err(errors) if errors.0.iter().any(|d| d.code == Code::E0301 || d.code == Code::E0302) => {
+                    refused.get_or_insert(errors);
+                }
+                other => return other,
+            }
+        }
+        let mut errors = refused.unwrap_or(Diagnostics(Vec::new()));
+        for d in &mut errors.0 {
+            d.help.push("say what the tensors hold, as in `--dtype A=bool`".to_string());
+        }
+        Err(errors)
+    }
+
+    /// [`Signature::assumed`], with one type for all tensors of which nothing is said.
+    fn assumed_of(
+        program: &Program,
+        formats: &[(&str, FormatSpec)],
+        dtypes: &[(&str, DType)],
+        otherwise: DType,
+    ) -> Result<Signature, Diagnostics> {
         let mut signature = Signature { layouts: Vec::new(), types: Vec::new() };
         for id in &program.params {
             let info = program.tensor(*id);
             let said = dtypes.iter().find(|(name, _)| *name == info.name).map(|(_, dtype)| *dtype);
             let spec = formats.iter().find(|(name, _)| *name == info.name).map(|(_, spec)| spec.clone());
-            let spec = spec.unwrap_or_else(|| tamis_ir::Format::dense(info.rank).into());
+            let spec = spec.unwrap_or_else(|| Format::dense(info.rank).into());
             let dtype = match spec.leaf() {
-                tamis_ir::format::Leaf::Pattern => DType::Bool,
-                tamis_ir::format::Leaf::Element(fill) => said.or(fill.map(|f| f.dtype())).unwrap_or(DType::F64),
+                Leaf::Pattern => DType::Bool,
+                Leaf::Element(fill) => said.or(fill.map(|fill| fill.dtype())).unwrap_or(otherwise),
             };
             signature.layouts.push(ParamLayout::of(&smallest(&spec, info.rank, dtype)?));
             signature.types.push(ParamType { dtype, shape: vec![None; info.rank], value: None });
@@ -123,7 +147,7 @@ impl Signature {
 fn smallest(spec: &FormatSpec, rank: usize, dtype: DType) -> Result<Tensor, Diagnostic> {
     let format = spec.with_rank(rank)?;
     let fill = match format.leaf() {
-        tamis_ir::format::Leaf::Element(Some(fill)) => fill,
+        Leaf::Element(Some(fill)) => fill,
         _ => Value::zero(dtype),
     };
     let columns = vec![Vec::<u32>::new().into(); rank];
