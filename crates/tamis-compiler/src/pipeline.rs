@@ -135,8 +135,8 @@ fn invalid(program: &Program, wrong: &str) -> Diagnostic {
 pub struct Specialisation {
     /// Extents of loops that no dimension states, which are constants in the kernel.
     loops: Vec<(IndexId, LoopExtent)>,
-    /// Which dimensions have coordinates of more than 32 bits.
-    wide: Vec<bool>,
+    /// For each dimension in storage order, whether coordinates and positions need more than 32 bits.
+    wide: Vec<(bool, bool)>,
 }
 
 impl Specialisation {
@@ -152,10 +152,22 @@ impl Specialisation {
                 loops.push((*index, extent));
             }
         });
-        let sizes = checked.extents.shapes.iter().flatten();
-        Specialisation { loops, wide: sizes.map(|n| *n > u64::from(u32::MAX) + 1).collect() }
+        let mut wide = Vec::new();
+        for (shape, format) in checked.extents.shapes.iter().zip(&checked.formats) {
+            let order = format.as_ref().and_then(|format| format.dim_order());
+            let mut cells = 1u64;
+            for dim in order.unwrap_or_else(|| (0..shape.len()).collect()) {
+                let size = shape.get(dim).copied().unwrap_or(0);
+                cells = cells.saturating_mul(size);
+                wide.push((size.saturating_sub(1) > NARROW, cells > NARROW));
+            }
+        }
+        Specialisation { loops, wide }
     }
 }
+
+/// The largest number of 32 bits.
+const NARROW: u64 = u32::MAX as u64;
 
 /// Which loop indices subscript some dimension alone, so that its size says how far they go.
 fn stated(program: &Program) -> Vec<bool> {

@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tamis_backend::cache::{Cache, Found};
 use tamis_backend::llvm::{self, Timings};
+use tamis_backend::runtime;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
 use tamis_ir::kernel::Kernel;
@@ -128,6 +129,7 @@ pub struct Timed {
 /// Compiles a program for tensors of a signature. What was compiled before, by this process or another one, is taken
 /// from the cache.
 pub fn compile(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Executable, Diagnostics> {
+    share_memory();
     let start = Instant::now();
     let checked = program.check(&signature.types)?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
@@ -146,6 +148,19 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
             ready: RwLock::new(vec![Arc::new(ready)]),
         }),
     })
+}
+
+/// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
+/// kernels.
+fn share_memory() {
+    let keeper = tamis_tensor::Keeper {
+        take: runtime::take_memory,
+        // SAFETY: whoever gives memory to a keeper has it from the global allocator, with this layout.
+        give: |data, layout| unsafe { runtime::give_memory(data, layout) },
+        smallest: runtime::SMALLEST,
+    };
+    // SAFETY: the pool of the backend holds memory of the global allocator, and gives each block to one taker.
+    unsafe { tamis_tensor::keep_memory_with(keeper) };
 }
 
 impl CodeForm {

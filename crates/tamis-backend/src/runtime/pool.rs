@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks from this size on are kept; smaller ones are cheap to get.
-const SMALLEST: usize = 64 << 10;
+pub const SMALLEST: usize = 64 << 10;
 
 /// How much memory is kept for reuse, over all threads.
 const KEEP: usize = 256 << 20;
@@ -118,6 +118,20 @@ pub(super) fn give_back(block: Block) {
         // SAFETY: the block is of the global allocator with its layout, and nobody uses it.
         unsafe { std::alloc::dealloc(block.data.as_ptr(), block.layout) };
     }
+}
+
+/// Takes memory of the global allocator that nobody uses: it is kept for the arrays of kernels, or freed.
+///
+/// # Safety
+/// The memory was allocated with this layout, whose size is not 0, and nobody uses it.
+pub unsafe fn give_memory(data: NonNull<u8>, layout: Layout) {
+    give_back(Block { data, layout });
+}
+
+/// Memory that was kept, for a layout and up to twice its size, a multiple of `unit` bytes long; it belongs to the caller.
+pub fn take_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
+    let wanted = layout.size() >= SMALLEST && unit > 0;
+    wanted.then(|| reuse(layout, unit)).flatten().map(|block| (block.data, block.layout))
 }
 
 fn reuse(layout: Layout, unit: usize) -> Option<Block> {
