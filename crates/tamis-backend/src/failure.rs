@@ -75,10 +75,10 @@ impl Failure {
             Failure::Memory { .. } => Diagnostic::new(Code::E0706, message)
                 .help("store the result in levels that hold only what is there, such as `sparse`")
                 .help("close other programs, or use a machine with more memory"),
-            Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1001, message)
+            Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1101, message)
                 .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")
                 .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
-            Failure::Call(_) => Diagnostic::new(Code::E0701, message)
+            Failure::Call(_) => Diagnostic::new(Code::E1101, message)
                 .note("this is a bug of Tamis")
                 .help("please report the program that was run"),
         }
@@ -109,7 +109,7 @@ impl std::error::Error for Failure {}
 
 /// The diagnostic for something that only a bug of ours can cause.
 pub(crate) fn bug(what: impl fmt::Display) -> Diagnostic {
-    Diagnostic::new(Code::E0605, format!("machine code cannot be made: {what}"))
+    Diagnostic::new(Code::E1101, format!("machine code cannot be made: {what}"))
         .note("this is a bug of Tamis")
         .help("please report the program that was compiled; `--interpret` runs it without machine code")
 }

@@ -98,6 +98,9 @@ pub struct RunArgs {
     /// Show how long reading, compiling and running took
     #[arg(long)]
     pub time: bool,
+    /// Show how long each pass of the compiler took, and whether machine code was in the cache
+    #[arg(long)]
+    pub time_passes: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -107,9 +110,12 @@ pub struct RunArgs {
     /// What becomes of entries that a file holds twice
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
-    /// Run the reference interpreter; for now it is what runs in any case
+    /// Run the reference interpreter instead of compiled code; it visits every point of every loop
     #[arg(long)]
     pub interpret: bool,
+    /// Check every access of compiled code, and compare its results with the reference interpreter's
+    #[arg(long, conflicts_with = "interpret")]
+    pub check: bool,
 }
 
 /// `tamis explain`
@@ -121,20 +127,27 @@ pub struct ExplainArgs {
     /// Assume this format for a tensor of the program
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// The stages of a program to show
+    /// Assume this value type for a tensor of the program, such as A=f32; f64 if nothing is said
+    #[arg(long = "dtype", value_name = "NAME=TYPE")]
+    pub dtypes: Vec<String>,
+    /// The stages of a program to show, with commas between them; the program if nothing is said
     #[arg(long, value_name = "STAGE", value_delimiter = ',')]
     pub emit: Vec<Stage>,
+    /// Show code that checks every access
+    #[arg(long)]
+    pub check: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// A stage of compilation that `explain` can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 #[allow(missing_docs)]
 pub enum Stage {
     Schedule,
     Program,
+    Looplets,
     Kernel,
     C,
     Llvm,

@@ -55,7 +55,7 @@ pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, sh
     let Some(read) = &written.reads_back_as else { return };
     let show = |shape: &[u64]| shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
     let message = format!("the shape {} will read back as {}", show(tensor.shape()), show(read));
-    let d = Diagnostic::warning(Code::E0813, message)
+    let d = Diagnostic::warning(Code::E0814, message)
         .in_file(target)
         .note("a .tns file without a header ends at the last entry of each dimension")
         .help("add --header, which writes the shape into the file");

@@ -6,11 +6,12 @@ use crate::load::{Wish, load};
 use crate::progress::Progress;
 use crate::run::{OutputTarget, ProgramText, RunRequest};
 use crate::shell::{Failure, Outcome, Shell};
+use crate::times;
 use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis::{RunOptions, program::LoopExtent};
+use tamis::{Build, CompileOptions, Executable, Signature, program::LoopExtent};
 use tamis_ir::program::{Block, StmtKind};
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
@@ -38,17 +39,27 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     times.push(("read", start.elapsed()));
 
     let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    warn_if_slow(&program, &inputs, shell);
     let start = Instant::now();
-    let results = {
-        let _progress = Progress::start("interpreting");
-        tamis::run(&program, &named, &RunOptions { strict: request.strict })?
+    let executable = compile(&program, &named, request)?;
+    times.push(("compile", start.elapsed()));
+    let build = executable.build();
+    shell.warn(&build.warnings);
+    if build.interpreted.is_some() || request.check {
+        warn_if_slow(&program, &inputs, shell);
+    }
+    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+    let start = Instant::now();
+    let called = {
+        let _progress = Progress::start(if build.interpreted.is_some() { "interpreting" } else { "running" });
+        executable.call_timed(&tensors)?
     };
-    times.push(("run", start.elapsed()));
+    times.push((if build.interpreted.is_some() { "interpret" } else { "kernel" }, called.kernel));
+    // What is not the kernel: arrays become tensors, in check mode compared with the interpreter's.
+    let mut finishing = start.elapsed().saturating_sub(called.kernel);
 
     let start = Instant::now();
     let mut finished = Vec::new();
-    for (name, tensor) in results {
+    for (name, tensor) in called.results {
         let wanted = request.formats.iter().find(|(n, _)| *n == name);
         let tensor = match wanted {
             Some((_, spec)) => tensor.convert(&spec.with_rank(tensor.rank())?)?,
@@ -56,6 +67,10 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
         };
         finished.push((name, tensor));
     }
+    finishing += start.elapsed();
+    times.push((if request.check { "check" } else { "finish" }, finishing));
+
+    let start = Instant::now();
     for (name, target) in &request.outputs {
         let Some((_, tensor)) = finished.iter().find(|(n, _)| n == name) else { continue };
         let options = WriteOptions {
@@ -77,19 +92,17 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     }
     times.push(("write", start.elapsed()));
     let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
-    show(request, &finished, &times, on_standard_output, shell)
+    show(request, &finished, &times, build, on_standard_output, shell)
 }
 
-/// `tamis explain PROGRAM`: for now, the program as it was understood.
-pub(crate) fn explain_program(text: &ProgramText, json: bool, shell: &mut Shell) -> Outcome {
-    let program = Program::parse_source(&source(text)?)?.to_string();
-    if json {
-        return shell.print_json(&json!({ "program": program }));
-    }
-    Ok(write!(shell.out, "{program}")?)
+fn compile(program: &Program, inputs: &[(&str, &Tensor)], request: &RunRequest) -> Result<Executable, Failure> {
+    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| *tensor).collect();
+    let options = CompileOptions { strict: request.strict, check: request.check, interpret: request.interpret };
+    Ok(tamis::compile(program, &Signature::of(&tensors), &options)?)
 }
 
-fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
+/// The text of a program.
+pub(crate) fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
     let limited = |name: String, reader: &mut dyn Read| {
         let mut bytes = Vec::new();
         // One byte more than a program may have, so that the parser sees that there is too much.
@@ -265,13 +278,17 @@ fn show(
     request: &RunRequest,
     results: &[(String, Tensor)],
     times: &[(&str, Duration)],
+    build: &Build,
     on_standard_output: bool,
     shell: &mut Shell,
 ) -> Outcome {
     if request.json {
         let mut document = json!({ "results": results.iter().map(as_json).collect::<Vec<Json>>() });
         if request.time {
-            document["seconds"] = times.iter().map(|(what, t)| (what.to_string(), json!(t.as_secs_f64()))).collect();
+            document["seconds"] = times::steps_as_json(times);
+        }
+        if request.time_passes {
+            document["compile"] = times::passes_as_json(build);
         }
         return shell.print_json(&document);
     }
@@ -282,10 +299,11 @@ fn show(
             text += &format!("{name}: {}\n{}", tensor.summary(), entries(tensor));
         }
     }
+    if request.time_passes {
+        text += &times::passes(build);
+    }
     if request.time {
-        for (what, time) in times {
-            text += &format!("{what:>6} {:>10.3} ms\n", time.as_secs_f64() * 1e3);
-        }
+        text += &times::steps(times);
     }
     if on_standard_output {
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -1,10 +1,10 @@
 //! The commands that only talk: `explain`, `gallery`, `completions`.
 
-use crate::args::{Cli, ExplainArgs, Stage};
-use crate::execute::explain_program;
+use crate::args::{Cli, ExplainArgs};
 use crate::input;
 use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
+use crate::stages;
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
 use std::io::Write;
@@ -14,6 +14,7 @@ use tamis_tensor::gallery::GENERATORS;
 /// `tamis explain`: a code's meaning, all codes, or a program's compilation.
 pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
     input::formats(&args.formats)?;
+    input::dtypes(&args.dtypes)?;
     let Some(argument) = args.subject.as_deref() else {
         return list_codes(args.json, shell);
     };
@@ -22,17 +23,7 @@ pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
     match (subject.parse::<Code>(), looks_like_code(subject)) {
         (Ok(code), _) => explain_code(code, args.json, shell),
         (Err(()), true) => Err(unknown_code(subject)),
-        (Err(()), false) => {
-            if let Some(stage) = args.emit.iter().find(|stage| **stage != Stage::Program) {
-                let stage = format!("{stage:?}").to_lowercase();
-                let d = Diagnostic::new(
-                    Code::E0605,
-                    format!("programs are not compiled yet, so there is no {stage} to show"),
-                );
-                return Err(d.help("`--emit program` shows the program as it was understood").into());
-            }
-            explain_program(&ProgramText::parse(argument), args.json, shell)
-        }
+        (Err(()), false) => stages::explain(&ProgramText::parse(argument), args, shell),
     }
 }
 
@@ -70,7 +61,7 @@ fn list_codes(json: bool, shell: &mut Shell) -> Outcome {
 }
 
 fn unknown_code(text: &str) -> Failure {
-    let mut d = Diagnostic::new(Code::E0901, format!("there is no code `{text}`"))
+    let mut d = Diagnostic::new(Code::E0905, format!("there is no code `{text}`"))
         .label(Span::new(0..text.len()), "unknown")
         .with_source(&Source::new("argument", text));
     let meant = Code::ALL.iter().find(|code| code.name().trim_start_matches('E') == text).map(|code| code.name());

@@ -4,9 +4,9 @@ use crate::shell::Failure;
 use num_complex::Complex;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use tamis_ir::diag::{Code, Diagnostic, Result, Source, Span};
+use tamis_ir::diag::{Code, Diagnostic, Result, Source, Span, did_you_mean};
 use tamis_ir::text::lexer::{Tok, lex_line};
-use tamis_ir::{FormatSpec, Value};
+use tamis_ir::{DType, FormatSpec, Value};
 use tamis_tensor::gallery;
 use tamis_tensor::io::FileKind;
 
@@ -161,7 +161,8 @@ pub fn named<T>(
         match pair {
             Ok((name, _)) if found.iter().any(|(n, _)| *n == name) => {
                 let message = format!("`{name}` is given twice");
-                let d = Diagnostic::new(Code::E0901, message).label(Span::new(0..name.len()), "given before");
+                let code = if what == "INPUT" { Code::E0901 } else { Code::E0905 };
+                let d = Diagnostic::new(code, message).label(Span::new(0..name.len()), "given before");
                 mistakes.push(in_argument(d.help("keep one of them"), text, text));
             }
             Ok(pair) => found.push(pair),
@@ -186,12 +187,14 @@ pub(crate) fn as_text<T>(read: impl Fn(&str) -> Result<T>) -> impl Fn(&OsStr) ->
 
 fn split<'a>(text: &'a str, what: &str) -> Result<(String, &'a str)> {
     let wrong = |message: String, span: Span, label: &str| {
-        let example = match what {
-            "FORMAT" => "`-f A=csr`",
-            "PATH" => "`-o y=y.tns`",
-            _ => "`A=matrix.mtx` or `x=rand`",
+        let (code, example) = match what {
+            "FORMAT" => (Code::E0905, "`-f A=csr`"),
+            "PATH" => (Code::E0905, "`-o y=y.tns`"),
+            "TYPE" => (Code::E0905, "`--dtype A=f32`"),
+            "N,N,..." => (Code::E0905, "`--shape T=327,327,606`"),
+            _ => (Code::E0901, "`A=matrix.mtx` or `x=rand`"),
         };
-        let d = Diagnostic::new(Code::E0901, message).label(span, label);
+        let d = Diagnostic::new(code, message).label(span, label);
         in_argument(d.help(format!("write NAME={what}, as in {example}")), text, text)
     };
     let Some((name, rest)) = text.split_once('=') else {
@@ -231,6 +234,23 @@ fn in_argument(mut d: Diagnostic, argument: &str, part: &str) -> Diagnostic {
 /// Reads `-f NAME=FORMAT` arguments.
 pub fn formats(texts: &[String]) -> std::result::Result<Named<FormatSpec>, Failure> {
     named(texts, "FORMAT", as_text(FormatSpec::parse))
+}
+
+/// Reads `--dtype NAME=TYPE` arguments.
+pub fn dtypes(texts: &[String]) -> std::result::Result<Named<DType>, Failure> {
+    let read = |text: &str| {
+        text.trim().parse::<DType>().map_err(|_| {
+            let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+            let d = Diagnostic::new(Code::E0308, format!("`{}` is not a value type", text.trim()));
+            let d = d.label(Span::new(0..text.len()), "unknown");
+            match did_you_mean(text.trim(), names.iter().copied()) {
+                Some(meant) => d.help(format!("did you mean `{meant}`?")),
+                None => d,
+            }
+            .help(format!("value types are {}", names.join(" ")))
+        })
+    };
+    named(texts, "TYPE", as_text(read))
 }
 
 /// Reads `NAME=INPUT` arguments.

@@ -15,6 +15,8 @@ mod plot;
 mod progress;
 mod run;
 mod shell;
+mod stages;
+mod times;
 
 pub use args::{Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
 pub use run::{OutputTarget, ProgramText, RunRequest};

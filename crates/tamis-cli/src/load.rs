@@ -100,6 +100,6 @@ pub(crate) fn format(text: Option<&str>) -> std::result::Result<Option<FormatSpe
 
 /// A mistake in one argument, which is shown with the part that is wrong.
 pub(crate) fn wrong_argument(text: &str, message: impl Into<String>, label: &str, help: impl Into<String>) -> Failure {
-    let d = Diagnostic::new(Code::E0901, message).label(Span::new(0..text.len()), label).help(help);
+    let d = Diagnostic::new(Code::E0905, message).label(Span::new(0..text.len()), label).help(help);
     Failure::usage(vec![d.with_source(&Source::new("argument", text))])
 }

@@ -80,6 +80,10 @@ pub struct RunRequest {
     pub strict: bool,
     /// Use the reference interpreter.
     pub interpret: bool,
+    /// Check every access, and compare with the reference interpreter.
+    pub check: bool,
+    /// Show how long each pass of the compiler took.
+    pub time_passes: bool,
 }
 
 impl RunRequest {
@@ -94,21 +98,21 @@ impl RunRequest {
         if let (Some((first, _)), Some((second, _))) = (to_standard_output.next(), to_standard_output.next()) {
             let message = format!("`{first}` and `{second}` would both go to standard output");
             mistakes.push(
-                Diagnostic::new(Code::E0901, message)
+                Diagnostic::new(Code::E0905, message)
                     .help(format!("write one of them to a file: -o {second}={second}.tns")),
             );
         }
         mistakes.extend(written_twice(&outputs));
         if args.header && !outputs.iter().any(|(_, to)| to.kind() == Some(FileKind::Frostt)) {
-            let d = Diagnostic::new(Code::E0901, "--header is for results that are written as .tns, and there is none");
+            let d = Diagnostic::new(Code::E0905, "--header is for results that are written as .tns, and there is none");
             mistakes.push(d.help("leave it out, or write a result as .tns: -o y=y.tns"));
         }
         if args.json && outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput) {
-            let d = Diagnostic::new(Code::E0901, "a tensor and JSON cannot both go to standard output");
+            let d = Diagnostic::new(Code::E0905, "a tensor and JSON cannot both go to standard output");
             mistakes.push(d.help("write the tensor to a file, or leave out --json"));
         }
         if args.program.to_str().is_some_and(|text| text.trim().is_empty()) {
-            let d = Diagnostic::new(Code::E0901, "the program is empty");
+            let d = Diagnostic::new(Code::E0905, "the program is empty");
             mistakes.push(d.help("give a file with a loop program, as in `tamis run spmv.py A=matrix.mtx x=rand`"));
         }
         if !mistakes.is_empty() {
@@ -126,6 +130,8 @@ impl RunRequest {
             json: args.json,
             strict: args.strict,
             interpret: args.interpret,
+            check: args.check,
+            time_passes: args.time_passes,
         })
     }
 }
@@ -140,7 +146,7 @@ fn collect<T>(read: Result<Named<T>, Failure>, mistakes: &mut Vec<Diagnostic>) -
 
 fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
     text.split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| {
-        Diagnostic::new(Code::E0901, format!("`{text}` is not a shape"))
+        Diagnostic::new(Code::E0905, format!("`{text}` is not a shape"))
             .help("write sizes, as in `--shape T=327,327,606`")
     })
 }
@@ -148,7 +154,7 @@ fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
 /// The kind of a file is checked here, before anything is read or run.
 fn target(argument: &OsStr) -> tamis_ir::diag::Result<OutputTarget> {
     match argument.to_str().map(str::trim) {
-        Some("") => Err(Diagnostic::new(Code::E0901, "there is no path after the `=`")
+        Some("") => Err(Diagnostic::new(Code::E0905, "there is no path after the `=`")
             .help("write `-o y=y.tns`, or `-o y=-` for standard output")),
         Some("-" | "/dev/stdout") => Ok(OutputTarget::StandardOutput),
         _ => FileKind::of_output(argument).map(|_| OutputTarget::File(PathBuf::from(argument))),
@@ -165,7 +171,7 @@ fn written_twice(outputs: &Named<OutputTarget>) -> Vec<Diagnostic> {
         if let Some((first, _)) = seen.iter().find(|(_, other)| *other == place) {
             let message = format!("`{first}` and `{name}` would both be written to `{}`", path.display());
             let help = format!("give each a file of its own, as in -o {name}={name}.tns");
-            mistakes.push(Diagnostic::new(Code::E0901, message).help(help));
+            mistakes.push(Diagnostic::new(Code::E0905, message).help(help));
         }
         seen.push((name, place));
     }
@@ -213,6 +219,7 @@ mod tests {
             "--duplicates",
             "sum",
             "--interpret",
+            "--time-passes",
         ];
         let expected = RunRequest {
             program: ProgramText::Text("y[i] = A[i,j] * x[j]".into()),
@@ -233,6 +240,8 @@ mod tests {
             json: false,
             strict: true,
             interpret: true,
+            check: false,
+            time_passes: true,
         };
         assert_eq!(request(&line).unwrap(), expected);
     }
@@ -252,7 +261,7 @@ mod tests {
     fn all_mistakes_are_told_at_once() {
         let failure = request(&["p.py", "A", "-f", "B=cvs", "-o", "y=-", "-o", "z=-", "--json"]).unwrap_err();
         let codes: Vec<Code> = failure.diagnostics().iter().map(|d| d.code).collect();
-        assert_eq!(codes, [Code::E0901, Code::E0602, Code::E0901, Code::E0901]);
+        assert_eq!(codes, [Code::E0901, Code::E0602, Code::E0905, Code::E0905]);
         assert!(matches!(failure, Failure::Usage(_)));
         assert!(failure.diagnostics().iter().all(|d| !d.help.is_empty()));
         for line in [["", "A=ones"], ["p.py", "A="], ["p.py", "-oy="], ["p.py", "-fA="]] {
@@ -267,17 +276,17 @@ mod tests {
         };
         let table: &[(&[&str], &[Code])] = &[
             (&["-oD=d.tns", "-oF=f.tns"], &[]),
-            (&["-oD=same.tns", "-oF=same.tns"], &[Code::E0901]),
-            (&["-oD=same.tns", "-oF=./same.tns"], &[Code::E0901]),
-            (&["-oD=src/same.tns", "-oF=src/../src/same.tns"], &[Code::E0901]),
-            (&["-oD=none/same.tns", "-oF=none/same.tns", "-oG=none/same.tns"], &[Code::E0901, Code::E0901]),
+            (&["-oD=same.tns", "-oF=same.tns"], &[Code::E0905]),
+            (&["-oD=same.tns", "-oF=./same.tns"], &[Code::E0905]),
+            (&["-oD=src/same.tns", "-oF=src/../src/same.tns"], &[Code::E0905]),
+            (&["-oD=none/same.tns", "-oF=none/same.tns", "-oG=none/same.tns"], &[Code::E0905, Code::E0905]),
             (&["-oy=y.xyz"], &[Code::E0802]),
             (&["-oy=y"], &[Code::E0802]),
             (&["-oy=y.smtx"], &[Code::E0813]),
-            (&["-oy=/dev/stdout", "-oz=-"], &[Code::E0901]),
+            (&["-oy=/dev/stdout", "-oz=-"], &[Code::E0905]),
             (&["-oy=/dev/stdout", "--header"], &[]),
-            (&["-oy=y.mtx", "--header"], &[Code::E0901]),
-            (&["--header"], &[Code::E0901]),
+            (&["-oy=y.mtx", "--header"], &[Code::E0905]),
+            (&["--header"], &[Code::E0905]),
         ];
         for (line, expected) in table {
             assert_eq!(codes(&[&["p.py"], *line].concat()), *expected, "{line:?}");

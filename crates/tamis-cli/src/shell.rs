@@ -35,11 +35,12 @@ impl Failure {
     }
 }
 
-/// A name whose extension says nothing is a mistake on the command line; everything else, in the program or the data.
+/// A name whose extension says nothing is a mistake on the command line, and a variable of the environment is much the same;
+/// everything else is wrong with the program or the data.
 impl From<Diagnostic> for Failure {
     fn from(d: Diagnostic) -> Failure {
         match d.code {
-            Code::E0802 => Failure::Usage(vec![d]),
+            Code::E0802 | Code::E0906 => Failure::Usage(vec![d]),
             _ => Failure::Wrong(vec![d]),
         }
     }
@@ -47,7 +48,10 @@ impl From<Diagnostic> for Failure {
 
 impl From<Diagnostics> for Failure {
     fn from(all: Diagnostics) -> Failure {
-        Failure::Wrong(all.0)
+        match &all.0[..] {
+            [only] => only.clone().into(),
+            _ => Failure::Wrong(all.0),
+        }
     }
 }
 
@@ -69,7 +73,7 @@ pub(crate) fn clap_diagnostic(error: &clap::Error) -> Diagnostic {
     let mut paragraphs = text.trim().split("\n\n").map(one_line).filter(|paragraph| !paragraph.is_empty());
     let message = paragraphs.next().unwrap_or_default();
     let message = message.strip_prefix("error: ").unwrap_or(&message);
-    paragraphs.fold(Diagnostic::new(Code::E0901, message), |d, help| d.help(help.trim_start_matches("tip: ")))
+    paragraphs.fold(Diagnostic::new(Code::E0905, message), |d, help| d.help(help.trim_start_matches("tip: ")))
 }
 
 /// Where output goes, and what may be used there.

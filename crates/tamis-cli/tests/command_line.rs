@@ -217,7 +217,7 @@ fn wrong_arguments_are_json_if_asked_for() {
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(2), &b""[..]), "{line:?}");
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let error = &document["error"];
-        assert_eq!(error["code"], "E0901", "{line:?}");
+        assert_eq!(error["code"], "E0905", "{line:?}");
         let message = error["message"].as_str().unwrap();
         assert!(!message.is_empty() && !message.contains("error:") && !message.contains('\n'), "{line:?}: {message}");
         assert!(!error["help"].as_array().unwrap().is_empty(), "{line:?}");

@@ -101,7 +101,7 @@ fn two_results_do_not_go_to_one_file() {
     std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
     let line = ["run", "spmv.py", "A=missing.mtx", "x=ones", "-o", "y=same.tns", "-o", "z=same.tns"];
     let shown = transcript(&line, folder.path());
-    assert!(shown.contains("[2]") && shown.contains("E0901") && !shown.contains("E0801"), "{shown}");
+    assert!(shown.contains("[2]") && shown.contains("E0905") && !shown.contains("E0801"), "{shown}");
     assert!(!folder.path().join("same.tns").exists());
 }
 

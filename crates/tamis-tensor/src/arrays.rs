@@ -144,6 +144,12 @@ impl IndexArray {
         with_indices!(self, x => x.iter().map(|v| v.to_u64()).collect())
     }
 
+    /// The first `len` numbers (all, if there are fewer). If nobody else holds them nothing is copied, and memory that
+    /// would be wasted is given back.
+    pub fn truncated(self, len: usize) -> IndexArray {
+        with_indices!(self, x => x.truncated(len).into())
+    }
+
     /// Bytes in memory.
     pub fn nbytes(&self) -> usize {
         self.len() * self.width().size()
@@ -292,6 +298,26 @@ impl ValueArray {
             return self.clone();
         }
         ValueArray::collect((0..self.len()).map(|k| self.get(k)), dtype)
+    }
+
+    /// The first `len` values (all, if there are fewer). If nobody else holds them nothing is copied, and memory that
+    /// would be wasted is given back.
+    pub fn truncated(self, len: usize) -> ValueArray {
+        match self {
+            ValueArray::Bool(x) => ValueArray::Bool(x.truncated(len)),
+            ValueArray::I8(x) => ValueArray::I8(x.truncated(len)),
+            ValueArray::I16(x) => ValueArray::I16(x.truncated(len)),
+            ValueArray::I32(x) => ValueArray::I32(x.truncated(len)),
+            ValueArray::I64(x) => ValueArray::I64(x.truncated(len)),
+            ValueArray::U8(x) => ValueArray::U8(x.truncated(len)),
+            ValueArray::U16(x) => ValueArray::U16(x.truncated(len)),
+            ValueArray::U32(x) => ValueArray::U32(x.truncated(len)),
+            ValueArray::U64(x) => ValueArray::U64(x.truncated(len)),
+            ValueArray::F32(x) => ValueArray::F32(x.truncated(len)),
+            ValueArray::F64(x) => ValueArray::F64(x.truncated(len)),
+            ValueArray::C64(x) => ValueArray::C64(x.truncated(len)),
+            ValueArray::C128(x) => ValueArray::C128(x.truncated(len)),
+        }
     }
 
     /// Bytes in memory.

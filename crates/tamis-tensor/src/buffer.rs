@@ -57,6 +57,33 @@ impl<T: Clone> Buffer<T> {
     }
 }
 
+/// Waste below this many bytes is not worth a call of the allocator.
+const LITTLE: usize = 4096;
+
+impl<T: Clone> Buffer<T> {
+    /// The first `len` values (all, if there are fewer). If nobody else holds this buffer nothing is copied, and memory
+    /// beyond a quarter more than needed is given back.
+    pub(crate) fn truncated(self, len: usize) -> Buffer<T> {
+        if self.len() <= len && !self.is_wasteful(len) {
+            return self;
+        }
+        let mut values = self.into_vec();
+        values.truncate(len);
+        let waste = (values.capacity() - values.len()) * size_of::<T>();
+        if waste > LITTLE && waste / size_of::<T>() > values.len() / 4 {
+            values.shrink_to_fit();
+        }
+        values.into()
+    }
+
+    fn is_wasteful(&self, len: usize) -> bool {
+        match &*self.memory {
+            Memory::Owned(values) => (values.capacity() - values.len().min(len)) * size_of::<T>() > LITTLE,
+            Memory::Foreign { .. } => false,
+        }
+    }
+}
+
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
         if let Memory::Owned(values) = self {

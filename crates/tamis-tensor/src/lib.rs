@@ -17,5 +17,6 @@ pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
+pub use memory::{Keeper, keep_memory_with};
 pub use stats::{LevelStatistics, MatrixStatistics, Statistics};
 pub use tensor::Tensor;

@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
-use std::sync::Mutex;
+use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 /// Arrays from this size on are backed by large pages where the system has them, and kept for reuse when a
@@ -18,6 +19,33 @@ const KEEP: usize = 256 << 20;
 
 /// Memory of dropped tensors, oldest first.
 static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+/// Who keeps memory for reuse instead of this module, if anybody does.
+static KEEPER: OnceLock<Keeper> = OnceLock::new();
+
+/// Somebody who keeps memory of the global allocator for reuse.
+///
+/// # Safety
+/// `take` gives memory of the global allocator that nobody else uses, with the layout that it says: of at least the size
+/// and of the alignment that is asked for, and a multiple of the unit (the second argument). `give` takes such memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeper {
+    /// Gives memory for a layout, a multiple of so many bytes long; none if there is none.
+    pub take: fn(Layout, usize) -> Option<(NonNull<u8>, Layout)>,
+    /// Takes memory that nobody uses, or frees it.
+    pub give: fn(NonNull<u8>, Layout),
+    /// Smaller memory is not worth keeping.
+    pub smallest: usize,
+}
+
+/// Lets somebody else keep the memory of dropped tensors, so that those who make tensors share one stock. The first
+/// caller decides for the whole process.
+///
+/// # Safety
+/// The functions do what [`Keeper`] says.
+pub unsafe fn keep_memory_with(keeper: Keeper) {
+    let _ = KEEPER.set(keeper);
+}
 
 /// Memory that nobody uses, allocated with this layout.
 struct Block {
@@ -39,6 +67,13 @@ impl Drop for Block {
 pub(crate) fn recycle<T>(values: Vec<T>) {
     let mut values = ManuallyDrop::new(values);
     let Ok(layout) = Layout::array::<T>(values.capacity()) else { return };
+    if let Some(keeper) = KEEPER.get()
+        && !std::mem::needs_drop::<T>()
+        && layout.size() >= keeper.smallest.max(1)
+        && let Some(memory) = NonNull::new(values.as_mut_ptr() as *mut u8)
+    {
+        return (keeper.give)(memory, layout);
+    }
     if std::mem::needs_drop::<T>() || !(LARGE..=KEEP).contains(&layout.size()) {
         drop(ManuallyDrop::into_inner(values));
         return;
@@ -59,7 +94,18 @@ pub(crate) fn recycle<T>(values: Vec<T>) {
 
 /// Memory for `len` values from a dropped tensor, when some fits without wasting more than a quarter.
 fn recycled<T>(len: usize) -> Option<Vec<T>> {
-    let wanted = Layout::array::<T>(len).ok().filter(|layout| layout.size() >= LARGE)?;
+    let wanted = Layout::array::<T>(len).ok()?;
+    if let Some(keeper) = KEEPER.get() {
+        let (memory, layout) = Some(wanted)
+            .filter(|w| w.size() >= keeper.smallest.max(1))
+            .and_then(|w| (keeper.take)(w, size_of::<T>()))?;
+        // SAFETY: the memory is of the global allocator and ours alone, and its layout is that of `size / size_of::<T>()`
+        // values of `T`, as the keeper promises.
+        return Some(unsafe { Vec::from_raw_parts(memory.as_ptr() as *mut T, 0, layout.size() / size_of::<T>()) });
+    }
+    if wanted.size() < LARGE {
+        return None;
+    }
     let mut kept = KEPT.lock().ok()?;
     let fits = |block: &Block| {
         let size = block.layout.size();

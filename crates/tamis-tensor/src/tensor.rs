@@ -121,6 +121,48 @@ impl Tensor {
         Tensor::new(format.clone(), shape, fill, levels, values)
     }
 
+    /// A tensor of arrays that a kernel wrote, which may be longer than needed: each is cut to the length that
+    /// follows from the levels above it, and memory that would be wasted is given back. Nothing is copied.
+    ///
+    /// Every invariant is checked, as [`Tensor::from_parts`] does.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::{LevelArrays, Tensor};
+    /// let list = LevelArrays::new([("pos", vec![0u32, 2, 9, 9].into()), ("crd", vec![1u32, 3, 7, 7].into())]);
+    /// let values = vec![1.0, 2.0, 0.0, 0.0].into();
+    /// let x = Tensor::from_longer_parts(&[4], &Format::parse("sparse", 1)?, vec![list], Some(values), Value::F64(0.0))?;
+    /// assert_eq!((x.nnz(), x.get(&[3])), (2, Some(Value::F64(2.0))));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn from_longer_parts(
+        shape: &[u64],
+        format: &Format,
+        levels: Vec<LevelArrays>,
+        values: Option<ValueArray>,
+        fill: Value,
+    ) -> Result<Tensor> {
+        let (levels, values) = cut(shape, format, levels, values)?;
+        let arrays = levels.iter().map(|level| level.arrays()).collect();
+        Tensor::from_parts(shape, format, arrays, values, fill)
+    }
+
+    /// [`Tensor::from_longer_parts`], of whose invariants only the lengths of arrays are checked.
+    ///
+    /// # Safety
+    /// Every invariant of every level holds up to the lengths that arrays are cut to, booleans are 0 or 1, `values` are
+    /// there unless the leaf is a pattern, and `fill` is of their type: compiled code relies on that.
+    pub unsafe fn from_longer_parts_unchecked(
+        shape: &[u64],
+        format: &Format,
+        levels: Vec<LevelArrays>,
+        values: Option<ValueArray>,
+        fill: Value,
+    ) -> Result<Tensor> {
+        let (levels, values) = cut(shape, format, levels, values)?;
+        Tensor::new(format.clone(), shape, fill, levels, values)
+    }
+
     /// The size of each dimension.
     pub fn shape(&self) -> &[u64] {
         &self.parts.shape
@@ -300,6 +342,55 @@ impl Tensor {
     /// Whether both have the same shape, and the same number at every coordinate, whatever the formats and
     /// value types: `1`, `1.0` and `True` are the same number, zeros of either sign are, and all NaNs are.
     pub fn same_values(&self, other: &Tensor) -> bool {
-        compare::same_values(self, other, numbers::same_across_types)
+        match compare::first_difference(self, other, &numbers::same_across_types) {
+            Ok(difference) => self.shape() == other.shape() && difference.is_none(),
+            // As for `to_coordinates`: both are in memory already, and there is no room for more.
+            Err(d) => panic!("{d}"),
+        }
+    }
+
+    /// The first coordinates, row by row, at which two tensors of one shape hold values that are not the `same`; with
+    /// both values. Neither is made dense, unless the other one is. Tensors of different shapes have no coordinates in
+    /// common, and so no difference.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::Tensor;
+    /// let a = Tensor::from_dense(&[3], vec![1.0, 0.0, 2.0].into(), &Format::dense(1), Value::F64(0.0))?;
+    /// let b = Tensor::from_dense(&[3], vec![1.0, 0.0, 5.0].into(), &Format::parse("sparse", 1)?, Value::F64(0.0))?;
+    /// let difference = a.first_difference(&b, &|x, y| x == y)?;
+    /// assert_eq!(difference, Some((vec![2], Value::F64(2.0), Value::F64(5.0))));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn first_difference(
+        &self,
+        other: &Tensor,
+        same: &dyn Fn(Value, Value) -> bool,
+    ) -> Result<Option<(Vec<u64>, Value, Value)>> {
+        compare::first_difference(self, other, same)
+    }
+}
+
+/// Arrays cut to length; the values, too.
+fn cut(
+    shape: &[u64],
+    format: &Format,
+    levels: Vec<LevelArrays>,
+    values: Option<ValueArray>,
+) -> Result<(Levels, Option<ValueArray>)> {
+    let order = crate::construct::check_shape(shape, format)?;
+    if levels.len() != format.levels().len() {
+        let message =
+            format!("arrays are given for {} levels, but the format has {}", levels.len(), format.levels().len());
+        return Err(Diagnostic::new(Code::E0701, message).help("give the arrays of each level, outermost first"));
+    }
+    let levels = tree::finish(format.levels(), &convert::extents(shape, &order), levels)?;
+    let count = tree::positions(&levels);
+    match values {
+        Some(values) if values.len() < count => {
+            let message = format!("there are {} values for {count} positions below the last level", values.len());
+            Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values")))
+        }
+        values => Ok((levels, values.map(|values| values.truncated(count)))),
     }
 }

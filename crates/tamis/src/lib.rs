@@ -19,9 +19,24 @@
 //! # Ok::<(), Diagnostics>(())
 //! ```
 
+mod call;
+mod check;
+mod compile;
+mod explain;
+mod interpret;
+mod output;
+mod remember;
 mod run;
+mod signature;
 
+pub use compile::{Build, CompileOptions, Executable, Timed, compile};
+pub use explain::{Explanation, explain};
 pub use run::{RunOptions, infer_shapes, run};
+pub use signature::Signature;
+pub use tamis_backend::cache::{Cache, Found};
+pub use tamis_backend::runtime::limit_arrays;
+pub use tamis_compiler::pipeline::Pass;
+pub use tamis_ir::kernel;
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
 pub use tamis_tensor::{
     Buffer, Combine, Coordinates, IndexArray, LevelArrays, Tensor, ValueArray, gallery, io, levels,
@@ -30,6 +45,7 @@ pub use tamis_tensor::{
 /// What most programs need.
 pub mod prelude {
     pub use crate::{
-        Combine, Coordinates, DType, Diagnostic, Diagnostics, Format, Program, RunOptions, Tensor, Value, ValueArray,
+        Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, Executable, Format, Program, RunOptions,
+        Signature, Tensor, Value, ValueArray,
     };
 }

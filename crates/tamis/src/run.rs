@@ -1,37 +1,77 @@
 //! Calling a program with tensors by name.
 
+use crate::compile::{CompileOptions, Executable, compile};
+use crate::remember::{Remembered, key};
+use crate::signature::{Argument, Signature};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
 
 /// How to run a program.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN.
+    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
     pub strict: bool,
+    /// Run the reference interpreter, which visits every point of every loop.
+    pub interpret: bool,
+    /// Run code that checks every access, and compare the results with the reference interpreter's.
+    pub check: bool,
+}
+
+impl From<RunOptions> for CompileOptions {
+    fn from(options: RunOptions) -> CompileOptions {
+        CompileOptions { strict: options.strict, interpret: options.interpret, check: options.check }
+    }
 }
 
 /// Runs a program on tensors given by name, in any order; gives its results, by name, in the order of `return` and
 /// in the formats that the program declares.
+///
+/// The program is compiled for the layouts of the tensors. When it was before, for tensors of whatever sizes, calling it
+/// again costs a look-up; see [`compile`](crate::compile()) for doing that by hand.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("
+/// def total(A):
+///     s = scalar(0.0)
+///     for i, j in _:
+///         s += A[i,j]
+///     return s
+/// ")?;
+/// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
+/// let results = tamis::run(&program, &[("A", &a)], &RunOptions::default())?;
+/// assert_eq!(results[0].1.get(&[]), Some(Value::F64(5.0)));
+/// // Compared with the reference interpreter:
+/// tamis::run(&program, &[("A", &a)], &RunOptions { check: true, ..RunOptions::default() })?;
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn run(
     program: &Program,
     inputs: &[(&str, &Tensor)],
     options: &RunOptions,
 ) -> Result<Vec<(String, Tensor)>, Diagnostics> {
-    let params = by_position(program, inputs)?;
-    let operands: Vec<&dyn interp::Operand> = params.iter().map(|t| *t as &dyn interp::Operand).collect();
-    let options = interp::Options { strict: options.strict, budget: None };
-    let outcome = interp::run(program, &operands, options)?;
-    let mut results = Vec::new();
-    for (id, grid) in program.results.iter().zip(&outcome.results) {
-        let info = program.tensor(*id);
-        let format = outcome.checked.formats[id.index()].clone();
-        let format = format.unwrap_or_else(|| tamis_ir::Format::dense(info.rank));
-        let tensor = Tensor::from_grid(grid, &format)
-            .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
-        results.push((info.name.clone(), tensor));
+    let tensors = by_position(program, inputs)?;
+    let arguments = Argument::all(&tensors);
+    let executable = executable(program, &tensors, &arguments, CompileOptions::from(*options))?;
+    executable.call_fitting(program, &tensors, &arguments).map(|timed| timed.results)
+}
+
+/// The executable for these tensors, compiled unless that was done before.
+fn executable(
+    program: &Program,
+    tensors: &[&Tensor],
+    arguments: &[Argument],
+    options: CompileOptions,
+) -> Result<Executable, Diagnostics> {
+    let remembered = Remembered::global();
+    let key = key(program, arguments, options);
+    if let Some(known) = remembered.find(key, program, arguments, options) {
+        return Ok(known);
     }
-    Ok(results)
+    let executable = compile(program, &Signature::of(tensors), &options)?;
+    remembered.keep(key, executable.clone());
+    Ok(executable)
 }
 
 fn by_position<'a>(program: &Program, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {

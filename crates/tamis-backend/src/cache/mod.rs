@@ -47,6 +47,17 @@ pub struct Statistics {
     pub from_disk: u64,
 }
 
+/// Where machine code was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// In memory: this process compiled or loaded it before.
+    InMemory,
+    /// On disk: another process compiled it.
+    OnDisk,
+    /// Nowhere: it was compiled.
+    Nowhere,
+}
+
 impl Cache {
     /// A cache in memory, and in a folder if one is given, of at most so many bytes. A folder that cannot be made, is not
     /// ours alone or is not writable is not used.
@@ -68,22 +79,32 @@ impl Cache {
 
     /// The machine code of a kernel, compiled if it is not there.
     pub fn compile(&self, kernel: &Kernel, options: &Options) -> Result<Arc<Compiled>, Diagnostic> {
-        let Some(key) = Key::new(kernel, options) else { return llvm::compile(kernel, options).map(Arc::new) };
+        self.obtain(kernel, options).map(|(compiled, _)| compiled)
+    }
+
+    /// The machine code of a kernel, compiled if it is not there, and where it was found.
+    pub fn obtain(&self, kernel: &Kernel, options: &Options) -> Result<(Arc<Compiled>, Found), Diagnostic> {
+        let Some(key) = Key::new(kernel, options) else {
+            return llvm::compile(kernel, options).map(|compiled| (Arc::new(compiled), Found::Nowhere));
+        };
         if let Some(known) = self.look_up(&key) {
             self.count(1);
             if known.kernel() == kernel {
-                return Ok(known);
+                return Ok((known, Found::InMemory));
             }
-            return Ok(Arc::new(known.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?)));
+            let renamed = known.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?);
+            return Ok((Arc::new(renamed), Found::InMemory));
         }
         let facts = Facts::new(kernel)?;
         let shared = Arc::new(kernel.clone());
         let stored = self.disk.as_ref().and_then(|disk| disk.read(&key));
+        let mut found = Found::Nowhere;
         let compiled = match stored {
             // SAFETY: the file has this very key and is whole, and lies where only this user writes.
             Some(object) => match unsafe { llvm::load(shared.clone(), &facts, &object, Timings::default()) } {
                 Ok(compiled) => {
                     self.count(2);
+                    found = Found::OnDisk;
                     compiled
                 }
                 Err(_) => self.make(shared, &facts, options, &key)?,
@@ -92,7 +113,7 @@ impl Cache {
         };
         let compiled = Arc::new(compiled);
         self.keep(key, compiled.clone());
-        Ok(compiled)
+        Ok((compiled, found))
     }
 
     /// What was done so far.

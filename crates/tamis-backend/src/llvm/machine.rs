@@ -41,9 +41,12 @@ impl Target {
             Some(name) => {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || "-+_.,".contains(c);
                 if name.is_empty() || !name.chars().all(allowed) {
-                    return Err(Diagnostic::new(Code::E0605, format!("`{name}` is not the name of a processor"))
-                        .help("unset TAMIS_CPU to compile for this machine")
-                        .help("name a processor as `llc -mcpu=help` lists them, such as TAMIS_CPU=x86-64-v3"));
+                    return Err(Diagnostic::new(
+                        Code::E0906,
+                        format!("TAMIS_CPU is `{name}`, which is not the name of a processor"),
+                    )
+                    .help("unset TAMIS_CPU to compile for this machine")
+                    .help("name a processor as `llc -mcpu=help` lists them, such as TAMIS_CPU=x86-64-v3"));
                 }
                 let (cpu, features) = name.split_once(',').unwrap_or((name, ""));
                 (cpu.to_string(), features.to_string())

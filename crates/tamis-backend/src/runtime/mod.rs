@@ -11,6 +11,7 @@ mod sort;
 
 pub use arrays::run_on_arrays;
 pub use memory::{Element, RawBuffer, Storage};
+pub use pool::{SMALLEST, give_memory, limit_arrays, take_memory};
 
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {

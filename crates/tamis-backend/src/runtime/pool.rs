@@ -3,9 +3,10 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks from this size on are kept; smaller ones are cheap to get.
-const SMALLEST: usize = 64 << 10;
+pub const SMALLEST: usize = 64 << 10;
 
 /// How much memory is kept for reuse, over all threads.
 const KEEP: usize = 256 << 20;
@@ -15,6 +16,20 @@ const LARGE: usize = 2 << 20;
 
 /// Below this size the system is not asked how much memory is left.
 const ASK: usize = 256 << 20;
+
+/// The largest block that kernels are given, in bytes.
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Sets how many bytes an array of a kernel may have; gives what the limit was before. A kernel that needs more fails, and
+/// nothing else happens. There is no limit at first, but for the memory that the machine has.
+///
+/// ```
+/// let before = tamis_backend::runtime::limit_arrays(1 << 30);
+/// assert_eq!(tamis_backend::runtime::limit_arrays(before), 1 << 30);
+/// ```
+pub fn limit_arrays(bytes: usize) -> usize {
+    LIMIT.swap(bytes, Ordering::Relaxed)
+}
 
 /// Blocks that nobody uses, oldest first.
 static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
@@ -32,6 +47,9 @@ unsafe impl Send for Block {}
 /// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most twice what is
 /// needed, or from the system. `None`: there is not so much.
 pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
+    if layout.size() > LIMIT.load(Ordering::Relaxed) {
+        return None;
+    }
     if layout.size() >= SMALLEST
         && let Some(block) = reuse(layout, unit)
     {
@@ -48,6 +66,9 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
 
 /// Like [`take`], with all bytes zero.
 pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
+    if layout.size() > LIMIT.load(Ordering::Relaxed) {
+        return None;
+    }
     if layout.size() >= SMALLEST
         && let Some(block) = reuse(layout, unit)
     {
@@ -67,7 +88,7 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
 /// The block with at least `size` bytes (which are more than it has), its contents kept; or the block as it was.
 pub(super) fn enlarge(block: Block, size: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
-    if !available(size - block.layout.size().min(size)) {
+    if size > LIMIT.load(Ordering::Relaxed) || !available(size - block.layout.size().min(size)) {
         return Err(block);
     }
     // SAFETY: the block is of the global allocator with its layout, and the new size is valid and not zero.
@@ -97,6 +118,20 @@ pub(super) fn give_back(block: Block) {
         // SAFETY: the block is of the global allocator with its layout, and nobody uses it.
         unsafe { std::alloc::dealloc(block.data.as_ptr(), block.layout) };
     }
+}
+
+/// Takes memory of the global allocator that nobody uses: it is kept for the arrays of kernels, or freed.
+///
+/// # Safety
+/// The memory was allocated with this layout, whose size is not 0, and nobody uses it.
+pub unsafe fn give_memory(data: NonNull<u8>, layout: Layout) {
+    give_back(Block { data, layout });
+}
+
+/// Memory that was kept, for a layout and up to twice its size, a multiple of `unit` bytes long; it belongs to the caller.
+pub fn take_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
+    let wanted = layout.size() >= SMALLEST && unit > 0;
+    wanted.then(|| reuse(layout, unit)).flatten().map(|block| (block.data, block.layout))
 }
 
 fn reuse(layout: Layout, unit: usize) -> Option<Block> {

@@ -207,6 +207,9 @@ E0812 "corrupt compression"
 "The gzip stream is damaged or ends early."
 E0813 "tensor does not fit the file format"
 "For example, Matrix Market holds matrices only."
+E0814 "shape that the file does not keep"
+"A list of entries (.tns) ends at the last entry of each dimension, so a reader would see a smaller tensor. Write the
+shape into the file with `--header`, or use a kind of file that states it, such as .mtx or .npz. This is a warning."
 
 E0901 "input"
 "Inputs are NAME=path, NAME=rand, NAME=ones, NAME=rand(shape; density; seed), or a gallery matrix such as
@@ -217,6 +220,15 @@ E0903 "name that the program does not have"
 "An input, format or output was given for a name that the program does not have."
 E0904 "generator"
 "The generator is unknown, or its arguments are not what it takes."
+E0905 "command line"
+"The command does not understand its arguments: an option is unknown, lacks its value, contradicts another one, or has no
+meaning for what was asked. `tamis COMMAND --help` lists the options."
+E0906 "environment variable"
+"An environment variable that Tamis reads does not say what it must. `docs/book/command.md` lists them all; unset it to get
+the default."
+E0907 "tensor that the program was not compiled for"
+"A compiled program takes tensors of the formats, value types, fills and widths that it was compiled for, in the order of its
+parameters; their sizes may differ. Convert the tensor, compile the program for it, or use `run`, which does that by itself."
 
 E1001 "subscript out of range"
 "While the program ran, a subscript left its tensor. Make the access permissive with `~`, or bound the loop."
@@ -224,6 +236,14 @@ E1002 "loop bounds out of range"
 "While the program ran, the bounds of a loop were not usable."
 E1003 "too much for the interpreter"
 "The reference interpreter visits every point of every loop. This program has too many of them."
+E1004 "compiled code and interpreter differ"
+"In check mode every program is also run by the reference interpreter, and the results are compared: integers and booleans
+exactly, floating-point numbers up to rounding, since reductions may be reassociated. They differ, so one of the two is wrong. This
+is a bug of Tamis: please report the program and the tensors. `--interpret` gives the interpreter's results meanwhile."
+
+E1101 "bug of Tamis"
+"Something happened that no program and no data should be able to cause. Please report what the message says, with the program
+and, if you can, the tensors. `--interpret` runs programs without the compiler meanwhile."
 }
 
 impl fmt::Display for Code {

@@ -57,6 +57,18 @@ pub(super) fn length(name: &str, array: &IndexArray, expected: Option<usize>, be
     }
 }
 
+/// The first `len` numbers, without copying; there must be so many.
+pub(super) fn first(name: &str, array: IndexArray, len: Option<usize>) -> Result<IndexArray> {
+    match len {
+        Some(len) if len <= array.len() => Ok(array.truncated(len)),
+        _ => {
+            let needed = len.map_or("more than memory holds".to_string(), |n| n.to_string());
+            let message = format!("`{name}` has length {}, but {needed} are needed", array.len());
+            Err(Diagnostic::new(Code::E0701, message).help("check the shape and the arrays of the levels above"))
+        }
+    }
+}
+
 /// `pos` starts at 0, never decreases, and ends at `children`.
 pub(super) fn partition(pos: &IndexArray, children: usize) -> Result<()> {
     let wrong = |message: String| {

@@ -32,6 +32,13 @@ impl Compressed {
         Ok(Compressed { pos, crd })
     }
 
+    /// Arrays that may be longer than needed: `pos` says how much of `crd` there is.
+    pub fn cut(pos: IndexArray, crd: IndexArray, shape: Shape) -> Result<Compressed> {
+        let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
+        let crd = check::first("crd", crd, usize::try_from(pos.get(shape.parents)).ok())?;
+        Ok(Compressed { pos, crd })
+    }
+
     pub fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Compressed> {
         let width = spec.crd.unwrap_or(Width::automatic(nodes.extent.saturating_sub(1)));
         let crd = IndexArray::with_width(nodes.coordinates, width)?;

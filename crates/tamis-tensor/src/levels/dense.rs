@@ -30,6 +30,8 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble,
     from_arrays,
+    // There are no arrays, so there is nothing to cut.
+    finish: from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
     write: &write::Dense,

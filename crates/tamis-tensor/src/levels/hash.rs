@@ -12,6 +12,7 @@ pub(super) static TYPE: LevelType = LevelType {
     capabilities: Capabilities { insert: true, ..sparse::CAPABILITIES },
     assemble: sparse::assemble,
     from_arrays: sparse::from_arrays,
+    finish: sparse::finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
     write: &write::Listed,

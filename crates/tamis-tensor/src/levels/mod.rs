@@ -179,6 +179,9 @@ pub struct LevelType {
     pub assemble: fn(Nodes<'_>, &LevelSpec) -> Result<Assembled>,
     /// Takes arrays as they are, after checking every invariant of the level.
     pub from_arrays: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
+    /// Takes arrays that a kernel wrote, which may be longer than needed, and cuts them to length. But for the
+    /// lengths, invariants are believed, not checked.
+    pub finish: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
     /// Describes a fiber along a loop, for kernels that read it.
     pub unfurl: fn(&mut Fiber<'_>) -> Looplet,
     /// Finds one coordinate of a fiber, for kernels that do not loop over it.

@@ -34,6 +34,7 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble,
     from_arrays,
+    finish,
     unfurl: unfurl::singleton,
     locate: unfurl::locate_singleton,
     write: &write::Single,
@@ -50,6 +51,12 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     check::length("crd", &crd, Some(shape.parents), "one coordinate for each position of the level above")?;
     check::in_range(&crd, shape.extent)?;
     Ok(Arc::new(Singleton { crd }))
+}
+
+/// One coordinate for each parent.
+fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    let [crd] = check::take(arrays, &TYPE)?;
+    Ok(Arc::new(Singleton { crd: check::first("crd", crd, Some(shape.parents))? }))
 }
 
 /// A level of coordinates that are known to keep the invariants.

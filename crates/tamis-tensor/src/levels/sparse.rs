@@ -24,6 +24,7 @@ pub(super) static TYPE: LevelType = LevelType {
     capabilities: CAPABILITIES,
     assemble,
     from_arrays,
+    finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
     write: &write::Listed,
@@ -52,6 +53,13 @@ pub(super) fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -
     let row = level_type(spec.kind)?;
     let [pos, crd] = check::take(arrays, row)?;
     Ok(Arc::new(Sparse { row, list: Compressed::checked(pos, crd, spec, shape)? }))
+}
+
+/// `pos` says how much of `crd` there is.
+pub(super) fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    let row = level_type(spec.kind)?;
+    let [pos, crd] = check::take(arrays, row)?;
+    Ok(Arc::new(Sparse { row, list: Compressed::cut(pos, crd, shape)? }))
 }
 
 /// A level of arrays that are known to keep the invariants.

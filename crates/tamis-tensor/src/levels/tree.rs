@@ -208,6 +208,17 @@ pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays
     Ok(levels)
 }
 
+/// Takes arrays that a kernel wrote, cut to the lengths that follow from the levels above. Other invariants are
+/// believed.
+pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
+    let mut levels: Levels = Vec::with_capacity(specs.len());
+    for (k, ((spec, extent), arrays)) in specs.iter().zip(extents).zip(arrays).enumerate() {
+        let shape = Shape { parents: positions(&levels), extent: *extent };
+        levels.push((level_type(spec.kind)?.finish)(arrays, spec, shape).map_err(|d| in_level(d, specs, k))?);
+    }
+    Ok(levels)
+}
+
 /// The tuples of a nonunique level and the singletons below it increase strictly within each fiber.
 fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
     let arrays: Vec<LevelArrays> = chain.iter().map(|level| level.arrays()).collect();

@@ -1,0 +1,122 @@
+//! `tamis explain PROGRAM`: the stages of compiling a program, for tensors of which only formats and types are known.
+
+use crate::args::{ExplainArgs, Stage};
+use crate::execute::source;
+use crate::input::{self, Named};
+use crate::run::ProgramText;
+use crate::shell::{Failure, Outcome, Shell};
+use serde_json::{Map, Value as Json, json};
+use std::io::Write;
+use tamis::{CompileOptions, DType, Explanation, FormatSpec, Program, Signature};
+use tamis_ir::diag::{Code, Diagnostic, did_you_mean};
+
+/// Shows the stages that were asked for, in the order of compilation.
+pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell) -> Outcome {
+    let (formats, dtypes) = (input::formats(&args.formats)?, input::dtypes(&args.dtypes)?);
+    let mut stages = args.emit.clone();
+    stages.sort();
+    stages.dedup();
+    if stages.is_empty() {
+        stages.push(Stage::Program);
+    }
+    if stages.contains(&Stage::Schedule) {
+        let d = Diagnostic::new(Code::E0605, "loop programs say how they run, so there is no schedule to show");
+        return Err(d.help("`--emit program` shows the program as it was understood").into());
+    }
+    let program = Program::parse_source(&source(text)?)?;
+    check_names(&program, &formats, &dtypes)?;
+    let explanation = match &stages[..] {
+        [Stage::Program] => None,
+        _ => Some(compile(&program, &formats, &dtypes, args, shell)?),
+    };
+    let mut texts = Vec::new();
+    for stage in stages {
+        texts.push((name(stage), of_stage(stage, &program, explanation.as_ref())?));
+    }
+    if args.json {
+        let document: Map<String, Json> =
+            texts.into_iter().map(|(name, text)| (name.to_string(), json!(text))).collect();
+        return shell.print_json(&Json::Object(document));
+    }
+    // One stage alone can be read by other programs.
+    let headings = texts.len() > 1;
+    for (k, (name, text)) in texts.iter().enumerate() {
+        if headings {
+            writeln!(shell.out, "{}== {name} ==", if k > 0 { "\n" } else { "" })?;
+        }
+        writeln!(shell.out, "{}", text.trim_end_matches('\n'))?;
+    }
+    Ok(())
+}
+
+fn name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Schedule => "schedule",
+        Stage::Program => "program",
+        Stage::Looplets => "looplets",
+        Stage::Kernel => "kernel",
+        Stage::C => "c",
+        Stage::Llvm => "llvm",
+        Stage::Asm => "asm",
+    }
+}
+
+/// The text of a stage.
+fn of_stage(stage: Stage, program: &Program, explanation: Option<&Explanation>) -> Result<String, Failure> {
+    let Some(explanation) = explanation else { return Ok(program.to_string()) };
+    Ok(match stage {
+        Stage::Schedule | Stage::Program => explanation.program().to_string(),
+        Stage::Looplets => explanation.looplets().join("\n"),
+        Stage::Kernel => explanation.kernel().to_string(),
+        Stage::C => explanation.c()?,
+        Stage::Llvm => explanation.machine()?.llvm,
+        Stage::Asm => explanation.machine()?.assembly,
+    })
+}
+
+fn compile(
+    program: &Program,
+    formats: &Named<FormatSpec>,
+    dtypes: &Named<DType>,
+    args: &ExplainArgs,
+    shell: &Shell,
+) -> Result<Explanation, Failure> {
+    let formats: Vec<(&str, FormatSpec)> = formats.iter().map(|(name, spec)| (name.as_str(), spec.clone())).collect();
+    let dtypes: Vec<(&str, DType)> = dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+    let signature = Signature::assumed(program, &formats, &dtypes)?;
+    let options = CompileOptions { check: args.check, ..CompileOptions::default() };
+    let explanation = tamis::explain(program, &signature, &options)?;
+    shell.warn(explanation.warnings());
+    Ok(explanation)
+}
+
+/// Every name is one of the program's, and every format has its rank.
+fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes: &Named<DType>) -> Outcome {
+    let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
+        ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
+    };
+    let params = names(&program.params);
+    let mut mistakes = Vec::new();
+    let said = formats.iter().map(|(name, _)| name).chain(dtypes.iter().map(|(name, _)| name));
+    for name in said.filter(|name| !params.contains(&name.as_str())) {
+        let d = Diagnostic::new(Code::E0903, format!("`{}` has no parameter `{name}`", program.name));
+        let d = match did_you_mean(name, params.iter().copied()) {
+            Some(meant) => d.help(format!("did you mean `{meant}`?")),
+            None => d,
+        };
+        let d = if names(&program.results).contains(&name.as_str()) {
+            d.note("the formats and types of results are those that the program declares")
+        } else {
+            d
+        };
+        mistakes.push(d.help(format!("it has {}", params.join(", "))));
+    }
+    for id in &program.params {
+        let info = program.tensor(*id);
+        let wanted = formats.iter().find(|(name, _)| *name == info.name);
+        if let Some(Err(d)) = wanted.map(|(_, spec)| spec.with_rank(info.rank)) {
+            mistakes.push(d.note(format!("`{}` has {} subscripts in the program", info.name, info.rank)));
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::usage(mistakes)) }
+}

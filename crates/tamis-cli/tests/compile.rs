@@ -1,0 +1,174 @@
+//! Programs that the command compiles: engines, times, the cache on disk, and `tamis explain PROGRAM`.
+
+mod common;
+use common::{SPMV, folder, status, tamis, transcript};
+use std::path::Path;
+
+/// The same for every machine: times are not shown, nor how they are aligned.
+fn without_times(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let shown = |k: usize| if words.get(k + 1) == Some(&"ms") { "#" } else { words[k] };
+        (0..words.len()).map(shown).collect::<Vec<_>>().join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+fn program(folder: &Path) {
+    std::fs::write(folder.join("spmv.py"), SPMV).unwrap();
+}
+
+/// What a line prints to standard output.
+fn output(line: &[&str], folder: &Path) -> String {
+    let output = tamis(line).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_engine_gives_the_same() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["run", "spmv.py", "A=rand(30,20; 0.2; 3)", "x=rand", "--json"];
+    let compiled = output(&line, folder.path());
+    for option in ["--interpret", "--check", "--strict"] {
+        assert_eq!(output(&[&line[..], &[option]].concat(), folder.path()), compiled, "{option}");
+    }
+    for format in ["csr", "csc", "dcsr", "coo", "dense", "dense, bytemap", "hash, hash"] {
+        let format = format!("A={format}");
+        assert_eq!(output(&[&line[..], &["-f", &format, "--check"]].concat(), folder.path()), compiled, "{format}");
+    }
+    assert_eq!(status(&[&line[..], &["--check", "--interpret"]].concat(), folder.path()), 2);
+}
+
+#[test]
+fn times_are_shown() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["run", "spmv.py", "A=v1.mtx", "x=ones", "-f", "A=csr"];
+    let of = |options: &[&str]| without_times(&output(&[&line[..], options].concat(), folder.path()));
+    let shown = [
+        of(&["--time"]),
+        of(&["--time", "--interpret"]),
+        of(&["--time", "--check"]),
+        of(&["--time-passes", "--interpret"]),
+    ];
+    insta::assert_snapshot!(shown.join("\n"));
+    let passes = of(&["--time-passes"]);
+    for name in ["check", "lower", "verify", "emit", "parse", "optimise", "generate", "link", "total"] {
+        assert!(passes.contains(&format!("\n{name} # ms")), "{name}: {passes}");
+    }
+    assert!(passes.ends_with("machine code was not in the cache\n"), "{passes}");
+}
+
+#[test]
+fn times_as_json() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["run", "spmv.py", "A=v1.mtx", "x=ones", "--json", "--time", "--time-passes"];
+    let document: serde_json::Value = serde_json::from_str(&output(&line, folder.path())).unwrap();
+    for step in ["parse", "read", "compile", "kernel", "finish", "write"] {
+        assert!(document["seconds"][step].as_f64().is_some_and(|t| t >= 0.0), "{step}: {document}");
+    }
+    let compile = &document["compile"];
+    assert_eq!((&compile["cache"], &compile["interpreted"]), (&"miss".into(), &serde_json::Value::Null));
+    let passes = compile["passes"].as_array().unwrap();
+    assert!(passes.iter().any(|pass| pass["name"] == "lower" && pass["statements"].as_u64() > Some(0)), "{compile}");
+    let sum: f64 = passes.iter().filter_map(|pass| pass["seconds"].as_f64()).sum();
+    assert!(compile["seconds"].as_f64().unwrap() >= 0.99 * sum, "{compile}");
+}
+
+/// Machine code is kept in the folder that `TAMIS_CACHE` names, for the next process; a damaged file is no obstacle.
+#[test]
+fn the_next_process_finds_it_on_disk() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["run", "spmv.py", "A=v1.mtx", "x=ones", "--json", "--time-passes"];
+    let cache = folder.path().join("cache");
+    let found = |line: &[&str]| {
+        let output = tamis(line).current_dir(folder.path()).env("TAMIS_CACHE", &cache).output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["results"][0]["values"], serde_json::json!([3.0, 0.0, 3.0]));
+        document["compile"]["cache"].as_str().unwrap().to_string()
+    };
+    assert_eq!(found(&line), "miss");
+    assert_eq!(found(&line), "disk");
+    assert_eq!(found(&[&line[..], &["-f", "A=csc"]].concat()), "miss", "another format is another kernel");
+    assert_eq!(found(&[&line[..], &["--check"]].concat()), "miss", "checked code is other code");
+    for entry in std::fs::read_dir(&cache).unwrap() {
+        std::fs::write(entry.unwrap().path(), "damaged").unwrap();
+    }
+    assert_eq!(found(&line), "miss");
+    assert_eq!(found(&line), "disk");
+}
+
+#[test]
+fn stages_are_explained() {
+    let folder = folder();
+    program(folder.path());
+    let lines: &[&[&str]] = &[
+        &["explain", "spmv.py", "-f", "A=csr", "--emit", "program"],
+        &["explain", "spmv.py", "-f", "A=csr", "-f", "y=csr", "--emit", "c"],
+        &["explain", "spmv.py", "-f", "A=sparse", "--emit", "c"],
+        &["explain", "spmv.py", "--dtype", "x=f33"],
+        &["explain", "spmv.py", "--dtype", "x"],
+        &["explain", "spmv.py", "--dtype", "x=bool", "-f", "x=dense; pattern", "-f", "X=csr"],
+        &["explain", "spmv.py", "--emit", "schedule"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+    let all =
+        output(&["explain", "spmv.py", "-f", "A=csr", "--emit", "asm,c,kernel,program,llvm,looplets"], folder.path());
+    let places: Vec<Option<usize>> = ["program", "looplets", "kernel", "c", "llvm", "asm"]
+        .iter()
+        .map(|name| all.find(&format!("== {name} ==\n")))
+        .collect();
+    assert!(places.is_sorted() && places[0] == Some(0), "{places:?}");
+    for part in ["def spmv(A, x):", "A1_pos", "#include", "define "] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let json = output(&["explain", "spmv.py", "-f", "A=csr", "--emit", "c,asm", "--json"], folder.path());
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(document["c"].as_str().unwrap().contains("A1_crd") && document["asm"].as_str().is_some(), "{json}");
+    // One stage alone has no heading, so that another program can read it.
+    assert!(!output(&["explain", "spmv.py", "--emit", "c"], folder.path()).contains("=="));
+    let single = output(&["explain", "spmv.py", "--dtype", "A=f32", "--dtype", "x=f32", "--emit", "c"], folder.path());
+    assert!(single.contains("float") && !single.contains("double"), "{single}");
+}
+
+/// Every example can be explained from formats alone, or says why it is interpreted.
+#[test]
+fn examples_are_explained() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        let line = ["explain", path.to_str().unwrap(), "--emit", "c,kernel"];
+        if path.extension().is_some_and(|e| e == "py") {
+            let output = tamis(&line).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() || told.contains("E0605"), "{line:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_processor_that_does_not_exist() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["run", "spmv.py", "A=v1.mtx", "x=ones"];
+    let run = |cpu: &str| tamis(&line).current_dir(folder.path()).env("TAMIS_CPU", cpu).output().unwrap();
+    let output = run("no such thing");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && told.contains("E0906") && told.contains("unset TAMIS_CPU"), "{told}");
+    assert!(run("x86-64").status.success() || cfg!(not(target_arch = "x86_64")));
+}
+
+/// A result that does not fit is a diagnostic, compiled or not.
+#[test]
+fn results_that_do_not_fit() {
+    let folder = folder();
+    let text = "def f(x):\n    A = tensor(\"dense\")\n    for i, j in _:\n        A[i,j] = x[i] * x[j]\n    return A\n";
+    std::fs::write(folder.path().join("outer.py"), text).unwrap();
+    let shown = transcript(&["run", "outer.py", "x=rand(3000000; 0.000001)"], folder.path());
+    assert!(shown.contains("[1]") && shown.contains("E0706") && shown.contains("72.0 TB"), "{shown}");
+}

@@ -1,0 +1,171 @@
+//! THE ordered list of passes: a program and the layouts of its tensors become an optimised kernel.
+//!
+//! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
+//! after the last pass that changes it, so that the backend only sees kernels that it can compile.
+
+use crate::lower::{Lowered, ParamLayout, Policy, lower};
+use crate::opt;
+use std::time::{Duration, Instant};
+use tamis_ir::kernel::{Builder, Kernel};
+use tamis_ir::program::{Access, Checked, Expr, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind};
+use tamis_ir::{Code, Diagnostic, Diagnostics};
+
+/// What was done in one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Its name.
+    pub name: &'static str,
+    /// How long it took.
+    pub time: Duration,
+    /// How many statements the kernel has afterwards; none before there is a kernel.
+    pub statements: Option<usize>,
+}
+
+/// How to compile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
+    pub strict: bool,
+}
+
+/// A kernel, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Compilation {
+    /// The kernel and what its parameters are.
+    pub lowered: Lowered,
+    /// What was inferred of the program.
+    pub checked: Checked,
+    /// The passes, in order.
+    pub passes: Vec<Pass>,
+    /// What works, but not well.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Compiles a program for parameters of these types and layouts, in order.
+///
+/// ```
+/// use tamis_compiler::{lower::ParamLayout, pipeline};
+/// use tamis_ir::{Format, Program, Value, interp};
+/// use tamis_tensor::Tensor;
+/// let program = Program::parse("
+/// def rowsum(A):
+///     y = tensor('dense')
+///     for i, j in _:
+///         y[i] += A[i,j]
+///     return y
+/// ")?;
+/// let a = Tensor::from_dense(&[2, 2], vec![0.0, 5.0, 0.0, 7.0].into(), &Format::csr(), Value::F64(0.0))?;
+/// let compilation =
+///     pipeline::compile(&program, &[interp::param_type(&a)], &[ParamLayout::of(&a)], pipeline::Options::default())?;
+/// let names: Vec<&str> = compilation.passes.iter().map(|pass| pass.name).collect();
+/// assert_eq!((names[0], names[1], *names.last().unwrap()), ("check", "lower", "verify"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+pub fn compile(
+    program: &Program,
+    params: &[ParamType],
+    layouts: &[ParamLayout],
+    options: Options,
+) -> Result<Compilation, Diagnostics> {
+    let start = Instant::now();
+    let checked = program.check(params)?;
+    let pass = Pass { name: "check", time: start.elapsed(), statements: None };
+    let mut compilation = compile_checked(program, checked, layouts, options)?;
+    compilation.passes.insert(0, pass);
+    Ok(compilation)
+}
+
+/// [`compile`], for a program that was checked before.
+pub fn compile_checked(
+    program: &Program,
+    checked: Checked,
+    layouts: &[ParamLayout],
+    options: Options,
+) -> Result<Compilation, Diagnostics> {
+    let mut passes = Vec::new();
+    let mut timed = |name: &'static str, time: Duration, kernel: &Kernel| {
+        passes.push(Pass { name, time, statements: Some(kernel.size()) });
+    };
+    let start = Instant::now();
+    let mut lowered = lower(program, &checked, layouts, Policy { strict: options.strict })?;
+    timed("lower", start.elapsed(), &lowered.kernel);
+    let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
+    lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
+    let start = Instant::now();
+    lowered.kernel.verify().map_err(|wrong| invalid(program, &wrong))?;
+    timed("verify", start.elapsed(), &lowered.kernel);
+    let warnings = std::mem::take(&mut lowered.warnings);
+    Ok(Compilation { lowered, checked, passes, warnings })
+}
+
+/// A kernel that is not well-formed is our own mistake.
+fn invalid(program: &Program, wrong: &str) -> Diagnostic {
+    Diagnostic::new(Code::E1101, format!("the kernel of `{}` is not well-formed: {wrong}", program.name))
+        .note("this is a bug of Tamis")
+        .note(format!("the program is\n{program}"))
+        .help("please report the program, with the formats of its tensors")
+        .help("`--interpret` runs it without the compiler")
+}
+
+/// What of the sizes of its tensors a kernel depends on. Otherwise sizes are parameters of the kernel: programs with
+/// equal signatures and equal specialisations have equal kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Specialisation {
+    /// Extents of loops that no dimension states, which are constants in the kernel.
+    loops: Vec<(IndexId, LoopExtent)>,
+    /// For each dimension in storage order, whether coordinates and positions need more than 32 bits.
+    wide: Vec<(bool, bool)>,
+}
+
+impl Specialisation {
+    /// What the kernel of a checked program depends on.
+    pub fn of(program: &Program, checked: &Checked) -> Specialisation {
+        let stated = stated(program);
+        let mut loops = Vec::new();
+        program.visit(&mut |stmt| {
+            let StmtKind::For { index, extent: Extent::Infer, .. } = &stmt.kind else { return };
+            let extent = checked.extents.loops[index.index()];
+            let by_dimension = matches!(extent, LoopExtent::Static { start: 0, .. }) && stated[index.index()];
+            if !by_dimension {
+                loops.push((*index, extent));
+            }
+        });
+        let mut wide = Vec::new();
+        for (shape, format) in checked.extents.shapes.iter().zip(&checked.formats) {
+            let order = format.as_ref().and_then(|format| format.dim_order());
+            let mut cells = 1u64;
+            for dim in order.unwrap_or_else(|| (0..shape.len()).collect()) {
+                let size = shape.get(dim).copied().unwrap_or(0);
+                cells = cells.saturating_mul(size);
+                wide.push((size.saturating_sub(1) > NARROW, cells > NARROW));
+            }
+        }
+        Specialisation { loops, wide }
+    }
+}
+
+/// The largest number of 32 bits.
+const NARROW: u64 = u32::MAX as u64;
+
+/// Which loop indices subscript some dimension alone, so that its size says how far they go.
+fn stated(program: &Program) -> Vec<bool> {
+    let mut stated = vec![false; program.indices.len()];
+    let mut see = |access: &Access| {
+        for subscript in access.subscripts.iter().filter(|subscript| !subscript.permissive) {
+            if let Expr::Index(index) = program.expr(subscript.expr) {
+                stated[index.index()] = true;
+            }
+        }
+    };
+    for id in program.exprs.ids() {
+        if let Expr::Read(access) = program.expr(id) {
+            see(access);
+        }
+    }
+    program.visit(&mut |stmt: &Stmt| {
+        if let StmtKind::Assign { target, .. } = &stmt.kind {
+            see(target);
+        }
+    });
+    stated
+}

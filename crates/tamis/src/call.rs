@@ -1,0 +1,222 @@
+//! Calling machine code: tensors become buffers, and buffers become tensors, without copying.
+
+use crate::compile::{Ready, Timed};
+use crate::output::{self, Output};
+use crate::signature::Argument;
+use std::sync::Arc;
+use std::time::Instant;
+use tamis_backend::{Compiled, Failure, RawBuffer, Storage};
+use tamis_compiler::lower::{Lowered, SizeParam, Stored};
+use tamis_ir::format::LevelSpec;
+use tamis_ir::kernel::{Elem, Kernel, Role};
+use tamis_ir::program::{Checked, Program, TensorId};
+use tamis_ir::{Code, Diagnostic, Diagnostics, Value, interp};
+use tamis_tensor::levels::level_type;
+use tamis_tensor::{IndexArray, Tensor, ValueArray, with_indices, with_values};
+
+/// A program has this long (in loop iterations) to say again, in its own words, what went wrong.
+const RETELLING: u64 = 20_000_000;
+
+/// Machine code, and what its buffers and scalars are.
+pub(crate) struct Machine {
+    compiled: Arc<Compiled>,
+    inputs: Vec<Input>,
+    /// Buffers that the kernel writes, which start empty.
+    starts: Vec<(usize, Elem)>,
+    outputs: Vec<Output>,
+    sizes: Vec<SizeParam>,
+    /// Which tensor each buffer belongs to.
+    owners: Vec<Option<TensorId>>,
+    /// Declared tensors whose first levels are dense: how many, and which dimensions they store.
+    dense: Vec<(TensorId, Vec<usize>)>,
+}
+
+/// A buffer that is an array of a parameter.
+struct Input {
+    buffer: usize,
+    param: usize,
+    /// Which level, and which of its arrays; none for the values.
+    array: Option<(usize, usize)>,
+}
+
+/// Why a call gave no result.
+pub(crate) enum Problem {
+    /// The kernel failed.
+    Failure(Failure),
+    /// A result could not be made from what the kernel wrote.
+    Result(TensorId, Diagnostic),
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Problem {
+        Problem::Failure(failure)
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(
+        program: &Program,
+        checked: &Checked,
+        lowered: &Lowered,
+        compiled: Arc<Compiled>,
+    ) -> Result<Machine, Diagnostics> {
+        let kernel = &lowered.kernel;
+        let mut owners = vec![None; kernel.buffers.len()];
+        for (k, bound) in lowered.bound.iter().enumerate() {
+            let owner = Some(TensorId(k as u32));
+            match &bound.storage {
+                Stored::Levels { arrays, values, .. } => {
+                    let arrays = arrays.iter().flatten().map(|(_, buffer)| buffer);
+                    arrays.chain(values).for_each(|buffer| owners[buffer.index()] = owner);
+                }
+                Stored::Scalar { .. } => {}
+            }
+        }
+        let outputs = output::plan(program, checked, lowered)?;
+        for output in &outputs {
+            output.buffers().for_each(|buffer| owners[buffer] = Some(output.tensor));
+        }
+        let starts = kernel.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Output);
+        Ok(Machine {
+            inputs: inputs(program, lowered),
+            starts: starts.map(|(k, buffer)| (k, buffer.elem)).collect(),
+            outputs,
+            sizes: lowered.sizes.clone(),
+            owners,
+            dense: dense_starts(program, lowered),
+            compiled,
+        })
+    }
+
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.compiled.kernel()
+    }
+
+    /// The kernel's scalar arguments for sizes that were checked. Sizes whose product is not a number that kernels
+    /// compute with are refused here, since a kernel would see another one.
+    pub(crate) fn scalars(&self, program: &Program, checked: &Checked) -> Result<Vec<Value>, Diagnostic> {
+        let shapes = &checked.extents.shapes;
+        for (id, dims) in &self.dense {
+            let shape = &shapes[id.index()];
+            let cells = dims.iter().try_fold(1i64, |cells, d| cells.checked_mul(i64::try_from(shape[*d]).ok()?));
+            if cells.is_none() {
+                let message = format!("a dense tensor of shape {shape:?} is too large to exist");
+                let d = Diagnostic::new(Code::E0404, message).label(program.origin.tensor(*id), "declared here");
+                return Err(program.origin.attach(d.help("declare it with a sparse format")));
+            }
+        }
+        Ok(self.sizes.iter().map(|(id, dim)| Value::I64(shapes[id.index()][*dim] as i64)).collect())
+    }
+}
+
+/// Which arrays of the parameters the kernel reads.
+fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for (param, id) in program.params.iter().enumerate() {
+        let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage else { continue };
+        for (level, arrays) in arrays.iter().enumerate() {
+            for (k, (_, buffer)) in arrays.iter().enumerate() {
+                inputs.push(Input { buffer: buffer.index(), param, array: Some((level, k)) });
+            }
+        }
+        inputs.extend(values.map(|buffer| Input { buffer: buffer.index(), param, array: None }));
+    }
+    inputs
+}
+
+/// The dimensions that a declared tensor stores in levels with room for every coordinate, before any other level.
+/// Further in, positions are those of memory that exists.
+fn dense_starts(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Vec<usize>)> {
+    let roomy = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.random_access);
+    let declared = program.tensors.iter().zip(&lowered.bound).enumerate().filter(|(_, (i, _))| i.declaration.is_some());
+    let dims = declared.map(|(k, (_, bound))| {
+        let dims = match &bound.storage {
+            Stored::Levels { format, .. } => {
+                let count = format.levels().iter().take_while(roomy).count();
+                format.dim_order().unwrap_or_default().into_iter().take(count).collect()
+            }
+            Stored::Scalar { .. } => Vec::new(),
+        };
+        (TensorId(k as u32), dims)
+    });
+    dims.collect()
+}
+
+/// Runs the kernel on the arrays of the arguments, and makes tensors of what it wrote.
+pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], check: bool) -> Result<Timed, Problem> {
+    let mut buffers = vec![RawBuffer::empty(); machine.owners.len()];
+    for input in &machine.inputs {
+        let argument = &arguments[input.param];
+        buffers[input.buffer] = match input.array {
+            Some((level, k)) => raw_indices(&argument.levels[level].arrays[k].1),
+            None => argument.tensor.values().map_or(RawBuffer::empty(), raw_values),
+        };
+    }
+    let mut storages: Vec<Option<Storage>> = Vec::new();
+    storages.resize_with(buffers.len(), || None);
+    for (k, elem) in &machine.starts {
+        let storage = Storage::new(*elem);
+        buffers[*k] = storage.raw();
+        storages[*k] = Some(storage);
+    }
+    let start = Instant::now();
+    // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was made for, which keep the invariants
+    // that it relies on and live until the end of this function; outputs are storages of their own.
+    let outcome = unsafe { machine.compiled.call(&mut buffers, &ready.scalars) };
+    let kernel = start.elapsed();
+    for (storage, raw) in storages.iter_mut().zip(&buffers) {
+        if let Some(storage) = storage {
+            // SAFETY: the descriptor is this storage's own, and only the kernel has changed it. It is put back after a
+            // failure, too, so that what has grown is freed.
+            unsafe { storage.set_raw(*raw) };
+        }
+    }
+    outcome?;
+    let mut results = Vec::with_capacity(machine.outputs.len());
+    for (output, shape) in machine.outputs.iter().zip(&ready.results) {
+        let tensor = output.tensor(shape, machine.kernel(), &mut storages, check);
+        let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
+        results.push((output.name.clone(), tensor));
+    }
+    Ok(Timed { results, kernel })
+}
+
+fn raw_indices(array: &IndexArray) -> RawBuffer {
+    with_indices!(array, x => RawBuffer::input(x))
+}
+
+fn raw_values(values: &ValueArray) -> RawBuffer {
+    with_values!(values, x => RawBuffer::input(x))
+}
+
+impl Problem {
+    /// What is told to the user.
+    pub(crate) fn diagnostics(self, program: &Program, tensors: &[&Tensor], machine: &Machine) -> Diagnostics {
+        let named = |d: Diagnostic, id: Option<TensorId>, label: &str| match id {
+            Some(id) => program.origin.attach(d.label(program.origin.tensor(id), label)),
+            None => d,
+        };
+        let failure = match self {
+            Problem::Result(id, d) => return named(d, Some(id), "this result").into(),
+            Problem::Failure(failure) => failure,
+        };
+        match &failure {
+            Failure::Required(_) => {
+                // The interpreter stops at the same place, and says where that is.
+                let operands: Vec<&dyn interp::Operand> = tensors.iter().map(|t| *t as &dyn interp::Operand).collect();
+                match interp::run(program, &operands, interp::Options { strict: false, budget: Some(RETELLING) }) {
+                    Err(errors) if errors.0.iter().all(|d| d.code != Code::E1003) => errors,
+                    _ => program.origin.attach(failure.diagnostic()).into(),
+                }
+            }
+            Failure::Memory { buffer, .. } => {
+                let place = machine.kernel().buffers.iter().position(|b| b.name == *buffer);
+                let owner = place.and_then(|place| machine.owners[place]);
+                named(failure.diagnostic(), owner, "does not fit in memory").into()
+            }
+            Failure::Bounds { .. } | Failure::Width { .. } | Failure::Call(_) => {
+                failure.diagnostic().note(format!("the program is\n{program}")).into()
+            }
+        }
+    }
+}

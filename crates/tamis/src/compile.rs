@@ -1,0 +1,377 @@
+//! Compiling a program for tensors of given layouts: once, for any sizes.
+
+use crate::call::{self, Machine};
+use crate::interpret;
+use crate::signature::{Argument, Signature, integer, values_matter};
+use std::fmt;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+use tamis_backend::cache::{Cache, Found};
+use tamis_backend::llvm::{self, Timings};
+use tamis_backend::runtime;
+use tamis_compiler::lower::ParamLayout;
+use tamis_compiler::pipeline::{self, Pass, Specialisation};
+use tamis_ir::kernel::Kernel;
+use tamis_ir::program::{Checked, ParamType, Program};
+use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
+use tamis_tensor::Tensor;
+
+/// How to compile a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CompileOptions {
+    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
+    pub strict: bool,
+    /// Check every access of an array, and compare every result with the reference interpreter's.
+    pub check: bool,
+    /// Do not compile: the reference interpreter runs the program.
+    pub interpret: bool,
+}
+
+/// How many sets of sizes an executable remembers.
+const REMEMBERED: usize = 16;
+
+/// A compiled program: it takes tensors of the layouts it was compiled for, whatever their sizes, and may be
+/// called from several threads at once. Clones share everything.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("
+/// def double(x):
+///     y = tensor('dense')
+///     for i in _:
+///         y[i] = 2 * x[i]
+///     return y
+/// ")?;
+/// let vector = |values: Vec<f64>| {
+///     Tensor::from_dense(&[values.len() as u64], values.into(), &Format::dense(1), Value::F64(0.0))
+/// };
+/// let short = vector(vec![1.0, 2.0])?;
+/// let double = tamis::compile(&program, &Signature::of(&[&short]), &CompileOptions::default())?;
+/// assert_eq!(double.call(&[&short])?[0].1.get(&[1]), Some(Value::F64(4.0)));
+/// let long = vector(vec![1.0; 1000])?;
+/// assert_eq!(double.call(&[&long])?[0].1.get(&[999]), Some(Value::F64(2.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
+#[derive(Clone)]
+pub struct Executable {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    program: Arc<Program>,
+    layouts: Vec<ParamLayout>,
+    /// For each parameter, whether what is inferred may depend on its value.
+    values_matter: Vec<bool>,
+    options: CompileOptions,
+    /// What it was first compiled to.
+    first: Arc<CodeForm>,
+    /// Sizes that were checked before, those used last at the end.
+    ready: RwLock<Vec<Arc<Ready>>>,
+}
+
+/// Sizes that fit the program, and the code for them.
+pub(crate) struct Ready {
+    shapes: Vec<Vec<u64>>,
+    values: Vec<Option<i64>>,
+    code: Arc<CodeForm>,
+    /// The kernel's scalar arguments.
+    pub(crate) scalars: Vec<Value>,
+    /// The shapes of the results.
+    pub(crate) results: Vec<Vec<u64>>,
+}
+
+/// What a program was compiled to, for some of the sizes there can be.
+struct CodeForm {
+    specialisation: Specialisation,
+    engine: Engine,
+    build: Build,
+}
+
+enum Engine {
+    Machine(Box<Machine>),
+    Interpreter,
+}
+
+/// How a program was compiled.
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    /// The passes of the compiler, in order.
+    pub passes: Vec<Pass>,
+    /// The stages of the backend; those that were not needed, because machine code was found, took no time.
+    pub machine: Timings,
+    /// How long the look-up in the cache took, compiling included.
+    pub obtain: Duration,
+    /// Where machine code was found; none if the program is interpreted.
+    pub found: Option<Found>,
+    /// Why the program is interpreted, if it is.
+    pub interpreted: Option<String>,
+    /// What works, but not well.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Build {
+    /// All of the time that it took.
+    pub fn total(&self) -> Duration {
+        self.passes.iter().map(|pass| pass.time).sum::<Duration>() + self.obtain
+    }
+}
+
+/// What a call gives, and how long it took.
+#[derive(Debug)]
+pub struct Timed {
+    /// The results by name, in the order of `return`.
+    pub results: Vec<(String, Tensor)>,
+    /// How long the kernel itself ran (or the interpreter).
+    pub kernel: Duration,
+}
+
+/// Compiles a program for tensors of a signature. What was compiled before, by this process or another one, is taken
+/// from the cache.
+pub fn compile(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Executable, Diagnostics> {
+    share_memory();
+    let start = Instant::now();
+    let checked = program.check(&signature.types)?;
+    let pass = Pass { name: "check", time: start.elapsed(), statements: None };
+    let mut code = CodeForm::new(program, &checked, &signature.layouts, *options)?;
+    code.build.passes.insert(0, pass);
+    let code = Arc::new(code);
+    let values = signature.types.iter().map(|param| param.value).collect();
+    let ready = Ready::new(program, &checked, signature.shapes(), values, code.clone())?;
+    Ok(Executable {
+        inner: Arc::new(Inner {
+            program: Arc::new(program.clone()),
+            layouts: signature.layouts.clone(),
+            values_matter: values_matter(program),
+            options: *options,
+            first: code,
+            ready: RwLock::new(vec![Arc::new(ready)]),
+        }),
+    })
+}
+
+/// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
+/// kernels.
+fn share_memory() {
+    let keeper = tamis_tensor::Keeper {
+        take: runtime::take_memory,
+        // SAFETY: whoever gives memory to a keeper has it from the global allocator, with this layout.
+        give: |data, layout| unsafe { runtime::give_memory(data, layout) },
+        smallest: runtime::SMALLEST,
+    };
+    // SAFETY: the pool of the backend holds memory of the global allocator, and gives each block to one taker.
+    unsafe { tamis_tensor::keep_memory_with(keeper) };
+}
+
+impl CodeForm {
+    fn new(
+        program: &Program,
+        checked: &Checked,
+        layouts: &[ParamLayout],
+        options: CompileOptions,
+    ) -> Result<CodeForm, Diagnostics> {
+        let specialisation = Specialisation::of(program, checked);
+        let wish = pipeline::Options { strict: options.strict };
+        let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
+        if interpreted.is_some() {
+            let build = Build { interpreted, ..Build::default() };
+            return Ok(CodeForm { specialisation, engine: Engine::Interpreter, build });
+        }
+        let compilation = pipeline::compile_checked(program, checked.clone(), layouts, wish)?;
+        let host = llvm::Options::host()?;
+        let target = if options.check { host.checked() } else { host };
+        let start = Instant::now();
+        let (compiled, found) = Cache::global().obtain(&compilation.lowered.kernel, &target)?;
+        let build = Build {
+            passes: compilation.passes,
+            machine: if found == Found::InMemory { Timings::default() } else { compiled.timings() },
+            obtain: start.elapsed(),
+            found: Some(found),
+            interpreted: None,
+            warnings: compilation.warnings,
+        };
+        let machine = Machine::new(program, checked, &compilation.lowered, compiled)?;
+        Ok(CodeForm { specialisation, engine: Engine::Machine(Box::new(machine)), build })
+    }
+}
+
+impl Ready {
+    fn new(
+        program: &Program,
+        checked: &Checked,
+        shapes: Vec<Vec<u64>>,
+        values: Vec<Option<i64>>,
+        code: Arc<CodeForm>,
+    ) -> Result<Ready, Diagnostics> {
+        let scalars = match &code.engine {
+            Engine::Machine(machine) => machine.scalars(program, checked)?,
+            Engine::Interpreter => Vec::new(),
+        };
+        let results = program.results.iter().map(|id| checked.extents.shapes[id.index()].clone()).collect();
+        Ok(Ready { shapes, values, code, scalars, results })
+    }
+}
+
+impl Executable {
+    /// Runs the program on tensors, given in the order of its parameters. Gives its results, by name, in the order of
+    /// `return` and in the formats that the program declares.
+    ///
+    /// Tensors are passed as they are, and results are what the code wrote: nothing is copied.
+    pub fn call(&self, tensors: &[&Tensor]) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+        self.call_timed(tensors).map(|timed| timed.results)
+    }
+
+    /// [`Executable::call`], with the time that the kernel took.
+    pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<Timed, Diagnostics> {
+        let arguments = Argument::all(tensors);
+        self.check_layouts(&arguments)?;
+        self.call_fitting(&self.inner.program, tensors, &arguments)
+    }
+
+    /// Calls it with tensors whose layouts fit. Mistakes are told in the words of `program`, which says the same as the
+    /// one that was compiled, but may stand elsewhere.
+    pub(crate) fn call_fitting(
+        &self,
+        program: &Program,
+        tensors: &[&Tensor],
+        arguments: &[Argument],
+    ) -> Result<Timed, Diagnostics> {
+        let ready = self.ready(program, arguments)?;
+        let options = self.inner.options;
+        let timed = match &ready.code.engine {
+            Engine::Interpreter => {
+                let start = Instant::now();
+                let results = interpret::run(program, tensors, options.strict)?;
+                return Ok(Timed { results, kernel: start.elapsed() });
+            }
+            Engine::Machine(machine) => call::call(machine, &ready, arguments, options.check)
+                .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
+        };
+        if options.check {
+            crate::check::compare(program, tensors, &timed.results)?;
+        }
+        Ok(timed)
+    }
+
+    /// Whether tensors have the layouts that this was compiled for.
+    pub(crate) fn takes(&self, arguments: &[Argument]) -> bool {
+        let layouts = &self.inner.layouts;
+        arguments.len() == layouts.len() && arguments.iter().zip(layouts).all(|(a, layout)| a.fits(layout))
+    }
+
+    fn check_layouts(&self, arguments: &[Argument]) -> Result<(), Diagnostics> {
+        if self.takes(arguments) {
+            return Ok(());
+        }
+        let (program, layouts) = (&self.inner.program, &self.inner.layouts);
+        let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+        if arguments.len() != layouts.len() {
+            let message = format!("`{}` takes {} tensors, not {}", program.name, layouts.len(), arguments.len());
+            return Err(Diagnostic::new(Code::E0902, message).help(format!("pass {}", names.join(", "))).into());
+        }
+        let wrong = arguments.iter().zip(layouts).zip(&names).filter(|((argument, layout), _)| !argument.fits(layout));
+        Err(Diagnostics(
+            wrong.map(|((argument, layout), name)| another_layout(name, argument.tensor, layout)).collect(),
+        ))
+    }
+
+    /// The code for the sizes of these tensors: at once if they were seen before, else after they were checked.
+    fn ready(&self, program: &Program, arguments: &[Argument]) -> Result<Arc<Ready>, Diagnostics> {
+        let inner = &*self.inner;
+        let same = |ready: &&Arc<Ready>| {
+            arguments.iter().zip(&ready.shapes).all(|(argument, shape)| argument.tensor.shape() == shape)
+                && inner
+                    .values_matter
+                    .iter()
+                    .zip(arguments)
+                    .zip(&ready.values)
+                    .all(|((matters, argument), value)| !matters || integer(argument.tensor) == *value)
+        };
+        if let Ok(known) = inner.ready.read()
+            && let Some(ready) = known.iter().rev().find(same)
+        {
+            return Ok(ready.clone());
+        }
+        let types: Vec<ParamType> = arguments.iter().map(|a| crate::signature::param_type(a.tensor)).collect();
+        let checked = match inner.program.check(&types) {
+            Ok(checked) => checked,
+            // The same mistake, at its place in the caller's own text.
+            Err(errors) => return Err(program.check(&types).err().unwrap_or(errors)),
+        };
+        let specialisation = Specialisation::of(&inner.program, &checked);
+        let known = inner.ready.read().ok().and_then(|known| {
+            let found = known.iter().find(|ready| ready.code.specialisation == specialisation);
+            found.map(|ready| ready.code.clone())
+        });
+        let code = match known {
+            Some(code) => code,
+            None if inner.first.specialisation == specialisation => inner.first.clone(),
+            None => Arc::new(CodeForm::new(&inner.program, &checked, &inner.layouts, inner.options)?),
+        };
+        let shapes = arguments.iter().map(|argument| argument.tensor.shape().to_vec()).collect();
+        let values = types.iter().map(|param| param.value).collect();
+        let ready = Arc::new(Ready::new(program, &checked, shapes, values, code)?);
+        if let Ok(mut known) = inner.ready.write() {
+            if known.len() >= REMEMBERED {
+                known.remove(0);
+            }
+            known.push(ready.clone());
+        }
+        Ok(ready)
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.inner.program
+    }
+
+    /// How it was compiled.
+    pub fn options(&self) -> CompileOptions {
+        self.inner.options
+    }
+
+    /// How it came about, with times.
+    pub fn build(&self) -> &Build {
+        &self.inner.first.build
+    }
+
+    /// The kernel that machine code was made from; none if the program is interpreted.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match &self.inner.first.engine {
+            Engine::Machine(machine) => Some(machine.kernel()),
+            Engine::Interpreter => None,
+        }
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let formats: Vec<String> = self.inner.layouts.iter().map(|layout| layout.format.to_string()).collect();
+        let mut shown = f.debug_struct("Executable");
+        shown.field("program", &self.inner.program.name).field("formats", &formats);
+        shown.field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+/// Says what is different about a tensor.
+fn another_layout(name: &str, tensor: &Tensor, layout: &ParamLayout) -> Diagnostic {
+    let found = ParamLayout::of(tensor);
+    let shown = |layout: &ParamLayout| {
+        let mut text = format!("{} in the format `{}`, fill {}", layout.dtype, layout.format, layout.fill);
+        for (k, level) in layout.widths.iter().enumerate() {
+            for (array, width) in level {
+                text += &format!(", {array} of level {k} {}", width.name());
+            }
+        }
+        text
+    };
+    Diagnostic::new(Code::E0907, format!("`{name}` is not a tensor that the program was compiled for"))
+        .note(format!("it is {}", shown(&found)))
+        .note(format!("the program was compiled for {}", shown(layout)))
+        .help(if found.format == layout.format && found.dtype == layout.dtype {
+            "compile the program for this tensor, or use `run`, which does that by itself".to_string()
+        } else if found.dtype == layout.dtype {
+            format!("convert it to `{}`, or compile the program for it", layout.format)
+        } else {
+            format!("cast it to {}, or compile the program for it", layout.dtype)
+        })
+}

@@ -1,0 +1,82 @@
+//! The stages of compiling a program, as text.
+
+use crate::compile::CompileOptions;
+use crate::signature::Signature;
+use std::fmt;
+use tamis_backend::{c, llvm};
+use tamis_compiler::pipeline::{self, Compilation, Pass};
+use tamis_ir::kernel::Kernel;
+use tamis_ir::{Diagnostic, Diagnostics, Program};
+
+/// What becomes of a program on its way to machine code. Texts are made when they are asked for.
+pub struct Explanation {
+    program: String,
+    compilation: Compilation,
+    options: CompileOptions,
+}
+
+/// Explains how a program is compiled for tensors of a signature, without running it.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("
+/// def spmv(A, x):
+///     y = tensor('dense')
+///     for i, j in _:
+///         y[i] += A[i,j] * x[j]
+///     return y
+/// ")?;
+/// let signature = Signature::assumed(&program, &[("A", tamis::FormatSpec::parse("csr")?)], &[])?;
+/// let explanation = tamis::explain(&program, &signature, &CompileOptions::default())?;
+/// assert!(explanation.c()?.contains("A1_pos"));
+/// # Ok::<(), Diagnostics>(())
+/// ```
+pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
+    let wish = pipeline::Options { strict: options.strict };
+    let compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
+    Ok(Explanation { program: program.to_string(), compilation, options: *options })
+}
+
+impl Explanation {
+    /// The program as it was understood.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// The structure of each access along each loop, as it was lowered.
+    pub fn looplets(&self) -> Vec<String> {
+        self.compilation.lowered.looplets.clone()
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.compilation.lowered.kernel
+    }
+
+    /// The kernel in C, which compiles as it stands.
+    pub fn c(&self) -> Result<String, Diagnostic> {
+        c::print(self.kernel())
+    }
+
+    /// LLVM's code after all passes, and assembly, for this machine's processor.
+    pub fn machine(&self) -> Result<llvm::Texts, Diagnostic> {
+        let host = llvm::Options::host()?;
+        llvm::texts(self.kernel(), &if self.options.check { host.checked() } else { host })
+    }
+
+    /// The passes, with their times.
+    pub fn passes(&self) -> &[Pass] {
+        &self.compilation.passes
+    }
+
+    /// What works, but not well.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.compilation.warnings
+    }
+}
+
+impl fmt::Debug for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explanation").field("program", &self.program).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,19 @@
+//! Running a program in the reference interpreter.
+
+use tamis_ir::{Diagnostics, Format, Program, interp};
+use tamis_tensor::Tensor;
+
+/// Runs a program on tensors in the order of its parameters; gives its results in the formats that it declares.
+pub(crate) fn run(program: &Program, tensors: &[&Tensor], strict: bool) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+    let operands: Vec<&dyn interp::Operand> = tensors.iter().map(|t| *t as &dyn interp::Operand).collect();
+    let outcome = interp::run(program, &operands, interp::Options { strict, budget: None })?;
+    let mut results = Vec::new();
+    for (id, grid) in program.results.iter().zip(&outcome.results) {
+        let info = program.tensor(*id);
+        let format = outcome.checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank));
+        let tensor = Tensor::from_grid(grid, &format)
+            .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
+        results.push((info.name.clone(), tensor));
+    }
+    Ok(results)
+}

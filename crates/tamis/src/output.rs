@@ -1,0 +1,151 @@
+//! Results: which buffers of a kernel they are in, and how tensors are made of these.
+
+use tamis_backend::Storage;
+use tamis_backend::runtime::Element;
+use tamis_compiler::lower::{Lowered, Stored};
+use tamis_ir::format::{Format, Width};
+use tamis_ir::kernel::{Elem, Kernel};
+use tamis_ir::program::{Checked, Program, TensorId};
+use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
+
+/// A result of a program.
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) tensor: TensorId,
+    /// How the kernel stores it.
+    format: Format,
+    /// For each level, the buffer of each of its arrays.
+    arrays: Vec<Vec<(&'static str, usize)>>,
+    values: Option<usize>,
+    fill: Value,
+    /// The format that the program declares, where it is another one.
+    declared: Option<Format>,
+}
+
+/// Which buffers hold the results of a program.
+pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> Result<Vec<Output>> {
+    let mut outputs = Vec::new();
+    for id in &program.results {
+        let info = program.tensor(*id);
+        let bound = &lowered.bound[id.index()];
+        let declared = checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank));
+        let (format, arrays, values) = match &bound.storage {
+            Stored::Levels { format, arrays, values } => {
+                let of_level = |level: &Vec<(&'static str, tamis_ir::kernel::BufferId)>| {
+                    level.iter().map(|(name, buffer)| (*name, buffer.index())).collect()
+                };
+                (format.clone(), arrays.iter().map(of_level).collect(), values.map(|buffer| buffer.index()))
+            }
+            Stored::Scalar { output, .. } => {
+                let buffer = output.ok_or_else(|| lost(&info.name))?;
+                (Format::dense(0), Vec::new(), Some(buffer.index()))
+            }
+        };
+        outputs.push(Output {
+            name: info.name.clone(),
+            tensor: *id,
+            declared: Some(declared).filter(|declared| *declared != format),
+            format,
+            arrays,
+            values,
+            fill: bound.fill,
+        });
+    }
+    Ok(outputs)
+}
+
+fn lost(name: &str) -> Diagnostic {
+    bug(format!("the kernel has no buffer for the result `{name}`"))
+}
+
+fn bug(message: String) -> Diagnostic {
+    Diagnostic::new(Code::E1101, message)
+        .note("this is a bug of Tamis")
+        .help("please report the program that was run; `--interpret` runs it without the compiler")
+}
+
+impl Output {
+    /// The buffers that hold it.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = usize> {
+        self.arrays.iter().flatten().map(|(_, buffer)| *buffer).chain(self.values)
+    }
+
+    /// The tensor that the kernel wrote, in the declared format.
+    pub(crate) fn tensor(
+        &self,
+        shape: &[u64],
+        kernel: &Kernel,
+        storages: &mut [Option<Storage>],
+        check: bool,
+    ) -> Result<Tensor> {
+        let mut take = |buffer: usize| {
+            let storage = storages.get_mut(buffer).and_then(Option::take);
+            storage.map(|storage| (kernel.buffers[buffer].elem, storage)).ok_or_else(|| lost(&self.name))
+        };
+        let mut levels = Vec::with_capacity(self.arrays.len());
+        for arrays in &self.arrays {
+            let mut level = LevelArrays::default();
+            for (name, buffer) in arrays {
+                let (elem, storage) = take(*buffer)?;
+                level.arrays.push((*name, index_array(elem, storage)?));
+            }
+            levels.push(level);
+        }
+        let values = match self.values {
+            Some(buffer) => {
+                let (elem, storage) = take(buffer)?;
+                Some(value_array(elem, storage)?)
+            }
+            None => None,
+        };
+        let made = if check {
+            Tensor::from_longer_parts(shape, &self.format, levels, values, self.fill)
+        } else {
+            // SAFETY: the kernel has written these arrays, which keep the invariants of their levels when it ends.
+            unsafe { Tensor::from_longer_parts_unchecked(shape, &self.format, levels, values, self.fill) }
+        };
+        // What is wrong with arrays that a kernel wrote is no mistake of the user; that they are too large is.
+        let tensor = made.map_err(|d| match d.code {
+            Code::E0404 | Code::E0706 => d,
+            _ => bug(format!("the kernel wrote `{}` as no `{}` is: {}", self.name, self.format, d.message)),
+        })?;
+        match &self.declared {
+            Some(declared) => tensor.convert(declared),
+            None => Ok(tensor),
+        }
+    }
+}
+
+fn vector<T: Element>(storage: Storage) -> Result<Vec<T>> {
+    storage.into_vec().map_err(|_| bug("a kernel's array has elements of another type".to_string()))
+}
+
+fn index_array(elem: Elem, storage: Storage) -> Result<IndexArray> {
+    Ok(match elem {
+        Elem::Index(Width::U8) => vector::<u8>(storage)?.into(),
+        Elem::Index(Width::U16) => vector::<u16>(storage)?.into(),
+        Elem::Index(Width::U32) => vector::<u32>(storage)?.into(),
+        Elem::Index(Width::U64) => vector::<u64>(storage)?.into(),
+        Elem::Value(dtype) => return Err(bug(format!("a kernel's array of positions holds {dtype}"))),
+    })
+}
+
+fn value_array(elem: Elem, storage: Storage) -> Result<ValueArray> {
+    Ok(match elem.dtype() {
+        _ if matches!(elem, Elem::Index(_)) => return Err(bug("a kernel's values are positions".to_string())),
+        DType::Bool => ValueArray::Bool(vector::<u8>(storage)?.into()),
+        DType::I8 => vector::<i8>(storage)?.into(),
+        DType::I16 => vector::<i16>(storage)?.into(),
+        DType::I32 => vector::<i32>(storage)?.into(),
+        DType::I64 => vector::<i64>(storage)?.into(),
+        DType::U8 => vector::<u8>(storage)?.into(),
+        DType::U16 => vector::<u16>(storage)?.into(),
+        DType::U32 => vector::<u32>(storage)?.into(),
+        DType::U64 => vector::<u64>(storage)?.into(),
+        DType::F32 => vector::<f32>(storage)?.into(),
+        DType::F64 => vector::<f64>(storage)?.into(),
+        DType::C64 => vector::<num_complex::Complex<f32>>(storage)?.into(),
+        DType::C128 => vector::<num_complex::Complex<f64>>(storage)?.into(),
+    })
+}
