@@ -24,8 +24,7 @@ pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
     let time = compile_time(text, tensors)?;
     let program = Program::parse(text).map_err(told)?;
     let references: Vec<&Tensor> = tensors.iter().collect();
-    let executable =
-        tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
+    let executable = tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
     Ok(Ours { executable, tensors: tensors.to_vec(), results: Vec::new(), kernel: Duration::ZERO, time })
 }
 

@@ -93,13 +93,27 @@ impl Lowerer<'_> {
     }
 
     /// Whether a condition is known to hold here.
-    fn holds(&self, cond: ExprId) -> bool {
-        self.assumed.contains(&cond)
-            || match self.b.kernel().expr(cond) {
-                Expr::Call(Op::And, _, parts) => parts.iter().all(|part| self.holds(*part)),
-                Expr::Const(value) => value.is_truthy(),
-                _ => false,
+    pub(super) fn holds(&self, cond: ExprId) -> bool {
+        if self.assumed.contains(&cond) {
+            return true;
+        }
+        if let Expr::Call(Op::And, _, parts) = self.b.kernel().expr(cond) {
+            return parts.iter().all(|part| self.holds(*part));
+        }
+        let parts = self.alternatives(cond);
+        self.b.as_constant(cond).is_some_and(|c| c.is_truthy())
+            || parts.iter().any(|part| *part != cond && self.holds(*part))
+            || self.assumed.iter().any(|known| self.alternatives(*known).iter().all(|part| parts.contains(part)))
+    }
+
+    /// The parts of `a or b or ...`.
+    fn alternatives(&self, cond: ExprId) -> Vec<ExprId> {
+        match self.b.kernel().expr(cond) {
+            Expr::Call(Op::Select, DType::Bool, parts) if self.b.as_constant(parts[1]) == Some(Value::Bool(true)) => {
+                [self.alternatives(parts[0]), self.alternatives(parts[2])].concat()
             }
+            _ => vec![cond],
+        }
     }
 
     /// What follows from a condition that holds.

@@ -58,7 +58,7 @@ impl Lowerer<'_> {
             conds.extend(outside.into_iter().map(|o| self.b.call_in(Op::Not, DType::Bool, &[o])));
         }
         let cond = conds.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
-        match cond.filter(|cond| self.b.as_constant(*cond) != Some(Value::Bool(true))) {
+        match cond.filter(|cond| !self.holds(*cond)) {
             None => self.write(target.tensor, &coordinates, update.as_ref(), &value),
             Some(cond) => {
                 if self.b.as_constant(cond) == Some(Value::Bool(false)) {

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::node::{Node, Source, Step, visit_steps};
 use super::region::{Presence, Region};
-use tamis_ir::algebra::DType;
+use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
 
@@ -15,7 +15,10 @@ impl Lowerer<'_> {
         let i = self.b.get(var);
         let partial = usize::from(!region.whole);
         self.conditional += partial;
+        let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
+        let reserved = self.reserve(region.index, &steps, most);
         let body = self.at(region.index, i, steps);
+        self.unreserve(reserved);
         self.conditional -= partial;
         if region.point {
             self.b.emit(Stmt::Let { var, value: region.start });

@@ -109,6 +109,46 @@ impl Lowerer<'_> {
             && self.row(tensor, level).is_some_and(|row| row.write.placement() == Placement::Parent)
     }
 
+    /// Makes room, once, for what a loop may append in at most so many turns; gives the levels (or leaves) it was made
+    /// for.
+    pub(super) fn reserve(&mut self, index: IndexId, steps: &[Step], most: ExprId) -> Vec<(TensorId, usize)> {
+        let mut reserved = Vec::new();
+        for (tensor, _) in self.written_in_order(index, steps) {
+            let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { continue };
+            let fixed = self.fixed(tensor, index);
+            let (Some(first), Some(last)) = (fixed.first(), fixed.last()) else { continue };
+            // A chain is written with its last level; room for the others is made there, too.
+            let first = if self.in_chain(tensor, *last) { chain_head(&format, *last) } else { *first };
+            for level in first..=*last {
+                let head = if self.in_chain(tensor, level) { chain_head(&format, level) } else { level };
+                let appended = self.row(tensor, head).is_some_and(|row| row.write.placement() == Placement::Appended);
+                if !appended || is_grouped(&format, *last) || self.states[tensor.index()].reserved[level] {
+                    continue;
+                }
+                let most = self.b.name("most", most);
+                let count = self.states[tensor.index()].counts[head];
+                let count = self.b.get(count);
+                let room = self.b.add(count, most);
+                self.writer(tensor, level, |row, w| row.write.reserve(w, room));
+                reserved.push((tensor, level));
+                if let (true, Some(values)) = (level + 1 == self.level_count(tensor), values) {
+                    self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
+                    reserved.push((tensor, level + 1));
+                }
+            }
+        }
+        for (tensor, level) in &reserved {
+            self.states[tensor.index()].reserved[*level] = true;
+        }
+        reserved
+    }
+
+    pub(super) fn unreserve(&mut self, reserved: Vec<(TensorId, usize)>) {
+        for (tensor, level) in reserved {
+            self.states[tensor.index()].reserved[level] = false;
+        }
+    }
+
     /// Opens what a loop's coordinate fixes.
     pub(super) fn open_slots(&mut self, index: IndexId, steps: &[Step]) -> Opened {
         let mut opened = Vec::new();
@@ -203,7 +243,9 @@ impl Lowerer<'_> {
             if let (Some(values), Some(value)) = (values, value) {
                 let one = this.b.int(1);
                 let (value, len) = (this.b.get(value), this.b.add(position, one));
-                this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+                if !this.states[tensor.index()].reserved[this.level_count(tensor)] {
+                    this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+                }
                 this.b.store(values, position, value);
             }
             let (parent, at) =

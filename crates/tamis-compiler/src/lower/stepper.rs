@@ -86,8 +86,11 @@ impl Lowerer<'_> {
         let i = self.b.get(index);
         let child = self.below(stepper.below, q, i);
         let steps = self.replace(steps, id, &Payload::Child(child), None);
+        let most = self.length(stepper);
+        let reserved = self.reserve(region.index, &steps, most);
         let mut body = vec![Stmt::Let { var: index, value: coordinate }];
         body.extend(self.at(region.index, i, steps));
+        self.unreserve(reserved);
         if body.len() > 1 {
             self.b.emit(Stmt::For { var, start: stepper.start, stop: stepper.stop, body, hint: Hint::default() });
         }
@@ -99,6 +102,11 @@ impl Lowerer<'_> {
             Below::Position => position,
             Below::Coordinate(base) => self.b.add(base, i),
         }
+    }
+
+    /// How many coordinates a stepper has.
+    fn length(&mut self, stepper: &Stepper) -> ExprId {
+        self.b.call_in(Op::Sub, DType::I64, &[stepper.stop, stepper.start])
     }
 
     fn walkers(&mut self, steppers: Vec<(u32, Stepper)>) -> Vec<Walker> {
@@ -168,6 +176,24 @@ impl Lowerer<'_> {
         next
     }
 
+    /// [`Self::visit`] where some walker is present for certain.
+    fn visit_some(
+        &mut self,
+        region: Region,
+        walkers: &[Walker],
+        i: ExprId,
+        present: &[ExprId],
+        safe: bool,
+        steps: Vec<Step>,
+    ) -> Vec<ExprId> {
+        let known = self.assumed.len();
+        let some = self.any(present.to_vec());
+        self.assumed.extend(some);
+        let next = self.visit(region, walkers, i, present, safe, steps);
+        self.assumed.truncate(known);
+        next
+    }
+
     /// Moves walkers on that were present.
     fn advance(&mut self, walkers: &[Walker], present: &[ExprId], next: &[ExprId]) {
         for ((walker, cond), next) in walkers.iter().zip(present).zip(next) {
@@ -216,6 +242,8 @@ impl Lowerer<'_> {
         let i = self.b.get(var);
         let partial = usize::from(!region.whole);
         self.conditional += partial;
+        let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
+        let reserved = self.reserve(region.index, &steps, most);
         let body = self.in_block(|this| {
             let present: Vec<ExprId> = walkers
                 .iter()
@@ -230,12 +258,16 @@ impl Lowerer<'_> {
             let next = this.visit(region, &walkers, i, &present, false, steps);
             this.advance(&walkers, &present, &next);
         });
+        self.unreserve(reserved);
         self.conditional -= partial;
         self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint: Hint::default() });
     }
 
     /// The coordinates of either list: while both last, the lesser is next; then what is left.
     fn merge(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
+        let (first, second) = (self.length(&a.1), self.length(&b.1));
+        let most = self.b.add(first, second);
+        let reserved = self.reserve(region.index, &steps, most);
         let walkers = self.walkers(vec![a, b]);
         let (first, second) = (self.alive(&walkers[0]), self.alive(&walkers[1]));
         let both = self.b.call_in(Op::And, DType::Bool, &[first, second]);
@@ -245,7 +277,7 @@ impl Lowerer<'_> {
             let least = this.b.call_in(Op::Min, DType::I64, &here);
             let i = this.b.name(name, least);
             let present: Vec<ExprId> = here.iter().map(|c| this.same(*c, i)).collect();
-            let next = this.visit(region, &walkers, i, &present, true, steps.clone());
+            let next = this.visit_some(region, &walkers, i, &present, true, steps.clone());
             this.advance(&walkers, &present, &next);
         });
         self.b.emit(Stmt::While { cond: both, body });
@@ -258,6 +290,7 @@ impl Lowerer<'_> {
                 self.positions(region, walkers[rest].id, &stepper, alone);
             }
         }
+        self.unreserve(reserved);
     }
 
     /// Coordinates that some walker holds; if any walkers are needed, those that all of them hold.
@@ -269,6 +302,13 @@ impl Lowerer<'_> {
         steps: Vec<Step>,
         advance: Advance,
     ) {
+        // As many as all have, or as one has that is needed.
+        let mut most = self.b.int(0);
+        for (_, stepper) in steppers.iter().filter(|(id, _)| needed.first().is_none_or(|first| first == id)) {
+            let length = self.length(stepper);
+            most = self.b.add(most, length);
+        }
+        let reserved = self.reserve(region.index, &steps, most);
         let walkers = self.walkers(steppers);
         let leads: Vec<bool> = walkers.iter().map(|w| needed.is_empty() || needed.contains(&w.id)).collect();
         let alive: Vec<ExprId> =
@@ -303,7 +343,7 @@ impl Lowerer<'_> {
             }
             let present: Vec<ExprId> = coordinates.iter().map(|c| this.same(*c, i)).collect();
             if needed.len() < 2 {
-                let next = this.visit(region, &walkers, i, &present, false, steps);
+                let next = this.visit_some(region, &walkers, i, &present, false, steps);
                 return this.advance(&walkers, &present, &next);
             }
             let agree = leading().map(|k| present[k]).reduce(|a, b| this.b.call_in(Op::And, DType::Bool, &[a, b]));
@@ -339,6 +379,7 @@ impl Lowerer<'_> {
                 }
             }
         });
+        self.unreserve(reserved);
         if let Some(cond) = cond {
             self.b.emit(Stmt::While { cond, body });
         }

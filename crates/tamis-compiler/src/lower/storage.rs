@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) value: Option<VarId>,
     /// How many conditions were around the declaration.
     pub(super) depth: usize,
+    /// For each level and the leaf: there is room for what is appended.
+    pub(super) reserved: Vec<bool>,
     /// For levels of one coordinate: whether it was written.
     pub(super) used: Vec<Option<VarId>>,
 }
@@ -41,7 +43,8 @@ impl Lowerer<'_> {
             let Some(plan) = self.plans[k].clone() else { continue };
             let Stored::Levels { arrays, .. } = self.bound[k].storage.clone() else { continue };
             let name = self.program.tensors[k].name.clone();
-            let mut state = State { used: vec![None; arrays.len()], ..State::default() };
+            let mut state =
+                State { used: vec![None; arrays.len()], reserved: vec![false; arrays.len() + 1], ..State::default() };
             for level in 0..=arrays.len() {
                 let skipped = self.b.new_var(format!("{name}{level}_skipped"), DType::Bool, false);
                 state.skipped.push(skipped);
@@ -95,7 +98,7 @@ impl Lowerer<'_> {
         let dim = *format.dim_order()?.get(level)?;
         let row = level_type(format.levels()[level].kind).ok()?;
         let state = &self.states[tensor.index()];
-        let (count, skipped) = (state.counts[level], state.skipped[level]);
+        let (count, skipped, reserved) = (state.counts[level], state.skipped[level], state.reserved[level]);
         let skipped = self.b.get(skipped);
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let mut writer = Writer {
@@ -103,6 +106,7 @@ impl Lowerer<'_> {
             extent: self.bound[tensor.index()].dims[dim],
             count,
             skipped,
+            reserved,
             name: &name,
             builder: &mut self.b,
         };

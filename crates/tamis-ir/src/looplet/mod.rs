@@ -229,6 +229,8 @@ pub struct Writer<'a> {
     pub count: VarId,
     /// A condition that is constant in the end: not every parent position is known to have been written.
     pub skipped: ExprId,
+    /// There is room for what is appended.
+    pub reserved: bool,
     /// A name for variables.
     pub name: &'a str,
 }

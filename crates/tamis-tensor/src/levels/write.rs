@@ -36,6 +36,14 @@ pub trait Write: Sync {
     /// Keeps a coordinate that something was written at.
     fn commit(&self, _: &mut Writer, _parent: ExprId, _coordinate: ExprId) {}
 
+    /// Makes room for so many coordinates in all, so that none is needed when they are kept.
+    fn reserve(&self, w: &mut Writer, count: ExprId) {
+        let crd = w.arrays.iter().find(|(name, _)| *name == "crd").map(|(_, buffer)| *buffer);
+        if let Some(crd) = crd {
+            grow(w, crd, count, None);
+        }
+    }
+
     /// Closes a fiber.
     fn end(&self, _: &mut Writer, _parent: ExprId) {}
 
@@ -130,7 +138,9 @@ fn freeze_pos(w: &mut Writer, parents: ExprId) {
 fn append_crd(w: &mut Writer, coordinate: ExprId) {
     let (crd, count) = (w.array("crd"), w.builder.get(w.count));
     let next = after(w, count);
-    grow(w, crd, next, None);
+    if !w.reserved {
+        grow(w, crd, next, None);
+    }
     w.builder.store(crd, count, coordinate);
     w.builder.assign(w.count, next);
 }
@@ -209,7 +219,9 @@ impl Write for Single {
 
     fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) {
         let (crd, len) = (w.array("crd"), after(w, parent));
-        grow(w, crd, len, None);
+        if !w.reserved {
+            grow(w, crd, len, None);
+        }
         w.builder.store(crd, parent, coordinate);
     }
 
@@ -288,14 +300,15 @@ impl Write for Flagged {
         let (zero, one) = (w.builder.int(0), w.builder.int(1));
         let flag = w.builder.load(flags, at);
         let unset = w.builder.call_in(Op::Eq, DType::I64, &[flag, zero]);
-        let (arrays, extent, count, skipped, name) = (w.arrays, w.extent, w.count, w.skipped, w.name);
+        let (arrays, extent, count) = (w.arrays, w.extent, w.count);
+        let (skipped, reserved, name) = (w.skipped, w.reserved, w.name);
         let then = w.builder.block(|b| {
             b.store(flags, at, one);
             let number = b.get(count);
             b.store(list, number, at);
             let next = b.add(number, one);
             b.assign(count, next);
-            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, name }, at);
+            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, reserved, name }, at);
         });
         w.builder.emit(Stmt::If { cond: unset, then, otherwise: Vec::new() });
         at
