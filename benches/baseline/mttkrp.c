@@ -2,7 +2,8 @@
 #include <stdint.h>
 #include <string.h>
 
-void mttkrp(int64_t rows, int64_t r, const uint32_t *restrict pos0, const uint32_t *restrict crd0,
+static inline __attribute__((always_inline))
+void columns(int64_t rows, int64_t r, const uint32_t *restrict pos0, const uint32_t *restrict crd0,
             const uint32_t *restrict pos1, const uint32_t *restrict crd1, const uint32_t *restrict pos2,
             const uint32_t *restrict crd2, const double *restrict val, const double *restrict c,
             const double *restrict d, double *restrict a) {
@@ -19,5 +20,17 @@ void mttkrp(int64_t rows, int64_t r, const uint32_t *restrict pos0, const uint32
                 }
             }
         }
+    }
+}
+
+void mttkrp(int64_t rows, int64_t r, const uint32_t *restrict pos0, const uint32_t *restrict crd0,
+            const uint32_t *restrict pos1, const uint32_t *restrict crd1, const uint32_t *restrict pos2,
+            const uint32_t *restrict crd2, const double *restrict val, const double *restrict c,
+            const double *restrict d, double *restrict a) {
+    // The usual rank has code of its own, whose inner loop is unrolled and has no tail.
+    if (r == 32) {
+        columns(rows, 32, pos0, crd0, pos1, crd1, pos2, crd2, val, c, d, a);
+    } else {
+        columns(rows, r, pos0, crd0, pos1, crd1, pos2, crd2, val, c, d, a);
     }
 }
