@@ -333,7 +333,7 @@ fn works() -> Vec<Work> {
     let (coo, square) = (few(rows, columns, 4, "coo"), few(rows, rows, 4, "dense"));
     let (left, right) = (few(100, 100, 4, "csr"), few(100, columns, 4, "csr"));
     vec![
-        work(true, "SpMV, CSR: rows and entries", spmv, &[&csr, &dense], 4 * rows + 6 * rows / 4),
+        work(true, "SpMV, CSR: rows and entries", spmv, &[&csr, &dense], 8 * rows + 8 * rows / 4),
         work(true, "SpMV, DCSR: entries, not rows", spmv, &[&dcsr, &dense], 10 * rows / 4),
         work(true, "SpMV, COO: entries, not rows", spmv, &[&coo, &dense], 20 * rows / 4),
         work(true, "SpMV, a sparse vector: what is in both", spmv, &[&dcsr, &short], 20 * (rows / 4) * 10),
@@ -343,12 +343,12 @@ fn works() -> Vec<Work> {
         work(true, "diagonal, dense: one visit per row", &masked("i == j"), &[&square], 8 * rows),
         work(true, "product of lists: both, once", &over("s += a[i] * b[i]"), &[&short, &long], 9 * columns),
         work(false, "band, dense: three visits per row", &masked("i - 1 <= j <= i + 1"), &[&square], 16 * rows),
-        work(false, "galloping: the short list", &over("s += a[gallop(i)] * b[gallop(i)]"), &[&short, &long], 400),
-        work(false, "following: the short list", &over("s += a[walk(i)] * b[follow(i)]"), &[&short, &long], 200),
+        work(true, "galloping: the short list", &over("s += a[gallop(i)] * b[gallop(i)]"), &[&short, &long], 400),
+        work(true, "following: the short list", &over("s += a[walk(i)] * b[follow(i)]"), &[&short, &long], 200),
         work(false, "the sum of a constant: one multiplication", constant, &[], 20),
         work(false, "fills between entries: one multiplication each", fills, &[&short], 400),
-        work(false, "early exit: the first zero", product, &[&left_early], 40),
-        work(false, "Gustavson: entries, not columns", &example("gustavson"), &[&left, &right], 4_000),
+        work(true, "early exit: the first zero", product, &[&left_early], 40),
+        work(true, "Gustavson: entries, not columns", &example("gustavson"), &[&left, &right], 4_000),
     ]
 }
 
