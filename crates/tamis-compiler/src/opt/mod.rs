@@ -19,6 +19,7 @@ mod propagate;
 mod ranges;
 mod reach;
 mod share;
+mod thread;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "ranges", run: ranges::run },
+    Pass { name: "thread", run: thread::run },
     // What is certain now decides conditions, and loops that run once.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },

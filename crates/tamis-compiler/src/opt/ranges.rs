@@ -141,6 +141,9 @@ impl Ranges {
             }
             Expr::Call(op, dtype, operands) => {
                 let new: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
+                if op == Op::Or && self.names_the_least(&new) {
+                    return self.editor.constant(Value::Bool(true));
+                }
                 if dtype == DType::I64
                     && let [a, b] = new[..]
                     && self.editor.dtype(a) == DType::I64
@@ -174,6 +177,47 @@ impl Ranges {
             _ => return None,
         };
         Some(self.editor.constant(Value::Bool(outcome)))
+    }
+
+    /// Whether one of several conditions must hold, because one of several numbers is the least of them:
+    /// `c == i or d == i` where `i` is `min(c, d)`.
+    fn names_the_least(&self, conditions: &[ExprId]) -> bool {
+        let (kernel, times) = (self.editor.kernel(), &self.times);
+        let mut open = conditions.to_vec();
+        let mut equal: Vec<(ExprId, ExprId)> = Vec::new();
+        while let Some(id) = open.pop() {
+            match kernel.expr(self.bounds.meaning(kernel, times, id)) {
+                Expr::Call(Op::Or, _, operands) => open.extend(operands),
+                Expr::Call(Op::Eq, DType::I64, operands) => {
+                    equal.extend([(operands[0], operands[1]), (operands[1], operands[0])]);
+                }
+                _ => {}
+            }
+            if equal.len() > 64 {
+                return false;
+            }
+        }
+        equal.iter().any(|(_, least)| {
+            let mut open = vec![self.bounds.meaning(kernel, times, *least)];
+            if !matches!(kernel.expr(open[0]), Expr::Call(Op::Min, DType::I64, _)) {
+                return false;
+            }
+            // Every operand, also of `min` inside `min`, is among those that are compared.
+            while let Some(id) = open.pop() {
+                if equal.contains(&(id, *least)) {
+                    continue;
+                }
+                match kernel.expr(id) {
+                    Expr::Call(Op::Min, DType::I64, operands)
+                        if operands.iter().all(|e| kernel.exprs.dtype(*e) == DType::I64) =>
+                    {
+                        open.extend(operands);
+                    }
+                    _ => return false,
+                }
+            }
+            true
+        })
     }
 
     // Statements
@@ -221,6 +265,9 @@ impl Ranges {
                 let (var, value) = (*var, *value);
                 if self.editor.dtype(value) != DType::I64 {
                     self.pass(&stmt);
+                    if !self.editor.kernel().var(var).mutable {
+                        self.bounds.declare(var, value, &self.times);
+                    }
                     return Some(stmt);
                 }
                 let held = self.bounds.term(self.editor.kernel(), &self.times, value);
