@@ -88,3 +88,36 @@ impl Thread<'_> {
         before
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    #[test]
+    fn what_a_flag_guards_moves_to_where_it_is_set() {
+        let mut make = Make::new();
+        let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
+        let dirty = make.b.variable("dirty", Value::Bool(false));
+        let cond = make.call(Op::Lt, &[n, m]);
+        let yes = make.bool(true);
+        make.when(cond, |make| make.b.assign(dirty, yes));
+        let flag = make.b.get(dirty);
+        make.when(flag, |make| make.b.store(make.y, zero, one));
+        let expected = ["var dirty: bool = False", "if n < m", "    dirty = True", "    y[0] = 1.0"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn flags_that_loops_set_are_tested() {
+        let mut make = Make::new();
+        let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
+        let dirty = make.b.variable("dirty", Value::Bool(false));
+        let cond = make.call(Op::Lt, &[n, m]);
+        let yes = make.bool(true);
+        make.when(cond, |make| make.count("i", zero, n, |make, _| make.b.assign(dirty, yes)));
+        let flag = make.b.get(dirty);
+        make.when(flag, |make| make.b.store(make.y, zero, one));
+        assert_eq!(after(&[run], make)[4..], ["if dirty", "    y[0] = 1.0"]);
+    }
+}
