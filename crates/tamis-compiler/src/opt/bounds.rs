@@ -284,16 +284,18 @@ impl Bounds {
         false
     }
 
+    /// What a name stands for, if it still does; anything else stands for itself.
+    pub(super) fn meaning(&self, kernel: &Kernel, times: &Times, id: ExprId) -> ExprId {
+        let Expr::Var(var) = kernel.expr(id) else { return id };
+        match self.declared.get(var) {
+            Some((value, at)) if times.unchanged(kernel, *value, *at) => *value,
+            _ => id,
+        }
+    }
+
     /// The operands of `min` and `max`, also behind a name.
     fn extreme(&self, kernel: &Kernel, times: &Times, id: ExprId) -> Option<(Op, Vec<ExprId>)> {
-        let value = match kernel.expr(id) {
-            Expr::Var(var) => {
-                let (value, at) = *self.declared.get(var)?;
-                times.unchanged(kernel, value, at).then_some(value)?
-            }
-            _ => id,
-        };
-        match kernel.expr(value) {
+        match kernel.expr(self.meaning(kernel, times, id)) {
             Expr::Call(op @ (Op::Min | Op::Max), DType::I64, operands)
                 if operands.iter().all(|e| kernel.exprs.dtype(*e) == DType::I64) =>
             {

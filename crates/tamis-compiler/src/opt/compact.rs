@@ -107,3 +107,38 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    #[test]
+    fn what_nothing_uses_is_gone() {
+        let mut make = Make::new();
+        let (zero, n) = (make.int(0), make.n);
+        for _ in 0..2 {
+            make.b.new_var("i", tamis_ir::DType::I64, false);
+        }
+        let unused = make.b.add(n, n);
+        let _ = make.b.load(make.x, unused);
+        make.count("i", zero, n, |make, i| {
+            let x = make.load(make.x, i);
+            make.b.store(make.y, i, x);
+        });
+        let kernel = run(make.b.finish(), &Options::default());
+        assert_eq!((kernel.vars.len(), kernel.exprs.len(), kernel.buffers.len()), (3, 4, 5));
+        assert_eq!(kernel.vars[2].name, "i");
+    }
+
+    #[test]
+    fn numbers_of_names_that_are_not_there_stay() {
+        let mut make = Make::new();
+        let (zero, n) = (make.int(0), make.n);
+        make.count("row_7", zero, n, |make, i| {
+            let x = make.load(make.x, i);
+            make.b.store(make.y, i, x);
+        });
+        assert_eq!(after(&[run], make), ["for row_7 in 0..n", "    y[row_7] = x[row_7]"]);
+    }
+}

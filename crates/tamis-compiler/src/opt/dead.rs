@@ -368,3 +368,60 @@ fn mentions(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
     });
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+    use tamis_ir::algebra::Op;
+
+    #[test]
+    fn scratch_that_nobody_reads() {
+        let mut make = Make::new();
+        let (zero, n, value) = (make.int(0), make.n, make.float(1.0));
+        make.b.emit(Stmt::Grow { buffer: make.w, len: n, fill: None });
+        make.count("i", zero, n, |make, i| make.add_to(make.w, i, value));
+        make.count("j", zero, n, |make, j| make.b.store(make.y, j, value));
+        assert_eq!(after(&[run], make), ["for j in 0..n", "    y[j] = 1.0"]);
+    }
+
+    #[test]
+    fn declarations_move_to_the_value_that_matters() {
+        let mut make = Make::new();
+        let value = make.b.variable("value", Value::F64(0.0));
+        let (zero, other) = (make.int(0), make.b.variable("other", Value::F64(0.0)));
+        let x = make.load(make.x, zero);
+        make.b.assign(other, x);
+        make.b.assign(value, x);
+        let sum = make.b.get(value);
+        make.b.store(make.y, zero, sum);
+        assert_eq!(after(&[run], make), ["let value: f64 = x[0]", "y[0] = value"]);
+    }
+
+    #[test]
+    fn stores_that_are_overwritten() {
+        let mut make = Make::new();
+        let (zero, n, nothing) = (make.int(0), make.n, make.float(0.0));
+        make.b.store(make.y, n, nothing);
+        let sum = make.b.variable("sum", Value::F64(0.0));
+        make.count("i", zero, n, |make, i| {
+            let (so_far, x) = (make.b.get(sum), make.load(make.x, i));
+            let more = make.call(Op::Add, &[so_far, x]);
+            make.b.assign(sum, more);
+        });
+        let total = make.b.get(sum);
+        make.b.store(make.y, n, total);
+        let expected = ["var sum: f64 = 0.0", "for i in 0..n", "    sum = sum + x[i]", "y[n] = sum"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn stores_that_may_be_seen_stay() {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        make.b.store(make.y, n, one);
+        let seen = make.load(make.y, zero);
+        make.b.store(make.y, n, seen);
+        assert_eq!(after(&[run], make), ["y[n] = 1.0", "y[n] = y[0]"]);
+    }
+}

@@ -174,3 +174,66 @@ impl Turn<'_> {
         step
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Make;
+    use super::*;
+    use tamis_ir::Value;
+
+    /// Whether the loop over `i` gets a hint.
+    fn hinted(strict: bool, body: impl FnOnce(&mut Make, ExprId)) -> bool {
+        let mut make = Make::new();
+        let (zero, n) = (make.int(0), make.n);
+        make.count("i", zero, n, body);
+        let kernel = run(make.b.finish(), &Options { strict });
+        kernel.verify().unwrap();
+        let mut found = false;
+        kernel.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { hint, .. } if hint.vectorise));
+        found
+    }
+
+    /// `sum += x[i]`, where the sum is declared before the loop.
+    fn sum(strict: bool) -> bool {
+        let mut make = Make::new();
+        let sum = make.b.variable("sum", Value::F64(0.0));
+        let (zero, n) = (make.int(0), make.n);
+        make.count("i", zero, n, |make, i| {
+            let (so_far, x) = (make.b.get(sum), make.load(make.x, i));
+            let more = make.call(Op::Add, &[so_far, x]);
+            make.b.assign(sum, more);
+        });
+        let kernel = run(make.b.finish(), &Options { strict });
+        kernel.to_string().contains("vector")
+    }
+
+    #[test]
+    fn neighbours_and_sums() {
+        assert!(hinted(true, |make, i| {
+            let x = make.load(make.x, i);
+            make.add_to(make.y, i, x);
+        }));
+        assert!(sum(false));
+        assert!(!sum(true), "sums of floats in another order are other numbers");
+    }
+
+    #[test]
+    fn turns_that_depend_on_each_other() {
+        // y[i + 1] = y[i]
+        assert!(!hinted(false, |make, i| {
+            let one = make.int(1);
+            let (next, y) = (make.b.add(i, one), make.load(make.y, i));
+            make.b.store(make.y, next, y);
+        }));
+        // y[0] = y[0] + x[i]
+        assert!(!hinted(false, |make, i| {
+            let (zero, x) = (make.int(0), make.load(make.x, i));
+            make.add_to(make.y, zero, x);
+        }));
+        // y[A_crd[i]] = x[i]
+        assert!(!hinted(false, |make, i| {
+            let (x, place) = (make.load(make.x, i), make.load(make.crd, i));
+            make.b.store(make.y, place, x);
+        }));
+    }
+}

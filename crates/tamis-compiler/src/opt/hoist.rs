@@ -230,3 +230,90 @@ pub(super) fn name(kernel: &Kernel, id: ExprId) -> String {
         _ => "value".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+    use tamis_ir::kernel::Fact;
+
+    /// A loop over stored elements with a dense loop inside, which multiplies by the element.
+    fn scaled(longer: bool) -> Make {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        if longer {
+            make.b.promise(Fact::Longer { buffer: make.x, other: make.crd, more: 0 });
+        }
+        make.count("q", zero, n, |make, q| {
+            let coordinate = make.load(make.crd, q);
+            let i = make.b.name("i", coordinate);
+            make.count("k", zero, m, |make, k| {
+                let row = make.call(Op::Mul, &[i, m]);
+                let place = make.b.add(row, k);
+                let value = make.load(make.x, q);
+                make.add_to(make.y, place, value);
+            });
+        });
+        make
+    }
+
+    #[test]
+    fn elements_that_are_there_are_read_before() {
+        let expected = [
+            "for q in 0..n",
+            "    let i: i64 = A_crd[q]",
+            "    let x_value: f64 = x[q]",
+            "    for k in 0..m",
+            "        y[(i * m) + k] = y[(i * m) + k] + x_value",
+        ];
+        assert_eq!(after(&[run], scaled(true)), expected);
+    }
+
+    #[test]
+    fn elements_that_may_not_be_there_are_not() {
+        let line = "        y[(i * m) + k] = y[(i * m) + k] + x[q]";
+        assert_eq!(after(&[run], scaled(false)).last().map(String::as_str), Some(line));
+    }
+
+    #[test]
+    fn names_move_and_conditions_are_read_once() {
+        let mut make = Make::new();
+        let (zero, one, n) = (make.int(0), make.int(1), make.n);
+        let q = make.b.variable("q", tamis_ir::Value::I64(0));
+        let at = make.b.get(q);
+        let stop = make.load(make.pos, one);
+        let cond = make.call(Op::Lt, &[at, stop]);
+        let pos = make.pos;
+        let y = make.y;
+        let body = make.b.block(|b| {
+            let start = b.load(pos, zero);
+            let start = b.name("start", start);
+            let value = b.call_in(Op::Cast(tamis_ir::DType::F64), tamis_ir::DType::I64, &[start]);
+            b.store(y, at, value);
+            let next = b.add(at, one);
+            b.assign(q, next);
+        });
+        // What the body reads may not be there if the condition never holds.
+        make.b.emit(Stmt::While { cond, body });
+        let _ = n;
+        let expected = [
+            "var q: i64 = 0",
+            "let A_position: i64 = A_pos[1]",
+            "while q < A_position",
+            "    let start: i64 = A_pos[0]",
+            "    y[q] = f64(start)",
+            "    q = q + 1",
+        ];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn what_is_written_inside_stays() {
+        let mut make = Make::new();
+        let (zero, n) = (make.int(0), make.n);
+        let first = make.load(make.y, zero);
+        make.b.store(make.y, zero, first);
+        make.count("i", zero, n, |make, i| make.b.store(make.y, i, first));
+        assert_eq!(after(&[run], make), ["y[0] = y[0]", "for i in 0..n", "    y[i] = y[0]"]);
+    }
+}

@@ -122,3 +122,41 @@ impl Inline {
         Some(pending.value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+    use tamis_ir::algebra::Op;
+
+    #[test]
+    fn bounds_stand_in_place_and_coordinates_keep_their_names() {
+        let mut make = Make::new();
+        let (zero, one) = (make.int(0), make.int(1));
+        let (start, stop) = (make.load(make.pos, zero), make.load(make.pos, one));
+        let (start, stop) = (make.b.name("start", start), make.b.name("stop", stop));
+        make.count("q", start, stop, |make, q| {
+            let j = make.load(make.crd, q);
+            let j = make.b.name("j", j);
+            let x = make.load(make.x, j);
+            make.b.store(make.y, q, x);
+        });
+        let expected = ["for q in A_pos[0]..A_pos[1]", "    let j: i64 = A_crd[q]", "    y[q] = x[j]"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn conditions_stand_in_place_and_values_wait_for_no_change() {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        let less = make.call(Op::Lt, &[n, m]);
+        let less = make.b.name("less", less);
+        let old = make.load(make.y, zero);
+        let old = make.b.name("old", old);
+        let value = make.float(1.0);
+        make.b.store(make.y, zero, value);
+        make.when(less, |make| make.b.store(make.y, n, old));
+        let expected = ["let old: f64 = y[0]", "y[0] = 1.0", "if n < m", "    y[n] = old"];
+        assert_eq!(after(&[run], make), expected);
+    }
+}

@@ -228,3 +228,61 @@ fn clear_growth(block: &mut Block, bare: &[bool]) {
         stmt.blocks_mut().for_each(|inner| clear_growth(inner, bare));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    fn fill(make: &mut Make, len: ExprId) {
+        let (zero, value) = (make.int(0), make.float(0.0));
+        make.b.emit(Stmt::Grow { buffer: make.y, len, fill: Some(tamis_ir::Value::F64(0.0)) });
+        make.b.emit(Stmt::Fill { buffer: make.y, start: zero, len, value });
+    }
+
+    #[test]
+    fn vectors_are_filled_in_their_loop() {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        fill(&mut make, n);
+        make.count("i", zero, n, |make, i| make.add_to(make.y, i, one));
+        assert_eq!(after(&[run], make), ["grow y to n", "for i in 0..n", "    y[i] = 0.0", "    y[i] = y[i] + 1.0"]);
+    }
+
+    #[test]
+    fn matrices_are_filled_row_by_row() {
+        let mut make = Make::new();
+        let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
+        let len = make.call(Op::Mul, &[n, m]);
+        fill(&mut make, len);
+        make.count("i", zero, n, |make, i| {
+            make.count("q", zero, n, |make, _| {
+                make.count("j", zero, m, |make, j| {
+                    let row = make.call(Op::Mul, &[i, m]);
+                    let place = make.b.add(row, j);
+                    make.add_to(make.y, place, one);
+                });
+            });
+        });
+        let lines = after(&[run], make);
+        assert_eq!(
+            lines[..4],
+            ["grow y to n * m", "for i in 0..n", "    fill y[i * m; m] with 0.0", "    for q in 0..n"]
+        );
+    }
+
+    #[test]
+    fn loops_that_use_other_elements_find_them_filled() {
+        for other in [false, true] {
+            let mut make = Make::new();
+            let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
+            fill(&mut make, n);
+            // Another length, or another element.
+            make.count("i", zero, if other { n } else { m }, |make, i| {
+                let value = if other { make.load(make.y, zero) } else { one };
+                make.add_to(make.y, i, value);
+            });
+            assert_eq!(after(&[run], make)[..2], ["grow y to n", "fill y[0; n] with 0.0"]);
+        }
+    }
+}

@@ -19,6 +19,9 @@ mod propagate;
 mod ranges;
 mod reach;
 mod share;
+#[cfg(test)]
+mod testing;
+mod thread;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -44,6 +47,7 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "ranges", run: ranges::run },
+    Pass { name: "thread", run: thread::run },
     // What is certain now decides conditions, and loops that run once.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
@@ -106,5 +110,88 @@ impl Deref for Editor {
 impl DerefMut for Editor {
     fn deref_mut(&mut self) -> &mut Builder {
         &mut self.builder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{Make, after, all};
+    use tamis_ir::Value;
+    use tamis_ir::algebra::Op;
+    use tamis_ir::kernel::{Fact, Stmt};
+
+    /// y = A x as it is lowered: with a fill, sizes of their own, and names for everything.
+    #[test]
+    fn a_product_of_matrix_and_vector_has_two_loops_and_one_sum() {
+        let mut make = Make::new();
+        let (zero, one, n, m) = (make.int(0), make.int(1), make.n, make.m);
+        let nothing = make.float(0.0);
+        let equal = make.call(Op::Eq, &[m, n]);
+        make.b.promise(Fact::Holds(equal));
+        make.b.emit(Stmt::Grow { buffer: make.y, len: m, fill: Some(Value::F64(0.0)) });
+        make.b.emit(Stmt::Fill { buffer: make.y, start: zero, len: m, value: nothing });
+        make.count("i", zero, n, |make, i| {
+            let next = make.b.add(i, one);
+            let (start, stop) = (make.load(make.pos, i), make.load(make.pos, next));
+            let (start, stop) = (make.b.name("start", start), make.b.name("stop", stop));
+            make.count("q", start, stop, |make, q| {
+                let j = make.load(make.crd, q);
+                let j = make.b.name("j", j);
+                let x = make.load(make.x, j);
+                make.add_to(make.y, i, x);
+            });
+        });
+        let expected = [
+            "grow y to n",
+            "for i in 0..n",
+            "    var sum: f64 = 0.0",
+            "    for q in A_pos[i]..A_pos[i + 1] vector",
+            "        let j: i64 = A_crd[q]",
+            "        sum = sum + x[j]",
+            "    y[i] = sum",
+        ];
+        assert_eq!(after(&all(), make), expected);
+    }
+
+    /// What is appended in order as it is lowered: with a flag, and an accumulator that starts at the fill.
+    #[test]
+    fn appending_has_no_flag() {
+        let mut make = Make::new();
+        let (zero, one, n) = (make.int(0), make.int(1), make.n);
+        let count = make.b.variable("count", Value::I64(0));
+        make.count("i", zero, n, |make, i| {
+            let dirty = make.b.variable("dirty", Value::Bool(false));
+            let value = make.b.variable("value", Value::F64(0.0));
+            let (so_far, x, yes) = (make.b.get(value), make.load(make.x, i), make.bool(true));
+            let sum = make.call(Op::Add, &[so_far, x]);
+            make.b.assign(value, sum);
+            make.b.assign(dirty, yes);
+            let flag = make.b.get(dirty);
+            make.when(flag, |make| {
+                let place = make.b.get(count);
+                let next = make.b.add(place, one);
+                make.b.emit(Stmt::Grow { buffer: make.y, len: next, fill: None });
+                let value = make.b.get(value);
+                make.b.store(make.y, place, value);
+                make.b.assign(count, next);
+            });
+        });
+        let expected = [
+            "var count: i64 = 0",
+            "for i in 0..n",
+            "    grow y to count + 1",
+            "    y[count] = x[i]",
+            "    count = count + 1",
+        ];
+        assert_eq!(after(&all(), make), expected);
+    }
+
+    #[test]
+    fn passes_are_told() {
+        let mut told = Vec::new();
+        let kernel = Make::new().b.finish();
+        super::optimise_with(kernel, &super::Options::default(), |name, _, _| told.push(name));
+        assert_eq!(told.len(), super::PASSES.len());
+        assert_eq!((told[0], told[told.len() - 1]), ("propagate", "compact"));
     }
 }

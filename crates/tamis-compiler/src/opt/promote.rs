@@ -249,3 +249,81 @@ fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>
         });
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    #[test]
+    fn sums_live_in_variables() {
+        let mut make = Make::new();
+        let (zero, n, m, nothing) = (make.int(0), make.n, make.m, make.float(0.0));
+        make.count("i", zero, n, |make, i| {
+            make.b.store(make.y, i, nothing);
+            make.count("j", zero, m, |make, j| {
+                let x = make.load(make.x, j);
+                make.add_to(make.y, i, x);
+            });
+        });
+        let expected = [
+            "for i in 0..n",
+            "    y[i] = 0.0",
+            "    var sum: f64 = y[i]",
+            "    for j in 0..m",
+            "        sum = sum + x[j]",
+            "    y[i] = sum",
+        ];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn elements_that_may_not_be_there_are_read_under_a_condition() {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        make.count("j", zero, m, |make, j| {
+            let x = make.load(make.x, j);
+            make.add_to(make.y, n, x);
+        });
+        let expected =
+            ["if 0 < m", "    var sum: f64 = y[n]", "    for j in 0..m", "        sum = sum + x[j]", "    y[n] = sum"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn elements_below_a_length_are_there() {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        make.b.emit(Stmt::Grow { buffer: make.y, len: n, fill: None });
+        make.count("i", zero, n, |make, i| {
+            make.count("j", zero, m, |make, j| {
+                let x = make.load(make.x, j);
+                make.add_to(make.y, i, x);
+            });
+        });
+        assert_eq!(after(&[run], make)[1..3], ["for i in 0..n", "    var sum: f64 = y[i]"]);
+    }
+
+    #[test]
+    fn what_may_be_the_same_element_stays_in_memory() {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        make.count("j", zero, m, |make, j| {
+            let other = make.load(make.y, j);
+            make.add_to(make.y, n, other);
+        });
+        assert_eq!(after(&[run], make), ["for j in 0..m", "    y[n] = y[n] + y[j]"]);
+    }
+
+    #[test]
+    fn elements_that_are_read_under_a_condition_may_not_be_there() {
+        let mut make = Make::new();
+        let (zero, n, m) = (make.int(0), make.n, make.m);
+        make.count("j", zero, m, |make, j| {
+            let x = make.load(make.x, j);
+            let cond = make.call(Op::Lt, &[x, x]);
+            make.when(cond, |make| make.add_to(make.y, n, x));
+        });
+        assert_eq!(after(&[run], make).last().map(String::as_str), Some("        y[n] = y[n] + x[j]"));
+    }
+}

@@ -469,3 +469,151 @@ impl Propagate {
         vars.iter().map(|var| self.value_of(*var).filter(visible)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::super::{Options, testing};
+    use super::*;
+
+    /// `if x[0] < 1`, which nobody knows.
+    fn unknown(make: &mut Make) -> ExprId {
+        let (zero, one) = (make.int(0), make.float(1.0));
+        let x = make.load(make.x, zero);
+        make.call(Op::Lt, &[x, one])
+    }
+
+    #[test]
+    fn flags_and_first_values() {
+        let mut make = Make::new();
+        let dirty = make.b.variable("dirty", Value::Bool(false));
+        let value = make.b.variable("value", Value::F64(0.0));
+        let zero = make.int(0);
+        let (so_far, x) = (make.b.get(value), make.load(make.x, zero));
+        let sum = make.call(Op::Add, &[so_far, x]);
+        make.b.assign(value, sum);
+        let yes = make.bool(true);
+        make.b.assign(dirty, yes);
+        let flag = make.b.get(dirty);
+        make.when(flag, |make| {
+            let value = make.b.get(value);
+            make.b.store(make.y, zero, value);
+        });
+        let expected =
+            ["var dirty: bool = False", "var value: f64 = 0.0", "value = x[0]", "dirty = True", "y[0] = value"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn branches_meet() {
+        let mut make = Make::new();
+        let (a, b) = (make.b.variable("a", Value::F64(0.0)), make.b.variable("b", Value::F64(0.0)));
+        let cond = unknown(&mut make);
+        let (one, two, zero) = (make.float(1.0), make.float(2.0), make.int(0));
+        let then = make.b.block(|block| {
+            block.assign(a, one);
+            block.assign(b, one);
+        });
+        let otherwise = make.b.block(|block| {
+            block.assign(a, one);
+            block.assign(b, two);
+        });
+        make.b.emit(Stmt::If { cond, then, otherwise });
+        let (a, b) = (make.b.get(a), make.b.get(b));
+        make.b.store(make.y, zero, a);
+        make.b.store(make.y, zero, b);
+        let lines = after(&[run], make);
+        assert_eq!(lines[lines.len() - 2..], ["y[0] = 1.0", "y[0] = b"]);
+    }
+
+    #[test]
+    fn what_a_block_learns_before_it_is_left_stays_inside() {
+        let mut make = Make::new();
+        let cond = unknown(&mut make);
+        let flag = make.b.name("flag", cond);
+        let (zero, one) = (make.int(0), make.int(1));
+        let y = make.y;
+        make.b.labelled(|b, label| {
+            b.branch(flag, |b| b.emit(Stmt::Leave(label)), |_| {});
+            let value = b.call_in(Op::Cast(DType::F64), DType::Bool, &[flag]);
+            b.store(y, zero, value);
+        });
+        let value = make.b.call_in(Op::Cast(DType::F64), DType::Bool, &[flag]);
+        make.b.store(y, one, value);
+        let lines = after(&[run], make);
+        assert_eq!(lines[1..], ["block l0", "    if flag", "        leave l0", "    y[0] = 0.0", "y[1] = f64(flag)"]);
+    }
+
+    #[test]
+    fn loops_forget_what_they_assign() {
+        let mut make = Make::new();
+        let (q, copy) = (make.b.variable("q", Value::I64(0)), make.b.variable("k", Value::I64(5)));
+        let zero = make.int(0);
+        let n = make.n;
+        make.count("i", zero, n, |make, _| {
+            let (at, k, one) = (make.b.get(q), make.b.get(copy), make.int(1));
+            let x = make.load(make.x, k);
+            make.b.store(make.y, at, x);
+            let next = make.b.add(at, one);
+            make.b.assign(q, next);
+        });
+        let expected = ["var q: i64 = 0", "var k: i64 = 5", "for i in 0..n", "    y[q] = x[5]", "    q = q + 1"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn loops_that_run_once_or_never() {
+        let mut make = Make::new();
+        let (zero, one) = (make.int(0), make.int(1));
+        let n = make.n;
+        let next = make.b.add(n, one);
+        make.count("i", n, next, |make, i| {
+            let x = make.load(make.x, i);
+            make.b.store(make.y, i, x);
+        });
+        make.count("i", one, zero, |make, i| {
+            let x = make.load(make.x, i);
+            make.b.store(make.y, i, x);
+        });
+        assert_eq!(after(&[run], make), ["let i: i64 = n", "y[n] = x[n]"]);
+    }
+
+    #[test]
+    fn elements_that_were_written() {
+        let mut make = Make::new();
+        let (zero, one, value) = (make.int(0), make.int(1), make.float(3.0));
+        let n = make.n;
+        make.b.store(make.y, zero, value);
+        make.add_to(make.y, one, value);
+        make.add_to(make.y, zero, value);
+        make.add_to(make.y, n, value);
+        make.add_to(make.y, zero, value);
+        let expected = ["y[0] = 3.0", "y[1] = y[1] + 3.0", "y[0] = 6.0", "y[n] = y[n] + 3.0", "y[0] = y[0] + 3.0"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn strict_sums_keep_zeros() {
+        let mut make = Make::new();
+        let (zero, nothing) = (make.int(0), make.float(0.0));
+        let x = make.load(make.x, zero);
+        let sum = make.call(Op::Add, &[nothing, x]);
+        make.b.store(make.y, zero, sum);
+        let kernel = make.b.finish();
+        assert_eq!(testing::lines(&run(kernel.clone(), &Options { strict: true })), ["y[0] = 0.0 + x[0]"]);
+        assert_eq!(testing::lines(&run(kernel, &Options::default())), ["y[0] = x[0]"]);
+    }
+
+    #[test]
+    fn sizes_that_are_promised_to_be_equal_are_one() {
+        let mut make = Make::new();
+        let (n, m, zero) = (make.n, make.m, make.int(0));
+        let equal = make.call(Op::Eq, &[m, n]);
+        make.b.promise(Fact::Holds(equal));
+        make.count("i", zero, m, |make, i| {
+            let x = make.load(make.x, i);
+            make.b.store(make.y, i, x);
+        });
+        assert_eq!(after(&[run], make), ["for i in 0..n", "    y[i] = x[i]"]);
+    }
+}

@@ -141,6 +141,9 @@ impl Ranges {
             }
             Expr::Call(op, dtype, operands) => {
                 let new: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
+                if op == Op::Or && self.names_the_least(&new) {
+                    return self.editor.constant(Value::Bool(true));
+                }
                 if dtype == DType::I64
                     && let [a, b] = new[..]
                     && self.editor.dtype(a) == DType::I64
@@ -174,6 +177,47 @@ impl Ranges {
             _ => return None,
         };
         Some(self.editor.constant(Value::Bool(outcome)))
+    }
+
+    /// Whether one of several conditions must hold, because one of several numbers is the least of them:
+    /// `c == i or d == i` where `i` is `min(c, d)`.
+    fn names_the_least(&self, conditions: &[ExprId]) -> bool {
+        let (kernel, times) = (self.editor.kernel(), &self.times);
+        let mut open = conditions.to_vec();
+        let mut equal: Vec<(ExprId, ExprId)> = Vec::new();
+        while let Some(id) = open.pop() {
+            match kernel.expr(self.bounds.meaning(kernel, times, id)) {
+                Expr::Call(Op::Or, _, operands) => open.extend(operands),
+                Expr::Call(Op::Eq, DType::I64, operands) => {
+                    equal.extend([(operands[0], operands[1]), (operands[1], operands[0])]);
+                }
+                _ => {}
+            }
+            if equal.len() > 64 {
+                return false;
+            }
+        }
+        equal.iter().any(|(_, least)| {
+            let mut open = vec![self.bounds.meaning(kernel, times, *least)];
+            if !matches!(kernel.expr(open[0]), Expr::Call(Op::Min, DType::I64, _)) {
+                return false;
+            }
+            // Every operand, also of `min` inside `min`, is among those that are compared.
+            while let Some(id) = open.pop() {
+                if equal.contains(&(id, *least)) {
+                    continue;
+                }
+                match kernel.expr(id) {
+                    Expr::Call(Op::Min, DType::I64, operands)
+                        if operands.iter().all(|e| kernel.exprs.dtype(*e) == DType::I64) =>
+                    {
+                        open.extend(operands);
+                    }
+                    _ => return false,
+                }
+            }
+            true
+        })
     }
 
     // Statements
@@ -221,6 +265,9 @@ impl Ranges {
                 let (var, value) = (*var, *value);
                 if self.editor.dtype(value) != DType::I64 {
                     self.pass(&stmt);
+                    if !self.editor.kernel().var(var).mutable {
+                        self.bounds.declare(var, value, &self.times);
+                    }
                     return Some(stmt);
                 }
                 let held = self.bounds.term(self.editor.kernel(), &self.times, value);
@@ -325,5 +372,113 @@ impl Ranges {
             _ => self.pass(&stmt),
         }
         Some(stmt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    #[test]
+    fn bounds_of_loops() {
+        let mut make = Make::new();
+        let (zero, one, n, m) = (make.int(0), make.int(1), make.n, make.m);
+        make.count("i", zero, n, |make, i| {
+            let low = make.call(Op::Max, &[i, zero]);
+            let phase = make.call(Op::Min, &[low, m]);
+            let phase = make.b.name("phase", phase);
+            let next = make.b.add(i, one);
+            let low = make.call(Op::Max, &[next, phase]);
+            let stop = make.call(Op::Min, &[low, n]);
+            let value = make.load(make.x, stop);
+            make.b.store(make.y, phase, value);
+        });
+        let expected = ["for i in 0..n", "    let phase: i64 = min(i, m)", "    y[phase] = x[i + 1]"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn conditions_inside_their_blocks() {
+        let mut make = Make::new();
+        let (n, m, nothing) = (make.n, make.m, make.float(0.0));
+        let less = make.call(Op::Lt, &[n, m]);
+        make.when(less, |make| {
+            let greater = make.call(Op::Ge, &[n, m]);
+            let x = make.load(make.x, n);
+            let choice = make.call(Op::Select, &[greater, nothing, x]);
+            make.b.store(make.y, n, choice);
+        });
+        let again = make.call(Op::Ge, &[n, m]);
+        let x = make.load(make.x, n);
+        let choice = make.call(Op::Select, &[again, nothing, x]);
+        make.b.store(make.y, n, choice);
+        let expected = ["if n < m", "    y[n] = x[n]", "y[n] = select(n >= m, 0.0, x[n])"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn cursors_that_move_are_compared_again() {
+        let mut make = Make::new();
+        let q = make.b.variable("q", Value::I64(0));
+        let (at, n, one, nothing) = (make.b.get(q), make.n, make.int(1), make.float(0.0));
+        let (x, y) = (make.x, make.y);
+        let cond = make.call(Op::Lt, &[at, n]);
+        let body = make.b.block(|b| {
+            let value = b.load(x, at);
+            let choice = b.call(Op::Select, &[cond, value, nothing]);
+            b.store(y, at, choice);
+            let next = b.add(at, one);
+            b.assign(q, next);
+            b.store(y, at, choice);
+        });
+        make.b.emit(Stmt::While { cond, body });
+        let lines = after(&[run], make);
+        assert_eq!(lines[2], "    y[q] = x[q]");
+        assert_eq!(lines[4], "    y[q] = select(q < n, x[q], 0.0)");
+    }
+
+    #[test]
+    fn sums_may_wrap_around() {
+        let mut make = Make::new();
+        let (n, one) = (make.n, make.int(1));
+        let next = make.b.add(n, one);
+        let less = make.call(Op::Lt, &[n, next]);
+        make.when(less, |make| {
+            let zero = make.float(0.0);
+            make.b.store(make.y, n, zero);
+        });
+        assert_eq!(after(&[run], make), ["if n < (n + 1)", "    y[n] = 0.0"]);
+    }
+
+    #[test]
+    fn searches_past_all_coordinates() {
+        let mut make = Make::new();
+        let (zero, one, n) = (make.int(0), make.int(1), make.n);
+        make.b.promise(Fact::Below { buffer: make.crd, bound: n });
+        make.b.promise(Fact::Increasing(make.pos));
+        let (start, stop) = (make.load(make.pos, zero), make.load(make.pos, one));
+        let from = make.b.search("from", make.crd, start, stop, zero);
+        let to = make.b.search("to", make.crd, from, stop, n);
+        make.count("q", from, to, |make, q| {
+            let x = make.load(make.x, q);
+            make.b.store(make.y, q, x);
+        });
+        let lines = after(&[run], make);
+        assert_eq!(lines[..2], ["let from: i64 = A_pos[0]", "let to: i64 = A_pos[1]"]);
+    }
+
+    #[test]
+    fn one_of_several_is_the_least() {
+        let mut make = Make::new();
+        let (n, m) = (make.n, make.m);
+        let least = make.call(Op::Min, &[n, m]);
+        let least = make.b.name("least", least);
+        let (a, b) = (make.call(Op::Eq, &[n, least]), make.call(Op::Eq, &[m, least]));
+        let (a, b) = (make.b.name("a", a), make.b.name("b", b));
+        let either = make.call(Op::Or, &[a, b]);
+        let value = make.call(Op::Cast(DType::F64), &[either]);
+        make.b.store(make.y, n, value);
+        assert_eq!(after(&[run], make).last().map(String::as_str), Some("y[n] = 1.0"));
     }
 }

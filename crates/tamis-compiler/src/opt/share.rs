@@ -223,3 +223,56 @@ impl Share {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+    use tamis_ir::algebra::Op;
+
+    #[test]
+    fn values_are_computed_once() {
+        let mut make = Make::new();
+        let (zero, one, n) = (make.int(0), make.int(1), make.n);
+        let (x, next) = (make.load(make.x, n), make.b.add(n, one));
+        let square = make.call(Op::Mul, &[x, x]);
+        make.b.store(make.y, zero, square);
+        make.b.store(make.y, next, square);
+        let expected =
+            ["let x_value: f64 = x[n]", "let product: f64 = x_value * x_value", "y[0] = product", "y[n + 1] = product"];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn what_has_a_name_is_used_by_it() {
+        let mut make = Make::new();
+        let (zero, n) = (make.int(0), make.n);
+        let x = make.load(make.x, n);
+        let named = make.b.name("v", x);
+        make.b.store(make.y, zero, named);
+        make.b.store(make.y, n, x);
+        assert_eq!(after(&[run], make), ["let v: f64 = x[n]", "y[0] = v", "y[n] = v"]);
+    }
+
+    #[test]
+    fn stores_come_between() {
+        let mut make = Make::new();
+        let (zero, one, n) = (make.int(0), make.int(1), make.n);
+        let y = make.load(make.y, n);
+        make.b.store(make.y, zero, y);
+        make.b.store(make.y, one, y);
+        assert_eq!(after(&[run], make), ["y[0] = y[n]", "y[1] = y[n]"]);
+    }
+
+    #[test]
+    fn what_may_not_be_evaluated_is_not_first() {
+        let mut make = Make::new();
+        let (zero, n, m, nothing) = (make.int(0), make.n, make.m, make.float(0.0));
+        let x = make.load(make.x, n);
+        let cond = make.call(Op::Lt, &[n, m]);
+        let choice = make.call(Op::Select, &[cond, x, nothing]);
+        make.b.store(make.y, zero, choice);
+        make.b.store(make.y, zero, x);
+        assert_eq!(after(&[run], make), ["y[0] = select(n < m, x[n], 0.0)", "y[0] = x[n]"]);
+    }
+}
