@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis::{Build, CompileOptions, Executable, Signature, program::LoopExtent};
+use tamis::{Build, CompileOptions, Signature, program::LoopExtent};
 use tamis_ir::program::{Block, StmtKind};
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
@@ -38,16 +38,16 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let inputs = inputs(&program, request)?;
     times.push(("read", start.elapsed()));
 
-    let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let start = Instant::now();
-    let executable = compile(&program, &named, request)?;
+    let options = CompileOptions { strict: request.strict, check: request.check, interpret: request.interpret };
+    let executable = tamis::compile(&program, &Signature::of(&tensors), &options)?;
     times.push(("compile", start.elapsed()));
     let build = executable.build();
     shell.warn(&build.warnings);
     if build.interpreted.is_some() || request.check {
         warn_if_slow(&program, &inputs, shell);
     }
-    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let start = Instant::now();
     let called = {
         let _progress = Progress::start(if build.interpreted.is_some() { "interpreting" } else { "running" });
@@ -93,12 +93,6 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     times.push(("write", start.elapsed()));
     let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
     show(request, &finished, &times, build, on_standard_output, shell)
-}
-
-fn compile(program: &Program, inputs: &[(&str, &Tensor)], request: &RunRequest) -> Result<Executable, Failure> {
-    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| *tensor).collect();
-    let options = CompileOptions { strict: request.strict, check: request.check, interpret: request.interpret };
-    Ok(tamis::compile(program, &Signature::of(&tensors), &options)?)
 }
 
 /// The text of a program.

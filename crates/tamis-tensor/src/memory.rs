@@ -23,6 +23,9 @@ static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 /// Who keeps memory for reuse instead of this module, if anybody does.
 static KEEPER: OnceLock<Keeper> = OnceLock::new();
 
+/// Memory with the layout that it was allocated with.
+type Taken = (NonNull<u8>, Layout);
+
 /// Somebody who keeps memory of the global allocator for reuse.
 ///
 /// # Safety
@@ -31,7 +34,7 @@ static KEEPER: OnceLock<Keeper> = OnceLock::new();
 #[derive(Clone, Copy, Debug)]
 pub struct Keeper {
     /// Gives memory for a layout, a multiple of so many bytes long; none if there is none.
-    pub take: fn(Layout, usize) -> Option<(NonNull<u8>, Layout)>,
+    pub take: fn(Layout, usize) -> Option<Taken>,
     /// Takes memory that nobody uses, or frees it.
     pub give: fn(NonNull<u8>, Layout),
     /// Smaller memory is not worth keeping.

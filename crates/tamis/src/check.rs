@@ -6,8 +6,13 @@ use tamis_tensor::Tensor;
 
 /// Compares results with the interpreter's: integers and booleans exactly, floating-point numbers up to rounding, since
 /// reductions may be reassociated.
-pub(crate) fn compare(program: &Program, tensors: &[&Tensor], results: &[(String, Tensor)]) -> Result<(), Diagnostics> {
-    let expected = interpret::run(program, tensors, false)?;
+pub(crate) fn compare(
+    program: &Program,
+    tensors: &[&Tensor],
+    results: &[(String, Tensor)],
+    strict: bool,
+) -> Result<(), Diagnostics> {
+    let expected = interpret::run(program, tensors, strict)?;
     for ((name, found), (_, expected)) in results.iter().zip(&expected) {
         if let Some(difference) = difference(found, expected)? {
             return Err(report(program, tensors, name, &difference).into());

@@ -247,7 +247,7 @@ impl Executable {
                 .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
         };
         if options.check {
-            crate::check::compare(program, tensors, &timed.results)?;
+            crate::check::compare(program, tensors, &timed.results, options.strict)?;
         }
         Ok(timed)
     }

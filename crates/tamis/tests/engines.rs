@@ -32,7 +32,8 @@ fn everywhere(what: &str, program: &Program, tensors: &[&Tensor]) {
 /// A tensor with some entries, none in the first row; as many as `shape` says.
 fn sample(shape: &[u64], format: &str, dtype: DType) -> Tensor {
     let cells: u64 = shape.iter().product();
-    let value = |k: u64| if k % 3 == 0 || k < shape.last().copied().unwrap_or(0) { 0.0 } else { (k % 7) as f64 - 2.0 };
+    let value =
+        |k: u64| if k.is_multiple_of(3) || k < shape.last().copied().unwrap_or(0) { 0.0 } else { (k % 7) as f64 - 2.0 };
     let values: Vec<Value> = (0..cells).map(|k| Value::F64(value(k)).cast(dtype)).collect();
     let values = ValueArray::from_values(&values, dtype);
     let format = Format::parse(format, shape.len()).unwrap();

@@ -73,7 +73,7 @@ fn memory_of_results_goes_round() {
         let result = outer(n, RunOptions::default()).unwrap();
         assert_eq!(result.get(&[n - 1, n / 2]), Some(Value::F64(6.0)));
         assert_eq!(result.values().map(|values| (values.get(1), values.len() as u64)), Some((Value::F64(0.0), n * n)));
-        if round % 4 == 0 {
+        if round.is_multiple_of(4) {
             kept.push(result);
         }
     }
