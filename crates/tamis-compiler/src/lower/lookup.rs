@@ -16,7 +16,7 @@ impl Lowerer<'_> {
         let partial = usize::from(!region.whole);
         self.conditional += partial;
         let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
-        let reserved = self.reserve(region.index, &steps, most);
+        let reserved = self.reserve(region.index, &steps, most, &[]);
         let body = self.at(region.index, i, steps);
         self.unreserve(reserved);
         self.conditional -= partial;

@@ -34,6 +34,7 @@ pub use simplify::Policy;
 pub use writes::{Mode, Plan};
 
 use node::{Source, Step};
+use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
 use tamis_ir::program::{Checked, Program, StmtId, TensorId};
@@ -79,6 +80,7 @@ pub fn lower(
         bounded: vec![false; program.indices.len()],
         vars: vec![None; program.vars.len()],
         accesses: Vec::new(),
+        levels_of: FxHashMap::default(),
         stmt: StmtId(0),
         conditional: 0,
         assumed: Vec::new(),
@@ -135,6 +137,8 @@ struct Lowerer<'a> {
     vars: Vec<Option<node::Node>>,
     /// What is accessed; an access has the number of its source.
     accesses: Vec<Source>,
+    /// The level that an access stood at when a loop last went over it.
+    levels_of: FxHashMap<u32, usize>,
     /// The statement that is being prepared.
     stmt: StmtId,
     /// How many conditions and partial loops are around.

@@ -5,7 +5,7 @@
 
 use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
-use super::node::{Step, Sub, visit_targets};
+use super::node::{Source, Step, Sub, visit_targets};
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt, VarId};
@@ -111,7 +111,14 @@ impl Lowerer<'_> {
 
     /// Makes room, once, for what a loop may append in at most so many turns; gives the levels (or leaves) it was made
     /// for.
-    pub(super) fn reserve(&mut self, index: IndexId, steps: &[Step], most: ExprId) -> Vec<(TensorId, usize)> {
+    pub(super) fn reserve(
+        &mut self,
+        index: IndexId,
+        steps: &[Step],
+        most: ExprId,
+        lists: &[u32],
+    ) -> Vec<(TensorId, usize)> {
+        let expected = self.stored_in(lists);
         let mut reserved = Vec::new();
         for (tensor, _) in self.written_in_order(index, steps) {
             let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { continue };
@@ -130,6 +137,8 @@ impl Lowerer<'_> {
                 let count = self.b.get(count);
                 let room = self.b.add(count, most);
                 self.writer(tensor, level, |row, w| row.write.reserve(w, room));
+                let expectation = &mut self.states[tensor.index()].expectation[level];
+                *expectation = expectation.or(expected);
                 reserved.push((tensor, level));
                 if let (true, Some(values)) = (level + 1 == self.level_count(tensor), values) {
                     self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
@@ -141,6 +150,20 @@ impl Lowerer<'_> {
             self.states[tensor.index()].reserved[*level] = true;
         }
         reserved
+    }
+
+    /// How many coordinates the levels of parameters hold that accesses stand at.
+    fn stored_in(&mut self, lists: &[u32]) -> Option<ExprId> {
+        let mut sum = None;
+        for id in lists {
+            let Source::Tensor(tensor, _) = self.accesses.get(*id as usize)?.clone() else { return None };
+            let count = self.stored(tensor, self.levels_of.get(id).copied()?)?;
+            sum = Some(match sum {
+                Some(sum) => self.b.add(sum, count),
+                None => count,
+            });
+        }
+        sum
     }
 
     pub(super) fn unreserve(&mut self, reserved: Vec<(TensorId, usize)>) {

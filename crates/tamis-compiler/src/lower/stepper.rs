@@ -46,6 +46,13 @@ impl Lowerer<'_> {
             }
         });
         let all: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
+        visit_steps(&steps, &mut |node| {
+            if let Node::Access(access) = node
+                && all.contains(&access.id)
+            {
+                self.levels_of.insert(access.id, access.level);
+            }
+        });
         let gaps_are_empty = self.idle_without(&steps, &all);
         let clipped: Vec<(u32, Stepper)> = found.into_iter().map(|(id, s)| (id, self.clip(region, s))).collect();
         if !gaps_are_empty {
@@ -87,7 +94,7 @@ impl Lowerer<'_> {
         let child = self.below(stepper.below, q, i);
         let steps = self.replace(steps, id, &Payload::Child(child), None);
         let most = self.length(stepper);
-        let reserved = self.reserve(region.index, &steps, most);
+        let reserved = self.reserve(region.index, &steps, most, &[id]);
         let mut body = vec![Stmt::Let { var: index, value: coordinate }];
         body.extend(self.at(region.index, i, steps));
         self.unreserve(reserved);
@@ -243,7 +250,7 @@ impl Lowerer<'_> {
         let partial = usize::from(!region.whole);
         self.conditional += partial;
         let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
-        let reserved = self.reserve(region.index, &steps, most);
+        let reserved = self.reserve(region.index, &steps, most, &[]);
         let body = self.in_block(|this| {
             let present: Vec<ExprId> = walkers
                 .iter()
@@ -267,7 +274,7 @@ impl Lowerer<'_> {
     fn merge(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
         let (first, second) = (self.length(&a.1), self.length(&b.1));
         let most = self.b.add(first, second);
-        let reserved = self.reserve(region.index, &steps, most);
+        let reserved = self.reserve(region.index, &steps, most, &[a.0, b.0]);
         let walkers = self.walkers(vec![a, b]);
         let (first, second) = (self.alive(&walkers[0]), self.alive(&walkers[1]));
         let both = self.b.call_in(Op::And, DType::Bool, &[first, second]);
@@ -304,11 +311,13 @@ impl Lowerer<'_> {
     ) {
         // As many as all have, or as one has that is needed.
         let mut most = self.b.int(0);
-        for (_, stepper) in steppers.iter().filter(|(id, _)| needed.first().is_none_or(|first| first == id)) {
+        let mut counted = Vec::new();
+        for (id, stepper) in steppers.iter().filter(|(id, _)| needed.first().is_none_or(|first| first == id)) {
+            counted.push(*id);
             let length = self.length(stepper);
             most = self.b.add(most, length);
         }
-        let reserved = self.reserve(region.index, &steps, most);
+        let reserved = self.reserve(region.index, &steps, most, &counted);
         let walkers = self.walkers(steppers);
         let leads: Vec<bool> = walkers.iter().map(|w| needed.is_empty() || needed.contains(&w.id)).collect();
         let alive: Vec<ExprId> =

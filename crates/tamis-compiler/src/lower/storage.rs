@@ -20,6 +20,10 @@ pub(super) struct State {
     lists: Vec<BufferId>,
     /// For each level and the leaf: a constant that says whether some positions may never be written.
     skipped: Vec<VarId>,
+    /// For each level, how many coordinates are expected; the value of this variable is decided at the end.
+    expected: Vec<VarId>,
+    /// What it is, if anything is expected.
+    pub(super) expectation: Vec<Option<ExprId>>,
     /// Whether that constant is false.
     pub(super) complete: Vec<bool>,
     /// The table, if elements are collected in one.
@@ -50,6 +54,8 @@ impl Lowerer<'_> {
                 state.skipped.push(skipped);
                 state.complete.push(false);
                 let Some(named) = arrays.get(level) else { continue };
+                state.expected.push(self.b.new_var(format!("{name}{level}_expected"), DType::I64, false));
+                state.expectation.push(None);
                 let count = self.b.new_var(format!("{name}{level}_count"), DType::I64, true);
                 state.counts.push(count);
                 let crd = named.iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer);
@@ -81,6 +87,10 @@ impl Lowerer<'_> {
         for state in &self.states {
             for (var, complete) in state.skipped.iter().zip(&state.complete) {
                 let value = self.b.constant(Value::Bool(!complete));
+                stmts.push(Stmt::Let { var: *var, value });
+            }
+            for (var, expectation) in state.expected.iter().zip(&state.expectation) {
+                let value = expectation.unwrap_or(self.b.int(0));
                 stmts.push(Stmt::Let { var: *var, value });
             }
         }
@@ -185,6 +195,48 @@ impl Lowerer<'_> {
         for level in reached + 1..self.level_count(tensor) {
             self.writer(tensor, level, |row, w| row.write.assemble(w, zero, zero));
         }
+        if self.program.results.contains(&tensor) {
+            self.expect(tensor);
+        }
+    }
+
+    /// Room for as many coordinates as are expected, so that arrays need not grow again and again.
+    fn expect(&mut self, tensor: TensorId) {
+        let levels = self.level_count(tensor);
+        for level in 0..levels {
+            let appended = self.row(tensor, level).is_some_and(|row| row.write.placement() != Placement::Computed);
+            if !appended {
+                continue;
+            }
+            let room = self.b.get(self.states[tensor.index()].expected[level]);
+            self.writer(tensor, level, |row, w| row.write.reserve(w, room));
+            if let (true, Some(values)) = (level + 1 == levels, self.values(tensor)) {
+                self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
+            }
+        }
+    }
+
+    /// How many coordinates a level of a parameter stores in all.
+    pub(super) fn stored(&mut self, tensor: TensorId, level: usize) -> Option<ExprId> {
+        let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
+        if !self.program.params.contains(&tensor) {
+            return None;
+        }
+        let order = format.dim_order()?;
+        let mut count = self.b.int(1);
+        for k in 0..=level {
+            let pos = arrays[k].iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
+            let full = level_type(format.levels()[k].kind).is_ok_and(|row| row.capabilities.full);
+            count = match pos {
+                Some(pos) => self.b.load(pos, count),
+                None if full => {
+                    let size = self.bound[tensor.index()].dims[order[k]];
+                    self.b.call_in(Op::Mul, DType::I64, &[count, size])
+                }
+                None => count,
+            };
+        }
+        Some(count)
     }
 
     /// Room for `count` positions of a level from `start` on, and for what exists below with them; gives the last level
