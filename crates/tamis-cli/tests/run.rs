@@ -16,7 +16,7 @@ fn results_are_shown() {
     std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
     let lines: &[&[&str]] = &[
         &["run", "spmv.py", "A=v1.mtx", "x=ones"],
-        &["run", "spmv.py", "A=v1.mtx", "x=rand", "-f", "A=csc", "-f", "y=sparse"],
+        &["run", "spmv.py", "A=v1.mtx", "x=rand", "-f", "A=dcsr", "-f", "y=sparse"],
         &["run", "spmv.py", "A=v1.mtx", "x=ones", "--json"],
         &["run", "spmv.py", "A=v1.mtx", "x=ones", "-o", "y=-"],
         &["run", "spmv.py", "A=twice.mtx", "x=ones", "--duplicates", "sum"],
