@@ -84,3 +84,28 @@ fn memory_of_results_goes_round() {
         assert_eq!(sum, 36.0);
     }
 }
+
+/// A sparse result grows as it is written; what goes beyond the limit is told, and freed.
+#[test]
+fn a_sparse_result_that_grows() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let text = "def outer(x):\n    A = tensor('csr')\n    for i, j in _:\n        A[i,j] = x[i] * x[j]\n    return A\n";
+    let program = Program::parse(text).unwrap();
+    let x =
+        |n: u64| Tensor::from_dense(&[n], vec![1.0; n as usize].into(), &Format::dense(1), Value::F64(0.0)).unwrap();
+    let run =
+        |n: u64, check: bool| tamis::run(&program, &[("x", &x(n))], &RunOptions { check, ..RunOptions::default() });
+    for check in [false, true] {
+        assert_eq!(run(300, check).unwrap()[0].1.nnz(), 90_000);
+        let before = tamis::limit_arrays(200_000);
+        let (refused, small) = (run(300, check), run(50, check));
+        tamis::limit_arrays(before);
+        let errors = refused.unwrap_err();
+        let told = errors.render(false);
+        assert!(errors.0[0].code == Code::E0706 && told.contains("does not fit in memory"), "{told}");
+        assert_eq!(small.unwrap()[0].1.nnz(), 2500);
+        let result = run(300, check).unwrap().remove(0).1;
+        // No more memory is kept than a quarter beyond what is needed.
+        assert_eq!(result.values().map(|values| values.len()), Some(90_000));
+    }
+}
