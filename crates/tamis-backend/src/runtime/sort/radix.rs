@@ -37,10 +37,13 @@ fn plan(len: usize, bits: Bits) -> (u32, u32) {
 }
 
 pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: Bits) {
-    match elements.len() {
-        ..=TINY => on_stack::<T, u8, 256, 256>(elements, bits),
-        ..=SMALL => on_stack::<T, u32, SMALL, 2048>(elements, bits),
-        _ => in_pool(elements, bits),
+    let len = elements.len();
+    if len <= TINY {
+        on_stack::<T, u8, 256, 256>(elements, bits);
+    } else if len <= SMALL {
+        on_stack::<T, u32, SMALL, 2048>(elements, bits);
+    } else {
+        in_pool(elements, bits);
     }
 }
 
