@@ -172,13 +172,16 @@ fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<Block> {
     Some(Block { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
 }
 
-/// Makes a buffer at least `len` elements long, and twice as long as it was; new elements hold `fill`, or anything.
-/// `false`: there is no memory, and nothing has changed.
+/// Makes a buffer at least `len` elements long, and twice as long as it was (or as long as there is room for already); new
+/// elements hold `fill`, or anything. `false`: there is no memory, and nothing has changed.
 pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fill: Option<&[u8]>) -> bool {
     if len <= raw.len {
         return true;
     }
-    let target = len.max(raw.len.saturating_mul(2));
+    let mut target = len.max(raw.len.saturating_mul(2));
+    if len <= raw.cap {
+        target = target.min(raw.cap);
+    }
     let used = raw.len as usize * size;
     if target > raw.cap {
         let layout = usize::try_from(target).ok().and_then(|n| n.checked_mul(size));
@@ -186,7 +189,7 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let Some(layout) = layout else { return false };
         let zero = fill.is_some_and(|fill| fill.iter().all(|byte| *byte == 0));
         let block = match owned(raw, size, align) {
-            Some(block) => pool::enlarge(block, layout.size()).ok(),
+            Some(block) => pool::enlarge(block, used, layout.size(), size).ok(),
             None if used == 0 && zero => pool::take_zeroed(layout, size),
             None => pool::take(layout, size).inspect(|block| {
                 // SAFETY: the buffer has so many bytes, and the new block has more, elsewhere.

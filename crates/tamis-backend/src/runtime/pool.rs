@@ -44,14 +44,20 @@ pub(super) struct Block {
 // SAFETY: a block owns its memory, which no other thread knows of.
 unsafe impl Send for Block {}
 
-/// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most twice what is
-/// needed, or from the system. `None`: there is not so much.
+/// How much larger than needed a block may be whose size is known, in quarters: results keep that much.
+const EXACT: usize = 5;
+
+/// The same for a block that has grown already, and is likely to grow on: what it would become, others have been before.
+const GROWING: usize = 4 * 16;
+
+/// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most a quarter more
+/// than needed, or from the system. `None`: there is not so much.
 pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit)
+        && let Some(block) = reuse(layout, unit, EXACT)
     {
         return Some(block);
     }
@@ -70,7 +76,7 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
         return None;
     }
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit)
+        && let Some(block) = reuse(layout, unit, EXACT)
     {
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(0, block.layout.size()) };
@@ -85,10 +91,25 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     Some(Block { data, layout })
 }
 
-/// The block with at least `size` bytes (which are more than it has), its contents kept; or the block as it was.
-pub(super) fn enlarge(block: Block, size: usize) -> Result<Block, Block> {
+/// The block with at least `size` bytes (which are more than it has) and a multiple of `unit`, its first `used` bytes kept;
+/// or the block as it was.
+///
+/// Copying into a kept block costs less than the fresh pages that the rest of a larger one would need. Without one the
+/// allocator moves large blocks by remapping their pages, so that nothing is copied.
+pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
-    if size > LIMIT.load(Ordering::Relaxed) || !available(size - block.layout.size().min(size)) {
+    if size > LIMIT.load(Ordering::Relaxed) {
+        return Err(block);
+    }
+    if size >= SMALLEST
+        && let Some(larger) = reuse(layout, unit, GROWING)
+    {
+        // SAFETY: both blocks have so many bytes, and nobody else knows of either.
+        unsafe { larger.data.copy_from_nonoverlapping(block.data, used.min(block.layout.size())) };
+        give_back(block);
+        return Ok(larger);
+    }
+    if !available(size - block.layout.size().min(size)) {
         return Err(block);
     }
     // SAFETY: the block is of the global allocator with its layout, and the new size is valid and not zero.
@@ -128,21 +149,22 @@ pub unsafe fn give_memory(data: NonNull<u8>, layout: Layout) {
     give_back(Block { data, layout });
 }
 
-/// Memory that was kept, for a layout and up to twice its size, a multiple of `unit` bytes long; it belongs to the caller.
+/// Memory that was kept, for a layout and up to a quarter more, a multiple of `unit` bytes long; it belongs to the caller.
 pub fn take_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
     let wanted = layout.size() >= SMALLEST && unit > 0;
-    wanted.then(|| reuse(layout, unit)).flatten().map(|block| (block.data, block.layout))
+    wanted.then(|| reuse(layout, unit, EXACT)).flatten().map(|block| (block.data, block.layout))
 }
 
-fn reuse(layout: Layout, unit: usize) -> Option<Block> {
+/// The smallest kept block that fits, and of those the last one used; at most `quarters` quarters of what is needed.
+fn reuse(layout: Layout, unit: usize, quarters: usize) -> Option<Block> {
     let mut kept = KEPT.lock().ok()?;
+    let most = (layout.size() / 4).saturating_mul(quarters).min(LIMIT.load(Ordering::Relaxed));
     let fits = |block: &Block| {
         let size = block.layout.size();
-        block.layout.align() == layout.align()
-            && (layout.size()..=layout.size().saturating_mul(2)).contains(&size)
-            && size.is_multiple_of(unit)
+        block.layout.align() == layout.align() && (layout.size()..=most).contains(&size) && size.is_multiple_of(unit)
     };
-    let at = kept.iter().rposition(fits)?;
+    let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
+    let (at, _) = fitting.min_by_key(|(_, block)| block.layout.size())?;
     Some(kept.remove(at))
 }
 
@@ -198,11 +220,38 @@ mod tests {
     }
 
     #[test]
+    fn growing_takes_what_was_freed() {
+        // An alignment of its own, so that no other test takes the blocks in between.
+        let layout = |size| Layout::from_size_align(size, 32).unwrap();
+        let kept = take(layout(40 * SMALLEST), 32).unwrap();
+        let place = kept.data;
+        give_back(kept);
+        let small = take(layout(SMALLEST), 32).unwrap();
+        // SAFETY: the block has this many bytes.
+        unsafe { small.data.write_bytes(7, SMALLEST) };
+        // Far smaller: it moves elsewhere.
+        let small = enlarge(small, SMALLEST, 2 * SMALLEST, 32).unwrap();
+        assert_ne!(small.data, place);
+        let large = enlarge(small, SMALLEST, 4 * SMALLEST, 32).unwrap();
+        assert_eq!((large.data, large.layout), (place, layout(40 * SMALLEST)));
+        // SAFETY: so many bytes were written.
+        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), SMALLEST) }.iter().all(|byte| *byte == 7));
+        assert!(
+            take_memory(layout(SMALLEST + 32), 32).is_none(),
+            "what was grown out of is larger by more than a quarter"
+        );
+        let (data, left) = take_memory(layout(2 * SMALLEST), 32).unwrap();
+        assert_eq!(left.size(), 2 * SMALLEST);
+        give_back(Block { data, layout: left });
+        give_back(large);
+    }
+
+    #[test]
     fn what_there_is_not_is_refused() {
         assert!(take(Layout::from_size_align(1 << 60, 8).unwrap(), 8).is_none());
         assert!(take_zeroed(Layout::from_size_align(1 << 45, 8).unwrap(), 8).is_none());
         let block = take(Layout::from_size_align(16, 8).unwrap(), 8).unwrap();
-        let block = enlarge(block, 1 << 60).unwrap_err();
+        let block = enlarge(block, 16, 1 << 60, 8).unwrap_err();
         assert_eq!(block.layout.size(), 16);
         give_back(block);
     }
