@@ -186,7 +186,7 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let Some(layout) = layout else { return false };
         let zero = fill.is_some_and(|fill| fill.iter().all(|byte| *byte == 0));
         let block = match owned(raw, size, align) {
-            Some(block) => pool::enlarge(block, layout.size()).ok(),
+            Some(block) => pool::enlarge(block, layout.size(), size).ok(),
             None if used == 0 && zero => pool::take_zeroed(layout, size),
             None => pool::take(layout, size).inspect(|block| {
                 // SAFETY: the buffer has so many bytes, and the new block has more, elsewhere.

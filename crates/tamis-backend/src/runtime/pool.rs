@@ -13,6 +13,12 @@ const KEEP: usize = 256 << 20;
 /// Blocks from this size on are backed by large pages where the system has them.
 const LARGE: usize = 2 << 20;
 
+/// A block for an array that grows may be so many times larger than is needed now.
+const GROWING: usize = 64;
+
+/// A block for an array of known length may be so many times larger than is needed.
+const KNOWN: usize = 2;
+
 /// Below this size the system is not asked how much memory is left.
 const ASK: usize = 256 << 20;
 
@@ -33,7 +39,7 @@ unsafe impl Send for Block {}
 /// needed, or from the system. `None`: there is not so much.
 pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit)
+        && let Some(block) = reuse(layout, unit, KNOWN)
     {
         return Some(block);
     }
@@ -49,7 +55,7 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
 /// Like [`take`], with all bytes zero.
 pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit)
+        && let Some(block) = reuse(layout, unit, KNOWN)
     {
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(0, block.layout.size()) };
@@ -64,11 +70,20 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     Some(Block { data, layout })
 }
 
-/// The block with at least `size` bytes (which are more than it has), its contents kept; or the block as it was.
-pub(super) fn enlarge(block: Block, size: usize) -> Result<Block, Block> {
+/// The block with at least `size` bytes (which are more than it has, and a multiple of `unit`), its contents kept; or the
+/// block as it was. A kept block may be much larger: whoever grows will grow again, and nothing need be copied then.
+pub(super) fn enlarge(block: Block, size: usize, unit: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
     if !available(size - block.layout.size().min(size)) {
         return Err(block);
+    }
+    if size >= SMALLEST
+        && let Some(larger) = reuse(layout, unit, GROWING)
+    {
+        // SAFETY: the kept block is larger, and nobody else has it.
+        unsafe { larger.data.copy_from_nonoverlapping(block.data, block.layout.size()) };
+        give_back(block);
+        return Ok(larger);
     }
     // SAFETY: the block is of the global allocator with its layout, and the new size is valid and not zero.
     let data = unsafe { std::alloc::realloc(block.data.as_ptr(), block.layout, size) };
@@ -99,15 +114,18 @@ pub(super) fn give_back(block: Block) {
     }
 }
 
-fn reuse(layout: Layout, unit: usize) -> Option<Block> {
+/// The smallest kept block for a layout, at most so many times as large.
+fn reuse(layout: Layout, unit: usize, times: usize) -> Option<Block> {
     let mut kept = KEPT.lock().ok()?;
     let fits = |block: &Block| {
         let size = block.layout.size();
         block.layout.align() == layout.align()
-            && (layout.size()..=layout.size().saturating_mul(2)).contains(&size)
+            && (layout.size()..=layout.size().saturating_mul(times)).contains(&size)
             && size.is_multiple_of(unit)
     };
-    let at = kept.iter().rposition(fits)?;
+    // Of equal ones the last, which is most likely still in the cache.
+    let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
+    let (at, _) = fitting.min_by_key(|(_, block)| block.layout.size())?;
     Some(kept.remove(at))
 }
 
@@ -167,8 +185,25 @@ mod tests {
         assert!(take(Layout::from_size_align(1 << 60, 8).unwrap(), 8).is_none());
         assert!(take_zeroed(Layout::from_size_align(1 << 45, 8).unwrap(), 8).is_none());
         let block = take(Layout::from_size_align(16, 8).unwrap(), 8).unwrap();
-        let block = enlarge(block, 1 << 60).unwrap_err();
+        let block = enlarge(block, 1 << 60, 8).unwrap_err();
         assert_eq!(block.layout.size(), 16);
+        give_back(block);
+    }
+
+    #[test]
+    fn growth_takes_what_is_kept() {
+        // A size and an alignment of its own, so that no other test takes the block in between.
+        let large = Layout::from_size_align(40 * SMALLEST + 128, 128).unwrap();
+        let block = take(large, 128).unwrap();
+        let place = block.data;
+        give_back(block);
+        let small = take(Layout::from_size_align(128, 128).unwrap(), 128).unwrap();
+        // SAFETY: the block has this many bytes.
+        unsafe { small.data.write_bytes(7, 128) };
+        let block = enlarge(small, SMALLEST, 128).unwrap();
+        assert_eq!((block.data, block.layout), (place, large));
+        // SAFETY: these bytes were copied.
+        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), 128) }.iter().all(|byte| *byte == 7));
         give_back(block);
     }
 }
