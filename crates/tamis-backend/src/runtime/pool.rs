@@ -39,7 +39,7 @@ unsafe impl Send for Block {}
 /// needed, or from the system. `None`: there is not so much.
 pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit, KNOWN)
+        && let Some(block) = reuse(layout, unit)
     {
         return Some(block);
     }
@@ -55,7 +55,7 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
 /// Like [`take`], with all bytes zero.
 pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit, KNOWN)
+        && let Some(block) = reuse(layout, unit)
     {
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(0, block.layout.size()) };
@@ -78,7 +78,7 @@ pub(super) fn enlarge(block: Block, size: usize, unit: usize) -> Result<Block, B
         return Err(block);
     }
     if size >= SMALLEST
-        && let Some(larger) = reuse(layout, unit, GROWING)
+        && let Some(larger) = smallest(layout, unit, GROWING)
     {
         // SAFETY: the kept block is larger, and nobody else has it.
         unsafe { larger.data.copy_from_nonoverlapping(block.data, block.layout.size()) };
@@ -114,8 +114,12 @@ pub(super) fn give_back(block: Block) {
     }
 }
 
+fn reuse(layout: Layout, unit: usize) -> Option<Block> {
+    smallest(layout, unit, KNOWN)
+}
+
 /// The smallest kept block for a layout, at most so many times as large.
-fn reuse(layout: Layout, unit: usize, times: usize) -> Option<Block> {
+fn smallest(layout: Layout, unit: usize, times: usize) -> Option<Block> {
     let mut kept = KEPT.lock().ok()?;
     let fits = |block: &Block| {
         let size = block.layout.size();
