@@ -178,7 +178,11 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
     if len <= raw.len {
         return true;
     }
-    let target = len.max(raw.len.saturating_mul(2));
+    let mut target = len.max(raw.len.saturating_mul(2));
+    if len <= raw.cap {
+        // What is there is enough for now.
+        target = target.min(raw.cap);
+    }
     let used = raw.len as usize * size;
     if target > raw.cap {
         let layout = usize::try_from(target).ok().and_then(|n| n.checked_mul(size));
@@ -186,7 +190,7 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let Some(layout) = layout else { return false };
         let zero = fill.is_some_and(|fill| fill.iter().all(|byte| *byte == 0));
         let block = match owned(raw, size, align) {
-            Some(block) => pool::enlarge(block, layout.size(), size).ok(),
+            Some(block) => pool::enlarge(block, layout.size(), len as usize * size, size).ok(),
             None if used == 0 && zero => pool::take_zeroed(layout, size),
             None => pool::take(layout, size).inspect(|block| {
                 // SAFETY: the buffer has so many bytes, and the new block has more, elsewhere.
@@ -196,6 +200,7 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let Some(block) = block else { return false };
         let cleared = used == 0 && zero && raw.cap == 0;
         *raw = RawBuffer { data: block.data.as_ptr(), len: raw.len, cap: (block.layout.size() / size) as u64 };
+        target = target.min(raw.cap);
         if cleared {
             raw.len = target;
             return true;

@@ -16,9 +16,6 @@ const LARGE: usize = 2 << 20;
 /// A block for an array that grows may be so many times larger than is needed now.
 const GROWING: usize = 64;
 
-/// A block for an array of known length may be so many times larger than is needed.
-const KNOWN: usize = 2;
-
 /// Below this size the system is not asked how much memory is left.
 const ASK: usize = 256 << 20;
 
@@ -70,17 +67,19 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     Some(Block { data, layout })
 }
 
-/// The block with at least `size` bytes (which are more than it has, and a multiple of `unit`), its contents kept; or the
-/// block as it was. A kept block may be much larger: whoever grows will grow again, and nothing need be copied then.
-pub(super) fn enlarge(block: Block, size: usize, unit: usize) -> Result<Block, Block> {
+/// The block with `size` bytes (which are more than it has), its contents kept; or the block as it was.
+///
+/// A kept block may be much larger, since whoever grows will grow again; or smaller, if it has the `least` bytes that are
+/// needed now and some more, as what the last call made has that was cut to its length. Its size is a multiple of `unit`.
+pub(super) fn enlarge(block: Block, size: usize, least: usize, unit: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
     if !available(size - block.layout.size().min(size)) {
         return Err(block);
     }
     if size >= SMALLEST
-        && let Some(larger) = smallest(layout, unit, GROWING)
+        && let Some(larger) = largest(layout, least.saturating_add(least / 4).max(block.layout.size()), unit)
     {
-        // SAFETY: the kept block is larger, and nobody else has it.
+        // SAFETY: the kept block has at least as many bytes, and nobody else has it.
         unsafe { larger.data.copy_from_nonoverlapping(block.data, block.layout.size()) };
         give_back(block);
         return Ok(larger);
@@ -115,21 +114,27 @@ pub(super) fn give_back(block: Block) {
 }
 
 fn reuse(layout: Layout, unit: usize) -> Option<Block> {
-    smallest(layout, unit, KNOWN)
-}
-
-/// The smallest kept block for a layout, at most so many times as large.
-fn smallest(layout: Layout, unit: usize, times: usize) -> Option<Block> {
     let mut kept = KEPT.lock().ok()?;
     let fits = |block: &Block| {
         let size = block.layout.size();
         block.layout.align() == layout.align()
-            && (layout.size()..=layout.size().saturating_mul(times)).contains(&size)
+            && (layout.size()..=layout.size().saturating_mul(2)).contains(&size)
             && size.is_multiple_of(unit)
     };
-    // Of equal ones the last, which is most likely still in the cache.
-    let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
-    let (at, _) = fitting.min_by_key(|(_, block)| block.layout.size())?;
+    let at = kept.iter().rposition(fits)?;
+    Some(kept.remove(at))
+}
+
+/// The largest kept block for an array that grows, with at least so many bytes.
+fn largest(layout: Layout, least: usize, unit: usize) -> Option<Block> {
+    let mut kept = KEPT.lock().ok()?;
+    let sizes = least.max(SMALLEST)..=layout.size().saturating_mul(GROWING);
+    let fits = |block: &Block| {
+        let size = block.layout.size();
+        block.layout.align() == layout.align() && sizes.contains(&size) && size.is_multiple_of(unit)
+    };
+    let fitting = kept.iter().enumerate().filter(|(_, block)| fits(block));
+    let (at, _) = fitting.max_by_key(|(_, block)| block.layout.size())?;
     Some(kept.remove(at))
 }
 
@@ -189,7 +194,7 @@ mod tests {
         assert!(take(Layout::from_size_align(1 << 60, 8).unwrap(), 8).is_none());
         assert!(take_zeroed(Layout::from_size_align(1 << 45, 8).unwrap(), 8).is_none());
         let block = take(Layout::from_size_align(16, 8).unwrap(), 8).unwrap();
-        let block = enlarge(block, 1 << 60, 8).unwrap_err();
+        let block = enlarge(block, 1 << 60, 1 << 60, 8).unwrap_err();
         assert_eq!(block.layout.size(), 16);
         give_back(block);
     }
@@ -204,7 +209,7 @@ mod tests {
         let small = take(Layout::from_size_align(128, 128).unwrap(), 128).unwrap();
         // SAFETY: the block has this many bytes.
         unsafe { small.data.write_bytes(7, 128) };
-        let block = enlarge(small, SMALLEST, 128).unwrap();
+        let block = enlarge(small, SMALLEST, 256, 128).unwrap();
         assert_eq!((block.data, block.layout), (place, large));
         // SAFETY: these bytes were copied.
         assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), 128) }.iter().all(|byte| *byte == 7));
