@@ -159,4 +159,17 @@ mod tests {
         let expected = ["let old: f64 = y[0]", "y[0] = 1.0", "if n < m", "    y[n] = old"];
         assert_eq!(after(&[run], make), expected);
     }
+
+    #[test]
+    fn nothing_moves_into_a_loop() {
+        let mut make = Make::new();
+        let (zero, n, value) = (make.int(0), make.n, make.float(1.0));
+        let old = make.load(make.y, zero);
+        let old = make.b.name("old", old);
+        make.count("i", zero, n, |make, i| {
+            make.b.store(make.y, i, old);
+            make.b.store(make.y, zero, value);
+        });
+        assert_eq!(after(&[run], make)[..3], ["let old: f64 = y[0]", "for i in 0..n", "    y[i] = old"]);
+    }
 }

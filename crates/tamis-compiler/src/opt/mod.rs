@@ -19,6 +19,7 @@ mod propagate;
 mod ranges;
 mod reach;
 mod share;
+mod sink;
 #[cfg(test)]
 mod testing;
 mod thread;
@@ -47,6 +48,7 @@ pub struct Pass {
 pub const PASSES: &[Pass] = &[
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "ranges", run: ranges::run },
+    Pass { name: "sink", run: sink::run },
     Pass { name: "thread", run: thread::run },
     // What is certain now decides conditions, and loops that run once.
     Pass { name: "propagate", run: propagate::run },

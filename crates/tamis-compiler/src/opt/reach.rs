@@ -161,11 +161,9 @@ impl Reach {
         self.times.pass(stmt);
         let now = self.times.now;
         match stmt {
-            Stmt::Store { buffer, index, .. } => {
-                // An index that reads the buffer may mean another element now.
-                if self.times.unchanged(kernel, *index, now - 1) {
-                    self.add(*buffer, *index);
-                }
+            // An index that reads the buffer may mean another element now.
+            Stmt::Store { buffer, index, .. } if self.times.unchanged(kernel, *index, now - 1) => {
+                self.add(*buffer, *index);
             }
             Stmt::Grow { buffer, len, .. } => self.lengths.push((*buffer, *len, now)),
             Stmt::Let { var, value } if !kernel.var(*var).mutable => {
