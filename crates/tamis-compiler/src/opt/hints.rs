@@ -137,7 +137,10 @@ impl Turn<'_> {
             _ => {}
         });
         for (buffer, index) in loads {
-            self.neighbours |= self.step(index) == Step::One;
+            let step = self.step(index);
+            self.neighbours |= step == Step::One;
+            // Elements that lie apart are gathered one by one: vectors of them gain little, and take long to compile.
+            fits &= step != Step::Any;
             self.loads.push((buffer, index));
         }
         fits
