@@ -71,7 +71,7 @@ impl<T: Clone> Buffer<T> {
         values.truncate(len);
         let waste = (values.capacity() - values.len()) * size_of::<T>();
         if waste > LITTLE && waste / size_of::<T>() > values.len() / 4 {
-            values.shrink_to_fit();
+            values = crate::memory::fitted(values);
         }
         values.into()
     }

@@ -123,6 +123,22 @@ fn recycled<T>(len: usize) -> Option<Vec<T>> {
     Some(unsafe { Vec::from_raw_parts(block.memory as *mut T, 0, block.layout.size() / size_of::<T>()) })
 }
 
+/// The values with less room to spare. Few values move out of much memory, which is kept whole: given back in part it
+/// would be fresh pages the next time.
+pub(crate) fn fitted<T: Clone>(mut values: Vec<T>) -> Vec<T> {
+    let spare = values.capacity() - values.len();
+    if spare > values.len()
+        && spare.saturating_mul(size_of::<T>()) >= LARGE
+        && let Ok(mut exact) = reserve(values.len(), "a result")
+    {
+        exact.extend_from_slice(&values);
+        recycle(values);
+        return exact;
+    }
+    values.shrink_to_fit();
+    values
+}
+
 /// An empty vector with room for `len` values, or a diagnostic that says what did not fit.
 pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
     if let Some(values) = recycled(len) {

@@ -134,6 +134,7 @@ static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
     index_helper("search", width, code)
 }
 
+/// Sorts coordinates: short lists by insertion, middle ones by the bytes in which they differ, long ones by the library.
 pub(super) fn sort(width: Width) -> Helper {
     let code = "static int NAME_order(const void *a, const void *b)
 {
@@ -141,10 +142,49 @@ pub(super) fn sort(width: Width) -> Helper {
     return (x > y) - (x < y);
 }
 
+/* Byte by byte, least significant first, where comparisons would be mispredicted. */
 static void NAME(T *crd, int64_t start, int64_t stop)
 {
-    if (start < stop)
+    if (start >= stop)
+        return;
+    if (stop - start > 1024) {
         qsort(crd + start, (size_t)(stop - start), sizeof(T), NAME_order);
+        return;
+    }
+    if (stop - start <= 32) {
+        for (int64_t k = start + 1; k < stop; k++) {
+            const T key = crd[k];
+            int64_t to = k;
+            for (; to > start && crd[to - 1] > key; to--)
+                crd[to] = crd[to - 1];
+            crd[to] = key;
+        }
+        return;
+    }
+    T spare[1024], *from = crd + start, *to = spare;
+    const int64_t n = stop - start;
+    uint64_t differ = 0;
+    for (int64_t k = 1; k < n; k++)
+        differ |= (uint64_t)from[k - 1] ^ from[k];
+    for (int shift = 0; shift < (int)(8 * sizeof(T)); shift += 8) {
+        if (!(differ >> shift & 255))
+            continue;
+        uint32_t place[256] = {0}, sum = 0;
+        for (int64_t k = 0; k < n; k++)
+            place[(uint64_t)from[k] >> shift & 255]++;
+        for (int digit = 0; digit < 256; digit++) {
+            const uint32_t count = place[digit];
+            place[digit] = sum;
+            sum += count;
+        }
+        for (int64_t k = 0; k < n; k++)
+            to[place[(uint64_t)from[k] >> shift & 255]++] = from[k];
+        T *const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from == spare)
+        memcpy(to, from, (size_t)n * sizeof(T));
 }
 ";
     index_helper("sort", width, code)

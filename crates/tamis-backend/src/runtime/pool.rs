@@ -44,11 +44,19 @@ pub(super) struct Block {
 // SAFETY: a block owns its memory, which no other thread knows of.
 unsafe impl Send for Block {}
 
-/// How much larger than needed a block may be whose size is known, in quarters: results keep that much.
-const EXACT: usize = 5;
+/// What a kept block is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// An array whose size is known: the smallest block, and at most a quarter too large, which results may be.
+    Known,
+    /// An array that has grown and is likely to grow on: the block that was used last of all up to [`FURTHER`] times what
+    /// is needed now, so that the array grows once into what the one of the last call was. A result that stays far
+    /// smaller moves out of it.
+    Growing,
+}
 
-/// The same for a block that has grown already, and is likely to grow on: what it would become, others have been before.
-const GROWING: usize = 4 * 16;
+/// How much larger than needed the block of a growing array may be.
+const FURTHER: usize = 64;
 
 /// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most a quarter more
 /// than needed, or from the system. `None`: there is not so much.
@@ -57,7 +65,7 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
         return None;
     }
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit, EXACT)
+        && let Some(block) = reuse(layout, unit, Purpose::Known)
     {
         return Some(block);
     }
@@ -76,7 +84,7 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
         return None;
     }
     if layout.size() >= SMALLEST
-        && let Some(block) = reuse(layout, unit, EXACT)
+        && let Some(block) = reuse(layout, unit, Purpose::Known)
     {
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(0, block.layout.size()) };
@@ -102,7 +110,7 @@ pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Re
         return Err(block);
     }
     if size >= SMALLEST
-        && let Some(larger) = reuse(layout, unit, GROWING)
+        && let Some(larger) = reuse(layout, unit, Purpose::Growing)
     {
         // SAFETY: both blocks have so many bytes, and nobody else knows of either.
         unsafe { larger.data.copy_from_nonoverlapping(block.data, used.min(block.layout.size())) };
@@ -152,19 +160,28 @@ pub unsafe fn give_memory(data: NonNull<u8>, layout: Layout) {
 /// Memory that was kept, for a layout and up to a quarter more, a multiple of `unit` bytes long; it belongs to the caller.
 pub fn take_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
     let wanted = layout.size() >= SMALLEST && unit > 0;
-    wanted.then(|| reuse(layout, unit, EXACT)).flatten().map(|block| (block.data, block.layout))
+    wanted.then(|| reuse(layout, unit, Purpose::Known)).flatten().map(|block| (block.data, block.layout))
 }
 
-/// The smallest kept block that fits, and of those the last one used; at most `quarters` quarters of what is needed.
-fn reuse(layout: Layout, unit: usize, quarters: usize) -> Option<Block> {
+/// A kept block for a purpose.
+fn reuse(layout: Layout, unit: usize, purpose: Purpose) -> Option<Block> {
     let mut kept = KEPT.lock().ok()?;
-    let most = (layout.size() / 4).saturating_mul(quarters).min(LIMIT.load(Ordering::Relaxed));
+    let most = match purpose {
+        Purpose::Known => layout.size().saturating_add(layout.size() / 4),
+        Purpose::Growing => layout.size().saturating_mul(FURTHER),
+    };
+    let sizes = layout.size()..=most.min(LIMIT.load(Ordering::Relaxed));
     let fits = |block: &Block| {
         let size = block.layout.size();
-        block.layout.align() == layout.align() && (layout.size()..=most).contains(&size) && size.is_multiple_of(unit)
+        block.layout.align() == layout.align() && sizes.contains(&size) && size.is_multiple_of(unit)
     };
-    let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
-    let (at, _) = fitting.min_by_key(|(_, block)| block.layout.size())?;
+    let at = match purpose {
+        Purpose::Known => {
+            let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
+            fitting.min_by_key(|(_, block)| block.layout.size())?.0
+        }
+        Purpose::Growing => kept.iter().rposition(fits)?,
+    };
     Some(kept.remove(at))
 }
 
@@ -223,7 +240,7 @@ mod tests {
     fn growing_takes_what_was_freed() {
         // An alignment of its own, so that no other test takes the blocks in between.
         let layout = |size| Layout::from_size_align(size, 32).unwrap();
-        let kept = take(layout(40 * SMALLEST), 32).unwrap();
+        let kept = take(layout(160 * SMALLEST), 32).unwrap();
         let place = kept.data;
         give_back(kept);
         let small = take(layout(SMALLEST), 32).unwrap();
@@ -233,7 +250,7 @@ mod tests {
         let small = enlarge(small, SMALLEST, 2 * SMALLEST, 32).unwrap();
         assert_ne!(small.data, place);
         let large = enlarge(small, SMALLEST, 4 * SMALLEST, 32).unwrap();
-        assert_eq!((large.data, large.layout), (place, layout(40 * SMALLEST)));
+        assert_eq!((large.data, large.layout), (place, layout(160 * SMALLEST)));
         // SAFETY: so many bytes were written.
         assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), SMALLEST) }.iter().all(|byte| *byte == 7));
         assert!(

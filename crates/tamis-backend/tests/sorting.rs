@@ -1,0 +1,47 @@
+//! Sorting by machine code and by C, against the standard library: lengths around every change of method.
+
+mod common;
+
+use common::native::Native;
+use common::run_llvm;
+use tamis_backend::{Options, runtime::run_on_arrays};
+use tamis_ir::format::Width;
+use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt};
+use tamis_ir::{DType, Value};
+
+/// A kernel that sorts the elements from the second to where its scalar says.
+fn sort(width: Width) -> Kernel {
+    let mut b = Builder::new("sort");
+    let y = b.buffer("y", Elem::Index(width), Role::Output);
+    let stop = b.param("stop", DType::I64);
+    let (start, stop) = (b.int(1), b.get(stop));
+    b.emit(Stmt::Sort { buffer: y, start, stop });
+    b.finish()
+}
+
+/// A list between two elements that stay where they are.
+fn guarded(list: &[u64]) -> Array {
+    Array::from_values([9].iter().chain(list).chain(&[5]).map(|x| Value::I64(*x as i64)))
+}
+
+#[test]
+fn both_backends_sort_like_the_standard_library() {
+    let options = Options::host().unwrap();
+    for (width, bits) in [(Width::U8, 8), (Width::U16, 13), (Width::U32, 15), (Width::U32, 32), (Width::U64, 40)] {
+        let kernel = sort(width);
+        let native = Native::new(&kernel, &["-O2"]);
+        for len in [0, 1, 2, 7, 31, 32, 33, 100, 255, 256, 1000, 1024, 1025, 5000] {
+            let mask = (1u64 << bits) - 1;
+            let list: Vec<u64> =
+                (1..=len as u64).map(|k| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & mask).collect();
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            let memory = || Memory { arrays: vec![guarded(&list)], scalars: vec![Value::I64(len + 1)] };
+            let llvm = run_llvm(&kernel, memory(), &options).unwrap();
+            let c = run_on_arrays(&kernel, memory(), |buffers, scalars| native.call(buffers, scalars)).unwrap();
+            for (who, after) in [("machine code", llvm), ("C", c)] {
+                assert_eq!(after.arrays, [guarded(&expected)], "{who}, {width:?}, {len} elements");
+            }
+        }
+    }
+}
