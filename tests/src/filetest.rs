@@ -6,7 +6,8 @@
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
 //! - `` ```result ``: the results, as the runner prints them; every combination must give them;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
-//! - `` ```kernel ``: the kernel for the inputs of the first combination;
+//! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the inputs of the first
+//!   combination: the structure of each loop's accesses, the optimised kernel, and the function of its C file;
 //! - `` ```error ``: the diagnostics, rendered without colour.
 //!
 //! With `TAMIS_BLESS=1` the expected blocks are rewritten; read the difference before you commit it.
@@ -14,6 +15,9 @@
 use std::fmt::Write;
 use std::path::Path;
 use tamis::{DType, Diagnostics, Format, Program, RunOptions, Source, Tensor, Value, ValueArray};
+
+/// Blocks that hold what must come out.
+const EXPECTED: &[&str] = &["result", "storage", "looplets", "kernel", "c", "error"];
 
 /// A fenced block: what it is, and its lines.
 struct BlockText {
@@ -36,7 +40,7 @@ pub fn run_file(path: &Path) -> Vec<String> {
         }
         sections += 1;
         let mut expected = 0;
-        for block in blocks.iter().filter(|b| ["result", "storage", "kernel", "error"].contains(&b.kind.as_str())) {
+        for block in blocks.iter().filter(|b| EXPECTED.contains(&b.kind.as_str())) {
             expected += 1;
             let actual = match evaluate(&blocks, &block.kind) {
                 Ok(actual) => actual,
@@ -137,14 +141,11 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
     }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
-    if kind == "kernel" {
+    if ["looplets", "kernel", "c"].contains(&kind) {
         let parsed = Program::parse(program).map_err(|d| d.render(false))?;
         let first: Vec<Tensor> =
             combinations.into_iter().next().unwrap_or_default().into_iter().map(|(_, t)| t).collect();
-        return match crate::lowered::run(&parsed, &first, crate::lowered::Engine::Interpreter(1_000_000)) {
-            Ok((lowered, _)) => Ok(lowered.kernel.to_string()),
-            Err(problem) => Err(format!("{problem:?}")),
-        };
+        return stage(&parsed, &first, kind);
     }
     let mut outcomes: Vec<String> = Vec::new();
     for inputs in combinations {
@@ -167,6 +168,28 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         outcomes.push(outcome);
     }
     Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// The text of a stage of the compiler.
+pub fn stage(program: &Program, tensors: &[Tensor], kind: &str) -> Result<String, String> {
+    let compiled = crate::lowered::compile(program, tensors, crate::lowered::Stage::Optimised);
+    let (lowered, _) = compiled.map_err(|problem| format!("{problem:?}"))?;
+    match kind {
+        "looplets" => Ok(lowered.looplets.join("\n")),
+        "kernel" => Ok(lowered.kernel.to_string()),
+        _ => {
+            let text = tamis_backend::c::print(&lowered.kernel).map_err(|d| d.render(false))?;
+            Ok(function(&text, &lowered.kernel.name).unwrap_or(&text).to_string())
+        }
+    }
+}
+
+/// The function that does the work, without the helpers before it and the entry point after it.
+fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let at = text.find(&format!(" {name}("))?;
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let stop = start + text[start..].find("\n}\n")? + 3;
+    Some(&text[start..stop])
 }
 
 /// A mistake of the test's subject, or of the test.

@@ -1,8 +1,10 @@
-//! What the tests across the crates share: random programs, and the reader of filetests.
+//! What the tests across the crates share: random programs and how to shrink them, and the reader of filetests.
 
+pub mod conform;
 pub mod filetest;
 pub mod fuzz;
 pub mod generate;
 pub mod lowered;
 pub mod random;
+pub mod shrink;
 pub mod wide;

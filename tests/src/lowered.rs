@@ -1,10 +1,11 @@
-//! Running a lowered program: in the kernel interpreter, or as machine code.
+//! Running a compiled program: the kernel as lowered or as optimised, in the kernel interpreter or as machine code.
 
 use tamis_backend::{llvm, runtime::run_on_arrays};
 use tamis_compiler::lower::{Bound, Lowered, ParamLayout, Policy, Stored, lower};
+use tamis_compiler::pipeline;
 use tamis_ir::format::{LevelSpec, Width};
 use tamis_ir::kernel::{self, Array, Failure, Kernel, Memory};
-use tamis_ir::program::ParamType;
+use tamis_ir::program::{Checked, ParamType};
 use tamis_ir::{Diagnostics, Program, Value, interp};
 use tamis_tensor::levels::{Shape, level_type};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
@@ -41,12 +42,45 @@ fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Pr
     .map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))
 }
 
+/// How far a program is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The kernel right after lowering.
+    Lowered,
+    /// What the whole pipeline makes of it.
+    Optimised,
+    /// The same, with IEEE arithmetic throughout.
+    Strict,
+}
+
+/// Compiles a program for tensors.
+pub fn compile(program: &Program, params: &[Tensor], stage: Stage) -> Result<(Lowered, Checked), Problem> {
+    let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
+    let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
+    if stage != Stage::Lowered {
+        let options = pipeline::Options { strict: stage == Stage::Strict };
+        let made = pipeline::compile(program, &types, &layouts, options);
+        let made = made.map_err(Problem::Refused)?;
+        return Ok((made.lowered, made.checked));
+    }
+    let checked = program.check(&types).map_err(Problem::Refused)?;
+    let lowered = lower(program, &checked, &layouts, Policy::default()).map_err(Problem::Refused)?;
+    Ok((lowered, checked))
+}
+
 /// Lowers a program for tensors, checks the kernel, runs it, and gives the values of each result in row-major order.
 pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
-    let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
-    let checked = program.check(&types).map_err(Problem::Refused)?;
-    let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
-    let lowered = lower(program, &checked, &layouts, Policy::default()).map_err(Problem::Refused)?;
+    run_stage(program, params, Stage::Lowered, engine)
+}
+
+/// [`run`], for the kernel of either stage.
+pub fn run_stage(
+    program: &Program,
+    params: &[Tensor],
+    stage: Stage,
+    engine: Engine,
+) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
+    let (lowered, checked) = compile(program, params, stage)?;
     let kernel = &lowered.kernel;
     kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{kernel}")))?;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
@@ -72,8 +106,8 @@ pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowe
         dense_values(&lowered.bound[id.index()], shape, &after)
             .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
     });
-    let results: Result<Vec<Vec<Value>>, Problem> = results.collect();
-    Ok((lowered.clone(), results?))
+    let results = results.collect::<Result<Vec<Vec<Value>>, Problem>>()?;
+    Ok((lowered, results))
 }
 
 /// The values of a result in row-major order, after its arrays were checked.

@@ -202,9 +202,9 @@ impl Problem {
         };
         match &failure {
             Failure::Required(_) => {
-                // The interpreter stops at the same place, and says where that is.
-                let operands: Vec<&dyn interp::Operand> = tensors.iter().map(|t| *t as &dyn interp::Operand).collect();
-                match interp::run(program, &operands, interp::Options { strict: false, budget: Some(RETELLING) }) {
+                // The interpreter stops at the same place, or its results do not fit their formats either; it says where.
+                let options = interp::Options { strict: false, budget: Some(RETELLING) };
+                match crate::interpret::run_with(program, tensors, options) {
                     Err(errors) if errors.0.iter().all(|d| d.code != Code::E1003) => errors,
                     _ => program.origin.attach(failure.diagnostic()).into(),
                 }

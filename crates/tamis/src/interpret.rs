@@ -5,8 +5,17 @@ use tamis_tensor::Tensor;
 
 /// Runs a program on tensors in the order of its parameters; gives its results in the formats that it declares.
 pub(crate) fn run(program: &Program, tensors: &[&Tensor], strict: bool) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+    run_with(program, tensors, interp::Options { strict, budget: None })
+}
+
+/// [`run`], which may be given up early.
+pub(crate) fn run_with(
+    program: &Program,
+    tensors: &[&Tensor],
+    options: interp::Options,
+) -> Result<Vec<(String, Tensor)>, Diagnostics> {
     let operands: Vec<&dyn interp::Operand> = tensors.iter().map(|t| *t as &dyn interp::Operand).collect();
-    let outcome = interp::run(program, &operands, interp::Options { strict, budget: None })?;
+    let outcome = interp::run(program, &operands, options)?;
     let mut results = Vec::new();
     for (id, grid) in program.results.iter().zip(&outcome.results) {
         let info = program.tensor(*id);

@@ -29,7 +29,11 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
         let (start, below) = (fiber.position, Below::Position);
         return Looplet::Stepper(Stepper { coordinates: crd, start, stop, below, grouped: fiber.grouped });
     }
-    let only = fiber.builder.load(crd, fiber.position);
+    let mut only = fiber.builder.load(crd, fiber.position);
+    if let Some(present) = fiber.present {
+        // An absent fiber has its coordinate behind all others, and no position to load one from.
+        only = fiber.builder.call_in(Op::Select, DType::I64, &[present, only, fiber.extent]);
+    }
     let (only, preamble) = named(fiber, "only", only);
     let one = fiber.builder.int(1);
     let after = fiber.builder.add(only, one);

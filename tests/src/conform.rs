@@ -1,0 +1,297 @@
+//! The table behind conformance: every level at every place, edge data, and a judge that compares what compiled code
+//! gives with what the interpreter gives, arrays included.
+
+use std::fmt::Write;
+use tamis::{CompileOptions, Executable, Program, Signature};
+use tamis_ir::format::Leaf;
+use tamis_ir::{Code, DType, Format, Kind, Value};
+use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
+
+/// Levels that stand anywhere.
+pub const LEVELS: [&str; 4] = ["dense", "sparse", "hash", "bytemap"];
+
+/// Formats of a rank: every level at every place. Each kind of `singleton` is there, too; they hold few tensors.
+pub fn formats(rank: usize) -> Vec<String> {
+    let mut found: Vec<String> = vec![String::new()];
+    for _ in 0..rank {
+        found = found
+            .iter()
+            .flat_map(|before| {
+                LEVELS.map(|level| if before.is_empty() { level.into() } else { format!("{before}, {level}") })
+            })
+            .collect();
+    }
+    found.extend(singletons(rank).iter().map(|f| (*f).to_string()));
+    found
+}
+
+fn singletons(rank: usize) -> &'static [&'static str] {
+    match rank {
+        1 => &["singleton"],
+        2 => &[
+            "sparse(nonunique), singleton",
+            "(i,j) -> (j,i): sparse(nonunique), singleton",
+            "dense, singleton",
+            "sparse, singleton",
+            "hash, singleton",
+            "bytemap, singleton",
+            "singleton, dense",
+            "singleton, sparse",
+            "singleton, hash",
+            "singleton, bytemap",
+            "singleton, singleton",
+        ],
+        3 => &[
+            "sparse(nonunique), singleton, singleton",
+            "dense, sparse(nonunique), singleton",
+            "sparse, sparse(nonunique), singleton",
+            "bytemap, sparse(nonunique), singleton",
+            "sparse(nonunique), singleton, dense",
+            "sparse(nonunique), singleton, sparse",
+            "dense, singleton, sparse",
+            "sparse, singleton, dense",
+            "dense, sparse, singleton",
+            "hash, dense, singleton",
+            "(i,j,k) -> (k,i,j): sparse, dense, hash",
+            "(i,j,k) -> (j,k,i): bytemap, sparse, sparse",
+        ],
+        _ => &[],
+    }
+}
+
+/// A tensor as a list of entries; an entry may hold the fill, and is stored all the same.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// What it is about.
+    pub what: &'static str,
+    /// Sizes.
+    pub shape: Vec<u64>,
+    /// Coordinates, in row-major order.
+    pub cells: Vec<Vec<u64>>,
+    /// A number for each entry, from which its value is made.
+    pub numbers: Vec<f64>,
+}
+
+/// Tensors of a rank at the edges: nothing, everything, one entry, one row, sizes 0 and 1, stored zeros.
+pub fn edges(rank: usize) -> Vec<Data> {
+    let sizes = [4u64, 5, 3];
+    let full = &sizes[..rank];
+    let mut found = Vec::new();
+    let mut add = |what, shape: &[u64], keep: &dyn Fn(&[u64], usize) -> bool, number: &dyn Fn(usize) -> f64| {
+        let mut data = Data { what, shape: shape.to_vec(), cells: Vec::new(), numbers: Vec::new() };
+        for (k, cell) in cells(shape).into_iter().enumerate() {
+            if keep(&cell, k) {
+                data.cells.push(cell);
+                data.numbers.push(number(k));
+            }
+        }
+        found.push(data);
+    };
+    let some = |k: usize| (k * 7 % 9) as f64 - 3.0;
+    let nonzero = |k: usize| if k % 2 == 0 { 2.0 + (k % 3) as f64 } else { -1.0 };
+    add("a third", full, &|_, k| k * 5 % 7 < 3, &nonzero);
+    add("empty", full, &|_, _| false, &nonzero);
+    add("all stored", full, &|_, _| true, &nonzero);
+    add("stored zeros", full, &|_, k| k % 2 == 0, &|k| if k % 4 == 0 { 0.0 } else { some(k) });
+    add("one row", full, &|cell, _| cell[0] == 2, &nonzero);
+    let last: Vec<u64> = full.iter().map(|n| n - 1).collect();
+    add("the last entry", full, &|cell, _| cell == last, &nonzero);
+    add(
+        "one in each row",
+        full,
+        &|cell, _| cell.iter().skip(1).zip(&full[1..]).all(|(c, n)| *c == (2 * cell[0] + 1) % n),
+        &nonzero,
+    );
+    let ones = vec![1; rank];
+    add("size 1", &ones, &|_, _| true, &nonzero);
+    for zero in 0..rank {
+        let mut shape = full.to_vec();
+        shape[zero] = 0;
+        add("a dimension of size 0", &shape, &|_, _| true, &nonzero);
+    }
+    found
+}
+
+/// What is not a number, or has no size; for floating-point types.
+pub fn wild(rank: usize) -> Data {
+    let shape = [4u64, 5, 3][..rank].to_vec();
+    let wild = [f64::NAN, 1.0, f64::INFINITY, -0.0, f64::NEG_INFINITY, 2.0];
+    let all = cells(&shape);
+    let kept: Vec<Vec<u64>> = all.into_iter().enumerate().filter(|(k, _)| k % 3 != 1).map(|(_, cell)| cell).collect();
+    let numbers = (0..kept.len()).map(|k| wild[k % wild.len()]).collect();
+    Data { what: "NaN and infinities", shape, cells: kept, numbers }
+}
+
+fn cells(shape: &[u64]) -> Vec<Vec<u64>> {
+    shape.iter().fold(vec![Vec::new()], |before, n| {
+        before.iter().flat_map(|cell| (0..*n).map(|c| [cell.clone(), vec![c]].concat())).collect()
+    })
+}
+
+/// The value that a number stands for.
+pub fn value(number: f64, dtype: DType) -> Value {
+    match dtype.kind() {
+        Kind::Bool => Value::Bool(number != 0.0),
+        Kind::Complex => Value::C128(num_complex::Complex::new(number, 1.0 - number)).cast(dtype),
+        Kind::Float => Value::F64(number / 2.0).cast(dtype),
+        _ if dtype.is_unsigned_int() => Value::F64(number.abs()).cast(dtype),
+        _ => Value::F64(number).cast(dtype),
+    }
+}
+
+impl Data {
+    /// As a tensor; none if the format cannot hold it.
+    pub fn tensor(&self, format: &str, dtype: DType, fill: Value) -> Option<Tensor> {
+        let format = Format::parse(format, self.shape.len()).unwrap_or_else(|d| panic!("{format}: {d}"));
+        let pattern = format.leaf() == Leaf::Pattern;
+        let kept: Vec<usize> = (0..self.cells.len()).filter(|k| !pattern || self.numbers[*k] != 0.0).collect();
+        let column = |dim: usize| kept.iter().map(|k| self.cells[*k][dim] as u32).collect::<Vec<u32>>();
+        let columns: Vec<IndexArray> = (0..self.shape.len()).map(|dim| column(dim).into()).collect();
+        let values: Vec<Value> = kept.iter().map(|k| value(self.numbers[*k], dtype)).collect();
+        let values = ValueArray::from_values(&values, dtype);
+        let entries = Coordinates { shape: self.shape.clone(), columns, values };
+        match Tensor::from_coordinates(&entries, &format, fill, Combine::Error) {
+            Ok(tensor) => Some(tensor),
+            Err(d) if d.code == Code::E0707 || (pattern && d.code == Code::E0709) => None,
+            Err(d) => panic!("{} in {format}: {d}", self.what),
+        }
+    }
+}
+
+/// Whether two values differ by no more than the order of sums explains.
+pub fn close(a: Value, b: Value) -> bool {
+    let (x, y) = (a.as_c128(), b.as_c128());
+    let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
+    let rough = if matches!(a, Value::F32(_) | Value::C64(_)) { 1e-5 } else { 1e-12 };
+    complex || a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= rough * (1.0 + x.norm()))
+}
+
+/// What went wrong and how much was looked at.
+#[derive(Debug, Default)]
+pub struct Judge {
+    /// In words, with the program.
+    pub failures: Vec<String>,
+    /// Calls that were compared.
+    pub compared: usize,
+    /// Programs that were refused, by the compiler and rightly so.
+    pub refused: usize,
+    /// Programs that were compiled.
+    pub compiled: usize,
+}
+
+/// What must become of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// What the interpreter gives; if it refuses, the same code.
+    Same,
+    /// A diagnostic with this code, before anything runs.
+    Refused(Code),
+}
+
+impl Judge {
+    /// Compiles a program for tensors of one layout, and calls it with each set of them.
+    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], check: bool, wanted: Wanted) {
+        let Some(first) = sets.first() else { return };
+        let mut tell = |message: String| {
+            self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+        };
+        let program = match Program::parse(text) {
+            Ok(program) => program,
+            Err(d) => return tell(d.render(false)),
+        };
+        let signature = Signature::of(&first.iter().collect::<Vec<&Tensor>>());
+        let options = CompileOptions { check, ..CompileOptions::default() };
+        let executable = match (tamis::compile(&program, &signature, &options), wanted) {
+            (Ok(executable), Wanted::Same) => executable,
+            (Ok(_), Wanted::Refused(code)) => return tell(format!("is not refused with {code}")),
+            (Err(d), Wanted::Refused(code)) if d.0.iter().all(|d| d.code == code && !d.help.is_empty()) => {
+                self.refused += 1;
+                return;
+            }
+            (Err(d), _) => return tell(d.render(false)),
+        };
+        self.compiled += 1;
+        // Machine code that is wrong may end the process: then the last case that was told is the one.
+        let trace = std::env::var_os("TAMIS_TRACE").is_some();
+        for set in sets {
+            if trace {
+                eprintln!("{what}, check: {check}\n{text}{set:?}");
+            }
+            let tensors: Vec<&Tensor> = set.iter().collect();
+            match judge(&program, &executable, &tensors) {
+                Ok(()) => self.compared += 1,
+                Err(problem) => {
+                    let mut message = problem;
+                    for tensor in &tensors {
+                        let shown = tensor.to_coordinates();
+                        let _ = write!(message, "\n{} {} {:?}", tensor.format(), tensor.dtype(), shown);
+                    }
+                    self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Fails if anything was wrong, or if too little was looked at.
+    pub fn verdict(self, least: usize) {
+        let shown: Vec<&str> = self.failures.iter().take(12).map(String::as_str).collect();
+        assert!(self.failures.is_empty(), "{} failures\n\n{}", self.failures.len(), shown.join("\n\n"));
+        let (compared, refused, compiled) = (self.compared, self.refused, self.compiled);
+        println!("{compared} calls of {compiled} programs compared, {refused} programs refused");
+        assert!(compared >= least, "only {compared} calls were compared");
+    }
+}
+
+fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {
+    let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+    let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
+    let interpret = tamis::RunOptions { interpret: true, ..tamis::RunOptions::default() };
+    let (results, expected) = match (executable.call(tensors), tamis::run(program, &inputs, &interpret)) {
+        (Ok(results), Ok(expected)) => (results, expected),
+        (Err(a), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => return Ok(()),
+        (Ok(results), Err(d)) => {
+            return Err(format!("gives {results:?}, but the interpreter says\n{}", d.render(false)));
+        }
+        (Err(d), Ok(_)) => return Err(format!("only the compiled program fails\n{}", d.render(false))),
+        (Err(a), Err(b)) => return Err(format!("{}\nbut the interpreter says\n{}", a.render(false), b.render(false))),
+    };
+    for ((name, found), (_, wanted)) in results.iter().zip(&expected) {
+        let same = found.shape() == wanted.shape()
+            && found.dtype() == wanted.dtype()
+            && found.format() == wanted.format()
+            && found.fill().same_number(wanted.fill());
+        if !same {
+            return Err(format!("{name} is {}, not {}", found.summary(), wanted.summary()));
+        }
+        well_stored(found).map_err(|problem| format!("{name}: {problem}"))?;
+        match found.first_difference(wanted, &close) {
+            Ok(None) => {}
+            Ok(Some((at, a, b))) => return Err(format!("{name}{at:?} is {a}, not {b}")),
+            Err(d) => return Err(d.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the arrays of a result keep every invariant of its levels: what was believed is checked.
+fn well_stored(tensor: &Tensor) -> Result<(), String> {
+    let levels = (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
+    let values = tensor.values().cloned();
+    let made = Tensor::from_parts(tensor.shape(), tensor.format(), levels, values, tensor.fill());
+    let made = made.map_err(|d| d.render(false))?;
+    if made.nnz() != tensor.nnz() {
+        return Err(format!("{} entries are told, {} are there", tensor.nnz(), made.nnz()));
+    }
+    // Entries in storage order: strictly increasing, so none is there twice.
+    let mut before: Option<Vec<u64>> = None;
+    let mut problem = None;
+    tensor.for_each(&mut |at, _| {
+        let here: Vec<u64> = tensor.order().iter().map(|dim| at[*dim]).collect();
+        if before.as_ref().is_some_and(|before| *before >= here) {
+            problem = Some(format!("{here:?} comes after {before:?}"));
+        }
+        before = Some(here);
+    });
+    problem.map_or(Ok(()), Err)
+}
