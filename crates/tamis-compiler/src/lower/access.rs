@@ -7,6 +7,7 @@ use super::node::{self, Node, Source, Step, Sub};
 use super::writes::goes_up;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::kernel::{Expr, ExprId, Stmt};
 use tamis_ir::looplet::Located;
 use tamis_ir::program::{IndexId, Protocol, TensorId};
@@ -282,47 +283,39 @@ impl Lowerer<'_> {
         let name = &program.tensor(tensor).name;
         let loop_name = &program.indices[index.index()];
         let Source::Tensor(_, subs) = &access.source else { return };
-        let wanted: Vec<&str> = {
-            let mut dims: Vec<(usize, &Sub)> = subs.iter().enumerate().collect();
-            // The order of the loops is the order in which indices get their numbers.
-            dims.sort_by_key(|(_, s)| match &s.node {
-                Node::Index(i) => i.index(),
-                _ => usize::MAX,
-            });
-            dims.iter()
-                .map(|(_, s)| match &s.node {
-                    Node::Index(i) => program.indices[i.index()].as_str(),
-                    _ => "_",
-                })
-                .collect()
+        let shown = |sub: &Sub| match &sub.node {
+            Node::Index(i) => program.indices[i.index()].clone(),
+            _ => "...".to_string(),
         };
-        let letters = ["i", "j", "k", "l", "m", "n"];
-        let mut order: Vec<usize> = subs.iter().map(|s| s.dim).collect();
-        order.sort_by_key(|dim| {
-            subs.iter().find(|s| s.dim == *dim).map_or(usize::MAX, |s| match &s.node {
-                Node::Index(i) => i.index(),
-                _ => usize::MAX,
-            })
-        });
-        let letter = |d: &usize| letters.get(*d).copied().unwrap_or("x");
-        let dims: Vec<&str> = (0..subs.len()).map(|d| letter(&d)).collect();
-        let stored: Vec<&str> = order.iter().map(letter).collect();
-        let d = Diagnostic::warning(
+        let loops: Vec<String> = subs.iter().map(shown).collect();
+        let mut d = Diagnostic::warning(
             Code::E0607,
             format!("`{name}` is not stored in the order of the loops, so every `{loop_name}` is searched for"),
         )
         .label(program.origin.stmt(access.stmt), format!("`{name}` is read here"))
         .note(format!(
-            "a search among the coordinates of level {level} for each visit, about log2 of its entries per fiber, instead of a step to the next one"
-        ))
-        .help(format!(
-            "store `{name}` so that the loops ({}) follow its levels: `({}) -> ({}): ...`",
-            wanted.join(", "),
-            dims.join(","),
-            stored.join(",")
-        ))
-        .help(format!("or put the loop over `{loop_name}` further out"))
-        .help(format!("or write `follow({loop_name})` if the search is meant"));
+            "each visit searches level {level}, about log2 of its entries per fiber, instead of stepping to the next one"
+        ));
+        if let Some(better) = self.in_loop_order(tensor, subs) {
+            d = d.help(format!("store `{name}` as `{better}`"));
+        }
+        let d = d
+            .help(format!("or order the loops as the levels are stored: {}", loops.join(", ")))
+            .help(format!("or write `follow({loop_name})` if the search is meant"));
         self.warnings.push(program.origin.attach(d));
+    }
+
+    /// The same levels for dimensions in the order of the loops.
+    fn in_loop_order(&self, tensor: TensorId, subs: &[Sub]) -> Option<Format> {
+        let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return None };
+        let mut dims: Vec<(usize, usize)> = Vec::new();
+        for sub in subs {
+            // Loops get their numbers outermost first.
+            let Node::Index(index) = &sub.node else { return None };
+            dims.push((index.index(), sub.dim));
+        }
+        dims.sort_unstable();
+        let map = dims.into_iter().map(|(_, dim)| DimExpr::Dim(dim)).collect();
+        Format::new(format.rank(), map, format.levels().to_vec(), format.leaf()).ok()
     }
 }
