@@ -253,6 +253,8 @@ fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Res
         (Ok(results), Err(d)) => {
             return Err(format!("gives {results:?}, but the interpreter says\n{}", d.render(false)));
         }
+        // A level of one coordinate may be written twice if one of the values is the fill: who forgets fills fits.
+        (Err(d), Ok(_)) if d.0.iter().all(|d| d.code == Code::E0707 && !d.help.is_empty()) => return Ok(()),
         (Err(d), Ok(_)) => return Err(format!("only the compiled program fails\n{}", d.render(false))),
         (Err(a), Err(b)) => return Err(format!("{}\nbut the interpreter says\n{}", a.render(false), b.render(false))),
     };

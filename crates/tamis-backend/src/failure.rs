@@ -69,6 +69,12 @@ impl Failure {
     pub fn diagnostic(&self) -> Diagnostic {
         let message = self.to_string();
         match self {
+            // What does not fit a format is no subscript out of range.
+            Failure::Required(_) if message.contains("one coordinate per fiber") => {
+                Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, whose fibers hold any number")
+            }
+            Failure::Required(_) if message.contains("written out of order") => Diagnostic::new(Code::E0706, message)
+                .help("let the loops go through it in the order of its levels, or use a smaller shape"),
             Failure::Required(_) => {
                 Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
             }

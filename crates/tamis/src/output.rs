@@ -105,9 +105,10 @@ impl Output {
             // SAFETY: the kernel has written these arrays, which keep the invariants of their levels when it ends.
             unsafe { Tensor::from_longer_parts_unchecked(shape, &self.format, levels, values, self.fill) }
         };
-        // What is wrong with arrays that a kernel wrote is no mistake of the user; that they are too large is.
+        // What is wrong with arrays that a kernel wrote is no mistake of the user; that they are too large is, or that
+        // the format cannot hold any such tensor.
         let tensor = made.map_err(|d| match d.code {
-            Code::E0404 | Code::E0706 => d,
+            Code::E0404 | Code::E0706 | Code::E0707 => d,
             _ => bug(format!("the kernel wrote `{}` as no `{}` is: {}", self.name, self.format, d.message)),
         })?;
         match &self.declared {

@@ -2,9 +2,10 @@
 
 use super::Lowerer;
 use super::bind::Stored;
+use super::emit::Emitted;
 use super::node::{Node, Step, Target, Update, visit_targets};
 use super::writes::Mode;
-use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::kernel::{BufferId, ExprId, LabelId, Stmt, VarId};
 use tamis_ir::program::{Declaration, IndexId, ScalarKind, Storage, TensorId};
 
@@ -82,7 +83,8 @@ impl Lowerer<'_> {
             Place::Element(buffer, position) => self.b.load(buffer, position),
             Place::Nothing => return,
         };
-        let value = self.emit(value).value;
+        let emitted = self.emit(value);
+        let value = emitted.value;
         let new = match update {
             None => value,
             Some(update) => {
@@ -90,7 +92,8 @@ impl Lowerer<'_> {
                 for extra in &update.extra {
                     operands.push(self.emit(extra).value);
                 }
-                self.b.call_in(update.op, update.operand, &operands)
+                let new = self.b.call_in(update.op, update.operand, &operands);
+                self.annihilated(update, &emitted, new)
             }
         };
         let new = self.b.call_in(Op::Cast(dtype), dtype, &[new]);
@@ -101,6 +104,25 @@ impl Lowerer<'_> {
         }
         if let Some(update) = update {
             self.leave_when_final(tensor, update);
+        }
+    }
+
+    /// What an update gives, where the operand is known not to be stored and annihilates: whatever was there, NaN included.
+    fn annihilated(&mut self, update: &Update, emitted: &Emitted, new: ExprId) -> ExprId {
+        let dtype = update.operand;
+        let Some(zero) = self.annihilator(update.op, dtype) else { return new };
+        // Exact arithmetic gives the same by itself.
+        if !matches!(dtype.kind(), Kind::Float | Kind::Complex) {
+            return new;
+        }
+        let annihilates = |value: Value| value.cast(dtype).same_number(zero);
+        let constant = self.b.constant(zero);
+        if self.b.as_constant(emitted.value).is_some_and(annihilates) {
+            return constant;
+        }
+        match emitted.unless {
+            Some((cond, fill)) if annihilates(fill) => self.b.call_in(Op::Select, dtype, &[cond, new, constant]),
+            _ => new,
         }
     }
 

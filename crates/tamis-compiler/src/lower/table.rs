@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::format::Width;
+use tamis_ir::format::{LevelKind, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, Stmt, VarId};
 use tamis_ir::program::TensorId;
 use tamis_tensor::levels::Placement;
@@ -181,8 +181,9 @@ impl Lowerer<'_> {
         let mut new = this.b.name("first", first);
         for level in 0..levels {
             let coordinate = coordinates[level];
-            if is_grouped(&format, level) {
-                // Every entry of a chain has a position of its own.
+            // Every entry of a chain at the end has a position of its own.
+            let grouped = is_grouped(&format, level);
+            if grouped && format.levels()[level + 1..].iter().all(|below| below.kind == LevelKind::Singleton) {
                 new = yes;
                 continue;
             }
@@ -190,6 +191,11 @@ impl Lowerer<'_> {
             let other = this.b.call_in(Op::Ne, DType::I64, &[before, coordinate]);
             let changed = this.b.call_in(Op::Select, DType::Bool, &[above, yes, other]);
             new = this.b.name("new", changed);
+            if grouped {
+                // Entries below one tuple of a chain share its position, which its last level gives.
+                this.b.assign(last[level], coordinate);
+                continue;
+            }
             let head = chain_head(&format, level);
             let in_chain = head != level && format.levels()[head].nonunique;
             let leader = if in_chain { head } else { level };

@@ -4,13 +4,13 @@
 //! writes, one loop after the other, each going up; then each element is visited once, and coordinates can be appended.
 
 use super::Lowerer;
-use super::bind::Stored;
+use super::bind::{Stored, chain_head};
 use super::node::{Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
-use tamis_ir::format::{Leaf, LevelSpec};
+use tamis_ir::format::Leaf;
 use tamis_ir::program::{IndexId, TensorId};
-use tamis_tensor::levels::{Placement, level_type};
+use tamis_tensor::levels::{Placement, level_type, tree};
 
 /// How a tensor is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,10 @@ struct Writes {
     /// The order of the first write, and its subscripts; `None` once there is none.
     order: Option<(Vec<IndexId>, Vec<Sub>)>,
     count: usize,
+    /// The outermost loop around the first write, and its subscripts.
+    first: Option<(Option<IndexId>, Vec<Sub>)>,
+    /// Another write in that loop may come before the first one to an element.
+    mixed: bool,
     /// Some write may make an element false that was true.
     unsets: bool,
 }
@@ -60,8 +64,9 @@ impl Lowerer<'_> {
     pub(super) fn classify(&mut self, steps: &mut [Step]) {
         let mut found = vec![Writes::default(); self.program.tensors.len()];
         self.find_writes(steps, &mut Vec::new(), &mut found);
+        forget_fresh(steps, &found);
         for (k, writes) in found.into_iter().enumerate() {
-            let Stored::Levels { format, .. } = &self.bound[k].storage else { continue };
+            let Stored::Levels { format, .. } = self.bound[k].storage.clone() else { continue };
             if self.program.params.contains(&TensorId(k as u32)) {
                 continue;
             }
@@ -73,11 +78,15 @@ impl Lowerer<'_> {
                 .collect();
             let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
             let pattern = format.leaf() == Leaf::Pattern;
-            if pattern && format.levels().last().is_some_and(|l| self.is_full(l)) {
+            if pattern && tree::pads(format.levels()) {
                 self.refuse_full_pattern(TensorId(k as u32));
             }
             let computed = placements.iter().all(|p| *p == Placement::Computed);
-            let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty();
+            // The coordinates of a level that holds one share the fiber below it, so visiting it in order is not enough.
+            let shared = (1..placements.len()).any(|k| {
+                placements[k - 1] == Placement::Parent && !format.levels()[chain_head(&format, k - 1)].nonunique
+            });
+            let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty() && !shared;
             let mode = match (computed, in_order) {
                 (true, true) if !lists => Mode::Append,
                 // What is listed stays listed.
@@ -94,15 +103,11 @@ impl Lowerer<'_> {
         }
     }
 
-    fn is_full(&self, level: &LevelSpec) -> bool {
-        level_type(level.kind).is_ok_and(|row| row.capabilities.full)
-    }
-
     fn refuse_full_pattern(&mut self, tensor: TensorId) {
         let name = &self.program.tensor(tensor).name;
         let d = Diagnostic::new(
             Code::E0604,
-            format!("`{name}` is a pattern over a level that stores everything, so no element of it could be false"),
+            format!("`{name}` is a pattern over levels that store what nobody wrote, which would be true there"),
         )
         .label(self.program.origin.tensor(tensor), "declared here")
         .help("let the last level be `bytemap`, `sparse` or `hash`, as in `bytemap; pattern`")
@@ -135,8 +140,14 @@ impl Lowerer<'_> {
                     let first = writes.count == 0;
                     writes.count += 1;
                     writes.unsets |= !sets;
+                    let outermost = around.first().copied();
+                    match &writes.first {
+                        Some((there, subs)) => writes.mixed |= *there == outermost && *subs != target.subs,
+                        None => writes.first = Some((outermost, target.subs.clone())),
+                    }
                     if first {
-                        if order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last()) {
+                        let in_order = order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last());
+                        if in_order || visits_once(target, around) {
                             target.fresh = Some(self.bound[target.tensor.index()].fill);
                         }
                         writes.order = order.map(|fixed_by| (fixed_by, target.subs.clone()));
@@ -151,6 +162,26 @@ impl Lowerer<'_> {
             }
         }
     }
+}
+
+/// The first assignment to a tensor is the first to each element only if no other one goes ahead of it.
+fn forget_fresh(steps: &mut [Step], found: &[Writes]) {
+    for step in steps {
+        match step {
+            Step::For(_, _, body) => forget_fresh(body, found),
+            Step::If(_, then, otherwise) => {
+                forget_fresh(then, found);
+                forget_fresh(otherwise, found);
+            }
+            Step::Assign(target, _, _) if found[target.tensor.index()].mixed => target.fresh = None,
+            _ => {}
+        }
+    }
+}
+
+/// Whether every element is written at most once: each loop around is a subscript of its own.
+fn visits_once(target: &Target, loops: &[IndexId]) -> bool {
+    !loops.is_empty() && loops.iter().all(|index| target.subs.iter().any(|sub| sub.node == Node::Index(*index)))
 }
 
 /// Which of the loops around a write fixes each level, if that is in storage order.

@@ -55,8 +55,19 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
 
 /// One coordinate for each parent.
 fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    check_room(shape.parents, shape.extent)?;
     let [crd] = check::take(arrays, &TYPE)?;
     Ok(Arc::new(Singleton { crd: check::first("crd", crd, Some(shape.parents))? }))
+}
+
+/// Each parent needs a coordinate, which a dimension of size 0 does not have.
+fn check_room(parents: usize, extent: u64) -> Result<()> {
+    if parents == 0 || extent > 0 {
+        return Ok(());
+    }
+    let message =
+        format!("`singleton` stores one coordinate for each of {parents} positions, but its dimension has size 0");
+    Err(Diagnostic::new(Code::E0707, message).help("use `sparse`, whose fibers may be empty"))
 }
 
 /// A level of coordinates that are known to keep the invariants.
@@ -65,13 +76,7 @@ pub(super) fn trusted(crd: IndexArray) -> Arc<dyn Level> {
 }
 
 fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
-    if nodes.parent_count > 0 && nodes.extent == 0 {
-        let message = format!(
-            "`singleton` stores one coordinate for each of {} positions, but its dimension has size 0",
-            nodes.parent_count
-        );
-        return Err(Diagnostic::new(Code::E0707, message).help("use `sparse`, whose fibers may be empty"));
-    }
+    check_room(nodes.parent_count, nodes.extent)?;
     if let Some(at) = nodes.parents.windows(2).position(|w| w[0] == w[1]) {
         let message = format!(
             "`singleton` holds one coordinate per fiber, but fiber {} has {} and {}",
