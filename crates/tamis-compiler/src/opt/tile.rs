@@ -567,3 +567,6 @@ fn step(kernel: &Kernel, id: ExprId, counter: VarId) -> Option<i64> {
         _ => Some(0),
     }
 }
+
+#[cfg(test)]
+mod tests;
