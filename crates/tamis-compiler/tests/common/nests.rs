@@ -45,7 +45,9 @@ pub fn kernel(seed: u64) -> (Kernel, Memory) {
         pos_values.push(pos_values[pos_values.len() - 1] + len);
     }
     let stored = pos_values[ROWS] as usize;
-    let crd_values: Vec<u64> = (0..stored).map(|_| random.below(ROWS) as u64).collect();
+    // Where all coordinates are 0, loops up to them do not run.
+    let most = if random.one_in(4) { 1 } else { ROWS };
+    let crd_values: Vec<u64> = (0..stored).map(|_| random.below(most) as u64).collect();
     let length = random.pick(&[-7, 0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 130]);
     let n = if random.one_in(6) { b.int(length) } else { n };
     let from = match random.below(5) {
@@ -95,7 +97,8 @@ impl Nest {
             if nest.random.one_in(2) {
                 let start = nest.b.call(Op::Mul, &[i, nest.n]);
                 let value = nest.constant(3.0);
-                let len = nest.n;
+                let one = nest.b.int(1);
+                let len = if nest.random.one_in(4) { nest.b.call(Op::Sub, &[nest.n, one]) } else { nest.n };
                 nest.b.emit(Stmt::Fill { buffer: nest.row, start, len, value });
             }
             nest.sparse(i);
@@ -149,13 +152,19 @@ impl Nest {
     fn stored(&mut self, i: ExprId, q: ExprId) {
         let j = self.b.load(self.crd, q);
         let j = if self.random.one_in(2) { self.b.name("j", j) } else { j };
+        let mut factor = self.b.load(self.scale, q);
+        if self.random.one_in(8) {
+            let place = self.b.call(Op::Mul, &[i, self.n]);
+            factor = self.b.load(self.row, place);
+            factor = self.b.name("factor", factor);
+        }
         if self.random.one_in(3) {
             let zero = self.b.int(0);
             let var = self.b.new_var("r", DType::I64, false);
-            let body = self.block(|nest| nest.dense(i, q, j));
+            let body = self.block(|nest| nest.dense(i, j, factor));
             self.b.emit(Stmt::For { var, start: zero, stop: j, body, hint: Default::default() });
         } else {
-            self.dense(i, q, j);
+            self.dense(i, j, factor);
         }
         if self.random.one_in(12) {
             let (one, value) = (self.b.int(1), self.constant(2.0));
@@ -163,7 +172,7 @@ impl Nest {
         }
     }
 
-    fn dense(&mut self, i: ExprId, q: ExprId, j: ExprId) {
+    fn dense(&mut self, i: ExprId, j: ExprId, factor: ExprId) {
         let (zero, one) = (self.b.int(0), self.b.int(1));
         let var = self.b.new_var("k", DType::I64, false);
         let k = self.b.get(var);
@@ -176,7 +185,7 @@ impl Nest {
             let place = if nest.random.one_in(2) { nest.b.name("place", place) } else { place };
             let line = nest.b.call(Op::Mul, &[j, nest.n]);
             let at = nest.b.add(line, k);
-            let (mut a, b) = (nest.b.load(nest.scale, q), nest.b.load(nest.dense, at));
+            let (mut a, b) = (factor, nest.b.load(nest.dense, at));
             if nest.random.one_in(12) {
                 a = nest.b.load(nest.row, zero);
             }
