@@ -1,5 +1,7 @@
 //! Random kernels mean the same after every pass: the same memory, the same failure.
 
+#[path = "common/nests.rs"]
+mod nests;
 #[path = "../../tamis-backend/tests/common/operators.rs"]
 #[allow(dead_code)]
 mod operators;
@@ -79,7 +81,10 @@ fn check_on(seed: u64, kernel: Kernel, memory: Memory, passes: &[Pass], options:
 
 /// What a kernel does, unless that takes too long.
 fn outcome(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<Result<Memory, Failure>, ()> {
-    match run(kernel, memory.clone(), budget) {
+    // Passes may add tiles.
+    let mut memory = memory.clone();
+    memory.arrays.resize(kernel.buffers.len(), Array::default());
+    match run(kernel, memory, budget) {
         Err(Failure::Budget) => Err(()),
         other => Ok(other),
     }
@@ -139,4 +144,26 @@ fn integers_without_strictness() {
         compared += usize::from(exact && check_on(seed, kernel, memory, PASSES, &Options::default()));
     }
     assert!(compared > 400, "{compared}");
+}
+
+/// Loops around a row, as register tiles are made for, and some that only look so.
+#[test]
+fn rows_in_tiles() {
+    let tile: Vec<Pass> = PASSES.iter().filter(|pass| pass.name == "tile").copied().collect();
+    assert_eq!(tile.len(), 1);
+    let (mut compared, mut tiled) = (0, 0);
+    for seed in 50_000..56_000 {
+        let (kernel, memory) = nests::kernel(seed);
+        kernel.verify().unwrap();
+        let has_tile = |kernel: &Kernel| kernel.buffers.iter().any(|b| matches!(b.role, Role::Tile(_)));
+        let applies = has_tile(&(tile[0].run)(kernel.clone(), &STRICT));
+        let alone = check_on(seed, kernel.clone(), memory.clone(), &tile, &STRICT);
+        let all = check_on(seed, kernel, memory, PASSES, &STRICT);
+        assert_eq!(alone, all);
+        compared += usize::from(alone);
+        tiled += usize::from(alone && applies);
+    }
+    assert!(compared > 3000, "{compared}");
+    // Most of them are as they should be for tiles, and many are not.
+    assert!((compared / 3..compared * 9 / 10).contains(&tiled), "{tiled} of {compared}");
 }

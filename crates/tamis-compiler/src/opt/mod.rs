@@ -23,6 +23,7 @@ mod sink;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod tile;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ pub const PASSES: &[Pass] = &[
     // The first value of what was promoted is often known.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
+    // What a copy of a loop has in common with itself is found after it, and so is what does not change in it.
+    Pass { name: "tile", run: tile::run },
     Pass { name: "share", run: share::run },
     Pass { name: "hoist", run: hoist::run },
     Pass { name: "inline", run: inline::run },
