@@ -88,7 +88,7 @@ pub fn edges(rank: usize) -> Vec<Data> {
         found.push(data);
     };
     let some = |k: usize| (k * 7 % 9) as f64 - 3.0;
-    let nonzero = |k: usize| if k % 2 == 0 { 2.0 + (k % 3) as f64 } else { -1.0 };
+    let nonzero = |k: usize| if k.is_multiple_of(2) { 2.0 + (k % 3) as f64 } else { -1.0 };
     add("a third", full, &|_, k| k * 5 % 7 < 3, &nonzero);
     add("empty", full, &|_, _| false, &nonzero);
     add("all stored", full, &|_, _| true, &nonzero);

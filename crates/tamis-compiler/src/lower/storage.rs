@@ -24,8 +24,12 @@ pub(super) struct State {
     expected: Vec<VarId>,
     /// What it is, if anything is expected.
     pub(super) expectation: Vec<Option<ExprId>>,
-    /// Whether that constant is false.
+    /// Whether that constant is false, as far as the declaration that was lowered last goes.
     pub(super) complete: Vec<bool>,
+    /// Whether an earlier one left positions unwritten: a body that is lowered for several regions declares its tensors
+    /// in each of them, and does not write them in all.
+    partial: Vec<bool>,
+    declared: bool,
     /// The table, if elements are collected in one.
     pub(super) table: Option<Table>,
     /// The coordinates that are being written, outermost level first.
@@ -53,6 +57,7 @@ impl Lowerer<'_> {
                 let skipped = self.b.new_var(format!("{name}{level}_skipped"), DType::Bool, false);
                 state.skipped.push(skipped);
                 state.complete.push(false);
+                state.partial.push(false);
                 let Some(named) = arrays.get(level) else { continue };
                 state.expected.push(self.b.new_var(format!("{name}{level}_expected"), DType::I64, false));
                 state.expectation.push(None);
@@ -85,8 +90,8 @@ impl Lowerer<'_> {
     pub(super) fn finish_prologue(&mut self) -> Vec<Stmt> {
         let mut stmts = std::mem::take(&mut self.prologue);
         for state in &self.states {
-            for (var, complete) in state.skipped.iter().zip(&state.complete) {
-                let value = self.b.constant(Value::Bool(!complete));
+            for (level, var) in state.skipped.iter().enumerate() {
+                let value = self.b.constant(Value::Bool(state.partial[level] || !state.complete[level]));
                 stmts.push(Stmt::Let { var: *var, value });
             }
             for (var, expectation) in state.expected.iter().zip(&state.expectation) {
@@ -154,7 +159,13 @@ impl Lowerer<'_> {
             self.bound[tensor.index()].storage = Stored::Scalar { var, written, output };
             return;
         }
-        self.states[tensor.index()].depth = self.conditional;
+        let state = &mut self.states[tensor.index()];
+        state.depth = self.conditional;
+        for (partial, complete) in state.partial.iter_mut().zip(&mut state.complete) {
+            *partial |= state.declared && !*complete;
+            *complete = false;
+        }
+        state.declared = true;
         let (zero, one) = (self.b.int(0), self.b.int(1));
         match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
             Some(Mode::Append) => self.assemble_all(tensor),

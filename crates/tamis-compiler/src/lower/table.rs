@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::format::{LevelKind, Width};
+use tamis_ir::format::Width;
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, Stmt, VarId};
 use tamis_ir::program::TensorId;
 use tamis_tensor::levels::Placement;
@@ -183,7 +183,8 @@ impl Lowerer<'_> {
             let coordinate = coordinates[level];
             // Every entry of a chain at the end has a position of its own.
             let grouped = is_grouped(&format, level);
-            if grouped && format.levels()[level + 1..].iter().all(|below| below.kind == LevelKind::Singleton) {
+            let single = |k| this.row(tensor, k).is_some_and(|row| row.capabilities.one_per_fiber);
+            if grouped && (level + 1..levels).all(single) {
                 new = yes;
                 continue;
             }
