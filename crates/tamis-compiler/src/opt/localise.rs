@@ -6,6 +6,7 @@
 
 use super::effects::Effects;
 use super::{Editor, Options, fold};
+use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
@@ -109,8 +110,15 @@ impl Localise {
         if !self.indices(body, buffer, &mut indices) {
             return None;
         }
+        let names = self.names(body);
         for index in indices {
+            // Names stand for the same inside: what is found below is made of counters and of what does not change.
             let mut at = index;
+            while let Expr::Var(var) = self.editor.kernel().expr(at)
+                && let Some(value) = names.get(var)
+            {
+                at = *value;
+            }
             for size in sizes.iter().rev() {
                 at = self.outer(at, *size, &counters)?;
             }
@@ -140,6 +148,21 @@ impl Localise {
         let Expr::Var(counter) = kernel.expr(sum[1]) else { return None };
         let Expr::Call(Op::Mul, DType::I64, product) = kernel.expr(sum[0]) else { return None };
         (product[1] == size && counters.contains(&(*counter, size))).then_some(product[0])
+    }
+
+    /// What names in a block stand for.
+    fn names(&self, block: &Block) -> FxHashMap<VarId, ExprId> {
+        let mut names = FxHashMap::default();
+        for stmt in block {
+            stmt.visit(&mut |stmt| {
+                if let Stmt::Let { var, value } = stmt
+                    && !self.editor.kernel().var(*var).mutable
+                {
+                    names.insert(*var, *value);
+                }
+            });
+        }
+        names
     }
 
     /// Variables that count from 0, and where they stop.
@@ -260,6 +283,7 @@ mod tests {
                 make.count("j", zero, m, |make, j| {
                     let row = make.call(Op::Mul, &[i, m]);
                     let place = make.b.add(row, j);
+                    let place = make.b.name("place", place);
                     make.add_to(make.y, place, one);
                 });
             });
