@@ -1,12 +1,14 @@
 //! Register tiles: a row of a result that a sparse loop adds to again and again stays in vector registers meanwhile.
 //!
-//!     for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
-//!         let j = crd[q]                               T elements of y[i*n + tile*T ..] into a tile
-//!         for k in 0..n                   becomes      for q in pos[i]..pos[i + 1]
-//!             y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
-//!                                                          add T elements of b to the tile
-//!                                                      the tile into y
-//!                                                  and the same loops as before over the n % T that are left
+//! ```text
+//! for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
+//!     let j = crd[q]                               T elements of y[i*n + tile*T ..] into a tile
+//!     for k in 0..n                   becomes      for q in pos[i]..pos[i + 1]
+//!         y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
+//!                                                      add T elements of b to the tile
+//!                                                  the tile into y
+//!                                              and the same loops as before over the n % T that are left
+//! ```
 //!
 //! The outermost loops around the dense one are taken that compute nothing but it, and with which the row does not
 //! change. Every element sees the same operations in the same order. Rows are walked in strips, which is no loss if they
