@@ -75,9 +75,9 @@ impl Tile {
 
     fn tile(&mut self, nest: Stmt, row: &Row, there: There, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
-        let filled = match &there {
-            There::Filled { at, value } => Some((out.remove(*at), *value)),
-            _ => None,
+        let (fill, filled) = match there {
+            There::Filled { at, value } => (Some(out.remove(at)), Some(value)),
+            _ => (None, None),
         };
         let declared = &effects.declared;
         let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
@@ -112,7 +112,7 @@ impl Tile {
             let none = fold::call(&mut self.editor, Op::Lt, DType::I64, &[tiles, one]);
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
-        if let Some((Stmt::Fill { buffer, start, len, value }, _)) = filled {
+        if let Some(Stmt::Fill { buffer, start, len, value }) = fill {
             let start = fold::call(&mut self.editor, Op::Add, DType::I64, &[start, tiled]);
             let len = fold::call(&mut self.editor, Op::Sub, DType::I64, &[len, tiled]);
             left.push(Stmt::Fill { buffer, start, len, value });
@@ -120,7 +120,7 @@ impl Tile {
         let copied = self.copy(&nest, row.counter, rest, &mut again);
         left.push(copied);
 
-        let tile = self.tiles(nest, row, size, tiles, filled_value(&filled), reset);
+        let tile = self.tiles(nest, row, size, tiles, filled, reset);
         around.push(tile);
         match fold::truth(&self.editor, remainder) {
             Some(true) => around.append(&mut left),
@@ -293,10 +293,6 @@ fn is_counted(kernel: &Kernel, base: ExprId, last: ExprId, counter: VarId) -> bo
         && kernel.exprs.dtype(base) == DType::I64
         && !mentions(kernel, base, counter)
         && !cost::has_load(kernel, base)
-}
-
-fn filled_value(filled: &Option<(Stmt, ExprId)>) -> Option<ExprId> {
-    filled.as_ref().map(|(_, value)| *value)
 }
 
 /// Puts another loop in the place of the one with this counter.
