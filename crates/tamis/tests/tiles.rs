@@ -55,7 +55,7 @@ fn tensor(shape: &[u64], format: &Format, dtype: DType, seed: u64) -> Tensor {
     let value = |k: u64| {
         let mixed = (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed << 17);
         let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40;
-        let stored = dense || mixed % 3 == 0 && (k / last) % 4 != 1;
+        let stored = dense || mixed.is_multiple_of(3) && (k / last) % 4 != 1;
         if stored { Value::I64((mixed / 3 % 5) as i64).cast(dtype) } else { fill }
     };
     let values: Vec<Value> = (0..cells).map(value).collect();
