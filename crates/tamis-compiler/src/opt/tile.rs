@@ -1,34 +1,35 @@
 //! Register tiles: a row of a result that a sparse loop adds to again and again stays in vector registers meanwhile.
 //!
-//!     for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
-//!         let j = crd[q]                               T elements of y[i*n + tile*T ..] into a tile
-//!         for k in 0..n                   becomes      for q in pos[i]..pos[i + 1]
-//!             y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
-//!                                                          add T elements of b to the tile
-//!                                                      the tile into y
-//!                                                  and the same loops as before over the n % T that are left
+//! ```text
+//! for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
+//!     let j = crd[q]                               T elements of y[i*n + tile*T ..] into a tile
+//!     for k in 0..n                   becomes      for q in pos[i]..pos[i + 1]
+//!         y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
+//!                                                      add T elements of b to the tile
+//!                                                  the tile into y
+//!                                              and the same loops as before over the n % T that are left
+//! ```
 //!
 //! The outermost loops around the dense one are taken that compute nothing but it, and with which the row does not
 //! change. Every element sees the same operations in the same order. Rows are walked in strips, which is no loss if they
 //! are those of coordinates (they lie anywhere) but would be for a loop over consecutive ones, which is left alone.
 
+mod find;
+
 use super::effects::Effects;
-use super::reach::{self, Reach};
+use super::reach::Reach;
 use super::{Editor, Options, cost, fold};
+use find::{Row, There};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::rewrite::evaluated_first;
-use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 
 /// Bytes of a tile: half of the vector registers that processors have, so that operands find room beside it.
 const BYTES: usize = 256;
 
 /// Elements of a tile at most; loops over tiles are unrolled.
 const MOST: usize = 64;
-
-/// Operations on one element at most, since there are as many copies of them as a tile has vectors.
-const OPERATIONS: usize = 24;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let reach = Reach::new(&kernel);
@@ -41,31 +42,6 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 struct Tile {
     editor: Editor,
     reach: Reach,
-}
-
-/// The dense loop inside a nest, and what of it is needed before the nest.
-struct Row {
-    buffer: BufferId,
-    /// The dense loop.
-    counter: VarId,
-    start: ExprId,
-    stop: ExprId,
-    /// What one turn stores, without names.
-    value: ExprId,
-    /// Where it stores, in terms of the counter and of what the nest does not change.
-    index: ExprId,
-    /// Whether the dense loop is all that the outermost loop does, so that a first turn reaches it.
-    direct: bool,
-}
-
-/// Why the elements that a tile is loaded from are there.
-enum There {
-    /// They are, whatever the nest does.
-    Always,
-    /// They have just been filled with this value, by a statement before the nest.
-    Filled { at: usize, value: ExprId },
-    /// They are accessed if this holds.
-    If(ExprId),
 }
 
 impl Tile {
@@ -97,170 +73,11 @@ impl Tile {
         out
     }
 
-    // Finding
-
-    /// The row that a nest of loops changes, if it does nothing else and a tile pays.
-    fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, There)> {
-        let row = self.row(nest)?;
-        let kernel = self.editor.kernel();
-        let effects = Effects::of(std::slice::from_ref(nest));
-        let Elem::Value(_) = kernel.buffer(row.buffer).elem else { return None };
-        if !matches!(kernel.buffer(row.buffer).role, Role::Output | Role::Scratch)
-            || effects.touch(kernel, row.start)
-            || effects.touch(kernel, row.stop)
-            || !is_only_touched_by(kernel, nest, &row)
-            || !follows_coordinates(kernel, nest, row.counter)
-            || !is_for_vectors(kernel, &row)
-        {
-            return None;
-        }
-        let first = self.at(row.index, row.counter, row.start);
-        if effects.touch(self.editor.kernel(), first) {
-            return None;
-        }
-        let (start, stop) = (self.int(row.start), self.int(row.stop));
-        if let (Some(start), Some(stop)) = (start, stop)
-            && stop.saturating_sub(start) < self.size(row.buffer) as i64
-        {
-            return None;
-        }
-        let there = self.there(nest, &row, first, before)?;
-        Some((row, there))
-    }
-
-    /// The dense loop of a nest, all of whose other statements are pure.
-    fn row(&mut self, nest: &Stmt) -> Option<Row> {
-        let mut names: FxHashMap<VarId, ExprId> = FxHashMap::default();
-        let mut at = nest;
-        let mut depth = 0;
-        loop {
-            let body = match at {
-                Stmt::For { var, start, stop, body, .. } => match &body[..] {
-                    [lets @ .., Stmt::Store { buffer, index, value }] => {
-                        return self.dense(lets, &mut names, (*var, *start, *stop), (*buffer, *index, *value), depth);
-                    }
-                    _ => body,
-                },
-                Stmt::While { body, .. } => body,
-                _ => return None,
-            };
-            depth += 1;
-            let mut inner = None;
-            for stmt in body {
-                match stmt {
-                    Stmt::Let { var, value } if !self.editor.kernel().var(*var).mutable => {
-                        let value = self.resolved(*value, &names);
-                        names.insert(*var, value);
-                    }
-                    Stmt::Let { .. } | Stmt::Assign { .. } | Stmt::Search { .. } => {}
-                    Stmt::For { .. } | Stmt::While { .. } if inner.is_none() => inner = Some(stmt),
-                    _ => return None,
-                }
-            }
-            at = inner?;
-        }
-    }
-
-    fn dense(
-        &mut self,
-        lets: &[Stmt],
-        names: &mut FxHashMap<VarId, ExprId>,
-        (counter, start, stop): (VarId, ExprId, ExprId),
-        (buffer, index, value): (BufferId, ExprId, ExprId),
-        depth: usize,
-    ) -> Option<Row> {
-        if depth == 0 || self.editor.kernel().var(counter).mutable {
-            return None;
-        }
-        let mut own = FxHashMap::default();
-        for stmt in lets {
-            let Stmt::Let { var, value } = stmt else { return None };
-            if self.editor.kernel().var(*var).mutable {
-                return None;
-            }
-            let value = self.resolved(*value, &own);
-            own.insert(*var, value);
-        }
-        let (place, value) = (self.resolved(index, &own), self.resolved(value, &own));
-        // The element itself is used, and no other.
-        let kernel = self.editor.kernel();
-        let (mut uses, mut others) = (false, false);
-        kernel.visit_expr(value, &mut |expr| {
-            if let Expr::Load(other, at) = expr
-                && *other == buffer
-            {
-                uses |= *at == place;
-                others |= *at != place;
-            }
-        });
-        if !uses || others {
-            return None;
-        }
-        // Without names, for these may be of the nest. What they stand for is compared with what the nest changes.
-        let [index, start, stop] = [place, start, stop].map(|id| self.resolved(id, names));
-        Some(Row { buffer, counter, start, stop, value, index, direct: depth == 1 })
-    }
-
-    /// Why the elements of a row are there before the nest runs, with what is read to know where they are.
-    fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<There> {
-        let len = self.length(row);
-        let kernel = self.editor.kernel();
-        let mut known = true;
-        for id in [row.start, row.stop, first] {
-            kernel.visit_expr(id, &mut |expr| {
-                if let Expr::Load(buffer, index) = expr {
-                    known &= self.reach.has(kernel, *buffer, *index);
-                }
-            });
-        }
-        if known {
-            if let Some(filled) = self.filled(row, first, len, before) {
-                return Some(filled);
-            }
-            let mark = self.reach.enter();
-            let (var, start, stop) = (row.counter, row.start, row.stop);
-            self.reach.pass(kernel, &Stmt::For { var, start, stop, body: Vec::new(), hint: Hint::default() });
-            let has = self.reach.has(kernel, row.buffer, row.index);
-            self.reach.leave(mark);
-            if has {
-                return Some(There::Always);
-            }
-        }
-        // A first turn accesses all of them.
-        match *nest {
-            _ if !row.direct => None,
-            Stmt::For { start, stop, .. } if reach::runs(kernel, start, stop) => Some(There::Always),
-            Stmt::For { start, stop, .. } => {
-                Some(There::If(fold::call(&mut self.editor, Op::Lt, DType::I64, &[start, stop])))
-            }
-            Stmt::While { cond, .. } => Some(There::If(cond)),
-            _ => None,
-        }
-    }
-
-    /// The fill of exactly this row, if there are only declarations between it and the nest.
-    fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<There> {
-        for (at, stmt) in before.iter().enumerate().rev() {
-            match *stmt {
-                Stmt::Let { value, .. } if !reads(self.editor.kernel(), value, row.buffer) => {}
-                Stmt::Fill { buffer, start, len: filled, value } => {
-                    let same = buffer == row.buffer && start == first && filled == len;
-                    let constant = self.editor.as_constant(value).is_some();
-                    return (same && constant).then_some(There::Filled { at, value });
-                }
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    // Rewriting
-
     fn tile(&mut self, nest: Stmt, row: &Row, there: There, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
-        let filled = match &there {
-            There::Filled { at, value } => Some((out.remove(*at), *value)),
-            _ => None,
+        let (fill, filled) = match there {
+            There::Filled { at, value } => (Some(out.remove(at)), Some(value)),
+            _ => (None, None),
         };
         let declared = &effects.declared;
         let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
@@ -295,7 +112,7 @@ impl Tile {
             let none = fold::call(&mut self.editor, Op::Lt, DType::I64, &[tiles, one]);
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
-        if let Some((Stmt::Fill { buffer, start, len, value }, _)) = filled {
+        if let Some(Stmt::Fill { buffer, start, len, value }) = fill {
             let start = fold::call(&mut self.editor, Op::Add, DType::I64, &[start, tiled]);
             let len = fold::call(&mut self.editor, Op::Sub, DType::I64, &[len, tiled]);
             left.push(Stmt::Fill { buffer, start, len, value });
@@ -303,7 +120,7 @@ impl Tile {
         let copied = self.copy(&nest, row.counter, rest, &mut again);
         left.push(copied);
 
-        let tile = self.tiles(nest, row, size, tiles, filled_value(&filled), reset);
+        let tile = self.tiles(nest, row, size, tiles, filled, reset);
         around.push(tile);
         match fold::truth(&self.editor, remainder) {
             Some(true) => around.append(&mut left),
@@ -478,10 +295,6 @@ fn is_counted(kernel: &Kernel, base: ExprId, last: ExprId, counter: VarId) -> bo
         && !cost::has_load(kernel, base)
 }
 
-fn filled_value(filled: &Option<(Stmt, ExprId)>) -> Option<ExprId> {
-    filled.as_ref().map(|(_, value)| *value)
-}
-
 /// Puts another loop in the place of the one with this counter.
 fn replace(stmt: &mut Stmt, counter: VarId, new: Stmt) {
     if matches!(stmt, Stmt::For { var, .. } if *var == counter) {
@@ -494,78 +307,10 @@ fn replace(stmt: &mut Stmt, counter: VarId, new: Stmt) {
     }
 }
 
-fn reads(kernel: &Kernel, id: ExprId, buffer: BufferId) -> bool {
-    let mut found = false;
-    kernel.visit_expr(id, &mut |expr| found |= matches!(expr, Expr::Load(other, _) if *other == buffer));
-    found
-}
-
 fn mentions(kernel: &Kernel, id: ExprId, var: VarId) -> bool {
     let mut found = false;
     kernel.visit_expr(id, &mut |expr| found |= *expr == Expr::Var(var));
     found
-}
-
-/// Whether only the dense loop of a nest has to do with the buffer of its row.
-fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
-    if matches!(stmt, Stmt::For { var, .. } if *var == row.counter) {
-        return true;
-    }
-    let mut touched = matches!(stmt, Stmt::Search { buffer, .. } if *buffer == row.buffer);
-    stmt.each_expr(|id| touched |= reads(kernel, id, row.buffer));
-    !touched && stmt.blocks().flatten().all(|stmt| is_only_touched_by(kernel, stmt, row))
-}
-
-/// Whether positions or coordinates are read outside the dense loop: the rows of other operands lie anywhere.
-fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
-    let mut found = false;
-    nest.visit(&mut |stmt| {
-        stmt.each_expr(|id| {
-            kernel.visit_expr(id, &mut |expr| {
-                if let Expr::Load(buffer, index) = expr {
-                    found |= kernel.buffer(*buffer).elem.is_index() && !mentions(kernel, *index, counter);
-                }
-            });
-        });
-    });
-    found
-}
-
-/// Whether the work on one element is little, and the same for its neighbours: elements side by side, no choice of what
-/// is read.
-fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
-    // Counted first: nothing else here looks at shared operands only once.
-    let small = |id: ExprId| cost::operations(kernel, id, OPERATIONS) <= OPERATIONS;
-    if !small(row.index) || !small(row.value) || step(kernel, row.index, row.counter) != Some(1) {
-        return false;
-    }
-    let mut fits = true;
-    kernel.visit_expr(row.value, &mut |expr| match expr {
-        Expr::Load(_, index) => fits &= matches!(step(kernel, *index, row.counter), Some(0 | 1)),
-        Expr::Call(op, dtype, operands) => {
-            fits &= !cost::is_expensive(*op, *dtype);
-            let chosen = operands.iter().skip(evaluated_first(*op, *dtype, operands));
-            chosen.for_each(|operand| fits &= !cost::has_load(kernel, *operand));
-        }
-        Expr::Const(_) | Expr::Var(_) => {}
-    });
-    fits
-}
-
-/// How much an index grows from one turn to the next, if that is known.
-fn step(kernel: &Kernel, id: ExprId, counter: VarId) -> Option<i64> {
-    match kernel.expr(id) {
-        Expr::Var(var) if *var == counter => Some(1),
-        Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) => match operands[..] {
-            [a, b] => {
-                let (a, b) = (step(kernel, a, counter)?, step(kernel, b, counter)?);
-                if *op == Op::Add { a.checked_add(b) } else { a.checked_sub(b) }
-            }
-            _ => None,
-        },
-        _ if mentions(kernel, id, counter) => None,
-        _ => Some(0),
-    }
 }
 
 #[cfg(test)]

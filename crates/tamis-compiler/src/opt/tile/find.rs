@@ -1,0 +1,263 @@
+//! Which nests of loops a tile is for: what they change is one row, which is there, and the work on it is for vectors.
+
+use super::super::effects::Effects;
+use super::super::{cost, fold, reach};
+use super::{Tile, mentions};
+use rustc_hash::FxHashMap;
+use tamis_ir::DType;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::rewrite::evaluated_first;
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+
+/// Operations on one element at most, since there are as many copies of them as a tile has vectors.
+const OPERATIONS: usize = 24;
+
+/// The dense loop inside a nest, and what of it is needed before the nest.
+pub(super) struct Row {
+    pub(super) buffer: BufferId,
+    /// The dense loop.
+    pub(super) counter: VarId,
+    pub(super) start: ExprId,
+    pub(super) stop: ExprId,
+    /// What one turn stores, without names.
+    pub(super) value: ExprId,
+    /// Where it stores, in terms of the counter and of what the nest does not change.
+    pub(super) index: ExprId,
+    /// Whether the dense loop is all that the outermost loop does, so that a first turn reaches it.
+    direct: bool,
+}
+
+/// Why the elements that a tile is loaded from are there.
+pub(super) enum There {
+    /// They are, whatever the nest does.
+    Always,
+    /// They have just been filled with this value, by a statement before the nest.
+    Filled { at: usize, value: ExprId },
+    /// They are accessed if this holds.
+    If(ExprId),
+}
+
+impl Tile {
+    /// The row that a nest of loops changes, if it does nothing else and a tile pays.
+    pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, There)> {
+        let row = self.row(nest)?;
+        let kernel = self.editor.kernel();
+        let effects = Effects::of(std::slice::from_ref(nest));
+        let Elem::Value(_) = kernel.buffer(row.buffer).elem else { return None };
+        if !matches!(kernel.buffer(row.buffer).role, Role::Output | Role::Scratch)
+            || effects.touch(kernel, row.start)
+            || effects.touch(kernel, row.stop)
+            || !is_only_touched_by(kernel, nest, &row)
+            || !follows_coordinates(kernel, nest, row.counter)
+            || !is_for_vectors(kernel, &row)
+        {
+            return None;
+        }
+        let first = self.at(row.index, row.counter, row.start);
+        if effects.touch(self.editor.kernel(), first) {
+            return None;
+        }
+        let (start, stop) = (self.int(row.start), self.int(row.stop));
+        if let (Some(start), Some(stop)) = (start, stop)
+            && stop.saturating_sub(start) < self.size(row.buffer) as i64
+        {
+            return None;
+        }
+        let there = self.there(nest, &row, first, before)?;
+        Some((row, there))
+    }
+
+    /// The dense loop of a nest, all of whose other statements are pure.
+    fn row(&mut self, nest: &Stmt) -> Option<Row> {
+        let mut names: FxHashMap<VarId, ExprId> = FxHashMap::default();
+        let mut at = nest;
+        let mut depth = 0;
+        loop {
+            let body = match at {
+                Stmt::For { var, start, stop, body, .. } => match &body[..] {
+                    [lets @ .., Stmt::Store { buffer, index, value }] => {
+                        return self.dense(lets, &mut names, (*var, *start, *stop), (*buffer, *index, *value), depth);
+                    }
+                    _ => body,
+                },
+                Stmt::While { body, .. } => body,
+                _ => return None,
+            };
+            depth += 1;
+            let mut inner = None;
+            for stmt in body {
+                match stmt {
+                    Stmt::Let { var, value } if !self.editor.kernel().var(*var).mutable => {
+                        let value = self.resolved(*value, &names);
+                        names.insert(*var, value);
+                    }
+                    Stmt::Let { .. } | Stmt::Assign { .. } | Stmt::Search { .. } => {}
+                    Stmt::For { .. } | Stmt::While { .. } if inner.is_none() => inner = Some(stmt),
+                    _ => return None,
+                }
+            }
+            at = inner?;
+        }
+    }
+
+    fn dense(
+        &mut self,
+        lets: &[Stmt],
+        names: &mut FxHashMap<VarId, ExprId>,
+        (counter, start, stop): (VarId, ExprId, ExprId),
+        (buffer, index, value): (BufferId, ExprId, ExprId),
+        depth: usize,
+    ) -> Option<Row> {
+        if depth == 0 || self.editor.kernel().var(counter).mutable {
+            return None;
+        }
+        let mut own = FxHashMap::default();
+        for stmt in lets {
+            let Stmt::Let { var, value } = stmt else { return None };
+            if self.editor.kernel().var(*var).mutable {
+                return None;
+            }
+            let value = self.resolved(*value, &own);
+            own.insert(*var, value);
+        }
+        let (place, value) = (self.resolved(index, &own), self.resolved(value, &own));
+        // The element itself is used, and no other.
+        let kernel = self.editor.kernel();
+        let (mut uses, mut others) = (false, false);
+        kernel.visit_expr(value, &mut |expr| {
+            if let Expr::Load(other, at) = expr
+                && *other == buffer
+            {
+                uses |= *at == place;
+                others |= *at != place;
+            }
+        });
+        if !uses || others {
+            return None;
+        }
+        // Without names, for these may be of the nest. What they stand for is compared with what the nest changes.
+        let [index, start, stop] = [place, start, stop].map(|id| self.resolved(id, names));
+        Some(Row { buffer, counter, start, stop, value, index, direct: depth == 1 })
+    }
+
+    /// Why the elements of a row are there before the nest runs, with what is read to know where they are.
+    fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<There> {
+        let len = self.length(row);
+        let kernel = self.editor.kernel();
+        let mut known = true;
+        for id in [row.start, row.stop, first] {
+            kernel.visit_expr(id, &mut |expr| {
+                if let Expr::Load(buffer, index) = expr {
+                    known &= self.reach.has(kernel, *buffer, *index);
+                }
+            });
+        }
+        if known {
+            if let Some(filled) = self.filled(row, first, len, before) {
+                return Some(filled);
+            }
+            let mark = self.reach.enter();
+            let (var, start, stop) = (row.counter, row.start, row.stop);
+            self.reach.pass(kernel, &Stmt::For { var, start, stop, body: Vec::new(), hint: Hint::default() });
+            let has = self.reach.has(kernel, row.buffer, row.index);
+            self.reach.leave(mark);
+            if has {
+                return Some(There::Always);
+            }
+        }
+        // A first turn accesses all of them.
+        match *nest {
+            _ if !row.direct => None,
+            Stmt::For { start, stop, .. } if reach::runs(kernel, start, stop) => Some(There::Always),
+            Stmt::For { start, stop, .. } => {
+                Some(There::If(fold::call(&mut self.editor, Op::Lt, DType::I64, &[start, stop])))
+            }
+            Stmt::While { cond, .. } => Some(There::If(cond)),
+            _ => None,
+        }
+    }
+
+    /// The fill of exactly this row, if there are only declarations between it and the nest.
+    fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<There> {
+        for (at, stmt) in before.iter().enumerate().rev() {
+            match *stmt {
+                Stmt::Let { value, .. } if !reads(self.editor.kernel(), value, row.buffer) => {}
+                Stmt::Fill { buffer, start, len: filled, value } => {
+                    let same = buffer == row.buffer && start == first && filled == len;
+                    let constant = self.editor.as_constant(value).is_some();
+                    return (same && constant).then_some(There::Filled { at, value });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+fn reads(kernel: &Kernel, id: ExprId, buffer: BufferId) -> bool {
+    let mut found = false;
+    kernel.visit_expr(id, &mut |expr| found |= matches!(expr, Expr::Load(other, _) if *other == buffer));
+    found
+}
+
+/// Whether only the dense loop of a nest has to do with the buffer of its row.
+fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
+    if matches!(stmt, Stmt::For { var, .. } if *var == row.counter) {
+        return true;
+    }
+    let mut touched = matches!(stmt, Stmt::Search { buffer, .. } if *buffer == row.buffer);
+    stmt.each_expr(|id| touched |= reads(kernel, id, row.buffer));
+    !touched && stmt.blocks().flatten().all(|stmt| is_only_touched_by(kernel, stmt, row))
+}
+
+/// Whether positions or coordinates are read outside the dense loop: the rows of other operands lie anywhere.
+fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
+    let mut found = false;
+    nest.visit(&mut |stmt| {
+        stmt.each_expr(|id| {
+            kernel.visit_expr(id, &mut |expr| {
+                if let Expr::Load(buffer, index) = expr {
+                    found |= kernel.buffer(*buffer).elem.is_index() && !mentions(kernel, *index, counter);
+                }
+            });
+        });
+    });
+    found
+}
+
+/// Whether the work on one element is little, and the same for its neighbours: elements side by side, no choice of what
+/// is read.
+fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
+    // Counted first: nothing else here looks at shared operands only once.
+    let small = |id: ExprId| cost::operations(kernel, id, OPERATIONS) <= OPERATIONS;
+    if !small(row.index) || !small(row.value) || step(kernel, row.index, row.counter) != Some(1) {
+        return false;
+    }
+    let mut fits = true;
+    kernel.visit_expr(row.value, &mut |expr| match expr {
+        Expr::Load(_, index) => fits &= matches!(step(kernel, *index, row.counter), Some(0 | 1)),
+        Expr::Call(op, dtype, operands) => {
+            fits &= !cost::is_expensive(*op, *dtype);
+            let chosen = operands.iter().skip(evaluated_first(*op, *dtype, operands));
+            chosen.for_each(|operand| fits &= !cost::has_load(kernel, *operand));
+        }
+        Expr::Const(_) | Expr::Var(_) => {}
+    });
+    fits
+}
+
+/// How much an index grows from one turn to the next, if that is known.
+fn step(kernel: &Kernel, id: ExprId, counter: VarId) -> Option<i64> {
+    match kernel.expr(id) {
+        Expr::Var(var) if *var == counter => Some(1),
+        Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) => match operands[..] {
+            [a, b] => {
+                let (a, b) = (step(kernel, a, counter)?, step(kernel, b, counter)?);
+                if *op == Op::Add { a.checked_add(b) } else { a.checked_sub(b) }
+            }
+            _ => None,
+        },
+        _ if mentions(kernel, id, counter) => None,
+        _ => Some(0),
+    }
+}
