@@ -8,7 +8,7 @@ use super::Options;
 use super::effects::Effects;
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 pub(super) fn run(mut kernel: Kernel, options: &Options) -> Kernel {
@@ -52,6 +52,7 @@ impl Hints<'_> {
             loads: Vec::new(),
             stores: Vec::new(),
             neighbours: false,
+            computes: false,
         };
         if self.kernel.var(counter).mutable {
             return false;
@@ -64,6 +65,7 @@ impl Hints<'_> {
         let stores = turn.stores;
         let own = |buffer: BufferId, index: ExprId| stores.iter().all(|(b, i)| *b != buffer || *i == index);
         turn.neighbours
+            && turn.computes
             && turn.loads.iter().all(|(buffer, index)| own(*buffer, *index))
             && stores.iter().all(|(buffer, index)| own(*buffer, *index))
     }
@@ -99,6 +101,8 @@ struct Turn<'a> {
     stores: Vec<(BufferId, ExprId)>,
     /// Whether elements side by side are read or written.
     neighbours: bool,
+    /// Whether anything is computed, or held in registers; copying alone waits for memory, vectors or not.
+    computes: bool,
 }
 
 impl Turn<'_> {
@@ -110,12 +114,20 @@ impl Turn<'_> {
                 !self.hints.kernel.var(*var).mutable && self.reads_fit(*value)
             }
             Stmt::Assign { var, value } => {
+                self.computes = true;
                 self.hints.is_reduction(*var, *value, &self.effects) && self.reads_no_sum(*value, Some(*var))
             }
             Stmt::Store { buffer, index, value } => {
                 let neighbours = self.step(*index) == Step::One;
                 self.neighbours |= neighbours;
                 self.stores.push((*buffer, *index));
+                let kernel = self.hints.kernel;
+                let tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
+                self.computes |= match kernel.expr(*value) {
+                    Expr::Load(from, _) => tile(*buffer) || tile(*from),
+                    Expr::Const(_) => tile(*buffer),
+                    _ => true,
+                };
                 neighbours && self.reads_fit(*value) && self.reads_fit(*index)
             }
             _ => false,
