@@ -212,3 +212,35 @@ fn strict_programs_are_exact() {
     assert!(!first(false).same_number(Value::F64(f64::NAN)), "what is not stored annihilates");
     assert!(first(true).same_number(Value::F64(f64::NAN)), "in strict programs it does not");
 }
+
+/// A number that does not fit the width that a format says is an error, whichever way the level is written.
+#[test]
+fn narrow_numbers_do_not_wrap_around() {
+    for (format, rank) in [
+        ("sparse[u8,u8]", 1),
+        ("hash[u8,u8]", 1),
+        ("bytemap[u8,u8]", 1),
+        ("sparse[u64,u8]", 1),
+        ("sparse[u8,u64]", 1),
+        ("dense, sparse[u8,u16]", 2),
+        ("(i,j) -> (j,i): dense, sparse[u8,u8]", 2),
+        ("dense, bytemap[u8,u8]", 2),
+    ] {
+        let (access, value) = if rank == 1 { ("y[i]", "x[i]") } else { ("y[0,i]", "x[i]") };
+        let shape = if rank == 1 { "" } else { ", shape=(1, x.shape[0])" };
+        let text = format!(
+            "def f(x):\n    y = tensor('{format}'{shape})\n    for i in _:\n        {access} += {value}\n    return y\n"
+        );
+        let program = Program::parse(&text).unwrap();
+        for n in [200, 300] {
+            let text_of = |program: &Program| program.to_string();
+            let x = vector(n);
+            let result = tamis::run(&program, &[("x", &x)], &RunOptions::default());
+            match (n, result) {
+                (200, result) => assert!(result.is_ok(), "{}", text_of(&program)),
+                (_, Err(errors)) => assert_eq!(errors.0[0].code, Code::E0705, "{}", text_of(&program)),
+                (_, Ok(_)) => panic!("{} wraps around", text_of(&program)),
+            }
+        }
+    }
+}

@@ -122,6 +122,7 @@ impl Lowerer<'_> {
             count,
             skipped,
             reserved,
+            narrow: format.levels()[level].pos.is_some() || format.levels()[level].crd.is_some(),
             name: &name,
             builder: &mut self.b,
         };

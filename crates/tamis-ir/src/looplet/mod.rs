@@ -231,6 +231,8 @@ pub struct Writer<'a> {
     pub skipped: ExprId,
     /// There is room for what is appended.
     pub reserved: bool,
+    /// The format says how wide numbers are, so some may not fit.
+    pub narrow: bool,
     /// A name for variables.
     pub name: &'a str,
 }

@@ -7,7 +7,7 @@
 
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{BufferId, ExprId, Stmt};
+use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Stmt};
 use tamis_ir::looplet::Writer;
 
 /// Where children go.
@@ -91,6 +91,20 @@ fn fill(w: &mut Writer, buffer: BufferId, start: ExprId, len: ExprId, value: i64
     w.builder.emit(Stmt::Fill { buffer, start, len, value });
 }
 
+/// Stores a position or coordinate, which must fit the width where the format says one (`narrow`).
+fn keep(b: &mut Builder, narrow: bool, buffer: BufferId, at: ExprId, value: ExprId) {
+    let (elem, name) = (b.kernel().buffer(buffer).elem, b.kernel().buffer(buffer).name.clone());
+    if let (true, Elem::Index(width)) = (narrow, elem)
+        && let Ok(most) = i64::try_from(width.max())
+    {
+        let most = b.int(most);
+        let cond = b.call_in(Op::Le, DType::I64, &[value, most]);
+        let message = format!("a number in `{name}` does not fit {}, the width that its format says", width.name());
+        b.emit(Stmt::Require { cond, message });
+    }
+    b.store(buffer, at, value);
+}
+
 fn after(w: &mut Writer, value: ExprId) -> ExprId {
     let one = w.builder.int(1);
     w.builder.add(value, one)
@@ -114,7 +128,7 @@ fn assemble_pos(w: &mut Writer, start: ExprId, count: ExprId) {
 
 fn end_pos(w: &mut Writer, parent: ExprId) {
     let (pos, next, count) = (w.array("pos"), after(w, parent), w.builder.get(w.count));
-    w.builder.store(pos, next, count);
+    keep(w.builder, w.narrow, pos, next, count);
 }
 
 /// Fibers that were never visited end where the one before ends.
@@ -141,7 +155,7 @@ fn append_crd(w: &mut Writer, coordinate: ExprId) {
     if !w.reserved {
         grow(w, crd, next, None);
     }
-    w.builder.store(crd, count, coordinate);
+    keep(w.builder, w.narrow, crd, count, coordinate);
     w.builder.assign(w.count, next);
 }
 
@@ -222,7 +236,7 @@ impl Write for Single {
         if !w.reserved {
             grow(w, crd, len, None);
         }
-        w.builder.store(crd, parent, coordinate);
+        keep(w.builder, w.narrow, crd, parent, coordinate);
     }
 
     fn freeze(&self, _: &mut Writer, parents: ExprId) -> ExprId {
@@ -301,14 +315,14 @@ impl Write for Flagged {
         let flag = w.builder.load(flags, at);
         let unset = w.builder.call_in(Op::Eq, DType::I64, &[flag, zero]);
         let (arrays, extent, count) = (w.arrays, w.extent, w.count);
-        let (skipped, reserved, name) = (w.skipped, w.reserved, w.name);
+        let (skipped, reserved, narrow, name) = (w.skipped, w.reserved, w.narrow, w.name);
         let then = w.builder.block(|b| {
             b.store(flags, at, one);
             let number = b.get(count);
-            b.store(list, number, at);
+            keep(b, narrow, list, number, at);
             let next = b.add(number, one);
             b.assign(count, next);
-            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, reserved, name }, at);
+            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, reserved, narrow, name }, at);
         });
         w.builder.emit(Stmt::If { cond: unset, then, otherwise: Vec::new() });
         at
@@ -324,20 +338,20 @@ impl Write for Flagged {
         grow(w, pos, len, None);
         if list == crd {
             w.builder.store(pos, zero, zero);
-            w.builder.store(pos, one, count);
+            keep(w.builder, w.narrow, pos, one, count);
         } else {
             fill(w, pos, zero, len, 0);
             grow(w, crd, count, None);
-            let extent = w.extent;
+            let (extent, narrow) = (w.extent, w.narrow);
             w.builder.count("t", zero, count, |b, t| {
                 let key = b.load(list, t);
                 let parent = b.call_in(Op::FloorDiv, DType::I64, &[key, extent]);
                 let parent = b.name("p", parent);
                 let base = b.call_in(Op::Mul, DType::I64, &[parent, extent]);
                 let coordinate = b.call_in(Op::Sub, DType::I64, &[key, base]);
-                b.store(crd, t, coordinate);
+                keep(b, narrow, crd, t, coordinate);
                 let (next, end) = (b.add(parent, one), b.add(t, one));
-                b.store(pos, next, end);
+                keep(b, narrow, pos, next, end);
             });
             w.skipped = w.builder.constant(Value::Bool(true));
             freeze_pos(w, parents);
