@@ -3,7 +3,7 @@
 use crate::failure::bug;
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, Buffer, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, Buffer, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
 use tamis_ir::{DType, Diagnostic, Kind, Value};
 
 /// Deeper expressions and blocks are refused: writing them down is recursive.
@@ -29,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) read: Vec<bool>,
     /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by its number.
     index_like: Vec<bool>,
+    /// The workspaces, in the order in which they come.
+    pub(crate) workspaces: Vec<std::sync::Arc<Workspace>>,
     /// The messages of the `require` statements, each once, in order.
     pub(crate) messages: Vec<String>,
     numbers: FxHashMap<String, usize>,
@@ -52,6 +54,7 @@ impl Facts {
             loaded: vec![false; kernel.buffers.len()],
             read: vec![false; kernel.vars.len()],
             index_like: Vec::new(),
+            workspaces: kernel.workspaces(),
             messages: Vec::new(),
             numbers: FxHashMap::default(),
         };
@@ -131,6 +134,11 @@ impl Facts {
                     self.access(*buffer);
                     found.roots.extend([*start, *stop]);
                 }
+                Stmt::Reset { workspace, sizes: exprs } | Stmt::Insert { workspace, coordinates: exprs, .. } => {
+                    self.workspace(workspace);
+                    found.roots.extend(exprs);
+                }
+                Stmt::Settle { workspace, .. } => self.workspace(workspace),
                 Stmt::Require { cond, message } => {
                     found.roots.push(*cond);
                     if !self.numbers.contains_key(message) {
@@ -141,6 +149,13 @@ impl Facts {
             }
         }
         Ok(())
+    }
+
+    fn workspace(&mut self, workspace: &Workspace) {
+        for buffer in workspace.buffers() {
+            self.access(buffer);
+            self.grows[buffer.index()] = true;
+        }
     }
 
     fn access(&mut self, buffer: BufferId) {

@@ -19,10 +19,6 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     if stages.is_empty() {
         stages.push(Stage::Program);
     }
-    if stages.contains(&Stage::Schedule) {
-        let d = Diagnostic::new(Code::E0605, "loop programs say how they run, so there is no schedule to show");
-        return Err(d.help("`--emit program` shows the program as it was understood").into());
-    }
     let program = Program::parse_source(&source(text)?)?;
     check_names(&program, &formats, &dtypes)?;
     let explanation = match &stages[..] {
@@ -65,7 +61,8 @@ fn name(stage: Stage) -> &'static str {
 fn of_stage(stage: Stage, program: &Program, explanation: Option<&Explanation>) -> Result<String, Failure> {
     let Some(explanation) = explanation else { return Ok(program.to_string()) };
     Ok(match stage {
-        Stage::Schedule | Stage::Program => explanation.program().to_string(),
+        Stage::Schedule => explanation.schedule(),
+        Stage::Program => explanation.program().to_string(),
         Stage::Looplets => explanation.looplets().join("\n"),
         Stage::Kernel => explanation.kernel().to_string(),
         Stage::C => explanation.c()?,

@@ -6,3 +6,4 @@
 pub mod lower;
 pub mod opt;
 pub mod pipeline;
+pub mod schedule;

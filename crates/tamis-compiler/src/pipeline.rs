@@ -3,8 +3,10 @@
 //! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
 //! after the last pass that changes it, so that the backend only sees kernels that it can compile.
 
-use crate::lower::{Lowered, ParamLayout, Policy, lower};
+use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, plans};
 use crate::opt;
+use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Builder, Kernel};
 use tamis_ir::program::{Access, Checked, Expr, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind};
@@ -33,7 +35,11 @@ pub struct Options {
 pub struct Compilation {
     /// The kernel and what its parameters are.
     pub lowered: Lowered,
-    /// What was inferred of the program.
+    /// The program that was lowered: the one that was given, or one with workspaces, whose further tensors come last.
+    pub program: Arc<Program>,
+    /// The workspaces that were inserted.
+    pub inserted: Vec<Inserted>,
+    /// What was inferred of the program that was lowered.
     pub checked: Checked,
     /// The passes, in order.
     pub passes: Vec<Pass>,
@@ -58,7 +64,7 @@ pub struct Compilation {
 /// let compilation =
 ///     pipeline::compile(&program, &[interp::param_type(&a)], &[ParamLayout::of(&a)], pipeline::Options::default())?;
 /// let names: Vec<&str> = compilation.passes.iter().map(|pass| pass.name).collect();
-/// assert_eq!((names[0], names[1], *names.last().unwrap()), ("check", "lower", "verify"));
+/// assert_eq!((names[0], names[2], *names.last().unwrap()), ("check", "lower", "verify"));
 /// # Ok::<(), tamis_ir::Diagnostics>(())
 /// ```
 pub fn compile(
@@ -70,7 +76,7 @@ pub fn compile(
     let start = Instant::now();
     let checked = program.check(params)?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
-    let mut compilation = compile_checked(program, checked, layouts, options)?;
+    let mut compilation = compile_checked(program, checked, params, layouts, options)?;
     compilation.passes.insert(0, pass);
     Ok(compilation)
 }
@@ -79,15 +85,24 @@ pub fn compile(
 pub fn compile_checked(
     program: &Program,
     checked: Checked,
+    params: &[ParamType],
     layouts: &[ParamLayout],
     options: Options,
 ) -> Result<Compilation, Diagnostics> {
     let mut passes = Vec::new();
+    let policy = Policy { strict: options.strict };
+    let start = Instant::now();
+    let (program, checked, inserted) = match with_workspaces(program, &checked, params, layouts, policy)? {
+        Some((program, checked, inserted)) => (Arc::new(program), checked, inserted),
+        None => (Arc::new(program.clone()), checked, Vec::new()),
+    };
+    let program = &program;
+    passes.push(Pass { name: "schedule", time: start.elapsed(), statements: None });
     let mut timed = |name: &'static str, time: Duration, kernel: &Kernel| {
         passes.push(Pass { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
-    let mut lowered = lower(program, &checked, layouts, Policy { strict: options.strict })?;
+    let mut lowered = lower(program, &checked, layouts, policy)?;
     timed("lower", start.elapsed(), &lowered.kernel);
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
     lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
@@ -95,7 +110,29 @@ pub fn compile_checked(
     lowered.kernel.verify().map_err(|wrong| invalid(program, &wrong))?;
     timed("verify", start.elapsed(), &lowered.kernel);
     let warnings = std::mem::take(&mut lowered.warnings);
-    Ok(Compilation { lowered, checked, passes, warnings })
+    Ok(Compilation { lowered, program: program.clone(), inserted, checked, passes, warnings })
+}
+
+/// The program with the workspaces that it needs, checked, if it needs any.
+fn with_workspaces(
+    program: &Program,
+    checked: &Checked,
+    params: &[ParamType],
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<Option<(Program, Checked, Vec<Inserted>)>, Diagnostics> {
+    let plans = plans(program, checked, layouts, policy)?;
+    if !plans.iter().flatten().any(|plan| plan.mode == Mode::Scatter) {
+        return Ok(None);
+    }
+    let Some((with, inserted)) = insert::insert(program, checked, &plans, &Wish::Any) else { return Ok(None) };
+    let Ok(checked) = with.check(params) else { return Ok(None) };
+    // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
+    let again = crate::lower::plans(&with, &checked, layouts, policy)?;
+    let left = inserted.iter().any(|done| {
+        again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter)
+    });
+    Ok((!left).then_some((with, checked, inserted)))
 }
 
 /// A kernel that is not well-formed is our own mistake.
@@ -113,8 +150,9 @@ fn invalid(program: &Program, wrong: &str) -> Diagnostic {
 pub struct Specialisation {
     /// Extents of loops that no dimension states, which are constants in the kernel.
     loops: Vec<(IndexId, LoopExtent)>,
-    /// For each dimension in storage order, whether coordinates and positions need more than 32 bits.
-    wide: Vec<(bool, bool)>,
+    /// For each dimension in storage order, whether coordinates and positions need more than 32 bits, and whether it
+    /// is too large for a dense workspace.
+    wide: Vec<(bool, bool, bool)>,
 }
 
 impl Specialisation {
@@ -137,7 +175,7 @@ impl Specialisation {
             for dim in order.unwrap_or_else(|| (0..shape.len()).collect()) {
                 let size = shape.get(dim).copied().unwrap_or(0);
                 cells = cells.saturating_mul(size);
-                wide.push((size.saturating_sub(1) > NARROW, cells > NARROW));
+                wide.push((size.saturating_sub(1) > NARROW, cells > NARROW, size > LARGEST_DENSE));
             }
         }
         Specialisation { loops, wide }

@@ -61,6 +61,7 @@ impl Tensor {
         levels: Levels,
         values: Option<ValueArray>,
     ) -> Result<Tensor> {
+        let format = format.settled();
         let order = storage_order(&format)?;
         let nnz =
             tree::stored(&levels).filter(|nnz| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels()));

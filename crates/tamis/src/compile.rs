@@ -83,6 +83,8 @@ pub(crate) struct Ready {
 /// What a program was compiled to, for some of the sizes there can be.
 struct CodeForm {
     specialisation: Specialisation,
+    /// The program with the workspaces that it needs, if it needs any.
+    with_workspaces: Option<Arc<Program>>,
     engine: Engine,
     build: Build,
 }
@@ -132,11 +134,11 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     let start = Instant::now();
     let checked = program.check(&signature.types)?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
-    let mut code = CodeForm::new(program, &checked, &signature.layouts, *options)?;
+    let mut code = CodeForm::new(program, &checked, &signature.types, &signature.layouts, *options)?;
     code.build.passes.insert(0, pass);
     let code = Arc::new(code);
     let values = signature.types.iter().map(|param| param.value).collect();
-    let ready = Ready::new(program, &checked, signature.shapes(), values, code.clone())?;
+    let ready = Ready::new(program, &checked, &signature.types, signature.shapes(), values, code.clone())?;
     Ok(Executable {
         inner: Arc::new(Inner {
             program: Arc::new(program.clone()),
@@ -166,6 +168,7 @@ impl CodeForm {
     fn new(
         program: &Program,
         checked: &Checked,
+        types: &[ParamType],
         layouts: &[ParamLayout],
         options: CompileOptions,
     ) -> Result<CodeForm, Diagnostics> {
@@ -174,9 +177,9 @@ impl CodeForm {
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
             let build = Build { interpreted, ..Build::default() };
-            return Ok(CodeForm { specialisation, engine: Engine::Interpreter, build });
+            return Ok(CodeForm { specialisation, with_workspaces: None, engine: Engine::Interpreter, build });
         }
-        let compilation = pipeline::compile_checked(program, checked.clone(), layouts, wish)?;
+        let compilation = pipeline::compile_checked(program, checked.clone(), types, layouts, wish)?;
         let host = llvm::Options::host()?;
         let target = if options.check { host.checked() } else { host };
         let start = Instant::now();
@@ -189,8 +192,9 @@ impl CodeForm {
             interpreted: None,
             warnings: compilation.warnings,
         };
-        let machine = Machine::new(program, checked, &compilation.lowered, compiled)?;
-        Ok(CodeForm { specialisation, engine: Engine::Machine(Box::new(machine)), build })
+        let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
+        let with_workspaces = (!compilation.inserted.is_empty()).then_some(compilation.program);
+        Ok(CodeForm { specialisation, with_workspaces, engine: Engine::Machine(Box::new(machine)), build })
     }
 }
 
@@ -198,12 +202,16 @@ impl Ready {
     fn new(
         program: &Program,
         checked: &Checked,
+        types: &[ParamType],
         shapes: Vec<Vec<u64>>,
         values: Vec<Option<i64>>,
         code: Arc<CodeForm>,
     ) -> Result<Ready, Diagnostics> {
         let scalars = match &code.engine {
-            Engine::Machine(machine) => machine.scalars(program, checked)?,
+            Engine::Machine(machine) => match &code.with_workspaces {
+                Some(program) => machine.scalars(program, &program.check(types)?)?,
+                None => machine.scalars(program, checked)?,
+            },
             Engine::Interpreter => Vec::new(),
         };
         let results = program.results.iter().map(|id| checked.extents.shapes[id.index()].clone()).collect();
@@ -305,11 +313,11 @@ impl Executable {
         let code = match known {
             Some(code) => code,
             None if inner.first.specialisation == specialisation => inner.first.clone(),
-            None => Arc::new(CodeForm::new(&inner.program, &checked, &inner.layouts, inner.options)?),
+            None => Arc::new(CodeForm::new(&inner.program, &checked, &types, &inner.layouts, inner.options)?),
         };
         let shapes = arguments.iter().map(|argument| argument.tensor.shape().to_vec()).collect();
         let values = types.iter().map(|param| param.value).collect();
-        let ready = Arc::new(Ready::new(program, &checked, shapes, values, code)?);
+        let ready = Arc::new(Ready::new(program, &checked, &types, shapes, values, code)?);
         if let Ok(mut known) = inner.ready.write() {
             if known.len() >= REMEMBERED {
                 known.remove(0);

@@ -5,6 +5,7 @@ use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
 use tamis_compiler::pipeline::{self, Compilation, Pass};
+use tamis_compiler::schedule::classify;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::{Diagnostic, Diagnostics, Program};
 
@@ -41,6 +42,26 @@ impl Explanation {
     /// The program as it was understood.
     pub fn program(&self) -> &str {
         &self.program
+    }
+
+    /// How the elements of each result and temporary come: in storage order, or scattered, and through which workspace.
+    pub fn productions(&self) -> Vec<String> {
+        let Compilation { program, checked, inserted, .. } = &self.compilation;
+        let name = |id: tamis_ir::program::TensorId| program.tensor(id).name.clone();
+        let found = classify::productions(program, checked);
+        let mut lines: Vec<String> =
+            found.iter().map(|production| classify::Described(program, production).to_string()).collect();
+        for done in inserted {
+            let (tensor, workspace) = (name(done.tensor), name(done.workspace));
+            lines.push(format!("{tensor} is written through {workspace}, `{}`: {}", done.format, done.why));
+        }
+        lines
+    }
+
+    /// What was decided, and the program that it led to, with the workspaces that it needs.
+    pub fn schedule(&self) -> String {
+        let notes: String = self.productions().iter().map(|line| format!("# {line}\n")).collect();
+        format!("{notes}{}", self.compilation.program)
     }
 
     /// The structure of each access along each loop, as it was lowered.

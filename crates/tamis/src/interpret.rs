@@ -19,7 +19,7 @@ pub(crate) fn run_with(
     let mut results = Vec::new();
     for (id, grid) in program.results.iter().zip(&outcome.results) {
         let info = program.tensor(*id);
-        let format = outcome.checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank));
+        let format = outcome.checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).settled();
         let tensor = Tensor::from_grid(grid, &format)
             .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
         results.push((info.name.clone(), tensor));

@@ -29,13 +29,13 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
     for id in &program.results {
         let info = program.tensor(*id);
         let bound = &lowered.bound[id.index()];
-        let declared = checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank));
+        let declared = checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).settled();
         let (format, arrays, values) = match &bound.storage {
             Stored::Levels { format, arrays, values } => {
                 let of_level = |level: &Vec<(&'static str, tamis_ir::kernel::BufferId)>| {
                     level.iter().map(|(name, buffer)| (*name, buffer.index())).collect()
                 };
-                (format.clone(), arrays.iter().map(of_level).collect(), values.map(|buffer| buffer.index()))
+                (format.clone().settled(), arrays.iter().map(of_level).collect(), values.map(|buffer| buffer.index()))
             }
             Stored::Scalar { output, .. } => {
                 let buffer = output.ok_or_else(|| lost(&info.name))?;

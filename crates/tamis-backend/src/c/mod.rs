@@ -8,6 +8,7 @@ mod helpers;
 mod names;
 mod ops;
 mod stmt;
+mod workspace;
 
 use crate::facts::Facts;
 use crate::failure::bug;
@@ -51,6 +52,7 @@ pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
         depth: 1,
         vars: vec![String::new(); kernel.vars.len()],
         buffers: Vec::new(),
+        tables: Vec::new(),
         helpers: Vec::new(),
         loops: Vec::new(),
         gone_to: HashSet::new(),
@@ -74,6 +76,8 @@ struct Printer<'a> {
     depth: usize,
     vars: Vec<String>,
     buffers: Vec<Named>,
+    /// The tables of workspaces, by the buffers of their values.
+    tables: Vec<(BufferId, String)>,
     /// Helper functions that are called, in an order in which they can be defined.
     helpers: Vec<(String, String)>,
     /// The labels that `break` leaves to, one for each loop around this place.
@@ -113,11 +117,17 @@ impl Printer<'_> {
         if own && self.fails {
             file.push_str("    int32_t status = 0;\n");
         }
+        for (_, table) in &self.tables {
+            let _ = writeln!(file, "    tamis_table {table} = {{0}};");
+        }
         file.push_str(&start);
         file.push_str(&self.text);
         if own {
             if self.fails {
                 file.push_str("done:\n");
+            }
+            for (_, table) in &self.tables {
+                let _ = writeln!(file, "    free({table}.slots);");
             }
             for (k, buffer) in self.buffers.iter().enumerate() {
                 if let (Role::Scratch | Role::Tile(_), Some(descriptor)) =
@@ -214,6 +224,7 @@ impl Printer<'_> {
             .iter()
             .zip(&self.buffers)
             .any(|(buffer, names)| matches!(buffer.role, Role::Scratch | Role::Tile(_)) && names.descriptor.is_some())
+            || !self.facts.workspaces.is_empty()
     }
 
     fn entry(&self, function: &str, arguments: &[&str]) -> String {
@@ -259,7 +270,7 @@ fn includes(text: &str) -> String {
             "complex" | "CMPLX" | "CMPLXF" => Some("complex"),
             "bool" | "true" | "false" => Some("stdbool"),
             "NULL" | "size_t" => Some("stddef"),
-            "realloc" | "free" | "qsort" => Some("stdlib"),
+            "realloc" | "malloc" | "calloc" | "free" | "qsort" => Some("stdlib"),
             "memcpy" => Some("string"),
             word if math.contains(word) || math.contains(word.strip_suffix('f').unwrap_or(word)) => Some("math"),
             _ => None,

@@ -72,6 +72,7 @@ impl Printer<'_> {
                 let (start, stop) = (self.loose(*start), self.loose(*stop));
                 self.line(format!("{helper}({data}, {start}, {stop});"));
             }
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.expr(*cond, Prec::Unary);
                 let number = self.facts.message(message);
@@ -100,7 +101,7 @@ impl Printer<'_> {
     }
 
     /// Declares a variable.
-    fn declare(&mut self, var: VarId, value: &str) {
+    pub(super) fn declare(&mut self, var: VarId, value: &str) {
         let info = self.kernel.var(var);
         let (dtype, mutable) = (info.dtype, info.mutable);
         let name = self.names.fresh(&info.name);
@@ -204,7 +205,7 @@ impl Printer<'_> {
     fn labelled(&mut self, label: LabelId, body: &Block) {
         let Some((last, first)) = body.split_last() else { return };
         let before = self.names.enter();
-        let braces = first.iter().any(|stmt| matches!(stmt, Stmt::Let { .. } | Stmt::Search { .. }));
+        let braces = first.iter().any(|stmt| stmt.declares().is_some() && !matches!(stmt, Stmt::For { .. }));
         if braces {
             self.line("{");
             self.depth += 1;
@@ -286,7 +287,7 @@ impl Printer<'_> {
     }
 
     /// Returns a failure, as the statement of an `if`.
-    fn fail(&mut self, status: Status, which: usize, index: &str) {
+    pub(super) fn fail(&mut self, status: Status, which: usize, index: &str) {
         self.fails = true;
         self.helper(helpers::fail());
         let call = format!("tamis_fail(failure, {}, {which}, {index})", status as i32);

@@ -96,6 +96,9 @@ impl<'a> Writer<'a> {
                 Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
                 Stmt::Search { var, buffer, start, stop, key } => (var, buffer, start, stop, key).hash(bytes),
                 Stmt::Sort { buffer, start, stop } => (buffer, start, stop).hash(bytes),
+                Stmt::Reset { workspace, sizes } => (workspace, sizes).hash(bytes),
+                Stmt::Insert { var, workspace, coordinates } => (var, workspace, coordinates).hash(bytes),
+                Stmt::Settle { var, workspace } => (var, workspace).hash(bytes),
                 Stmt::Require { cond, message } => {
                     let next = self.messages.len();
                     let number = *self.messages.entry(message).or_insert(next);

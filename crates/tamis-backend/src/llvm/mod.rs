@@ -12,11 +12,11 @@ pub use machine::Target;
 use crate::facts::Facts;
 use crate::failure::{Failure, RawFailure};
 use crate::runtime::memory::{align, release};
-use crate::runtime::{RawBuffer, memory::element_bytes};
+use crate::runtime::{RawBuffer, memory::element_bytes, workspace};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis_ir::kernel::{Elem, Kernel, Role};
+use tamis_ir::kernel::{Elem, Kernel, Merge, Role, Workspace};
 use tamis_ir::{Diagnostic, Value};
 
 /// How much work goes into machine code.
@@ -91,6 +91,7 @@ impl fmt::Display for Timings {
 pub struct Compiled {
     kernel: Arc<Kernel>,
     messages: Vec<String>,
+    workspaces: Vec<Arc<Workspace>>,
     code: Arc<jit::Loaded>,
     timings: Timings,
 }
@@ -137,7 +138,28 @@ pub(crate) unsafe fn load(
     // SAFETY: promised by the caller.
     let code = Arc::new(unsafe { jit::Loaded::new(object)? });
     timings.link = start.elapsed();
-    Ok(Compiled { kernel, messages: facts.messages.clone(), code, timings })
+    Ok(Compiled { kernel, messages: facts.messages.clone(), workspaces: facts.workspaces.clone(), code, timings })
+}
+
+/// A workspace of a kernel, as the runtime makes it.
+pub(crate) fn description(kernel: &Kernel, workspace: &Workspace) -> workspace::Description {
+    let width = |buffer: &tamis_ir::kernel::BufferId| match kernel.buffer(*buffer).elem {
+        Elem::Index(width) => width,
+        Elem::Value(_) => tamis_ir::format::Width::U64,
+    };
+    workspace::Description {
+        widths: workspace.coordinates.iter().map(width).collect(),
+        dtype: workspace.start.dtype(),
+        init: workspace.start,
+        merge: match workspace.merge {
+            Merge::Never => None,
+            Merge::Later => Some(workspace::Merge::Later),
+            Merge::With(op) => Some(workspace::Merge::Op(op)),
+        },
+        policy: workspace.policy.clone().unwrap_or_else(|| "coord".to_string()),
+        capacity: workspace.capacity.and_then(std::num::NonZero::new),
+        pipelined: workspace.pipelined,
+    }
 }
 
 /// A kernel's texts, to be read.
@@ -172,7 +194,8 @@ impl Compiled {
 
     /// The same code for a kernel that differs only in names and messages.
     pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> Compiled {
-        Compiled { kernel, messages: facts.messages, code: self.code.clone(), timings: Timings::default() }
+        let (messages, workspaces) = (facts.messages, facts.workspaces);
+        Compiled { kernel, messages, workspaces, code: self.code.clone(), timings: Timings::default() }
     }
 
     /// Runs the kernel on one buffer for each of its own (anything for scratch and tiles, which come and go) and one
@@ -202,16 +225,26 @@ impl Compiled {
             }
             bytes.push(element_bytes(Elem::Value(var.dtype), *value).0);
         }
-        let pointers: Vec<*const u8> = bytes.iter().map(|bytes| bytes.as_ptr()).collect();
+        let mut pointers: Vec<*const u8> = bytes.iter().map(|bytes| bytes.as_ptr()).collect();
         let own = |role: Role| matches!(role, Role::Scratch | Role::Tile(_));
         for (buffer, raw) in kernel.buffers.iter().zip(buffers.iter_mut()) {
             if own(buffer.role) {
                 *raw = RawBuffer::empty();
             }
         }
+        let mut workspaces = Vec::with_capacity(self.workspaces.len());
+        for workspace in &self.workspaces {
+            let which: Vec<usize> = workspace.buffers().map(|buffer| buffer.index()).collect();
+            // SAFETY: the buffers are the kernel's, outlive the workspace, and stay where they are.
+            let made = unsafe { workspace::Workspace::new(&description(kernel, workspace), buffers.as_mut_ptr(), &which) };
+            workspaces.push(made.map_err(|wrong| Failure::Call(format!("`{}`: {wrong}", workspace.name)))?);
+        }
+        // Pointers to workspaces follow those to scalars.
+        pointers.extend(workspaces.iter_mut().map(|workspace| std::ptr::from_mut(workspace).cast_const().cast::<u8>()));
         let mut failure = RawFailure::default();
         // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
         let status = unsafe { (self.code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
+        drop(workspaces);
         for (buffer, raw) in kernel.buffers.iter().zip(buffers.iter_mut()) {
             if own(buffer.role) {
                 release(raw, buffer.elem.size(), align(buffer.elem));

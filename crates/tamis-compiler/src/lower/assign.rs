@@ -148,8 +148,8 @@ impl Lowerer<'_> {
                 }
                 value.map_or(Place::Nothing, Place::Var)
             }
-            Some(Mode::Table) => {
-                self.table_entry(tensor, coordinates).map_or(Place::Nothing, |(buffer, at)| Place::Element(buffer, at))
+            Some(Mode::Scatter) => {
+                self.entry(tensor, coordinates).map_or(Place::Nothing, |(buffer, at)| Place::Element(buffer, at))
             }
             _ => {
                 let at = self.insert(tensor, coordinates);

@@ -18,6 +18,7 @@ mod prepare;
 mod promises;
 mod region;
 mod run;
+mod scatter;
 mod sequence;
 pub mod simplify;
 mod slot;
@@ -25,7 +26,6 @@ mod spike;
 mod stepper;
 mod storage;
 mod switch;
-mod table;
 mod thunk;
 mod writes;
 
@@ -63,11 +63,55 @@ pub fn lower(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
+    let (mut lowerer, sizes) = start(program, checked, layouts, policy)?;
+    let mut body = lowerer.prepare(&program.body);
+    lowerer.classify(&mut body);
+    lowerer.set_up();
+    for step in simplify::root(body, policy) {
+        lowerer.step(step);
+    }
+    lowerer.store_scalars();
+    if !lowerer.errors.is_empty() {
+        return Err(Diagnostics(lowerer.errors));
+    }
+    let prologue = lowerer.finish_prologue();
+    let mut kernel = lowerer.b.finish();
+    kernel.body.splice(0..0, prologue);
+    Ok(Lowered {
+        kernel,
+        bound: lowerer.bound,
+        sizes,
+        plans: lowerer.plans,
+        warnings: lowerer.warnings,
+        looplets: lowerer.looplets,
+    })
+}
+
+/// How each tensor that a program declares would be written.
+pub fn plans(
+    program: &Program,
+    checked: &Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<Vec<Option<Plan>>, Diagnostics> {
+    let (mut lowerer, _) = start(program, checked, layouts, policy)?;
+    let mut body = lowerer.prepare(&program.body);
+    lowerer.classify(&mut body);
+    Ok(lowerer.plans)
+}
+
+/// A lowerer with all tensors bound.
+fn start<'a>(
+    program: &'a Program,
+    checked: &'a Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<(Lowerer<'a>, Vec<SizeParam>), Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
     let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts).map_err(|d| Diagnostics(vec![d]))?;
     promises::promise(&mut builder, program, &bound);
     let tensors = program.tensors.len();
-    let mut lowerer = Lowerer {
+    let lowerer = Lowerer {
         b: builder,
         program,
         checked,
@@ -94,27 +138,7 @@ pub fn lower(
         warned: Vec::new(),
         errors: Vec::new(),
     };
-    let mut body = lowerer.prepare(&program.body);
-    lowerer.classify(&mut body);
-    lowerer.set_up();
-    for step in simplify::root(body, policy) {
-        lowerer.step(step);
-    }
-    lowerer.store_scalars();
-    if !lowerer.errors.is_empty() {
-        return Err(Diagnostics(lowerer.errors));
-    }
-    let prologue = lowerer.finish_prologue();
-    let mut kernel = lowerer.b.finish();
-    kernel.body.splice(0..0, prologue);
-    Ok(Lowered {
-        kernel,
-        bound: lowerer.bound,
-        sizes,
-        plans: lowerer.plans,
-        warnings: lowerer.warnings,
-        looplets: lowerer.looplets,
-    })
+    Ok((lowerer, sizes))
 }
 
 struct Lowerer<'a> {

@@ -3,10 +3,10 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::node::Source;
-use super::table::Table;
 use super::writes::Mode;
+use std::sync::Arc;
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::kernel::{BufferId, Elem, ExprId, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Elem, ExprId, Role, Stmt, VarId, Workspace};
 use tamis_ir::looplet::Writer;
 use tamis_ir::program::TensorId;
 use tamis_tensor::levels::{LevelType, Placement, level_type};
@@ -30,8 +30,8 @@ pub(super) struct State {
     /// in each of them, and does not write them in all.
     partial: Vec<bool>,
     declared: bool,
-    /// The table, if elements are collected in one.
-    pub(super) table: Option<Table>,
+    /// Where elements are collected that come in any order.
+    pub(super) workspace: Option<Arc<Workspace>>,
     /// The coordinates that are being written, outermost level first.
     pub(super) open: Vec<super::slot::Open>,
     /// The element that is being written.
@@ -79,8 +79,8 @@ impl Lowerer<'_> {
                 };
                 state.lists.push(list);
             }
-            if plan.mode == Mode::Table {
-                state.table = Some(self.new_table(&name, self.bound[k].dtype));
+            if plan.mode == Mode::Scatter {
+                state.workspace = Some(self.new_workspace(TensorId(k as u32), plan.merge));
             }
             self.states[k] = state;
         }
@@ -170,7 +170,7 @@ impl Lowerer<'_> {
         let (zero, one) = (self.b.int(0), self.b.int(1));
         match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
             Some(Mode::Append) => self.assemble_all(tensor),
-            Some(Mode::Table) => self.reset_table(tensor),
+            Some(Mode::Scatter) => self.reset_workspace(tensor),
             _ => {
                 let mut parents = one;
                 let mut listed = false;
@@ -281,8 +281,11 @@ impl Lowerer<'_> {
                 access.id = u32::MAX;
             }
         }
-        if plan.mode == Mode::Table {
-            self.append_table(tensor);
+        if plan.mode == Mode::Scatter {
+            self.append_entries(tensor);
+            if self.is_settled_in_place(tensor) {
+                return;
+            }
         }
         let mut parents = self.b.int(1);
         for level in 0..self.level_count(tensor) {

@@ -9,6 +9,7 @@ use super::node::{Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
+use tamis_ir::kernel::Merge;
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::{Placement, level_type, tree};
 
@@ -23,6 +24,8 @@ pub struct Plan {
     pub fixed_by: Vec<IndexId>,
     /// For each level, whether its subscript is that loop's index alone.
     pub bare: Vec<bool>,
+    /// How entries of one element become one, if elements come in any order.
+    pub merge: Merge,
 }
 
 /// Where the elements of a tensor are while it is written.
@@ -32,8 +35,8 @@ pub enum Mode {
     Append,
     /// Positions are computed from coordinates.
     Insert,
-    /// In a table, by the number of the element in storage order; freezing appends them to the levels.
-    Table,
+    /// In a workspace, in any order; freezing sorts them and appends them to the levels.
+    Scatter,
 }
 
 impl Plan {
@@ -57,6 +60,8 @@ struct Writes {
     mixed: bool,
     /// Some write may make an element false that was true.
     unsets: bool,
+    /// How entries of one element become one, as far as all writes agree.
+    merge: Option<Merge>,
 }
 
 impl Lowerer<'_> {
@@ -90,16 +95,16 @@ impl Lowerer<'_> {
             let mode = match (computed, in_order) {
                 (true, true) if !lists => Mode::Append,
                 // What is listed stays listed.
-                (true, _) if pattern && writes.unsets => Mode::Table,
+                (true, _) if pattern && writes.unsets => Mode::Scatter,
                 (true, _) => Mode::Insert,
                 (false, true) => Mode::Append,
                 // Nothing is ever written to it.
                 (false, false) if writes.count == 0 => Mode::Append,
-                (false, false) => Mode::Table,
+                (false, false) => Mode::Scatter,
             };
             let (fixed_by, subs) = writes.order.unwrap_or_default();
             let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
-            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare });
+            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, merge: writes.merge.unwrap_or(Merge::Never) });
         }
     }
 
@@ -129,17 +134,19 @@ impl Lowerer<'_> {
                     self.find_writes(otherwise, loops, found);
                 }
                 Step::Assign(target, update, value) => {
-                    let sets = match (update, &*value) {
+                    let sets = match (&*update, &*value) {
                         (Some(update), _) => matches!(update.op, Op::Or | Op::BitOr | Op::Max),
                         (None, Node::Known(value)) => value.is_truthy(),
                         _ => false,
                     };
+                    let merge = self.merging(target.tensor, update.as_ref(), value);
                     let writes = &mut found[target.tensor.index()];
                     let around = &loops[writes.depth.min(loops.len())..];
                     let order = order(target, around);
                     let first = writes.count == 0;
                     writes.count += 1;
                     writes.unsets |= !sets;
+                    writes.merge = Some(writes.merge.filter(|m| *m != merge).map_or(merge, |_| Merge::Never));
                     let outermost = around.first().copied();
                     match &writes.first {
                         Some((there, subs)) => writes.mixed |= *there == outermost && *subs != target.subs,

@@ -88,7 +88,12 @@ impl Table {
         };
         new.map_exprs(|id| self.expr(kernel, id));
         match &mut new {
-            Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::For { var, .. } | Stmt::Search { var, .. } => {
+            Stmt::Let { var, .. }
+            | Stmt::Assign { var, .. }
+            | Stmt::For { var, .. }
+            | Stmt::Search { var, .. }
+            | Stmt::Insert { var, .. }
+            | Stmt::Settle { var, .. } => {
                 *var = self.var(kernel, *var);
             }
             _ => {}

@@ -42,7 +42,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 struct Node {
     parent: Option<usize>,
     exprs: Vec<ExprId>,
-    searches: Option<BufferId>,
+    scans: Vec<BufferId>,
     needed: bool,
 }
 
@@ -72,7 +72,7 @@ impl Needed {
                 continue;
             }
             search.open.extend(search.nodes[node].parent);
-            if let Some(buffer) = search.nodes[node].searches {
+            for buffer in std::mem::take(&mut search.nodes[node].scans) {
                 search.read(buffer);
             }
             let mut exprs = std::mem::take(&mut search.nodes[node].exprs);
@@ -103,17 +103,16 @@ impl Needed {
             let number = self.nodes.len();
             let mut exprs = Vec::new();
             stmt.each_expr(|id| exprs.push(id));
-            let mut node = Node { parent, exprs, searches: None, needed: false };
+            let node = Node { parent, exprs, scans: stmt.scans().collect(), needed: false };
             if let Some(var) = stmt.declares() {
                 self.definitions[var.index()].push(number);
             }
             match stmt {
                 Stmt::Assign { var, .. } => self.definitions[var.index()].push(number),
-                Stmt::Search { buffer, .. } => node.searches = Some(*buffer),
                 Stmt::Require { .. } | Stmt::Leave(_) => self.open.push(number),
                 _ => {}
             }
-            if let Some(buffer) = stmt.writes() {
+            for buffer in stmt.writes() {
                 self.writers[buffer.index()].push(number);
                 if kernel.buffer(buffer).role == Role::Output {
                     self.open.push(number);
@@ -216,6 +215,16 @@ impl Backward {
                 self.read(*buffer);
                 self.write(*buffer);
             }
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => {
+                if let Some(var) = stmt.declares() {
+                    live.remove(var);
+                    self.define(var);
+                }
+                for buffer in stmt.scans() {
+                    self.read(buffer);
+                    self.write(buffer);
+                }
+            }
             Stmt::Search { var, buffer, .. } => {
                 let (var, buffer) = (*var, *buffer);
                 live.remove(var);
@@ -282,9 +291,7 @@ impl Backward {
         });
         body.iter().for_each(|stmt| {
             stmt.visit(&mut |stmt| {
-                if let Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } = stmt {
-                    read.push(*buffer);
-                }
+                read.extend(stmt.scans());
             });
         });
         for var in &effects.declared {

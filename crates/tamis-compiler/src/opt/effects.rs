@@ -46,6 +46,11 @@ impl Effects {
                 Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } | Stmt::Sort { buffer, .. } => {
                     self.written.push(*buffer);
                 }
+                Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Settle { workspace, .. } => {
+                    self.written.extend(workspace.buffers());
+                    self.grown.extend(workspace.buffers());
+                    self.fails = true;
+                }
                 Stmt::Leave(label) => self.left.push(*label),
                 Stmt::Require { .. } => self.fails = true,
                 _ => {}
@@ -112,8 +117,8 @@ impl Times {
             _ => stmt.declares(),
         };
         assigned.into_iter().for_each(|var| self.assign(var, now));
-        if let (Some(buffer), false) = (stmt.writes(), matches!(stmt, Stmt::Grow { .. })) {
-            self.written[buffer.index()] = now;
+        if !matches!(stmt, Stmt::Grow { .. }) {
+            stmt.writes().for_each(|buffer| self.written[buffer.index()] = now);
         }
     }
 

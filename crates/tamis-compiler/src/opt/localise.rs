@@ -188,8 +188,7 @@ impl Localise {
             stmt.visit(&mut |stmt| {
                 match stmt {
                     Stmt::Store { buffer: other, index, .. } if *other == buffer => found.push(*index),
-                    Stmt::Search { buffer: other, .. } => plain &= *other != buffer,
-                    _ => plain &= stmt.writes() != Some(buffer),
+                    _ => plain &= stmt.scans().chain(stmt.writes()).all(|other| other != buffer),
                 }
                 stmt.each_expr(|id| {
                     kernel.visit_expr(id, &mut |expr| {

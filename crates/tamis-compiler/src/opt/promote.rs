@@ -235,10 +235,12 @@ fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>
     match stmt {
         Stmt::Store { buffer, index, .. } => add(*buffer, Some(*index), true),
         Stmt::Search { buffer, .. } => add(*buffer, None, false),
+        _ if stmt.workspace().is_some() => stmt.scans().for_each(|buffer| {
+            add(buffer, None, false);
+            add(buffer, None, true);
+        }),
         _ => {
-            if let Some(buffer) = stmt.writes() {
-                add(buffer, None, true);
-            }
+            stmt.writes().for_each(|buffer| add(buffer, None, true));
         }
     }
     stmt.each_expr(|id| {

@@ -349,6 +349,13 @@ impl Propagate {
                     out.push(stmt);
                 }
             }
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => {
+                self.forget(&Effects { written: stmt.writes().collect(), ..Effects::default() });
+                if let Some(var) = stmt.declares() {
+                    self.set(var, None);
+                }
+                out.push(stmt);
+            }
             Stmt::Require { cond, .. } => {
                 if fold::truth(&self.editor, cond) != Some(true) {
                     self.assume(cond, true);

@@ -165,6 +165,18 @@ pub struct Format {
     map: Vec<DimExpr>,
     levels: Vec<LevelSpec>,
     leaf: Leaf,
+    ism: Option<Ism>,
+}
+
+/// Insert, sort, merge: how a tensor is written whose elements come in any order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ism {
+    /// How entries are found while they are inserted: `coord`, `hash`, `bucket`, or a policy of the user's.
+    pub policy: String,
+    /// How many entries are collected before they are sorted and merged, where written.
+    pub capacity: Option<u64>,
+    /// Sorting and merging go on beside insertion.
+    pub pipelined: bool,
 }
 
 /// The largest rank of a tensor.
@@ -173,7 +185,7 @@ pub const MAX_RANK: usize = 32;
 impl Format {
     /// A format from its parts, checked.
     pub fn new(rank: usize, map: Vec<DimExpr>, levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
-        let format = Format { rank, map, levels, leaf };
+        let format = Format { rank, map, levels, leaf, ism: None };
         format.check()?;
         Ok(format)
     }
@@ -206,6 +218,7 @@ impl Format {
             map: vec![DimExpr::Dim(0), DimExpr::Dim(1)],
             levels: vec![LevelSpec::new(LevelKind::Dense), LevelSpec::new(LevelKind::Sparse)],
             leaf: Leaf::Element(None),
+            ism: None,
         }
     }
 
@@ -221,6 +234,7 @@ impl Format {
             map: (0..rank).map(DimExpr::Dim).collect(),
             levels: vec![LevelSpec::new(kind); rank],
             leaf: Leaf::Element(None),
+            ism: None,
         }
     }
 
@@ -247,6 +261,29 @@ impl Format {
     /// The same levels with another leaf.
     pub fn with_leaf(mut self, leaf: Leaf) -> Format {
         self.leaf = leaf;
+        self
+    }
+
+    /// A workspace whose levels store these dimensions, each once.
+    pub fn workspace(map: Vec<DimExpr>, ism: Ism, leaf: Leaf) -> Format {
+        let rank = map.len();
+        Format { map, ism: Some(ism), ..ShortName::Coo.levels(rank).with_leaf(leaf) }
+    }
+
+    /// How it is written, if that is by insertion, sorting and merging: the levels are those of coordinates then.
+    pub fn ism(&self) -> Option<&Ism> {
+        self.ism.as_ref()
+    }
+
+    /// The format of what such a tensor holds when all is written: its levels.
+    ///
+    /// ```
+    /// use tamis_ir::format::Format;
+    /// let workspace = Format::parse("ism(coord, 1024)", 2).unwrap();
+    /// assert_eq!(workspace.settled(), Format::coo(2));
+    /// ```
+    pub fn settled(mut self) -> Format {
+        self.ism = None;
         self
     }
 
@@ -387,6 +424,8 @@ impl ShortName {
 pub enum FormatSpec {
     /// `dense`, `coo` or `csf`, with a leaf.
     AnyRank(ShortName, Leaf),
+    /// A workspace, which takes the rank of the tensor unless dimensions are named.
+    Ism(Ism, Leaf),
     /// A format of a fixed rank.
     Fixed(Format),
 }
@@ -400,7 +439,7 @@ impl FormatSpec {
     /// The leaf that was written.
     pub fn leaf(&self) -> Leaf {
         match self {
-            FormatSpec::AnyRank(_, leaf) => *leaf,
+            FormatSpec::AnyRank(_, leaf) | FormatSpec::Ism(_, leaf) => *leaf,
             FormatSpec::Fixed(format) => format.leaf,
         }
     }
@@ -408,7 +447,7 @@ impl FormatSpec {
     /// The rank, if only one is possible.
     pub fn rank(&self) -> Option<usize> {
         match self {
-            FormatSpec::AnyRank(..) => None,
+            FormatSpec::AnyRank(..) | FormatSpec::Ism(..) => None,
             FormatSpec::Fixed(format) => Some(format.rank),
         }
     }
@@ -421,6 +460,9 @@ impl FormatSpec {
                     .help("combine dimensions, as in `A[4*i + j]`"))
             }
             FormatSpec::AnyRank(name, leaf) => Ok(name.levels(rank).with_leaf(*leaf)),
+            FormatSpec::Ism(ism, leaf) => {
+                Ok(Format { ism: Some(ism.clone()), ..ShortName::Coo.levels(rank).with_leaf(*leaf) })
+            }
             FormatSpec::Fixed(format) if format.rank == rank => Ok(format.clone()),
             FormatSpec::Fixed(format) => {
                 let message =

@@ -1,6 +1,6 @@
 //! The grammar of formats: `[ (i,j) -> (expr, ...) : ] level {, level} [; leaf]`, or a short name.
 
-use super::{DimExpr, Format, FormatSpec, Leaf, LevelKind, LevelSpec, ShortName, Width};
+use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName, Width};
 use crate::algebra::Value;
 use crate::diag::{Code, Diagnostic, Result, Source, Span, did_you_mean};
 use crate::text::lexer::{Tok, Token, lex_line};
@@ -90,6 +90,9 @@ impl Parser {
                     _ => {}
                 }
             }
+            if levels.is_empty() && name == "ism" {
+                return self.ism(map);
+            }
             levels.push(self.level(&name, span)?);
             if !self.eat(",") {
                 break;
@@ -98,6 +101,38 @@ impl Parser {
         let leaf = self.leaf_and_end()?;
         let (rank, map) = map.unwrap_or((levels.len(), (0..levels.len()).map(DimExpr::Dim).collect()));
         Ok(FormatSpec::Fixed(Format::new(rank, map, levels, leaf)?))
+    }
+
+    /// `(policy[, capacity][, pipelined])`, of any rank, or with the dimensions in another order.
+    fn ism(&mut self, map: Option<(usize, Vec<DimExpr>)>) -> Result<FormatSpec> {
+        self.expect("(")?;
+        let (policy, _) = self.ident("a policy: coord hash bucket map vector")?;
+        let mut ism = Ism { policy, capacity: None, pipelined: false };
+        while self.eat(",") {
+            if let Tok::Int(_) = self.peek().tok {
+                let span = self.peek().span;
+                let capacity = self.int("a capacity")?;
+                if capacity == 0 {
+                    return Err(Diagnostic::new(Code::E0601, "a workspace cannot collect 0 entries")
+                        .label(span, "at least 1")
+                        .help("leave the capacity out, or write `ism(coord, 1024)`"));
+                }
+                ism.capacity = Some(capacity);
+                continue;
+            }
+            let (word, span) = self.ident("a capacity or `pipelined`")?;
+            if word != "pipelined" {
+                return Err(Diagnostic::new(Code::E0602, format!("`{word}` is not a property of a workspace"))
+                    .label(span, "unknown property")
+                    .help("write `ism(coord)`, `ism(coord, 1024)` or `ism(coord, 1024, pipelined)`"));
+            }
+            ism.pipelined = true;
+        }
+        self.expect(")")?;
+        let leaf = self.leaf_and_end()?;
+        let Some((rank, map)) = map else { return Ok(FormatSpec::Ism(ism, leaf)) };
+        let levels = ShortName::Coo.levels(rank).levels;
+        Ok(FormatSpec::Fixed(Format { ism: Some(ism), ..Format::new(rank, map, levels, leaf)? }))
     }
 
     fn any_rank(&mut self, name: ShortName) -> Result<FormatSpec> {
@@ -301,6 +336,9 @@ mod tests {
             ("dense, singleton[u16]", "dense, singleton[u16]"),
             ("sparse[_,u16]", "sparse[_,u16]"),
             ("dense, sparse_runs; pattern", "dense, sparse_runs; pattern"),
+            ("ism(coord)", "ism(coord)"),
+            ("ism(hash, 64); pattern", "ism(hash, 64); pattern"),
+            ("(i,j) -> (j,i): ism(bucket,6,pipelined)", "(i,j) -> (j,i): ism(bucket, 6, pipelined)"),
             ("dense, sparse; element(0)", "csr"),
             ("sparse; element(1.0+2.0j)", "sparse; element(1.0+2.0j)"),
             ("(i,j,k) -> (k,i,j): dense, hash, bytemap", "(i,j,k) -> (k,i,j): dense, hash, bytemap"),
@@ -334,6 +372,11 @@ mod tests {
             ("dense sparse", Code::E0601),
             ("dense, sparse; element(x)", Code::E0601),
             ("csr extra", Code::E0601),
+            ("ism", Code::E0601),
+            ("ism(coord, 0)", Code::E0601),
+            ("ism(coord, fast)", Code::E0602),
+            ("ism(coord), dense", Code::E0601),
+            ("(i,j) -> (i): ism(coord)", Code::E0603),
         ];
         for (text, code) in table {
             let d = parse(text).expect_err(text);

@@ -1,6 +1,6 @@
 //! Formats as text that [`super::FormatSpec::parse`] reads back.
 
-use super::{DimExpr, Format, FormatSpec, Leaf, LevelKind, LevelSpec, ShortName};
+use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use std::fmt;
 
 /// The name of dimension `d` in a printed map: i, j, k, …, then d9, d10, ….
@@ -24,6 +24,19 @@ impl fmt::Display for LevelSpec {
             (Some(pos), None) => write!(f, "[{},_]", pos.name()),
             (None, None) => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for Ism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ism({}", self.policy)?;
+        if let Some(capacity) = self.capacity {
+            write!(f, ", {capacity}")?;
+        }
+        if self.pipelined {
+            f.write_str(", pipelined")?;
+        }
+        f.write_str(")")
     }
 }
 
@@ -51,6 +64,9 @@ impl fmt::Display for DimExpr {
 impl Format {
     /// The short name of these levels (the leaf aside), if they have one.
     pub fn short_name(&self) -> Option<String> {
+        if self.ism.is_some() {
+            return None;
+        }
         let bare = self.clone().with_leaf(Leaf::Element(None));
         for text in ["csr", "csc", "dcsr", "dcsc"] {
             if FormatSpec::parse(text) == Ok(FormatSpec::Fixed(bare.clone())) {
@@ -77,7 +93,10 @@ impl Format {
             let map: Vec<String> = self.map.iter().map(DimExpr::to_string).collect();
             out += &format!("({}) -> ({}): ", dims.join(","), map.join(","));
         }
-        let levels: Vec<String> = self.levels.iter().map(LevelSpec::to_string).collect();
+        let levels: Vec<String> = match &self.ism {
+            Some(ism) => vec![ism.to_string()],
+            None => self.levels.iter().map(LevelSpec::to_string).collect(),
+        };
         out += if levels.is_empty() { "dense".to_string() } else { levels.join(", ") }.as_str();
         out + &leaf_suffix(self.leaf)
     }
@@ -106,6 +125,7 @@ impl fmt::Display for FormatSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FormatSpec::AnyRank(name, leaf) => write!(f, "{}{}", name.name(), leaf_suffix(*leaf)),
+            FormatSpec::Ism(ism, leaf) => write!(f, "{ism}{}", leaf_suffix(*leaf)),
             FormatSpec::Fixed(format) => format.fmt(f),
         }
     }

@@ -1,6 +1,8 @@
 //! Building kernels: tables, interned expressions with light folding, and statements into the current block.
 
-use super::{Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId};
+use super::{
+    Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId, Workspace,
+};
 use crate::algebra::{DType, Op, Ty, Value, eval};
 use rustc_hash::FxHashMap;
 
@@ -300,6 +302,20 @@ impl Builder {
     ) -> ExprId {
         let var = self.new_var(name, DType::I64, false);
         self.emit(Stmt::Search { var, buffer, start, stop, key });
+        self.get(var)
+    }
+
+    /// Declares the place of an element in a workspace.
+    pub fn insert(&mut self, workspace: &std::sync::Arc<Workspace>, coordinates: Vec<ExprId>) -> ExprId {
+        let var = self.new_var("place", DType::I64, false);
+        self.emit(Stmt::Insert { var, workspace: workspace.clone(), coordinates });
+        self.get(var)
+    }
+
+    /// Orders the entries of a workspace and declares how many there are.
+    pub fn settle(&mut self, workspace: &std::sync::Arc<Workspace>) -> ExprId {
+        let var = self.new_var(format!("{}_count", workspace.name), DType::I64, false);
+        self.emit(Stmt::Settle { var, workspace: workspace.clone() });
         self.get(var)
     }
 

@@ -1,7 +1,8 @@
 //! Interpreting kernels: slow, checked in every access, and what backends are compared with.
 
-use super::{Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt};
+use super::{Block, BufferId, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, Workspace};
 use crate::algebra::{DType, Value, eval};
+use std::collections::BTreeMap;
 
 /// The elements of a buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +77,13 @@ pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, F
         }
     }
     super::facts::check(kernel, &memory, budget)?;
-    let mut machine = Machine { kernel, vars: vec![None; kernel.vars.len()], arrays: memory.arrays, budget };
+    let mut machine = Machine {
+        kernel,
+        vars: vec![None; kernel.vars.len()],
+        arrays: memory.arrays,
+        entries: BTreeMap::new(),
+        budget,
+    };
     for (param, value) in kernel.params.iter().zip(&memory.scalars) {
         machine.vars[param.index()] = Some(*value);
     }
@@ -88,6 +95,8 @@ struct Machine<'a> {
     kernel: &'a Kernel,
     vars: Vec<Option<Value>>,
     arrays: Vec<Array>,
+    /// For each workspace, by the buffer of its values: where entries are, and the sizes.
+    entries: BTreeMap<BufferId, (BTreeMap<Vec<i64>, usize>, Vec<i64>)>,
     budget: u64,
 }
 
@@ -173,6 +182,19 @@ impl Machine<'_> {
                     None => return self.wrong(format!("sort of {start}..{stop} out of bounds")),
                 }
             }
+            Stmt::Reset { workspace, sizes } => {
+                let sizes: Result<Vec<i64>, Failure> = sizes.iter().map(|e| self.int(*e)).collect();
+                self.entries.insert(workspace.values, (BTreeMap::new(), sizes?));
+            }
+            Stmt::Insert { var, workspace, coordinates } => {
+                let tuple: Result<Vec<i64>, Failure> = coordinates.iter().map(|e| self.int(*e)).collect();
+                let place = self.insert(workspace, tuple?)?;
+                self.vars[var.index()] = Some(Value::I64(place as i64));
+            }
+            Stmt::Settle { var, workspace } => {
+                let count = self.settle(workspace)?;
+                self.vars[var.index()] = Some(Value::I64(count as i64));
+            }
             Stmt::Require { cond, message } => {
                 if !self.eval(*cond)?.is_truthy() {
                     return Err(Failure::Required(message.clone()));
@@ -180,6 +202,40 @@ impl Machine<'_> {
             }
         }
         Ok(Flow::On)
+    }
+
+    fn insert(&mut self, workspace: &Workspace, tuple: Vec<i64>) -> Result<usize, Failure> {
+        let Some((entries, sizes)) = self.entries.get_mut(&workspace.values) else {
+            return self.wrong(format!("`{}` is written before it is reset", workspace.name));
+        };
+        if tuple.iter().zip(sizes.iter()).any(|(c, n)| c < &0 || c >= n) {
+            return self.wrong(format!("{tuple:?} is not in `{}`", workspace.name));
+        }
+        let next = entries.len();
+        if let Some(place) = entries.get(&tuple) {
+            return Ok(*place);
+        }
+        entries.insert(tuple.clone(), next);
+        let coordinates = tuple.into_iter().map(Value::I64);
+        for (buffer, value) in workspace.buffers().zip(coordinates.chain([workspace.start])) {
+            let array = &mut self.arrays[buffer.index()].values;
+            array.resize(array.len().max(next + 1), value);
+            self.store(buffer.index(), next as i64, value)?;
+        }
+        Ok(next)
+    }
+
+    fn settle(&mut self, workspace: &Workspace) -> Result<usize, Failure> {
+        let entries = match self.entries.remove(&workspace.values) {
+            Some((entries, _)) => entries,
+            None => return self.wrong(format!("`{}` is settled before it is reset", workspace.name)),
+        };
+        for buffer in workspace.buffers() {
+            let array = &mut self.arrays[buffer.index()].values;
+            let ordered: Vec<Value> = entries.values().map(|place| array[*place]).collect();
+            array.splice(..ordered.len(), ordered);
+        }
+        Ok(entries.len())
     }
 
     fn load(&self, buffer: usize, index: i64) -> Result<Value, Failure> {

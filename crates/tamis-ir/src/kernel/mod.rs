@@ -13,14 +13,17 @@ mod interp;
 mod print;
 pub mod rewrite;
 mod verify;
+mod workspace;
 
 pub use build::Builder;
 pub use facts::Fact;
 pub use interp::{Array, Failure, Memory, run};
+pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};
 use crate::format::Width;
 use crate::intern::{Interner, ids};
+use std::sync::Arc;
 
 ids! {
     /// A scalar variable.
@@ -181,6 +184,24 @@ pub enum Stmt {
         buffer: BufferId,
         start: ExprId,
         stop: ExprId,
+    },
+    /// Forgets the entries of a workspace, and says how large its dimensions are.
+    Reset {
+        workspace: Arc<Workspace>,
+        sizes: Vec<ExprId>,
+    },
+    /// Declares `var` as the place of an element in the values of a workspace, until the next insertion. A new entry
+    /// holds the workspace's start.
+    Insert {
+        var: VarId,
+        workspace: Arc<Workspace>,
+        coordinates: Vec<ExprId>,
+    },
+    /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order, each once. Nothing is
+    /// inserted from here to the next reset.
+    Settle {
+        var: VarId,
+        workspace: Arc<Workspace>,
     },
     /// Fails with a message unless the condition holds.
     Require {

@@ -1,6 +1,6 @@
 //! Kernels as text, for people and golden tests.
 
-use super::{Block, Elem, Expr, ExprId, Kernel, Role, Stmt};
+use super::{Block, Elem, Expr, ExprId, Kernel, Merge, Role, Stmt};
 use crate::algebra::{DType, Op};
 use std::fmt;
 
@@ -91,6 +91,29 @@ impl Kernel {
             }
             Stmt::Sort { buffer, start, stop } => {
                 writeln!(f, "sort {}[{}..{}]", name(buffer), self.show(*start), self.show(*stop))
+            }
+            Stmt::Reset { workspace, sizes } => {
+                let capacity = workspace.capacity.map(|n| format!(", {n}")).unwrap_or_default();
+                let pipelined = if workspace.pipelined { ", pipelined" } else { "" };
+                let policy = match &workspace.policy {
+                    Some(policy) => format!(" by {policy}{capacity}{pipelined}"),
+                    None => String::new(),
+                };
+                let merge = match workspace.merge {
+                    Merge::Never => String::new(),
+                    Merge::Later => ", later entries replace".to_string(),
+                    Merge::With(op) => format!(", merged by {}", op.info().name),
+                };
+                let sizes: Vec<String> = sizes.iter().map(|e| self.show(*e)).collect();
+                writeln!(f, "reset {}[{}]{policy} with {}{merge}", workspace.name, sizes.join(", "), workspace.start)
+            }
+            Stmt::Insert { var, workspace, coordinates } => {
+                let coordinates: Vec<String> = coordinates.iter().map(|e| self.show(*e)).collect();
+                let var = &self.var(*var).name;
+                writeln!(f, "let {var} = insert {}[{}]", workspace.name, coordinates.join(", "))
+            }
+            Stmt::Settle { var, workspace } => {
+                writeln!(f, "let {} = settle {}", self.var(*var).name, workspace.name)
             }
             Stmt::Require { cond, message } => writeln!(f, "require {} else {message:?}", self.show(*cond)),
         }

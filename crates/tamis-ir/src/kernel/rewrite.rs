@@ -1,6 +1,6 @@
 //! Looking into statements and expressions, and rebuilding them: what passes over kernels share.
 
-use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Op};
 use rustc_hash::FxHashSet;
 
@@ -28,6 +28,10 @@ impl Stmt {
             Stmt::Grow { len, .. } => visit(*len),
             Stmt::Fill { start, len, value, .. } => [*start, *len, *value].into_iter().for_each(visit),
             Stmt::Search { start, stop, key, .. } => [*start, *stop, *key].into_iter().for_each(visit),
+            Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
+                exprs.iter().copied().for_each(visit);
+            }
+            Stmt::Settle { .. } => {}
         }
     }
 
@@ -56,6 +60,10 @@ impl Stmt {
                 *stop = map(*stop);
                 *key = map(*key);
             }
+            Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
+                exprs.iter_mut().for_each(|id| *id = map(*id));
+            }
+            Stmt::Settle { .. } => {}
         }
     }
 
@@ -88,18 +96,42 @@ impl Stmt {
     /// The variable that this statement declares.
     pub fn declares(&self) -> Option<VarId> {
         match self {
-            Stmt::Let { var, .. } | Stmt::For { var, .. } | Stmt::Search { var, .. } => Some(*var),
+            Stmt::Let { var, .. }
+            | Stmt::For { var, .. }
+            | Stmt::Search { var, .. }
+            | Stmt::Insert { var, .. }
+            | Stmt::Settle { var, .. } => Some(*var),
             _ => None,
         }
     }
 
-    /// The buffer whose elements (or length) this statement changes itself.
-    pub fn writes(&self) -> Option<BufferId> {
-        match self {
+    /// The buffers whose elements (or length) this statement changes itself.
+    pub fn writes(&self) -> impl Iterator<Item = BufferId> + '_ {
+        let one = match self {
             Stmt::Store { buffer, .. }
             | Stmt::Grow { buffer, .. }
             | Stmt::Fill { buffer, .. }
             | Stmt::Sort { buffer, .. } => Some(*buffer),
+            _ => None,
+        };
+        one.into_iter().chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
+    }
+
+    /// The buffers of which this statement reads any part, other than by its expressions.
+    pub fn scans(&self) -> impl Iterator<Item = BufferId> + '_ {
+        let one = match self {
+            Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } => Some(*buffer),
+            _ => None,
+        };
+        one.into_iter().chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
+    }
+
+    /// The workspace that this statement is about.
+    pub fn workspace(&self) -> Option<&std::sync::Arc<Workspace>> {
+        match self {
+            Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Settle { workspace, .. } => {
+                Some(workspace)
+            }
             _ => None,
         }
     }

@@ -9,7 +9,7 @@
 //! - promises are about parameters and inputs;
 //! - a label is left only from within its block, and names one block.
 
-use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId};
+use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Value};
 use rustc_hash::FxHashSet;
 
@@ -130,6 +130,25 @@ impl Verifier<'_> {
         self.expr(id, Some(DType::I64)).map(|_| ())
     }
 
+    /// The arrays of a workspace can grow, are of its own, and hold what it says.
+    fn workspace(&self, workspace: &Workspace) -> Result<(), String> {
+        let mut seen = Vec::new();
+        for id in workspace.buffers() {
+            let info = self.kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"))?;
+            let wide = !matches!(info.elem, Elem::Index(crate::format::Width::U8 | crate::format::Width::U16));
+            let fits = match info.elem {
+                _ if id == workspace.values => info.elem == Elem::Value(workspace.start.dtype()),
+                Elem::Index(_) => wide,
+                Elem::Value(_) => false,
+            };
+            if !fits || !matches!(info.role, Role::Output | Role::Scratch) || seen.contains(&id) {
+                return Err(format!("`{}` cannot be an array of `{}`", info.name, workspace.name));
+            }
+            seen.push(id);
+        }
+        Ok(())
+    }
+
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), String> {
         let kernel = self.kernel;
         let buffer = |id: &super::BufferId| kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"));
@@ -217,6 +236,18 @@ impl Verifier<'_> {
                 }
                 self.index(*start)?;
                 self.index(*stop)
+            }
+            Stmt::Reset { workspace, sizes: exprs } | Stmt::Insert { workspace, coordinates: exprs, .. } => {
+                self.workspace(workspace)?;
+                if exprs.len() != workspace.coordinates.len() {
+                    return Err(format!("`{}` has {} dimensions", workspace.name, workspace.coordinates.len()));
+                }
+                exprs.iter().try_for_each(|e| self.index(*e))?;
+                stmt.declares().map_or(Ok(()), |var| self.declare(var, DType::I64))
+            }
+            Stmt::Settle { var, workspace } => {
+                self.workspace(workspace)?;
+                self.declare(*var, DType::I64)
             }
             Stmt::Require { cond, .. } => self.expr(*cond, Some(DType::Bool)).map(|_| ()),
         }

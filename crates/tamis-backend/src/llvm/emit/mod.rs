@@ -13,6 +13,7 @@ mod expr;
 mod float;
 mod ops;
 mod stmt;
+mod workspace;
 
 use super::Options;
 use crate::facts::Facts;
@@ -85,6 +86,8 @@ struct Emitter<'a> {
     vars: Vec<Option<Slot>>,
     places: Vec<Place>,
     labels: Vec<(LabelId, String)>,
+    /// The numbers of the workspaces whose pointers were read.
+    handles: Vec<usize>,
     /// Expressions of this statement that are in registers, and in which order they came.
     memo: FxHashMap<ExprId, Val>,
     trail: Vec<ExprId>,
@@ -120,6 +123,7 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         vars: vec![None; kernel.vars.len()],
         places: Vec::new(),
         labels: Vec::new(),
+        handles: Vec::new(),
         memo: FxHashMap::default(),
         trail: Vec::new(),
         index: false,

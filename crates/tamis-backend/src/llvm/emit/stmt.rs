@@ -83,6 +83,7 @@ impl Emitter<'_> {
             Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
             Stmt::Search { var, buffer, start, stop, key } => self.search(*var, *buffer, [*start, *stop, *key]),
             Stmt::Sort { buffer, start, stop } => self.sort(*buffer, *start, *stop),
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.value(*cond);
                 let number = self.facts.message(message);
@@ -92,7 +93,7 @@ impl Emitter<'_> {
     }
 
     /// Gives a variable its first value.
-    fn define(&mut self, var: VarId, value: Val) {
+    pub(super) fn define(&mut self, var: VarId, value: Val) {
         let info = self.kernel.var(var);
         let (mutable, dtype) = (info.mutable, info.dtype);
         self.vars[var.index()] = Some(if mutable {

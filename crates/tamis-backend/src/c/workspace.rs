@@ -1,0 +1,196 @@
+//! Workspaces: C has no runtime of ours, so a file brings its own, a hash table over the arrays of one workspace.
+//!
+//! Every element has one entry from the beginning, so nothing is merged; policies and capacities are the runtime's.
+
+use super::helpers::Helper;
+use super::{Printer, stored};
+use crate::failure::Status;
+use std::fmt::Write;
+use tamis_ir::kernel::{BufferId, ExprId, Role, Stmt, VarId, Workspace};
+
+const TABLE: &str = "/* Entries by their coordinates: a slot holds one more than the place of an entry, or 0. */
+typedef struct {
+    int64_t *slots, mask, count;
+} tamis_table;
+";
+
+impl Printer<'_> {
+    /// A statement about a workspace.
+    pub(super) fn workspace(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Reset { workspace, .. } => {
+                let table = self.table(workspace);
+                self.line(format!("free({table}.slots);"));
+                self.line(format!("{table} = (tamis_table){{0}};"));
+            }
+            Stmt::Insert { var, workspace, coordinates } => {
+                let coordinates: Vec<String> = coordinates.iter().map(|e: &ExprId| self.loose(*e)).collect();
+                self.on_table(workspace, "insert", *var, &coordinates);
+            }
+            Stmt::Settle { var, workspace } => self.on_table(workspace, "settle", *var, &[]),
+            _ => {}
+        }
+    }
+
+    /// The name of the table of a workspace.
+    fn table(&mut self, workspace: &Workspace) -> String {
+        self.helper(Helper { name: "tamis_table".into(), code: TABLE.into() });
+        if let Some((_, name)) = self.tables.iter().find(|(values, _)| *values == workspace.values) {
+            return name.clone();
+        }
+        let name = self.names.fresh(&format!("{}_table", workspace.name));
+        self.tables.push((workspace.values, name.clone()));
+        name
+    }
+
+    fn address(&self, buffer: BufferId) -> (String, &'static str) {
+        let descriptor = self.buffers[buffer.index()].descriptor.clone().unwrap_or_default();
+        match self.kernel.buffer(buffer).role {
+            Role::Output => (descriptor, "->"),
+            _ => (format!("&{descriptor}"), "."),
+        }
+    }
+
+    /// Calls a function of a workspace; a negative result is a failure.
+    fn on_table(&mut self, workspace: &Workspace, function: &str, var: VarId, more: &[String]) {
+        let table = self.table(workspace);
+        let prefix = self.define(workspace);
+        let mut arguments = vec![format!("&{table}")];
+        arguments.extend(workspace.buffers().map(|buffer| self.address(buffer).0));
+        arguments.extend_from_slice(more);
+        self.declare(var, &format!("{prefix}_{function}({})", arguments.join(", ")));
+        let name = self.vars[var.index()].clone();
+        self.line(format!("if ({name} < 0)"));
+        self.fail(Status::Memory, workspace.values.index(), &format!("{table}.count"));
+        for buffer in workspace.buffers() {
+            let Some(descriptor) = self.buffers[buffer.index()].descriptor.clone() else { continue };
+            let (_, dot) = self.address(buffer);
+            let data = self.buffers[buffer.index()].data.clone();
+            self.line(format!("{data} = {descriptor}{dot}data;"));
+        }
+    }
+
+    /// Writes the functions of a workspace; gives what their names begin with.
+    fn define(&mut self, workspace: &Workspace) -> String {
+        let prefix = format!("tamis_workspace_{}", workspace.values.index());
+        let n = workspace.coordinates.len();
+        let elem = |buffer: &BufferId| self.kernel.buffer(*buffer).elem;
+        let types: Vec<&str> = workspace.coordinates.iter().map(|b| stored(elem(b))).collect();
+        let values = stored(elem(&workspace.values));
+        let grows: Vec<String> =
+            workspace.buffers().map(|b| self.helper(super::helpers::grow(elem(&b), false))).collect();
+        let start = self.constant(workspace.start, super::expr::Prec::Lowest);
+        let each = |f: &dyn Fn(usize) -> String, with: &str| (0..n).map(f).collect::<Vec<_>>().join(with);
+        let buffers = each(&|k| format!("tamis_buffer *c{k}, "), "");
+        let keys = each(&|k| format!(", int64_t k{k}"), "");
+        let arrays = each(&|k| format!("    const {0} *crd{k} = c{k}->data;\n", types[k]), "");
+        let equal = each(&|k| format!("(int64_t)crd{k}[place] == k{k}"), " && ");
+        let equal = if n == 0 { "true".to_string() } else { equal };
+        let hash = each(&|k| format!("    hash = (hash ^ (uint64_t)k{k}) * 0x9e3779b97f4a7c15u;\n"), "");
+        let room: Vec<String> = (0..n)
+            .map(|k| format!("{}(c{k}, t->count + 1)", grows[k]))
+            .chain([format!("{}(values, t->count + 1)", grows[n])])
+            .collect();
+        let put = each(&|k| format!("    (({0} *)c{k}->data)[t->count] = ({0})k{k};\n", types[k]), "");
+        let load_keys = each(&|k| format!(", (int64_t)crd{k}[e]"), "");
+        let compare =
+            each(&|k| format!("        if (crd{k}[a] != crd{k}[b])\n            return crd{k}[a] < crd{k}[b];\n"), "");
+        let compare_arrays = each(&|k| format!("const {0} *crd{k}, ", types[k]), "");
+        let pass_arrays = each(&|k| format!("crd{k}, "), "");
+        let mut permute = String::new();
+        for (name, ty) in (0..n).map(|k| (format!("c{k}"), types[k])).chain([("values".to_string(), values)]) {
+            let _ = write!(
+                permute,
+                "    {ty} *{name}_from = {name}->data, *{name}_to = (void *)spare;\n    \
+                 for (int64_t e = 0; e < t->count; e++)\n        {name}_to[e] = {name}_from[order[e]];\n    \
+                 memcpy({name}_from, {name}_to, (size_t)t->count * sizeof({ty}));\n"
+            );
+        }
+        let compare = compare.replace("        if", "    if").replace("            return", "        return");
+        let keys_list = each(&|k| format!("int64_t k{k}"), ", ");
+        let keys_list = if n == 0 { "void".into() } else { keys_list };
+        let pass_keys = each(&|k| format!("k{k}"), ", ");
+        let code = format!(
+            "static uint64_t {prefix}_hash({keys_list})
+{{
+    uint64_t hash = 0;
+{hash}    return hash >> 24;
+}}
+
+/* The place of an entry, which is made if there is none; -1 if memory is out. */
+static int64_t {prefix}_insert(tamis_table *t, {buffers}tamis_buffer *values{keys})
+{{
+    if (2 * t->count >= t->mask) {{
+        const int64_t size = t->slots ? 2 * (t->mask + 1) : 16;
+        int64_t *slots = calloc((size_t)size, sizeof(int64_t));
+        if (!slots)
+            return -1;
+        free(t->slots);
+        t->slots = slots;
+        t->mask = size - 1;
+{rehash_arrays}        for (int64_t e = 0; e < t->count; e++) {{
+            int64_t slot = (int64_t)({prefix}_hash({load}) & (uint64_t)t->mask);
+            while (slots[slot])
+                slot = (slot + 1) & t->mask;
+            slots[slot] = e + 1;
+        }}
+    }}
+{arrays}    int64_t slot = (int64_t)({prefix}_hash({pass_keys}) & (uint64_t)t->mask);
+    for (; t->slots[slot]; slot = (slot + 1) & t->mask) {{
+        const int64_t place = t->slots[slot] - 1;
+        if ({equal})
+            return place;
+    }}
+    if (!{room})
+        return -1;
+{put}    (({values} *)values->data)[t->count] = ({values}){start};
+    t->slots[slot] = t->count + 1;
+    return t->count++;
+}}
+
+static bool {prefix}_before({compare_arrays}int64_t a, int64_t b)
+{{
+{compare}    return a < b;
+}}
+
+/* Entries in order; how many there are, or -1 if memory is out. */
+static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
+{{
+    if (!t->count)
+        return 0;
+    const size_t bytes = (size_t)t->count * 16;
+    int64_t *order = malloc(bytes), *spare = malloc(bytes);
+    if (!order || !spare) {{
+        free(order);
+        free(spare);
+        return -1;
+    }}
+{arrays}    for (int64_t e = 0; e < t->count; e++)
+        order[e] = e;
+    for (int64_t width = 1; width < t->count; width *= 2) {{
+        for (int64_t low = 0; low < t->count; low += 2 * width) {{
+            const int64_t middle = low + width < t->count ? low + width : t->count;
+            const int64_t high = middle + width < t->count ? middle + width : t->count;
+            int64_t a = low, b = middle;
+            for (int64_t e = low; e < high; e++) {{
+                const bool second = a == middle || (b < high && {prefix}_before({pass_arrays}order[b], order[a]));
+                spare[e] = second ? order[b++] : order[a++];
+            }}
+        }}
+        int64_t *const sorted = spare;
+        spare = order;
+        order = sorted;
+    }}
+{permute}    free(order);
+    free(spare);
+    return t->count;
+}}
+",
+            rehash_arrays = arrays.replace("    const", "        const"),
+            load = load_keys.trim_start_matches(", "),
+            room = room.join(" || !"),
+        );
+        self.helper(Helper { name: prefix.clone(), code });
+        prefix
+    }
+}

@@ -1,0 +1,230 @@
+//! Scattered writes: elements that come in any order are inserted into a workspace. Freezing settles it, and appends its
+//! entries to the tensor's levels, whatever these are, unless its arrays are those levels.
+
+use super::Lowerer;
+use super::bind::{Stored, chain_head, is_grouped};
+use super::node::{Node, Update};
+use std::sync::Arc;
+use tamis_ir::algebra::{DType, Kind, Op, Value};
+use tamis_ir::format::{Leaf, Width};
+use tamis_ir::kernel::{BufferId, Elem, ExprId, Merge, Role, Stmt, VarId, Workspace};
+use tamis_ir::program::TensorId;
+use tamis_tensor::levels::Placement;
+
+impl Lowerer<'_> {
+    /// The workspace of a tensor that is written in any order.
+    pub(super) fn new_workspace(&mut self, tensor: TensorId, merge: Merge) -> Arc<Workspace> {
+        let k = tensor.index();
+        let name = self.program.tensors[k].name.clone();
+        let bound = self.bound[k].clone();
+        let order = self.order(tensor);
+        let Stored::Levels { format, arrays, values } = bound.storage else {
+            unreachable!("a scalar is not scattered into")
+        };
+        let own = format.ism().is_some() && format.leaf() != Leaf::Pattern;
+        let (mut coordinates, mut entries) = (Vec::new(), values.filter(|_| own));
+        for (level, dim) in order.into_iter().enumerate() {
+            let crd = arrays[level].iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer).filter(|_| own);
+            let width = Width::automatic(self.checked.extents.shapes[k][dim].saturating_sub(1));
+            let new = || self.b.buffer(format!("{name}_c{level}"), Elem::Index(width), Role::Scratch);
+            coordinates.push(crd.unwrap_or_else(new));
+        }
+        let new = || self.b.buffer(format!("{name}_entries"), Elem::Value(bound.dtype), Role::Scratch);
+        let values = *entries.get_or_insert_with(new);
+        let ism = format.ism();
+        // Levels that are themselves found by hashing say how to find entries.
+        let is_hashed = (0..format.levels().len()).any(|level| {
+            let row = self.row(tensor, level);
+            row.is_some_and(|row| row.capabilities.insert && row.write.placement() == Placement::Appended)
+        });
+        Arc::new(Workspace {
+            name,
+            policy: ism.map(|ism| ism.policy.clone()).or_else(|| is_hashed.then(|| "hash".to_string())),
+            capacity: ism.and_then(|ism| ism.capacity),
+            pipelined: ism.is_some_and(|ism| ism.pipelined),
+            coordinates,
+            values,
+            start: bound.fill,
+            merge,
+        })
+    }
+
+    fn workspace(&self, tensor: TensorId) -> Option<Arc<Workspace>> {
+        self.states[tensor.index()].workspace.clone()
+    }
+
+    /// Forgets all entries.
+    pub(super) fn reset_workspace(&mut self, tensor: TensorId) {
+        let Some(workspace) = self.workspace(tensor) else { return };
+        let order = self.order(tensor);
+        let sizes = order.into_iter().map(|dim| self.bound[tensor.index()].dims[dim]).collect();
+        self.b.emit(Stmt::Reset { workspace, sizes });
+    }
+
+    /// The entry of an element, which is made if it is new; gives where its value is.
+    pub(super) fn entry(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<(BufferId, ExprId)> {
+        let workspace = self.workspace(tensor)?;
+        let place = self.b.insert(&workspace, coordinates.to_vec());
+        Some((workspace.values, place))
+    }
+
+    /// Whether the workspace's arrays are those of the levels.
+    pub(super) fn is_settled_in_place(&self, tensor: TensorId) -> bool {
+        let Stored::Levels { values, .. } = &self.bound[tensor.index()].storage else { return false };
+        self.workspace(tensor).is_some_and(|workspace| *values == Some(workspace.values))
+    }
+
+    /// Completes the levels from the entries.
+    pub(super) fn append_entries(&mut self, tensor: TensorId) {
+        let Some(workspace) = self.workspace(tensor) else { return };
+        let Stored::Levels { format, arrays, values } = self.bound[tensor.index()].storage.clone() else { return };
+        let count = self.b.settle(&workspace);
+        let zero = self.b.int(0);
+        if self.is_settled_in_place(tensor) {
+            // Its arrays are those of the levels; the outermost says how many there are.
+            let (one, two) = (self.b.int(1), self.b.int(2));
+            for (_, pos) in arrays.iter().flatten().filter(|(name, _)| *name == "pos") {
+                self.b.emit(Stmt::Grow { buffer: *pos, len: two, fill: None });
+                self.b.store(*pos, zero, zero);
+                self.b.store(*pos, one, count);
+            }
+            return;
+        }
+        self.assemble_all(tensor);
+        let levels = format.levels().len();
+        let last: Vec<VarId> = (0..levels).map(|k| self.b.variable(format!("last{k}"), Value::I64(-1))).collect();
+        let var = self.b.new_var("t", DType::I64, false);
+        let t = self.b.get(var);
+        let body = self.in_block(|this| {
+            let mut coordinates = Vec::new();
+            for crd in &workspace.coordinates {
+                let coordinate = this.b.load(*crd, t);
+                coordinates.push(this.b.name("c", coordinate));
+            }
+            let value = this.b.load(workspace.values, t);
+            match values {
+                Some(_) => this.append_entry(tensor, &last, &coordinates, value),
+                // Of a pattern, what is true is stored.
+                None => {
+                    let then = this.in_block(|this| this.append_entry(tensor, &last, &coordinates, value));
+                    this.b.emit(Stmt::If { cond: value, then, otherwise: Vec::new() });
+                }
+            }
+        });
+        self.b.emit(Stmt::For { var, start: zero, stop: count, body, hint: tamis_ir::kernel::Hint::default() });
+    }
+
+    /// Appends one entry to the levels; those of its coordinates that the entry before has, too, are there already.
+    fn append_entry(&mut self, tensor: TensorId, last: &[VarId], coordinates: &[ExprId], value: ExprId) {
+        let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let levels = format.levels().len();
+        let this = self;
+        let zero = this.b.int(0);
+        let mut parent = zero;
+        let yes = this.b.constant(Value::Bool(true));
+        // Coordinates before the first are negative.
+        let before = this.b.get(last[0]);
+        let first = this.b.call_in(Op::Lt, DType::I64, &[before, zero]);
+        let mut new = this.b.name("first", first);
+        for level in 0..levels {
+            let coordinate = coordinates[level];
+            // Every entry of a chain at the end has a position of its own.
+            let grouped = is_grouped(&format, level);
+            let single = |k| this.row(tensor, k).is_some_and(|row| row.capabilities.one_per_fiber);
+            if grouped && (level + 1..levels).all(single) {
+                new = yes;
+                continue;
+            }
+            let (before, above) = (this.b.get(last[level]), new);
+            let other = this.b.call_in(Op::Ne, DType::I64, &[before, coordinate]);
+            let changed = this.b.call_in(Op::Select, DType::Bool, &[above, yes, other]);
+            new = this.b.name("new", changed);
+            if grouped {
+                // Entries below one tuple of a chain share its position, which its last level gives.
+                this.b.assign(last[level], coordinate);
+                continue;
+            }
+            let head = chain_head(&format, level);
+            let in_chain = head != level && format.levels()[head].nonunique;
+            let leader = if in_chain { head } else { level };
+            let placement = this.row(tensor, leader).map(|row| row.write.placement());
+            let child = this.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
+            let child = child.unwrap_or(parent);
+            // The count moves on when the coordinate is kept.
+            let position = if placement == Some(Placement::Appended) {
+                let one = this.b.int(1);
+                let back = this.b.call_in(Op::Sub, DType::I64, &[child, one]);
+                let here = this.b.call_in(Op::Select, DType::I64, &[new, child, back]);
+                this.b.name("at", here)
+            } else {
+                this.b.name("at", child)
+            };
+            let then = this.in_block(|this| {
+                this.b.assign(last[level], coordinate);
+                if placement == Some(Placement::Appended) && level + 1 < levels {
+                    let one = this.b.int(1);
+                    this.assemble(tensor, level + 1, position, one);
+                }
+                if placement == Some(Placement::Parent) {
+                    let name = this.program.tensor(tensor).name.clone();
+                    let message =
+                        format!("level {level} of `{name}` holds one coordinate per fiber, but several were written");
+                    this.b.emit(Stmt::Require { cond: above, message });
+                }
+                if in_chain {
+                    for link in (head + 1..=level).rev() {
+                        this.writer(tensor, link, |row, w| row.write.commit(w, position, coordinates[link]));
+                    }
+                    this.writer(tensor, head, |row, w| row.write.commit(w, parent, coordinates[head]));
+                    this.writer(tensor, head, |row, w| row.write.end(w, parent));
+                } else {
+                    this.writer(tensor, level, |row, w| row.write.commit(w, parent, coordinate));
+                    this.writer(tensor, level, |row, w| row.write.end(w, parent));
+                }
+            });
+            if this.commits(tensor, level) {
+                this.b.emit(Stmt::If { cond: new, then, otherwise: Vec::new() });
+            } else {
+                this.b.assign(last[level], coordinate);
+            }
+            parent = position;
+        }
+        if let Some(values) = values {
+            let one = this.b.int(1);
+            let len = this.b.add(parent, one);
+            this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+            this.b.store(values, parent, value);
+        }
+    }
+
+    /// How two entries that these updates made become one.
+    pub(super) fn merging(&self, tensor: TensorId, update: Option<&Update>, value: &Node) -> Merge {
+        let bound = &self.bound[tensor.index()];
+        let Some(update) = update else { return Merge::Later };
+        if update.operand != bound.dtype || !update.extra.is_empty() {
+            return Merge::Never;
+        }
+        // From nothing, differences add up.
+        let op = if update.op == Op::Sub { Op::Add } else { update.op };
+        let info = op.info();
+        let is_start = |e: Option<Value>| e.is_some_and(|e| e.same_number(bound.fill));
+        let identities = [info.left_identity, info.right_identity];
+        if !info.associative || !identities.iter().all(|e| is_start(e.and_then(|e| e.value(bound.dtype)))) {
+            return Merge::Never;
+        }
+        // What is not stored and annihilates also annihilates NaN, which the operator does not.
+        let zero = self.annihilator(op, bound.dtype);
+        let mut annihilates = false;
+        value.visit(&mut |node| {
+            if let (Node::Access(access), Some(zero)) = (node, zero)
+                && let super::node::Source::Tensor(read, _) = &access.source
+            {
+                annihilates |= self.bound[read.index()].fill.cast(bound.dtype).same_number(zero);
+            }
+        });
+        match annihilates && matches!(bound.dtype.kind(), Kind::Float | Kind::Complex) {
+            true => Merge::Never,
+            false => Merge::With(op),
+        }
+    }
+}

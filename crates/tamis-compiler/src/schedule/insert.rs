@@ -1,0 +1,366 @@
+//! Inserting workspaces: a tensor that would be scattered into is written through a temporary that can be, and copied
+//! from there in its own order.
+//!
+//! Loops that go over the outermost levels of the tensor in order are shared by both, so the temporary has no more
+//! dimensions than are produced out of order.
+
+use crate::lower::{Mode, Plan};
+use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec};
+use tamis_ir::kernel::Merge;
+use tamis_ir::program::{
+    Access, Block, Checked, Declaration, Expr, Extent, IndexId, Program, Stmt, StmtId, StmtKind, Storage, Subscript,
+    TensorId, TensorInfo,
+};
+use tamis_tensor::levels::level_type;
+
+/// A dense workspace has at most so many elements; beyond, a sparse one takes its place.
+pub const LARGEST_DENSE: u64 = 1 << 24;
+
+/// What kind of workspace is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wish {
+    /// Whatever is best.
+    #[default]
+    Any,
+    /// A sparse one of this policy and capacity.
+    Sparse(Ism),
+}
+
+/// A workspace that was inserted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inserted {
+    /// The tensor that would be scattered into.
+    pub tensor: TensorId,
+    /// The workspace.
+    pub workspace: TensorId,
+    /// How many loops both share.
+    pub shared: usize,
+    /// The workspace's format.
+    pub format: String,
+    /// Why this format.
+    pub why: String,
+}
+
+/// The program with a workspace for every tensor whose plan is to be scattered into, where that can be written as a
+/// program: the tensor is declared once, and read only after it was written. `None` if there is no such tensor.
+pub fn insert(
+    program: &Program,
+    checked: &Checked,
+    plans: &[Option<Plan>],
+    wish: &Wish,
+) -> Option<(Program, Vec<Inserted>)> {
+    let mut result = program.clone();
+    let mut inserted = Vec::new();
+    for (k, plan) in plans.iter().enumerate() {
+        let tensor = TensorId(k as u32);
+        let Some(plan) = plan.as_ref().filter(|plan| plan.mode == Mode::Scatter) else { continue };
+        let Some(format) = checked.formats[k].clone().filter(|format| format.ism().is_none()) else { continue };
+        let Some(order) = format.dim_order() else { continue };
+        // What can be written in any order as it is needs no help.
+        let inserts = |level: &LevelSpec| level_type(level.kind).is_ok_and(|row| row.capabilities.insert);
+        if format.levels().iter().all(inserts) {
+            continue;
+        }
+        let mut inserter = Inserter { program: result.clone(), tensor, order, format, checked, wish, plan };
+        if let Some(done) = inserter.insert() {
+            result = inserter.program;
+            inserted.push(done);
+        }
+    }
+    if inserted.is_empty() {
+        return None;
+    }
+    result.compact();
+    Some((result, inserted))
+}
+
+struct Inserter<'a> {
+    program: Program,
+    tensor: TensorId,
+    /// The dimension of each level.
+    order: Vec<usize>,
+    format: Format,
+    checked: &'a Checked,
+    wish: &'a Wish,
+    plan: &'a Plan,
+}
+
+impl Inserter<'_> {
+    fn insert(&mut self) -> Option<Inserted> {
+        let mut body = std::mem::take(&mut self.program.body);
+        let done = self.in_block(&mut body);
+        self.program.body = body;
+        done
+    }
+
+    /// Finds the block with the declaration, and inserts there.
+    fn in_block(&mut self, block: &mut Block) -> Option<Inserted> {
+        let mut declarations = 0;
+        self.program_declarations(block, &mut declarations);
+        if declarations != 1 {
+            return None;
+        }
+        if let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(self.tensor)) {
+            let later = &block[at + 1..];
+            let last = later.iter().rposition(|stmt| self.writes(stmt))?;
+            if later[..=last].iter().any(|stmt| self.reads(stmt)) {
+                return None;
+            }
+            return self.share(block, at + 1, Vec::new());
+        }
+        for stmt in block {
+            for inner in blocks(stmt) {
+                let mut count = 0;
+                self.program_declarations(inner, &mut count);
+                if count == 1 {
+                    return self.in_block(inner);
+                }
+            }
+        }
+        None
+    }
+
+    fn program_declarations(&self, block: &Block, count: &mut usize) {
+        for stmt in block {
+            visit(stmt, &mut |stmt| *count += usize::from(stmt.kind == StmtKind::Declare(self.tensor)));
+        }
+    }
+
+    /// Goes down loops that go over the outermost levels in order, and inserts in the innermost of them.
+    fn share(&mut self, block: &mut Block, from: usize, mut loops: Vec<IndexId>) -> Option<Inserted> {
+        let writers: Vec<usize> = (from..block.len()).filter(|k| self.writes(&block[*k])).collect();
+        if let [only] = writers[..]
+            && loops.len() + 1 < self.order.len()
+            && let StmtKind::For { index, body, .. } = &mut block[only].kind
+        {
+            let dim = self.order[loops.len()];
+            let mut concordant = true;
+            for stmt in body.iter() {
+                visit(stmt, &mut |stmt| {
+                    if let StmtKind::Assign { target, .. } = &stmt.kind
+                        && target.tensor == self.tensor
+                    {
+                        let subscript = target.subscripts[dim];
+                        let bare = self.program.expr(subscript.expr) == &Expr::Index(*index);
+                        concordant &= bare && !subscript.permissive;
+                    }
+                });
+            }
+            if concordant {
+                loops.push(*index);
+                return self.share(body, 0, loops);
+            }
+        }
+        self.replace(block, writers[0], *writers.last()?, &loops)
+    }
+
+    /// Writes into a new workspace instead, from the first statement that writes to the last one, and copies it then.
+    fn replace(&mut self, block: &mut Block, first: usize, last: usize, loops: &[IndexId]) -> Option<Inserted> {
+        let shared = loops.len();
+        let (outer, inner) = (self.order[..shared].to_vec(), self.order[shared..].to_vec());
+        let mut kept = inner.clone();
+        kept.sort_unstable();
+        let (spec, why) = self.choose(&inner, &kept);
+        let workspace = self.declare(spec.clone(), &kept)?;
+        let mut names: Vec<Option<IndexId>> = vec![None; self.order.len()];
+        let mut origin = None;
+        for stmt in &mut block[first..=last] {
+            self.redirect(stmt, workspace, &kept, &mut names, &mut origin);
+        }
+        let span = origin?;
+        let consumer = self.consumer(workspace, loops, &outer, &inner, &kept, &names, span);
+        block.insert(last + 1, consumer);
+        let declare = self.stmt(StmtKind::Declare(workspace), span);
+        block.insert(first, declare);
+        Some(Inserted { tensor: self.tensor, workspace, shared, format: spec.to_string(), why })
+    }
+
+    /// The format of a workspace over these dimensions, in storage order and in the tensor's own, and why.
+    fn choose(&self, inner: &[usize], kept: &[usize]) -> (FormatSpec, String) {
+        let leaf = self.format.leaf();
+        let size = self.checked.extents.shapes[self.tensor.index()].get(inner[0]).copied().unwrap_or(0);
+        let dense = inner.len() == 1 && size <= LARGEST_DENSE && leaf != Leaf::Pattern;
+        let (ism, why) = match self.wish {
+            Wish::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
+            Wish::Any if dense => {
+                let format = Format::uniform(LevelKind::Bytemap, 1).with_leaf(leaf);
+                let why = format!("one dimension of {size} elements is out of order, which fits a dense workspace");
+                return (FormatSpec::Fixed(format), why);
+            }
+            Wish::Any => {
+                let out = match inner {
+                    [_] => "one dimension, too large for a dense workspace, is out of order".to_string(),
+                    _ => format!("{} dimensions are out of order", inner.len()),
+                };
+                // What cannot be merged has to be found when it is inserted.
+                let policy = if self.plan.merge == Merge::Never { "hash" } else { "coord" };
+                (Ism { policy: policy.to_string(), capacity: None, pipelined: false }, out)
+            }
+        };
+        // Which of the kept dimensions each level stores.
+        let map: Vec<usize> = inner.iter().map(|dim| kept.iter().position(|d| d == dim).unwrap_or(0)).collect();
+        if map.iter().enumerate().all(|(k, d)| k == *d) {
+            return (FormatSpec::Ism(ism, leaf), why);
+        }
+        let map = map.into_iter().map(DimExpr::Dim).collect();
+        (FormatSpec::Fixed(Format::workspace(map, ism, leaf)), why)
+    }
+
+    fn declare(&mut self, spec: FormatSpec, kept: &[usize]) -> Option<TensorId> {
+        let info = self.program.tensor(self.tensor);
+        let declaration = info.declaration.clone()?;
+        let shape = declaration.shape.map(|shape| kept.iter().map(|dim| shape[*dim]).collect());
+        let declaration = Declaration { storage: Storage::Tensor(spec), shape, ..declaration };
+        let name = fresh(&self.program, &format!("{}_w", info.name));
+        let id = TensorId(self.program.tensors.len() as u32);
+        self.program.tensors.push(TensorInfo { name, rank: kept.len(), declaration: Some(declaration) });
+        if let Some(span) = self.program.origin.tensors.get(&self.tensor).copied() {
+            self.program.origin.tensors.insert(id, span);
+        }
+        Some(id)
+    }
+
+    /// Makes assignments to the tensor assignments to the workspace.
+    fn redirect(
+        &self,
+        stmt: &mut Stmt,
+        workspace: TensorId,
+        kept: &[usize],
+        names: &mut [Option<IndexId>],
+        origin: &mut Option<StmtId>,
+    ) {
+        if let StmtKind::Assign { target, .. } = &mut stmt.kind
+            && target.tensor == self.tensor
+        {
+            origin.get_or_insert(stmt.id);
+            for (name, subscript) in names.iter_mut().zip(&target.subscripts) {
+                if let (None, Expr::Index(index)) = (&name, self.program.expr(subscript.expr)) {
+                    *name = Some(*index);
+                }
+            }
+            let subscripts = kept.iter().map(|dim| target.subscripts[*dim]).collect();
+            *target = Access { tensor: workspace, subscripts };
+        }
+        for inner in blocks(stmt) {
+            inner.iter_mut().for_each(|stmt| self.redirect(stmt, workspace, kept, names, origin));
+        }
+    }
+
+    /// The loops that copy the workspace, in the order of the tensor's levels.
+    #[allow(clippy::too_many_arguments)]
+    fn consumer(
+        &mut self,
+        workspace: TensorId,
+        loops: &[IndexId],
+        outer: &[usize],
+        inner: &[usize],
+        kept: &[usize],
+        names: &[Option<IndexId>],
+        origin: StmtId,
+    ) -> Stmt {
+        let mut indices: Vec<Option<IndexId>> = vec![None; self.order.len()];
+        for (dim, index) in outer.iter().zip(loops) {
+            indices[*dim] = Some(*index);
+        }
+        let around: Vec<String> = loops.iter().map(|index| self.program.indices[index.index()].clone()).collect();
+        let mut taken = around;
+        for dim in inner {
+            let wanted = names[*dim].map(|index| self.program.indices[index.index()].clone());
+            let name = match wanted.filter(|name| !taken.contains(name)) {
+                Some(name) => name,
+                None => {
+                    let mut name = fresh(&self.program, &format!("i{dim}"));
+                    while taken.contains(&name) {
+                        name += "_";
+                    }
+                    name
+                }
+            };
+            taken.push(name.clone());
+            let index = IndexId(self.program.indices.len() as u32);
+            self.program.indices.push(name);
+            indices[*dim] = Some(index);
+        }
+        let subscripts: Vec<Subscript> = indices
+            .iter()
+            .flatten()
+            .map(|index| {
+                let expr = self.program.exprs.intern(Expr::Index(*index));
+                Subscript { expr, protocol: None, permissive: false }
+            })
+            .collect();
+        let read = Access { tensor: workspace, subscripts: kept.iter().map(|dim| subscripts[*dim]).collect() };
+        let value = self.program.exprs.intern(Expr::Read(read));
+        let target = Access { tensor: self.tensor, subscripts };
+        let mut stmt = self.stmt(StmtKind::Assign { target, update: None, value }, origin);
+        for dim in inner.iter().rev() {
+            let Some(index) = indices[*dim] else { continue };
+            stmt = self.stmt(StmtKind::For { index, extent: Extent::Infer, body: vec![stmt] }, origin);
+        }
+        stmt
+    }
+
+    /// A statement that stands where another one does.
+    fn stmt(&mut self, kind: StmtKind, origin: StmtId) -> Stmt {
+        let mut largest = 0;
+        for id in self.program.origin.stmts.keys() {
+            largest = largest.max(id.0);
+        }
+        let id = StmtId(largest.max(origin.0) + 1);
+        let span = self.program.origin.stmt(origin);
+        self.program.origin.stmts.insert(id, span);
+        Stmt { id, kind }
+    }
+
+    fn writes(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        visit(stmt, &mut |stmt| {
+            found |= matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == self.tensor);
+        });
+        found
+    }
+
+    fn reads(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        visit(stmt, &mut |stmt| {
+            self.program.visit_exprs(stmt, &mut |id| {
+                found |= matches!(self.program.expr(id), Expr::Read(access) if access.tensor == self.tensor);
+            });
+        });
+        found
+    }
+}
+
+fn blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
+    match &mut stmt.kind {
+        StmtKind::For { body, .. } => vec![body],
+        StmtKind::If { then, otherwise, .. } => vec![then, otherwise],
+        _ => Vec::new(),
+    }
+}
+
+fn visit(stmt: &Stmt, visitor: &mut dyn FnMut(&Stmt)) {
+    visitor(stmt);
+    match &stmt.kind {
+        StmtKind::For { body, .. } => body.iter().for_each(|stmt| visit(stmt, visitor)),
+        StmtKind::If { then, otherwise, .. } => then.iter().chain(otherwise).for_each(|stmt| visit(stmt, visitor)),
+        _ => {}
+    }
+}
+
+/// A name that nothing in the program has.
+fn fresh(program: &Program, name: &str) -> String {
+    let taken = |name: &str| {
+        program.tensors.iter().any(|info| info.name == name)
+            || program.indices.iter().any(|index| index == name)
+            || program.vars.iter().any(|var| var == name)
+            || program.name == name
+    };
+    let mut fresh = name.to_string();
+    let mut k = 2;
+    while taken(&fresh) {
+        fresh = format!("{name}{k}");
+        k += 1;
+    }
+    fresh
+}
