@@ -24,6 +24,7 @@ pub(crate) enum Status {
     Memory = 2,
     Bounds = 3,
     Width = 4,
+    Policy = 5,
 }
 
 /// Why a kernel stopped.
@@ -38,6 +39,8 @@ pub enum Failure {
     Bounds { buffer: String, index: i64, len: i64 },
     /// A number was stored that its width does not hold (found in check mode only).
     Width { buffer: String, value: i64, width: &'static str },
+    /// The policy of the workspace with these values broke its contract.
+    Policy { buffer: String, what: &'static str },
     /// The call does not fit the kernel; see the text.
     Call(String),
 }
@@ -54,6 +57,10 @@ impl Failure {
             let elements = raw.index.max(0) as u64;
             let bytes = elements.saturating_mul(buffer.map_or(1, |buffer| buffer.elem.size() as u64));
             return Failure::Memory { buffer: name(), elements, bytes };
+        }
+        if status == Status::Policy as i32 {
+            let what = ["panicked", "found an entry that is not there", "had no room for a first entry"];
+            return Failure::Policy { buffer: name(), what: what[raw.index.clamp(0, 2) as usize] };
         }
         if status == Status::Width as i32 {
             let width = match buffer.map(|buffer| buffer.elem) {
@@ -84,6 +91,9 @@ impl Failure {
             Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1101, message)
                 .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")
                 .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
+            Failure::Policy { .. } => Diagnostic::new(Code::E1101, message)
+                .note("a policy that was registered is wrong, or this is a bug of Tamis")
+                .help("use one that comes with Tamis, such as `coord` or `hash`"),
             Failure::Call(_) => Diagnostic::new(Code::E1101, message)
                 .note("this is a bug of Tamis")
                 .help("please report the program that was run"),
@@ -106,6 +116,7 @@ impl fmt::Display for Failure {
                 write!(f, "`{buffer}[{index}]` is accessed, but `{buffer}` has {len} elements")
             }
             Failure::Width { buffer, value, width } => write!(f, "{value} does not fit the {width} of `{buffer}`"),
+            Failure::Policy { buffer, what } => write!(f, "the policy of the workspace of `{buffer}` {what}"),
             Failure::Call(message) => f.write_str(message),
         }
     }

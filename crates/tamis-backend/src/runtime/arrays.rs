@@ -83,7 +83,8 @@ fn unpack(elem: Elem, storage: &Storage) -> Array {
     }))
 }
 
-fn value(elem: Elem, bytes: [u8; 16]) -> Value {
+/// The value of an element with these low bytes.
+pub(super) fn value(elem: Elem, bytes: [u8; 16]) -> Value {
     let low = u64::from_le_bytes(std::array::from_fn(|k| bytes[k]));
     let high = u64::from_le_bytes(std::array::from_fn(|k| bytes[8 + k]));
     match elem {

@@ -1,4 +1,4 @@
-//! What compiled kernels call and work on: memory that grows, sorting, and functions too large to be inlined.
+//! What compiled kernels call and work on: memory that grows, sorting, workspaces, and functions too large to be inlined.
 //!
 //! Kernels reach the runtime by the names in one table, and nothing else. No function here unwinds, and every one
 //! reports failure by its result, so that a kernel always returns.
@@ -8,14 +8,17 @@ pub(crate) mod math;
 pub(crate) mod memory;
 mod pool;
 mod sort;
+mod typed;
+pub mod workspace;
 
 pub use arrays::run_on_arrays;
 pub use memory::{Element, RawBuffer, Storage};
 pub use pool::{SMALLEST, give_memory, limit_arrays, take_memory};
+pub use typed::Shortage;
 
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
-    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &sort::SYMBOLS]);
+    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS]);
     rows.flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize))
 }
 

@@ -8,9 +8,10 @@
 //! - lists that take up much of their range: a set of bits, read back in order ([`dense`]);
 //! - all others: digit by digit, least significant first ([`radix`]).
 //!
-//! Equal elements are sorted, too, only not as fast.
+//! Equal elements are sorted, too, only not as fast. Keys with numbers, whose order must be kept, are sorted in [`ids`].
 
 mod dense;
+pub(super) mod ids;
 mod radix;
 mod short;
 #[cfg(test)]

@@ -1,0 +1,308 @@
+//! Keys: the coordinates of an entry packed into one number that is ordered as they are, and back.
+
+use super::Stop;
+use super::policy::Lane;
+use crate::runtime::sort::ids::Item;
+
+/// A number that holds packed coordinates.
+pub(super) trait Key: Copy + Ord + Send + 'static {
+    /// How many bits it has.
+    const BITS: u32;
+    /// Whether keys are sorted by their digits.
+    const DIGITS: bool;
+    const ZERO: Self;
+    /// Makes room for `bits` low bits (at most 63), and writes a number that fits there.
+    fn push(self, bits: u32, number: u64) -> Self;
+    /// The number in the low `bits` bits (at most 63), and the key without them.
+    fn pop(self, bits: u32) -> (u64, Self);
+    /// The low bits from a bit on.
+    fn digit(self, shift: u32) -> usize;
+    /// The bits in which both differ, if there are not too many.
+    fn differing(self, other: Self) -> u128;
+    /// The key and a number in one item of 64 bits, if that is how such keys are sorted when they fit.
+    fn fuse(self, _bits: u32, _number: u32) -> u64 {
+        0
+    }
+    /// The key of a fused item.
+    fn split(fused: u64, bits: u32) -> Self;
+    /// Whether keys of so many bits fit with numbers of so many.
+    fn fuses(_key_bits: u32, _number_bits: u32) -> bool {
+        false
+    }
+}
+
+impl Key for u64 {
+    const BITS: u32 = 64;
+    const DIGITS: bool = true;
+    const ZERO: u64 = 0;
+    #[inline(always)]
+    fn push(self, bits: u32, number: u64) -> u64 {
+        self << bits | number
+    }
+    #[inline(always)]
+    fn pop(self, bits: u32) -> (u64, u64) {
+        (self & ((1 << bits) - 1), self >> bits)
+    }
+    #[inline(always)]
+    fn digit(self, shift: u32) -> usize {
+        (self >> shift) as usize
+    }
+    #[inline(always)]
+    fn differing(self, other: u64) -> u128 {
+        u128::from(self ^ other)
+    }
+    #[inline(always)]
+    fn fuse(self, bits: u32, number: u32) -> u64 {
+        self << bits | u64::from(number)
+    }
+    #[inline(always)]
+    fn split(fused: u64, bits: u32) -> u64 {
+        fused >> bits
+    }
+    fn fuses(key_bits: u32, number_bits: u32) -> bool {
+        key_bits + number_bits <= u64::BITS
+    }
+}
+
+impl Key for u128 {
+    const BITS: u32 = 128;
+    const DIGITS: bool = true;
+    const ZERO: u128 = 0;
+    #[inline(always)]
+    fn push(self, bits: u32, number: u64) -> u128 {
+        self << bits | u128::from(number)
+    }
+    #[inline(always)]
+    fn pop(self, bits: u32) -> (u64, u128) {
+        (self as u64 & ((1 << bits) - 1), self >> bits)
+    }
+    #[inline(always)]
+    fn digit(self, shift: u32) -> usize {
+        (self >> shift) as usize
+    }
+    #[inline(always)]
+    fn differing(self, other: u128) -> u128 {
+        self ^ other
+    }
+    fn split(fused: u64, bits: u32) -> u128 {
+        u128::from(fused >> bits)
+    }
+}
+
+/// The most significant word first, so that arrays compare as numbers do.
+impl<const N: usize> Key for [u64; N] {
+    const BITS: u32 = 64 * N as u32;
+    const DIGITS: bool = false;
+    const ZERO: [u64; N] = [0; N];
+    fn push(mut self, bits: u32, number: u64) -> [u64; N] {
+        if bits > 0 {
+            for k in 0..N {
+                let below = if k + 1 < N { self[k + 1] } else { 0 };
+                self[k] = self[k] << bits | below >> (u64::BITS - bits);
+            }
+            self[N - 1] |= number;
+        }
+        self
+    }
+    fn pop(mut self, bits: u32) -> (u64, [u64; N]) {
+        let number = self[N - 1] & ((1 << bits) - 1);
+        if bits > 0 {
+            for k in (0..N).rev() {
+                let above = if k > 0 { self[k - 1] } else { 0 };
+                self[k] = self[k] >> bits | above << (u64::BITS - bits);
+            }
+        }
+        (number, self)
+    }
+    fn digit(self, _: u32) -> usize {
+        0
+    }
+    fn differing(self, _: [u64; N]) -> u128 {
+        0
+    }
+    fn split(_: u64, _: u32) -> [u64; N] {
+        [0; N]
+    }
+}
+
+/// A key and the number of its entry, side by side.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<K> {
+    pub(super) key: K,
+    pub(super) id: u32,
+}
+
+impl<K: Key> Item for Pair<K> {
+    #[inline(always)]
+    fn digit(self, shift: u32) -> usize {
+        self.key.digit(shift)
+    }
+    #[inline(always)]
+    fn before(&self, other: &Pair<K>) -> bool {
+        (self.key, self.id) < (other.key, other.id)
+    }
+}
+
+/// A key and the number of its entry in one word: the key above.
+impl Item for u64 {
+    #[inline(always)]
+    fn digit(self, shift: u32) -> usize {
+        (self >> shift) as usize
+    }
+    #[inline(always)]
+    fn before(&self, other: &u64) -> bool {
+        self < other
+    }
+}
+
+/// How coordinates are packed: dimension by dimension, the first one in the highest bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Packing {
+    pub(super) sizes: Vec<u64>,
+    bits: Vec<u32>,
+    /// All bits together.
+    pub(super) total: u32,
+}
+
+/// So many entries are packed at a time, which stay in the cache.
+const BLOCK: usize = 512;
+
+impl Packing {
+    /// For dimensions of these sizes, none above 2^63.
+    pub(super) fn set(&mut self, sizes: impl Iterator<Item = u64>) {
+        self.sizes.clear();
+        self.sizes.extend(sizes);
+        self.bits.clear();
+        self.bits.extend(self.sizes.iter().map(|size| u64::BITS - size.saturating_sub(1).leading_zeros()));
+        self.total = self.bits.iter().sum();
+    }
+
+    /// Packs the coordinates of the entries `0..count` and hands them over in order, a block at a time, with the number of
+    /// the first. A coordinate that its dimension does not have is refused.
+    ///
+    /// # Safety
+    /// There is one lane per dimension, each with `count` elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack<K: Key>(
+        &self,
+        lanes: &[Lane],
+        count: usize,
+        mut take: impl FnMut(usize, &[K]),
+    ) -> Result<(), Stop> {
+        let mut block = [K::ZERO; BLOCK];
+        let mut start = 0;
+        while start < count {
+            let len = BLOCK.min(count - start);
+            let keys = &mut block[..len];
+            keys.fill(K::ZERO);
+            for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
+                // SAFETY: promised by the caller.
+                let inside = unsafe {
+                    match *lane {
+                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size),
+                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size),
+                    }
+                };
+                if !inside {
+                    let outside = |place: &usize| lane.get(*place) >= *size;
+                    let coordinate = (start..start + len).find(outside).map_or(0, |place| lane.get(place));
+                    return Err(Stop::Range { dimension, coordinate, size: *size });
+                }
+            }
+            take(start, keys);
+            start += len;
+        }
+        Ok(())
+    }
+
+    /// Writes the coordinates of keys.
+    ///
+    /// # Safety
+    /// There is one lane per dimension, each with as many elements as there are keys, that nobody else uses.
+    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane]) {
+        let mut block = [K::ZERO; BLOCK];
+        for (number, part) in keys.chunks(BLOCK).enumerate() {
+            let start = number * BLOCK;
+            let block = &mut block[..part.len()];
+            block.copy_from_slice(part);
+            for (lane, bits) in lanes.iter().zip(&self.bits).rev() {
+                // SAFETY: promised by the caller.
+                unsafe {
+                    match *lane {
+                        Lane::Narrow(data) => pop_all(block, data.add(start), *bits, |x| x as u32),
+                        Lane::Wide(data) => pop_all(block, data.add(start), *bits, |x| x),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Pushes one coordinate onto each key; `false` if one is not below `size`.
+///
+/// # Safety
+/// There are as many coordinates as keys.
+#[inline(always)]
+unsafe fn push_all<K: Key, C: Copy + Into<u64>>(keys: &mut [K], data: *const C, bits: u32, size: u64) -> bool {
+    let mut outside = false;
+    for (k, key) in keys.iter_mut().enumerate() {
+        // SAFETY: promised by the caller.
+        let coordinate = unsafe { data.add(k).read() }.into();
+        outside |= coordinate >= size;
+        *key = key.push(bits, coordinate);
+    }
+    !outside
+}
+
+/// Pops one coordinate from each key.
+///
+/// # Safety
+/// There is room for as many coordinates as there are keys.
+#[inline(always)]
+unsafe fn pop_all<K: Key, C>(keys: &mut [K], data: *mut C, bits: u32, narrow: impl Fn(u64) -> C) {
+    for (k, key) in keys.iter_mut().enumerate() {
+        let (coordinate, rest) = key.pop(bits);
+        *key = rest;
+        // SAFETY: promised by the caller.
+        unsafe { data.add(k).write(narrow(coordinate)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<K: Key + std::fmt::Debug>(sizes: &[u64]) {
+        let mut packing = Packing::default();
+        packing.set(sizes.iter().copied());
+        assert!(packing.total <= K::BITS);
+        let count = 1500;
+        let value = |k: usize, d: usize| {
+            (k as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7 * d as u32) % sizes[d]
+        };
+        let mut columns: Vec<Vec<u64>> = (0..sizes.len()).map(|d| (0..count).map(|k| value(k, d)).collect()).collect();
+        let lanes: Vec<Lane> = columns.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
+        let mut keys = Vec::new();
+        // SAFETY: the columns are that long.
+        unsafe { packing.pack::<K>(&lanes, count, |_, block| keys.extend_from_slice(block)) }.unwrap();
+        for (a, b) in (0..count - 1).map(|k| (k, k + 1)) {
+            let tuple = |k: usize| columns.iter().map(|column| column[k]).collect::<Vec<_>>();
+            assert_eq!(keys[a].cmp(&keys[b]), tuple(a).cmp(&tuple(b)));
+        }
+        let mut back: Vec<Vec<u64>> = vec![vec![0; count]; sizes.len()];
+        let lanes: Vec<Lane> = back.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
+        // SAFETY: as above.
+        unsafe { packing.unpack(&keys, &lanes) };
+        assert_eq!(back, columns);
+    }
+
+    #[test]
+    fn keys_are_ordered_as_coordinates_and_come_back() {
+        round_trip::<u64>(&[1 << 63, 1]);
+        round_trip::<u64>(&[1000, 3, 1 << 40]);
+        round_trip::<u128>(&[1 << 62, 1 << 63]);
+        round_trip::<u128>(&[7, 1 << 33, 1, 1 << 32]);
+        round_trip::<[u64; 4]>(&[1 << 62, 1 << 63, 1, 1 << 62, 5]);
+        round_trip::<[u64; 16]>(&[1 << 63; 16]);
+    }
+}
