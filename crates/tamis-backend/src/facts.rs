@@ -153,7 +153,7 @@ impl Facts {
 
     fn workspace(&mut self, workspace: &Workspace) {
         for buffer in workspace.buffers() {
-            self.access(buffer);
+            self.used[buffer.index()] = true;
             self.grows[buffer.index()] = true;
         }
     }

@@ -129,9 +129,8 @@ fn with_workspaces(
     let Ok(checked) = with.check(params) else { return Ok(None) };
     // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;
-    let left = inserted.iter().any(|done| {
-        again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter)
-    });
+    let left =
+        inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
 }
 

@@ -6,7 +6,7 @@ use super::helpers::Helper;
 use super::{Printer, stored};
 use crate::failure::Status;
 use std::fmt::Write;
-use tamis_ir::kernel::{BufferId, ExprId, Role, Stmt, VarId, Workspace};
+use tamis_ir::kernel::{BufferId, Expr, ExprId, Role, Stmt, VarId, Workspace};
 
 const TABLE: &str = "/* Entries by their coordinates: a slot holds one more than the place of an entry, or 0. */
 typedef struct {
@@ -18,7 +18,14 @@ impl Printer<'_> {
     /// A statement about a workspace.
     pub(super) fn workspace(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Reset { workspace, .. } => {
+            Stmt::Reset { workspace, sizes } => {
+                // Tables need no sizes.
+                for size in sizes {
+                    if let Expr::Var(var) = self.kernel.expr(*size) {
+                        let name = self.vars[var.index()].clone();
+                        self.line(format!("(void){name};"));
+                    }
+                }
                 let table = self.table(workspace);
                 self.line(format!("free({table}.slots);"));
                 self.line(format!("{table} = (tamis_table){{0}};"));
@@ -64,6 +71,9 @@ impl Printer<'_> {
         self.fail(Status::Memory, workspace.values.index(), &format!("{table}.count"));
         for buffer in workspace.buffers() {
             let Some(descriptor) = self.buffers[buffer.index()].descriptor.clone() else { continue };
+            if !self.facts.accessed[buffer.index()] {
+                continue;
+            }
             let (_, dot) = self.address(buffer);
             let data = self.buffers[buffer.index()].data.clone();
             self.line(format!("{data} = {descriptor}{dot}data;"));
@@ -102,8 +112,8 @@ impl Printer<'_> {
             let _ = write!(
                 permute,
                 "    {ty} *{name}_from = {name}->data, *{name}_to = (void *)spare;\n    \
-                 for (int64_t e = 0; e < t->count; e++)\n        {name}_to[e] = {name}_from[order[e]];\n    \
-                 memcpy({name}_from, {name}_to, (size_t)t->count * sizeof({ty}));\n"
+                 for (int64_t e = 0; e < n; e++)\n        {name}_to[e] = {name}_from[order[e]];\n    \
+                 memcpy({name}_from, {name}_to, (size_t)n * sizeof({ty}));\n"
             );
         }
         let compare = compare.replace("        if", "    if").replace("            return", "        return");
@@ -156,21 +166,22 @@ static bool {prefix}_before({compare_arrays}int64_t a, int64_t b)
 /* Entries in order; how many there are, or -1 if memory is out. */
 static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
 {{
-    if (!t->count)
+    const int64_t n = t->count;
+    if (n <= 0)
         return 0;
-    const size_t bytes = (size_t)t->count * 16;
+    const size_t bytes = (size_t)n * 16;
     int64_t *order = malloc(bytes), *spare = malloc(bytes);
     if (!order || !spare) {{
         free(order);
         free(spare);
         return -1;
     }}
-{arrays}    for (int64_t e = 0; e < t->count; e++)
+{arrays}    for (int64_t e = 0; e < n; e++)
         order[e] = e;
-    for (int64_t width = 1; width < t->count; width *= 2) {{
-        for (int64_t low = 0; low < t->count; low += 2 * width) {{
-            const int64_t middle = low + width < t->count ? low + width : t->count;
-            const int64_t high = middle + width < t->count ? middle + width : t->count;
+    for (int64_t width = 1; width < n; width *= 2) {{
+        for (int64_t low = 0; low < n; low += 2 * width) {{
+            const int64_t middle = low + width < n ? low + width : t->count;
+            const int64_t high = middle + width < n ? middle + width : t->count;
             int64_t a = low, b = middle;
             for (int64_t e = low; e < high; e++) {{
                 const bool second = a == middle || (b < high && {prefix}_before({pass_arrays}order[b], order[a]));
@@ -183,7 +194,7 @@ static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
     }}
 {permute}    free(order);
     free(spare);
-    return t->count;
+    return n;
 }}
 ",
             rehash_arrays = arrays.replace("    const", "        const"),

@@ -236,7 +236,8 @@ impl Compiled {
         for workspace in &self.workspaces {
             let which: Vec<usize> = workspace.buffers().map(|buffer| buffer.index()).collect();
             // SAFETY: the buffers are the kernel's, outlive the workspace, and stay where they are.
-            let made = unsafe { workspace::Workspace::new(&description(kernel, workspace), buffers.as_mut_ptr(), &which) };
+            let made =
+                unsafe { workspace::Workspace::new(&description(kernel, workspace), buffers.as_mut_ptr(), &which) };
             workspaces.push(made.map_err(|wrong| Failure::Call(format!("`{}`: {wrong}", workspace.name)))?);
         }
         // Pointers to workspaces follow those to scalars.

@@ -22,7 +22,9 @@ impl Emitter<'_> {
             Stmt::Insert { var, workspace, coordinates } => self.insert(*var, workspace, coordinates),
             Stmt::Settle { var, workspace } => {
                 let handle = self.handle(workspace);
-                self.declare("tamis_workspace_settle", || "declare i64 @tamis_workspace_settle(ptr, ptr) nounwind".into());
+                self.declare("tamis_workspace_settle", || {
+                    "declare i64 @tamis_workspace_settle(ptr, ptr) nounwind".into()
+                });
                 let count = self.op(format!("call i64 @tamis_workspace_settle(ptr {handle}, ptr %failure)"));
                 self.called(workspace, &count);
                 self.define(*var, Val::One(count));
