@@ -214,7 +214,7 @@ impl Problem {
                 let owner = place.and_then(|place| machine.owners[place]);
                 named(failure.diagnostic(), owner, "does not fit in memory").into()
             }
-            Failure::Bounds { .. } | Failure::Width { .. } | Failure::Call(_) => {
+            Failure::Bounds { .. } | Failure::Width { .. } | Failure::Policy { .. } | Failure::Call(_) => {
                 failure.diagnostic().note(format!("the program is\n{program}")).into()
             }
         }

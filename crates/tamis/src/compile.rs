@@ -12,7 +12,8 @@ use tamis_backend::runtime;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
 use tamis_ir::kernel::Kernel;
-use tamis_ir::program::{Checked, ParamType, Program};
+use tamis_ir::diag::did_you_mean;
+use tamis_ir::program::{Checked, ParamType, Program, TensorId};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
 use tamis_tensor::Tensor;
 
@@ -133,6 +134,7 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     share_memory();
     let start = Instant::now();
     let checked = program.check(&signature.types)?;
+    check_policies(program, &checked)?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
     let mut code = CodeForm::new(program, &checked, &signature.types, &signature.layouts, *options)?;
     code.build.passes.insert(0, pass);
@@ -149,6 +151,27 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
             ready: RwLock::new(vec![Arc::new(ready)]),
         }),
     })
+}
+
+/// The policies of workspaces are known.
+pub(crate) fn check_policies(program: &Program, checked: &Checked) -> Result<(), Diagnostics> {
+    let mut errors = Vec::new();
+    for (k, format) in checked.formats.iter().enumerate() {
+        let Some(ism) = format.as_ref().and_then(|format| format.ism()) else { continue };
+        let known = runtime::workspace::policies();
+        if known.contains(&ism.policy) {
+            continue;
+        }
+        let span = program.origin.tensor(TensorId(k as u32));
+        let mut d = Diagnostic::new(Code::E0602, format!("`{}` is not a policy of workspaces", ism.policy))
+            .label(span, "unknown policy");
+        if let Some(meant) = did_you_mean(&ism.policy, known.iter().map(String::as_str)) {
+            d = d.help(format!("did you mean `ism({meant})`?"));
+        }
+        d = d.help(format!("policies are {}", known.join(", ")));
+        errors.push(program.origin.attach(d.help("a policy of your own is registered before the program is compiled")));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
 }
 
 /// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most

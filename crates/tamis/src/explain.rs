@@ -34,6 +34,7 @@ pub struct Explanation {
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
     let wish = pipeline::Options { strict: options.strict };
+    crate::compile::check_policies(program, &program.check(&signature.types)?)?;
     let compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
     Ok(Explanation { program: program.to_string(), compilation, options: *options })
 }
