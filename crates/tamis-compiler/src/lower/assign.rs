@@ -246,7 +246,7 @@ pub(super) fn declared(steps: &[Step]) -> Vec<TensorId> {
     steps
         .iter()
         .flat_map(|step| match step {
-            Step::Declare(tensor) => vec![*tensor],
+            Step::Declare(tensor, _) => vec![*tensor],
             Step::For(_, _, body) => declared(body),
             Step::If(_, then, otherwise) => [declared(then), declared(otherwise)].concat(),
             _ => Vec::new(),

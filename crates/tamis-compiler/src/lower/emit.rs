@@ -19,7 +19,7 @@ pub(super) struct Emitted {
 impl Lowerer<'_> {
     pub(super) fn step(&mut self, step: Step) {
         match step {
-            Step::Declare(tensor) => self.declare(tensor),
+            Step::Declare(tensor, _) => self.declare(tensor),
             Step::Freeze(tensor) => self.freeze(tensor),
             Step::Let(var, value) => {
                 let value = self.resolve(&value);

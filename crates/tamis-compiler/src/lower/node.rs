@@ -78,8 +78,8 @@ pub struct Sub {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Makes a tensor anew.
-    Declare(TensorId),
+    /// Makes a tensor anew: all of it is this fill.
+    Declare(TensorId, Value),
     /// Writing is over for now: the tensor is read next, or returned.
     Freeze(TensorId),
     /// Binds a name.
@@ -171,7 +171,7 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
     steps
         .into_iter()
         .map(|step| match step {
-            step @ (Step::Declare(_) | Step::Freeze(_)) => step,
+            step @ (Step::Declare(..) | Step::Freeze(_)) => step,
             Step::Let(var, value) => Step::Let(var, value.map(f)),
             Step::For(index, bounds, body) => {
                 let bounds = match bounds {
@@ -194,7 +194,7 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
 pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
     for step in steps {
         match step {
-            Step::Declare(_) | Step::Freeze(_) => {}
+            Step::Declare(..) | Step::Freeze(_) => {}
             Step::Let(_, value) => value.visit(f),
             Step::For(_, bounds, body) => {
                 if let Bounds::Range(start, stop) = bounds {

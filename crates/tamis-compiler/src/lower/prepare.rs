@@ -23,11 +23,11 @@ impl Lowerer<'_> {
             });
             let freezes = open.extract_if(.., |tensor| read.contains(tensor)).map(Step::Freeze);
             steps.extend(freezes);
-            if let Step::Declare(tensor) = step {
+            if let Step::Declare(tensor, _) = step {
                 open.push(tensor);
             }
             visit_targets(std::slice::from_ref(&step), &mut |target| {
-                let declared = steps.contains(&Step::Declare(target.tensor));
+                let declared = steps.iter().any(|s| matches!(s, Step::Declare(t, _) if *t == target.tensor));
                 if declared && !open.contains(&target.tensor) {
                     open.push(target.tensor);
                 }
@@ -41,7 +41,7 @@ impl Lowerer<'_> {
     fn prepare_stmt(&mut self, stmt: &program::Stmt) -> Step {
         self.stmt = stmt.id;
         match &stmt.kind {
-            StmtKind::Declare(tensor) => Step::Declare(*tensor),
+            StmtKind::Declare(tensor) => Step::Declare(*tensor, self.bound[tensor.index()].fill),
             StmtKind::Let { var, value } => Step::Let(*var, self.node(*value)),
             StmtKind::For { index, extent, body } => {
                 self.bounded[index.index()] = matches!(extent, Extent::Range(..));

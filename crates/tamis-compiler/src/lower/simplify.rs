@@ -1,6 +1,6 @@
 //! Simplification by the operator table: what is not stored annihilates, identities vanish, and with them whole statements.
 
-use super::node::{Node, Step, Target, map_steps, visit_targets};
+use super::node::{Access, Node, Source, Step, Target, map_steps, visit_steps, visit_targets};
 use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
@@ -93,7 +93,7 @@ pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let inner: Vec<TensorId> = out
         .iter()
         .filter_map(|step| match step {
-            Step::Declare(tensor) => Some(*tensor),
+            Step::Declare(tensor, _) => Some(*tensor),
             _ => None,
         })
         .collect();
@@ -148,7 +148,52 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
             other => out.push(other),
         }
     }
-    out
+    match unwritten(&out) {
+        found if found.is_empty() => out,
+        found => root(fill_in(out, &found), policy),
+    }
+}
+
+/// Tensors that are declared and read here, but never written: they are their fill.
+fn unwritten(steps: &[Step]) -> Vec<(TensorId, Value)> {
+    let declared = steps.iter().filter_map(|step| match step {
+        Step::Declare(tensor, fill) => Some((*tensor, *fill)),
+        _ => None,
+    });
+    let mut found: Vec<(TensorId, Value)> = declared.collect();
+    if found.is_empty() {
+        return found;
+    }
+    visit_targets(steps, &mut |target| found.retain(|(tensor, _)| *tensor != target.tensor));
+    let mut read = Vec::new();
+    visit_steps(steps, &mut |n| read.extend(tensor_of(n)));
+    found.retain(|(tensor, _)| read.contains(tensor));
+    found
+}
+
+fn fill_in(steps: Vec<Step>, found: &[(TensorId, Value)]) -> Vec<Step> {
+    map_steps(steps, &mut |n| {
+        let fill = tensor_of(&n).and_then(|tensor| found.iter().find(|(other, _)| *other == tensor));
+        // Outside of the tensor it is still missing.
+        match (fill, &n) {
+            (Some((_, fill)), Node::Access(access)) if !is_permissive(access) => Node::Known(*fill),
+            _ => n,
+        }
+    })
+}
+
+fn tensor_of(node: &Node) -> Option<TensorId> {
+    match node {
+        Node::Access(access) if !is_permissive(access) => match &access.source {
+            Source::Tensor(tensor, _) => Some(*tensor),
+            Source::Mask(..) => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_permissive(access: &Access) -> bool {
+    matches!(&access.source, Source::Tensor(_, subs) if subs.iter().any(|sub| sub.permissive || !sub.inside))
 }
 
 fn substitute(steps: Vec<Step>, var: VarId, value: &Node) -> Vec<Step> {

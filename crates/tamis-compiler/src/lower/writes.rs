@@ -123,7 +123,7 @@ impl Lowerer<'_> {
     fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<IndexId>, found: &mut [Writes]) {
         for step in steps {
             match step {
-                Step::Declare(tensor) => found[tensor.index()].depth = loops.len(),
+                Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
                 Step::For(index, _, body) => {
                     loops.push(*index);
                     self.find_writes(body, loops, found);

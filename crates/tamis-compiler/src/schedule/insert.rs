@@ -5,7 +5,7 @@
 //! dimensions than are produced out of order.
 
 use crate::lower::{Mode, Plan};
-use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec};
+use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
 use tamis_ir::program::{
     Access, Block, Checked, Declaration, Expr, Extent, IndexId, Program, Stmt, StmtId, StmtKind, Storage, Subscript,
@@ -178,10 +178,22 @@ impl Inserter<'_> {
     /// The format of a workspace over these dimensions, in storage order and in the tensor's own, and why.
     fn choose(&self, inner: &[usize], kept: &[usize]) -> (FormatSpec, String) {
         let leaf = self.format.leaf();
-        let size = self.checked.extents.shapes[self.tensor.index()].get(inner[0]).copied().unwrap_or(0);
-        let dense = inner.len() == 1 && size <= LARGEST_DENSE && leaf != Leaf::Pattern;
+        let shape = &self.checked.extents.shapes[self.tensor.index()];
+        let size = inner.iter().fold(1u64, |size, dim| size.saturating_mul(shape.get(*dim).copied().unwrap_or(0)));
+        let small = size <= LARGEST_DENSE && leaf != Leaf::Pattern;
+        let dense = inner.len() == 1 && small;
+        let levels = &self.format.levels()[self.order.len() - inner.len()..];
+        let full = levels.iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.full));
+        // Which of the kept dimensions each level stores.
+        let map: Vec<usize> = inner.iter().map(|dim| kept.iter().position(|d| d == dim).unwrap_or(0)).collect();
+        let natural = map.iter().enumerate().all(|(k, d)| k == *d);
+        let map: Vec<DimExpr> = map.into_iter().map(DimExpr::Dim).collect();
         let (ism, why) = match self.wish {
             Wish::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
+            Wish::Any if full && small && natural => {
+                let why = format!("what is out of order, {size} elements, is stored whole");
+                return (FormatSpec::AnyRank(ShortName::Dense, leaf), why);
+            }
             Wish::Any if dense => {
                 let format = Format::uniform(LevelKind::Bytemap, 1).with_leaf(leaf);
                 let why = format!("one dimension of {size} elements is out of order, which fits a dense workspace");
@@ -197,12 +209,9 @@ impl Inserter<'_> {
                 (Ism { policy: policy.to_string(), capacity: None, pipelined: false }, out)
             }
         };
-        // Which of the kept dimensions each level stores.
-        let map: Vec<usize> = inner.iter().map(|dim| kept.iter().position(|d| d == dim).unwrap_or(0)).collect();
-        if map.iter().enumerate().all(|(k, d)| k == *d) {
+        if natural {
             return (FormatSpec::Ism(ism, leaf), why);
         }
-        let map = map.into_iter().map(DimExpr::Dim).collect();
         (FormatSpec::Fixed(Format::workspace(map, ism, leaf)), why)
     }
 
