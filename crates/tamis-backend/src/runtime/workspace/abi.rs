@@ -210,3 +210,123 @@ pub(in super::super) static SYMBOLS: &[(&str, Address)] = &[
     ("tamis_workspace_room", Address(room as *const ())),
     ("tamis_workspace_settle", Address(settle as *const ())),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Status;
+    use crate::runtime::memory::release;
+    use crate::runtime::workspace::{Entries, Place, Policy, register};
+    use tamis_ir::algebra::Op;
+
+    struct Panics;
+
+    impl Policy for Panics {
+        fn place(&mut self, _: &[u64], _: &Entries<'_>) -> Result<Place, crate::runtime::Shortage> {
+            panic!("a policy of somebody else")
+        }
+        fn clear(&mut self, _: &Entries<'_>) {}
+    }
+
+    /// Runs `test` on a workspace of two dimensions that adds `f64`, among three buffers of a kernel.
+    fn with(policy: &str, test: impl FnOnce(*mut Workspace, *mut RawBuffer, *mut RawFailure)) {
+        let mut buffers = [RawBuffer::empty(); 4];
+        let description = RawDescription {
+            dimensions: 2,
+            buffers: [3, 1, 2].as_ptr(),
+            widths: [4, 8].as_ptr(),
+            dtype: DType::ALL.iter().position(|dtype| *dtype == DType::F64).unwrap() as u64,
+            init: [0u8; 16].as_ptr(),
+            merge: RawDescription::merge_number(Some(Merge::Op(Op::Add))),
+            policy: policy.as_ptr(),
+            policy_len: policy.len() as u64,
+            capacity: 2,
+            pipelined: 0,
+        };
+        let mut failure = RawFailure::default();
+        // SAFETY: the description is as its fields say, the buffers are empty and outlive the workspace.
+        unsafe {
+            let workspace = create(buffers.as_mut_ptr(), &description);
+            test(workspace, buffers.as_mut_ptr(), &mut failure);
+            destroy(workspace);
+        }
+        for (buffer, size) in [(3, 4), (1, 8), (2, 8)] {
+            release(&mut buffers[buffer], size, size);
+        }
+    }
+
+    #[test]
+    fn a_kernel_scatters() {
+        for policy in ["coord", "hash", "bucket"] {
+            with(policy, |workspace, buffers, failure| {
+                // SAFETY: the workspace was just made; places are those of values.
+                unsafe {
+                    for round in 0..2 {
+                        assert_eq!(reset(workspace, [3, 3].as_ptr(), failure), 0);
+                        for (i, j, value) in [(2, 1, 4.0), (0, 1, 1.0), (1, 2, 9.0), (0, 1, 8.0), (2, 1, 20.0)] {
+                            let place = insert(workspace, [i, j].as_ptr(), failure);
+                            assert!((0..2).contains(&place), "{policy} {round} {place}");
+                            *(*buffers.add(2)).data.cast::<f64>().add(place as usize) += value;
+                        }
+                        assert_eq!(settle(workspace, failure), 3);
+                        let rows = std::slice::from_raw_parts((*buffers.add(3)).data.cast::<u32>(), 3);
+                        let columns = std::slice::from_raw_parts((*buffers.add(1)).data.cast::<u64>(), 3);
+                        let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 3);
+                        assert_eq!((rows, columns, values), (&[0, 1, 2][..], &[1, 2, 1][..], &[9.0, 9.0, 24.0][..]));
+                    }
+                }
+            });
+        }
+    }
+
+    /// What compiled code does by itself.
+    #[test]
+    fn appending_needs_only_room() {
+        with("coord", |workspace, buffers, failure| {
+            // SAFETY: the workspace was just made, its first fields are `count` and `room`, and arrays have so much room.
+            unsafe {
+                assert_eq!(reset(workspace, [100, 100].as_ptr(), failure), 0);
+                let fields = workspace.cast::<u64>();
+                for k in 0..50u64 {
+                    if fields.read() == fields.add(1).read() {
+                        assert_eq!(room(workspace, failure), 0);
+                    }
+                    let place = fields.read() as usize;
+                    (*buffers.add(3)).data.cast::<u32>().add(place).write(k as u32 % 7);
+                    (*buffers.add(1)).data.cast::<u64>().add(place).write(k % 3);
+                    (*buffers.add(2)).data.cast::<f64>().add(place).write(1.0);
+                    fields.write(place as u64 + 1);
+                }
+                assert_eq!(settle(workspace, failure), 21);
+                let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 21);
+                assert_eq!(values.iter().sum::<f64>(), 50.0);
+                assert_eq!((*workspace).report().inserts, 50);
+            }
+        });
+    }
+
+    #[test]
+    fn failures_are_told() {
+        register("abi-panics", || Box::new(Panics));
+        // SAFETY: the workspaces were just made.
+        unsafe {
+            with("hash", |workspace, _, failure| {
+                assert_eq!(reset(workspace, [-4, 9].as_ptr(), failure), 0);
+                assert_eq!(insert(workspace, [0, 0].as_ptr(), failure), -(Status::Bounds as i64));
+                assert_eq!(*failure, RawFailure { which: 3, index: 0, len: 0 });
+                assert_eq!(reset(workspace, [9, i64::MAX].as_ptr(), failure), 0);
+                assert_eq!(insert(workspace, [0, -1].as_ptr(), failure), -(Status::Bounds as i64));
+                assert_eq!(*failure, RawFailure { which: 1, index: -1, len: i64::MAX });
+                assert_eq!(reset(workspace, [i64::MAX, 2].as_ptr(), failure), -(Status::Width as i64));
+                assert_eq!(*failure, RawFailure { which: 3, index: i64::MAX - 1, len: 0 });
+            });
+            with("abi-panics", |workspace, _, failure| {
+                assert_eq!(reset(workspace, [9, 9].as_ptr(), failure), 0);
+                assert_eq!(insert(workspace, [1, 1].as_ptr(), failure), -(Status::Policy as i64));
+                assert_eq!(failure.read().which, 2);
+                assert_eq!(settle(workspace, failure), 0);
+            });
+            with("no such policy", |workspace, _, _| assert!(workspace.is_null()));
+        }
+    }
+}

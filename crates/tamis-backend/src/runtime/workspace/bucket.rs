@@ -1,6 +1,6 @@
 //! The policy `bucket`: entries with the same leading coordinate are in one short chain, which finds them and orders them.
 
-use super::hash::Hash;
+use super::hash::{Hash, PATIENCE};
 use super::policy::{Entries, Place, Policy};
 use crate::runtime::typed::{Room, Shortage};
 
@@ -104,6 +104,10 @@ impl Bucket {
 impl Policy for Bucket {
     fn unique(&self) -> bool {
         true
+    }
+
+    fn patience(&self) -> usize {
+        PATIENCE
     }
 
     fn start(&mut self, sizes: &[u64]) {

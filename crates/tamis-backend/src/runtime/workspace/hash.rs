@@ -30,6 +30,9 @@ pub(super) struct Hash {
 /// The smallest table.
 const SMALLEST: usize = 64;
 
+/// So many entries have a table that stays in a core's own cache.
+pub(super) const PATIENCE: usize = 1 << 14;
+
 impl Default for Hash {
     fn default() -> Hash {
         static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -63,7 +66,7 @@ impl Hash {
     /// A table of another size with the same entries.
     #[cold]
     fn resize(&mut self, size: usize) -> Result<(), Shortage> {
-        let mut old = std::mem::replace(&mut self.slots, Room::new());
+        let mut old = std::mem::take(&mut self.slots);
         let old_size = std::mem::replace(&mut self.size, size);
         if let Err(shortage) = self.slots.zeroed(size) {
             (self.slots, self.size) = (old, old_size);
@@ -145,6 +148,10 @@ impl Hash {
 impl Policy for Hash {
     fn unique(&self) -> bool {
         true
+    }
+
+    fn patience(&self) -> usize {
+        PATIENCE
     }
 
     fn start(&mut self, sizes: &[u64]) {

@@ -234,7 +234,7 @@ impl Workspace {
             policy,
             trusted,
             sizes: Vec::new(),
-            core: Some(Box::new(Core { engine, packing: Packing::default() })),
+            core: Some(Box::new(Core { engine, packing: Packing::default(), distinct: false })),
             spare: None,
             pipeline: Pipeline::default(),
             report: Report::default(),
@@ -298,7 +298,7 @@ impl Workspace {
             core => {
                 let engine = merge::engine(packing.total, dtype, merge, init);
                 let engine = engine.ok_or(Stop::Memory { entries: u64::MAX })?;
-                *core = Some(Box::new(Core { engine, packing }));
+                *core = Some(Box::new(Core { engine, packing, distinct: false }));
             }
         }
         self.policy.start(&self.sizes);
@@ -439,8 +439,7 @@ impl Workspace {
             None if room < self.patience => self.patience.min(MOST),
             None => {
                 self.wait()?;
-                let merged = self.core.as_ref().map_or(0, |core| core.engine.merged());
-                self.patience.max(merged).min(MOST)
+                self.patience.max(self.core.as_ref().map_or(0, |core| self.worth(core))).min(MOST)
             }
         };
         if room < limit && !force {
@@ -455,6 +454,18 @@ impl Workspace {
             self.grow(limit.min(room.max(START)), limit)?;
         }
         Ok(true)
+    }
+
+    /// Without a capacity: how many entries to collect before they are merged again. In proportion to what is merged already,
+    /// so that all merges together cost as much as a few passes over the entries. Appending goes on for longer where
+    /// merging finds few duplicates; tables are kept small, since they are looked up at random.
+    fn worth(&self, core: &Core) -> usize {
+        let merged = core.engine.merged();
+        match (self.appends, core.distinct) {
+            (true, true) => merged.saturating_mul(4),
+            (true, false) => merged,
+            (false, _) => merged / 8,
+        }
     }
 
     /// Makes the kernel's arrays longer.

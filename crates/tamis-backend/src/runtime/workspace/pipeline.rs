@@ -13,6 +13,8 @@ use std::thread::JoinHandle;
 pub(super) struct Core {
     pub(super) engine: Box<dyn Engine>,
     pub(super) packing: Packing,
+    /// Whether the last merge left nearly all entries: then merging early does not save memory.
+    pub(super) distinct: bool,
 }
 
 /// An accumulation array that nobody fills, and the policy that goes with it.
@@ -39,11 +41,13 @@ impl Core {
     /// # Safety
     /// As for [`Engine::order`].
     pub(super) unsafe fn absorb(&mut self, mut batch: Batch<'_>) -> Result<(), Stop> {
+        let before = self.engine.merged() + batch.count;
         // SAFETY: promised by the caller; nothing has been merged since the entries were ordered.
         unsafe {
             self.engine.order(&mut batch, &self.packing)?;
             self.engine.absorb(batch.values)?;
         }
+        self.distinct = self.engine.merged() >= before - before / 8;
         let Batch { lanes, count, policy, .. } = batch;
         policy.clear(&super::Entries { lanes, sizes: &self.packing.sizes, count, full: false });
         Ok(())
@@ -61,10 +65,13 @@ impl Job {
 
 type Outcome = (Box<Job>, Result<(), Stop>);
 
+/// The second thread, how it is given jobs, and how it gives them back.
+type Thread = (Sender<Box<Job>>, Receiver<Outcome>, JoinHandle<()>);
+
 /// The second thread; it ends when this is dropped.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    thread: Option<(Sender<Box<Job>>, Receiver<Outcome>, JoinHandle<()>)>,
+    thread: Option<Thread>,
     busy: bool,
 }
 
@@ -106,7 +113,7 @@ impl Pipeline {
     }
 }
 
-fn spawn() -> Option<(Sender<Box<Job>>, Receiver<Outcome>, JoinHandle<()>)> {
+fn spawn() -> Option<Thread> {
     let (jobs, next_job) = channel::<Box<Job>>();
     let (done, outcomes) = channel();
     let work = move || {

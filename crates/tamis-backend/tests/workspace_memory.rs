@@ -1,0 +1,42 @@
+//! Workspaces for which there is no memory: an error, after which all goes on. (Alone in its process: the limit is everybody's.)
+
+use std::num::NonZero;
+use tamis_backend::runtime::limit_arrays;
+use tamis_backend::runtime::workspace::{Description, Merge, OwnWorkspace, Stop};
+use tamis_ir::algebra::Op;
+use tamis_ir::{DType, Value};
+
+fn fill(workspace: &mut OwnWorkspace, len: u64) -> Result<usize, Stop> {
+    workspace.reset(&[1 << 20, 1 << 20])?;
+    for k in 0..len {
+        workspace.update(&[k.wrapping_mul(0x9E37_79B9) % (1 << 20), k % 1000], Value::F64(1.0))?;
+    }
+    workspace.settle().map(|entries| entries.len())
+}
+
+#[test]
+fn no_memory_is_an_error() {
+    let mut expected = None;
+    for policy in ["coord", "hash", "bucket", "vector", "map"] {
+        for (capacity, pipelined) in
+            [(None, false), (None, true), (NonZero::new(3000), false), (NonZero::new(3000), true)]
+        {
+            let description = Description {
+                policy: policy.into(),
+                capacity,
+                pipelined,
+                ..Description::new(2, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
+            };
+            let mut workspace = OwnWorkspace::new(&description).unwrap();
+            // At each limit something else fails first: the arrays, the tables, what is sorted, what is merged.
+            for limit in [1 << 8, 1 << 12, 1 << 14, 1 << 15, 1 << 17, 1 << 19] {
+                let before = limit_arrays(limit);
+                let got = fill(&mut workspace, 100_000);
+                limit_arrays(before);
+                assert!(matches!(got, Err(Stop::Memory { entries }) if entries > 0), "{policy} {limit}: {got:?}");
+            }
+            let all = fill(&mut workspace, 100_000).unwrap();
+            assert_eq!(all, *expected.get_or_insert(all), "{policy} {capacity:?} {pipelined}");
+        }
+    }
+}
