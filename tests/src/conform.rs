@@ -173,6 +173,8 @@ pub struct Judge {
     pub failures: Vec<String>,
     /// Calls that were compared.
     pub compared: usize,
+    /// Calls in check mode that were.
+    pub checked: usize,
     /// Programs that were refused, by the compiler and rightly so.
     pub refused: usize,
     /// Programs that were compiled.
@@ -189,18 +191,26 @@ pub enum Wanted {
 }
 
 impl Judge {
-    /// Compiles a program for tensors of one layout, and calls it with each set of them.
-    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], check: bool, wanted: Wanted) {
+    /// Compiles a program for tensors of one layout, as it runs for users and in check mode, and calls both with each set
+    /// of them.
+    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Wanted) {
+        for check in [false, true] {
+            self.case_with(what, text, sets, CompileOptions { check, ..CompileOptions::default() }, wanted);
+        }
+    }
+
+    /// [`Judge::case`], compiled in one way.
+    pub fn case_with(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], options: CompileOptions, wanted: Wanted) {
         let Some(first) = sets.first() else { return };
+        let what = &format!("{what}, check: {}, strict: {}", options.check, options.strict);
         let mut tell = |message: String| {
-            self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+            self.failures.push(format!("{what}\n{text}{message}"));
         };
         let program = match Program::parse(text) {
             Ok(program) => program,
             Err(d) => return tell(d.render(false)),
         };
         let signature = Signature::of(&first.iter().collect::<Vec<&Tensor>>());
-        let options = CompileOptions { check, ..CompileOptions::default() };
         let executable = match (tamis::compile(&program, &signature, &options), wanted) {
             (Ok(executable), Wanted::Same) => executable,
             (Ok(_), Wanted::Refused(code)) => return tell(format!("is not refused with {code}")),
@@ -215,10 +225,11 @@ impl Judge {
         let trace = std::env::var_os("TAMIS_TRACE").is_some();
         for set in sets {
             if trace {
-                eprintln!("{what}, check: {check}\n{text}{set:?}");
+                eprintln!("{what}\n{text}{set:?}");
             }
             let tensors: Vec<&Tensor> = set.iter().collect();
             match judge(&program, &executable, &tensors) {
+                Ok(()) if options.check => self.checked += 1,
                 Ok(()) => self.compared += 1,
                 Err(problem) => {
                     let mut message = problem;
@@ -226,7 +237,7 @@ impl Judge {
                         let shown = tensor.to_coordinates();
                         let _ = write!(message, "\n{} {} {:?}", tensor.format(), tensor.dtype(), shown);
                     }
-                    self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+                    self.failures.push(format!("{what}\n{text}{message}"));
                     return;
                 }
             }
@@ -237,16 +248,18 @@ impl Judge {
     pub fn verdict(self, least: usize) {
         let shown: Vec<&str> = self.failures.iter().take(12).map(String::as_str).collect();
         assert!(self.failures.is_empty(), "{} failures\n\n{}", self.failures.len(), shown.join("\n\n"));
-        let (compared, refused, compiled) = (self.compared, self.refused, self.compiled);
-        println!("{compared} calls of {compiled} programs compared, {refused} programs refused");
+        let Judge { compared, checked, refused, compiled, .. } = self;
+        println!("{compared} calls and {checked} in check mode of {compiled} programs compared, {refused} refused");
         assert!(compared >= least, "only {compared} calls were compared");
+        assert_eq!(checked, compared, "what is called is called in check mode, too");
     }
 }
 
 fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
-    let interpret = tamis::RunOptions { interpret: true, ..tamis::RunOptions::default() };
+    let strict = executable.options().strict;
+    let interpret = tamis::RunOptions { strict, interpret: true, ..tamis::RunOptions::default() };
     let (results, expected) = match (executable.call(tensors), tamis::run(program, &inputs, &interpret)) {
         (Ok(results), Ok(expected)) => (results, expected),
         (Err(a), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => return Ok(()),
