@@ -1,9 +1,11 @@
 //! The table behind conformance: every level at every place, edge data, and a judge that compares what compiled code
 //! gives with what the interpreter gives, arrays included.
 
+use crate::lowered::{self, Engine, Problem, Stage};
 use std::fmt::Write;
 use tamis::{CompileOptions, Executable, Program, Signature};
 use tamis_ir::format::Leaf;
+use tamis_ir::interp::{self, Operand};
 use tamis_ir::{Code, DType, Format, Kind, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 
@@ -179,6 +181,8 @@ pub struct Judge {
     pub refused: usize,
     /// Programs that were compiled.
     pub compiled: usize,
+    cases: usize,
+    share: usize,
 }
 
 /// What must become of a program.
@@ -191,11 +195,29 @@ pub enum Wanted {
 }
 
 impl Judge {
+    /// A judge for many cases: in check mode, one in so many becomes machine code, and the kernel interpreter, which
+    /// checks every access as well, runs the others.
+    pub fn sharing(share: usize) -> Judge {
+        Judge { share, ..Judge::default() }
+    }
+
     /// Compiles a program for tensors of one layout, as it runs for users and in check mode, and calls both with each set
     /// of them.
     pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Wanted) {
-        for check in [false, true] {
-            self.case_with(what, text, sets, CompileOptions { check, ..CompileOptions::default() }, wanted);
+        self.case_with(what, text, sets, CompileOptions::default(), wanted);
+        self.cases += 1;
+        if wanted != Wanted::Same || self.cases.is_multiple_of(self.share.max(1)) {
+            let check = CompileOptions { check: true, ..CompileOptions::default() };
+            return self.case_with(what, text, sets, check, wanted);
+        }
+        for set in sets {
+            match interpret_kernel(text, set) {
+                Ok(()) => self.checked += 1,
+                Err(problem) => {
+                    self.failures.push(format!("{what}, in the kernel interpreter\n{text}{set:?}\n{problem}"));
+                    return;
+                }
+            }
         }
     }
 
@@ -253,6 +275,33 @@ impl Judge {
         assert!(compared >= least, "only {compared} calls were compared");
         assert_eq!(checked, compared, "what is called is called in check mode, too");
     }
+}
+
+/// Runs the kernel of a program where every access is checked, and compares with the reference interpreter.
+fn interpret_kernel(text: &str, set: &[Tensor]) -> Result<(), String> {
+    let program = Program::parse(text).map_err(|d| d.render(false))?;
+    let operands: Vec<&dyn Operand> = set.iter().map(|t| t as &dyn Operand).collect();
+    let expected = interp::run(&program, &operands, interp::Options::default());
+    let results = match (lowered::run_stage(&program, set, Stage::Optimised, Engine::Interpreter(3_000_000)), &expected)
+    {
+        (Ok((_, results)), Ok(_)) => results,
+        (Err(Problem::Refused(a)), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => {
+            return Ok(());
+        }
+        (Err(Problem::Required(_)), Err(_)) => return Ok(()),
+        // What does not fit its format: the reference interpreter computes it all the same.
+        (Err(Problem::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
+        (Err(problem), _) => return Err(format!("{problem:?}")),
+        (Ok(_), Err(d)) => return Err(format!("the interpreter says\n{}", d.render(false))),
+    };
+    let expected = expected.map(|outcome| outcome.results).unwrap_or_default();
+    for (k, (wanted, got)) in expected.iter().zip(&results).enumerate() {
+        let wanted = wanted.to_values().ok_or("too many values")?;
+        if wanted.len() != got.len() || !wanted.iter().zip(got).all(|(a, b)| close(*a, *b)) {
+            return Err(format!("result {k}: wanted {wanted:?}\ngot {got:?}"));
+        }
+    }
+    if expected.len() == results.len() { Ok(()) } else { Err("results are missing".into()) }
 }
 
 fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {

@@ -26,6 +26,7 @@ fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Pr
         Engine::Interpreter(budget) => {
             return kernel::run(kernel, memory, budget).map_err(|failure| match failure {
                 Failure::Budget => Problem::Budget,
+                Failure::Required(message) => Problem::Required(message),
                 other => Problem::Wrong(format!("{other:?}\n{kernel}")),
             });
         }
@@ -183,6 +184,8 @@ fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Valu
 pub enum Problem {
     /// The program is not right for these tensors.
     Refused(Diagnostics),
+    /// The kernel says that the tensors are wrong.
+    Required(String),
     /// The kernel is wrong.
     Wrong(String),
     /// It takes too long.

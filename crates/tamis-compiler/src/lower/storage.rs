@@ -295,8 +295,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Where an element is that may be written in any order, and the buffer that holds it.
-    pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> ExprId {
+    /// Where an element is that may be written in any order; `fresh` becomes true if it was not stored before.
+    pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId], fresh: Option<VarId>) -> ExprId {
         let mut position = self.b.int(0);
         for (level, coordinate) in coordinates.iter().enumerate() {
             let list = self.states[tensor.index()].lists[level];
@@ -313,6 +313,10 @@ impl Lowerer<'_> {
                 .writer(tensor, level, |row, w| {
                     row.write.insert(w, list, position, *coordinate, &mut |w, at| {
                         let Some(values) = values else { return };
+                        if let Some(fresh) = fresh {
+                            let yes = w.builder.constant(Value::Bool(true));
+                            w.builder.assign(fresh, yes);
+                        }
                         let one = w.builder.int(1);
                         let cells = below
                             .iter()

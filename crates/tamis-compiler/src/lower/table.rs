@@ -91,8 +91,25 @@ impl Lowerer<'_> {
         self.b.name("key", number)
     }
 
-    /// The entry of an element, which is made if it is new; gives where its value is.
-    pub(super) fn table_entry(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<(BufferId, ExprId)> {
+    /// The first element of the dense fiber that an element belongs to, if updates ask whether that fiber is stored: it
+    /// gets an entry with every other one, and that entry is the answer.
+    pub(super) fn first_of_fiber(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<Vec<ExprId>> {
+        let asked = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.fibers_matter);
+        let last = (0..coordinates.len()).rev().find(|level| self.commits(tensor, *level))?;
+        if !asked || last + 1 == coordinates.len() {
+            return None;
+        }
+        let zero = self.b.int(0);
+        Some(coordinates.iter().enumerate().map(|(level, c)| if level > last { zero } else { *c }).collect())
+    }
+
+    /// The entry of an element, which is made if it is new (`fresh` becomes true then); gives where its value is.
+    pub(super) fn table_entry(
+        &mut self,
+        tensor: TensorId,
+        coordinates: &[ExprId],
+        fresh: Option<VarId>,
+    ) -> Option<(BufferId, ExprId)> {
         let zero = self.b.int(0);
         let table = self.table(tensor)?;
         let key = self.element_number(tensor, coordinates);
@@ -111,6 +128,10 @@ impl Lowerer<'_> {
         b.branch(
             absent,
             |b| {
+                if let Some(fresh) = fresh {
+                    let yes = b.constant(Value::Bool(true));
+                    b.assign(fresh, yes);
+                }
                 b.assign(entry, count);
                 b.emit(Stmt::Grow { buffer: table.keys, len: next, fill: None });
                 b.store(table.keys, count, key);

@@ -23,6 +23,8 @@ pub struct Plan {
     pub fixed_by: Vec<IndexId>,
     /// For each level, whether its subscript is that loop's index alone.
     pub bare: Vec<bool>,
+    /// Some update gives something else where the dense fiber of an element is not stored yet.
+    pub fibers_matter: bool,
 }
 
 /// Where the elements of a tensor are while it is written.
@@ -57,6 +59,8 @@ struct Writes {
     mixed: bool,
     /// Some write may make an element false that was true.
     unsets: bool,
+    /// Some update is annihilated by the fill.
+    kept_by_fill: bool,
 }
 
 impl Lowerer<'_> {
@@ -99,7 +103,7 @@ impl Lowerer<'_> {
             };
             let (fixed_by, subs) = writes.order.unwrap_or_default();
             let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
-            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare });
+            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, fibers_matter: writes.kept_by_fill });
         }
     }
 
@@ -129,12 +133,14 @@ impl Lowerer<'_> {
                     self.find_writes(otherwise, loops, found);
                 }
                 Step::Assign(target, update, value) => {
-                    let sets = match (update, &*value) {
+                    let sets = match (&*update, &*value) {
                         (Some(update), _) => matches!(update.op, Op::Or | Op::BitOr | Op::Max),
                         (None, Node::Known(value)) => value.is_truthy(),
                         _ => false,
                     };
+                    let kept = update.as_ref().is_some_and(|u| self.annihilating_fill(target.tensor, u).is_some());
                     let writes = &mut found[target.tensor.index()];
+                    writes.kept_by_fill |= kept;
                     let around = &loops[writes.depth.min(loops.len())..];
                     let order = order(target, around);
                     let first = writes.count == 0;
