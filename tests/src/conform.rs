@@ -3,9 +3,12 @@
 
 use crate::lowered::{self, Engine, Problem, Stage};
 use std::fmt::Write;
-use tamis::{CompileOptions, Executable, Program, Signature};
+use tamis::{CompileOptions, Diagnostics, Executable, Program, Signature};
+use tamis_compiler::lower::Lowered;
+use tamis_compiler::pipeline::Specialisation;
 use tamis_ir::format::Leaf;
-use tamis_ir::interp::{self, Operand};
+use tamis_ir::interp;
+use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Format, Kind, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 
@@ -210,14 +213,9 @@ impl Judge {
             let check = CompileOptions { check: true, ..CompileOptions::default() };
             return self.case_with(what, text, sets, check, wanted);
         }
-        for set in sets {
-            match interpret_kernel(text, set) {
-                Ok(()) => self.checked += 1,
-                Err(problem) => {
-                    self.failures.push(format!("{what}, in the kernel interpreter\n{text}{set:?}\n{problem}"));
-                    return;
-                }
-            }
+        match interpret_kernel(text, sets) {
+            Ok(()) => self.checked += sets.len(),
+            Err(problem) => self.failures.push(format!("{what}, in the kernel interpreter\n{text}{problem}")),
         }
     }
 
@@ -277,39 +275,71 @@ impl Judge {
     }
 }
 
-/// Runs the kernel of a program where every access is checked, and compares with the reference interpreter.
-fn interpret_kernel(text: &str, set: &[Tensor]) -> Result<(), String> {
+/// Runs the kernel of a program where every access is checked, on each set, and compares with the reference interpreter.
+fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
     let program = Program::parse(text).map_err(|d| d.render(false))?;
-    let operands: Vec<&dyn Operand> = set.iter().map(|t| t as &dyn Operand).collect();
-    let expected = interp::run(&program, &operands, interp::Options::default());
-    let results = match (lowered::run_stage(&program, set, Stage::Optimised, Engine::Interpreter(3_000_000)), &expected)
-    {
-        (Ok((_, results)), Ok(_)) => results,
+    let mut made: Vec<(Specialisation, Lowered)> = Vec::new();
+    for set in sets {
+        let results = interpret_set(&program, set, &mut made);
+        let tensors: Vec<&Tensor> = set.iter().collect();
+        compare_values(&results, &oracle(&program, &tensors, false))
+            .map_err(|problem| format!("{set:?}\n{problem}"))?;
+    }
+    Ok(())
+}
+
+/// Sets of one layout share their kernels, as they do for users.
+fn interpret_set(
+    program: &Program,
+    set: &[Tensor],
+    made: &mut Vec<(Specialisation, Lowered)>,
+) -> Result<Vec<Vec<Value>>, Problem> {
+    let types: Vec<ParamType> = set.iter().map(|t| interp::param_type(t)).collect();
+    let checked = program.check(&types).map_err(Problem::Refused)?;
+    let wanted = Specialisation::of(program, &checked);
+    if made.iter().all(|(known, _)| *known != wanted) {
+        made.push((wanted.clone(), lowered::compile(program, set, Stage::Optimised)?.0));
+    }
+    let found = made.iter().find(|(known, _)| *known == wanted);
+    let (_, lowered) = found.ok_or_else(|| Problem::Wrong("no kernel".into()))?;
+    lowered::run_compiled(program, set, lowered, &checked, Engine::Interpreter(3_000_000))
+}
+
+type Results = Result<Vec<(String, Tensor)>, Diagnostics>;
+
+fn oracle(program: &Program, tensors: &[&Tensor], strict: bool) -> Results {
+    let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+    let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
+    tamis::run(program, &inputs, &tamis::RunOptions { strict, interpret: true, ..tamis::RunOptions::default() })
+}
+
+fn compare_values(results: &Result<Vec<Vec<Value>>, Problem>, expected: &Results) -> Result<(), String> {
+    let (results, expected) = match (results, expected) {
+        (Ok(results), Ok(expected)) => (results, expected),
         (Err(Problem::Refused(a)), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => {
             return Ok(());
         }
+        // What does not fit its format shows while the kernel runs, or when its arrays are looked at.
         (Err(Problem::Required(_)), Err(_)) => return Ok(()),
-        // What does not fit its format: the reference interpreter computes it all the same.
+        (Err(Problem::Wrong(told)), Err(_)) if told.starts_with("level ") => return Ok(()),
+        // A level of one coordinate may be written twice if one of the values is the fill: who forgets fills fits.
         (Err(Problem::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
         (Err(problem), _) => return Err(format!("{problem:?}")),
         (Ok(_), Err(d)) => return Err(format!("the interpreter says\n{}", d.render(false))),
     };
-    let expected = expected.map(|outcome| outcome.results).unwrap_or_default();
-    for (k, (wanted, got)) in expected.iter().zip(&results).enumerate() {
-        let wanted = wanted.to_values().ok_or("too many values")?;
-        if wanted.len() != got.len() || !wanted.iter().zip(got).all(|(a, b)| close(*a, *b)) {
-            return Err(format!("result {k}: wanted {wanted:?}\ngot {got:?}"));
+    for ((name, wanted), got) in expected.iter().zip(results) {
+        let values = wanted.to_dense().map_err(|d| d.render(false))?;
+        let same = values.len() == got.len() && got.iter().enumerate().all(|(k, got)| close(values.get(k), *got));
+        if !same {
+            return Err(format!("{name}: wanted {values:?}\ngot {got:?}"));
         }
     }
     if expected.len() == results.len() { Ok(()) } else { Err("results are missing".into()) }
 }
 
 fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {
-    let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
-    let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
-    let strict = executable.options().strict;
-    let interpret = tamis::RunOptions { strict, interpret: true, ..tamis::RunOptions::default() };
-    let (results, expected) = match (executable.call(tensors), tamis::run(program, &inputs, &interpret)) {
+    let expected = oracle(program, tensors, executable.options().strict);
+    let (results, expected) = match (executable.call(tensors), expected) {
         (Ok(results), Ok(expected)) => (results, expected),
         (Err(a), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => return Ok(()),
         (Ok(results), Err(d)) => {

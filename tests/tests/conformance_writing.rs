@@ -39,7 +39,7 @@ fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
 /// Every format of results, by every update, in order and transposed, from sparse and dense operands.
 #[test]
 fn matrices_are_written() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     for (number, format) in formats(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
@@ -62,7 +62,7 @@ fn matrices_are_written() {
 /// Sums into every format: the reduced loop outermost, in the middle, innermost.
 #[test]
 fn matrices_are_summed_into() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(3);
     for (number, format) in formats(2).iter().enumerate() {
         for (o, order) in ["i, j, k", "i, k, j", "k, i, j", "k, j, i", "j, i, k"].iter().enumerate() {
@@ -84,7 +84,7 @@ fn matrices_are_summed_into() {
 /// Every format of three levels, in order and in two other orders.
 #[test]
 fn tensors_are_written() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(3);
     for (number, format) in formats(3).iter().enumerate() {
         for (o, order) in ["i, j, k", "k, j, i", "j, i, k"].iter().enumerate() {
@@ -106,7 +106,7 @@ fn tensors_are_written() {
 /// Vectors: in order, backwards, at computed places, under conditions, more than once.
 #[test]
 fn vectors_are_written() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(1);
     let places = ["C[i]", "C[A.shape[0] - 1 - i]", "C[(2*i + 1) % 4]"];
     for format in &formats(1) {
@@ -140,7 +140,7 @@ fn vectors_are_written() {
 /// What is written where nothing else is, and where nothing is written.
 #[test]
 fn conditions_and_offsets() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let bodies = [
         (
@@ -179,7 +179,7 @@ fn conditions_and_offsets() {
 /// Every type of values, every leaf, other fills.
 #[test]
 fn types_fills_and_leaves() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let dtypes =
         [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U64, DType::F32, DType::F64, DType::C64, DType::C128];
@@ -224,7 +224,7 @@ fn types_fills_and_leaves() {
 /// NaN and infinities, stored and computed.
 #[test]
 fn what_is_not_a_number() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = [wild(2)];
     for (number, format) in formats(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
@@ -246,7 +246,7 @@ fn what_is_not_a_number() {
 /// Temporaries inside loops start anew in each turn, whatever their format.
 #[test]
 fn temporaries_start_anew() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     for (number, format) in formats(1).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
@@ -291,7 +291,7 @@ fn temporaries_start_anew() {
 /// Several results of different kinds from one nest of loops.
 #[test]
 fn several_results() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let all = formats(2);
     for (number, format) in all.iter().enumerate() {
@@ -308,7 +308,7 @@ fn several_results() {
 /// Scalars that know whether they were written, and scalars that end their loops.
 #[test]
 fn scalars() {
-    let mut judge = Judge::sharing(2);
+    let mut judge = Judge::sharing(3);
     let mut data = edges(2);
     data.push(wild(2));
     let bodies = [
