@@ -1,9 +1,14 @@
 //! The table behind conformance: every level at every place, edge data, and a judge that compares what compiled code
 //! gives with what the interpreter gives, arrays included.
 
+use crate::lowered::{self, Engine, Problem, Stage};
 use std::fmt::Write;
-use tamis::{CompileOptions, Executable, Program, Signature};
+use tamis::{CompileOptions, Diagnostics, Executable, Program, Signature};
+use tamis_compiler::lower::Lowered;
+use tamis_compiler::pipeline::Specialisation;
 use tamis_ir::format::Leaf;
+use tamis_ir::interp;
+use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Format, Kind, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 
@@ -173,10 +178,14 @@ pub struct Judge {
     pub failures: Vec<String>,
     /// Calls that were compared.
     pub compared: usize,
+    /// Calls in check mode that were.
+    pub checked: usize,
     /// Programs that were refused, by the compiler and rightly so.
     pub refused: usize,
     /// Programs that were compiled.
     pub compiled: usize,
+    cases: usize,
+    share: usize,
 }
 
 /// What must become of a program.
@@ -189,18 +198,39 @@ pub enum Wanted {
 }
 
 impl Judge {
-    /// Compiles a program for tensors of one layout, and calls it with each set of them.
-    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], check: bool, wanted: Wanted) {
+    /// A judge for many cases: in check mode, one in so many becomes machine code, and the kernel interpreter, which
+    /// checks every access as well, runs the others.
+    pub fn sharing(share: usize) -> Judge {
+        Judge { share, ..Judge::default() }
+    }
+
+    /// Compiles a program for tensors of one layout, as it runs for users and in check mode, and calls both with each set
+    /// of them.
+    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Wanted) {
+        self.case_with(what, text, sets, CompileOptions::default(), wanted);
+        self.cases += 1;
+        if wanted != Wanted::Same || self.cases.is_multiple_of(self.share.max(1)) {
+            let check = CompileOptions { check: true, ..CompileOptions::default() };
+            return self.case_with(what, text, sets, check, wanted);
+        }
+        match interpret_kernel(text, sets) {
+            Ok(()) => self.checked += sets.len(),
+            Err(problem) => self.failures.push(format!("{what}, in the kernel interpreter\n{text}{problem}")),
+        }
+    }
+
+    /// [`Judge::case`], compiled in one way.
+    pub fn case_with(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], options: CompileOptions, wanted: Wanted) {
         let Some(first) = sets.first() else { return };
+        let what = &format!("{what}, check: {}, strict: {}", options.check, options.strict);
         let mut tell = |message: String| {
-            self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+            self.failures.push(format!("{what}\n{text}{message}"));
         };
         let program = match Program::parse(text) {
             Ok(program) => program,
             Err(d) => return tell(d.render(false)),
         };
         let signature = Signature::of(&first.iter().collect::<Vec<&Tensor>>());
-        let options = CompileOptions { check, ..CompileOptions::default() };
         let executable = match (tamis::compile(&program, &signature, &options), wanted) {
             (Ok(executable), Wanted::Same) => executable,
             (Ok(_), Wanted::Refused(code)) => return tell(format!("is not refused with {code}")),
@@ -215,10 +245,11 @@ impl Judge {
         let trace = std::env::var_os("TAMIS_TRACE").is_some();
         for set in sets {
             if trace {
-                eprintln!("{what}, check: {check}\n{text}{set:?}");
+                eprintln!("{what}\n{text}{set:?}");
             }
             let tensors: Vec<&Tensor> = set.iter().collect();
             match judge(&program, &executable, &tensors) {
+                Ok(()) if options.check => self.checked += 1,
                 Ok(()) => self.compared += 1,
                 Err(problem) => {
                     let mut message = problem;
@@ -226,7 +257,7 @@ impl Judge {
                         let shown = tensor.to_coordinates();
                         let _ = write!(message, "\n{} {} {:?}", tensor.format(), tensor.dtype(), shown);
                     }
-                    self.failures.push(format!("{what}, check: {check}\n{text}{message}"));
+                    self.failures.push(format!("{what}\n{text}{message}"));
                     return;
                 }
             }
@@ -237,17 +268,78 @@ impl Judge {
     pub fn verdict(self, least: usize) {
         let shown: Vec<&str> = self.failures.iter().take(12).map(String::as_str).collect();
         assert!(self.failures.is_empty(), "{} failures\n\n{}", self.failures.len(), shown.join("\n\n"));
-        let (compared, refused, compiled) = (self.compared, self.refused, self.compiled);
-        println!("{compared} calls of {compiled} programs compared, {refused} programs refused");
+        let Judge { compared, checked, refused, compiled, .. } = self;
+        println!("{compared} calls and {checked} in check mode of {compiled} programs compared, {refused} refused");
         assert!(compared >= least, "only {compared} calls were compared");
+        assert_eq!(checked, compared, "what is called is called in check mode, too");
     }
 }
 
-fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {
+/// Runs the kernel of a program where every access is checked, on each set, and compares with the reference interpreter.
+fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
+    let program = Program::parse(text).map_err(|d| d.render(false))?;
+    let mut made: Vec<(Specialisation, Lowered)> = Vec::new();
+    for set in sets {
+        let results = interpret_set(&program, set, &mut made);
+        let tensors: Vec<&Tensor> = set.iter().collect();
+        compare_values(&results, &oracle(&program, &tensors, false))
+            .map_err(|problem| format!("{set:?}\n{problem}"))?;
+    }
+    Ok(())
+}
+
+/// Sets of one layout share their kernels, as they do for users.
+fn interpret_set(
+    program: &Program,
+    set: &[Tensor],
+    made: &mut Vec<(Specialisation, Lowered)>,
+) -> Result<Vec<Vec<Value>>, Problem> {
+    let types: Vec<ParamType> = set.iter().map(|t| interp::param_type(t)).collect();
+    let checked = program.check(&types).map_err(Problem::Refused)?;
+    let wanted = Specialisation::of(program, &checked);
+    if made.iter().all(|(known, _)| *known != wanted) {
+        made.push((wanted.clone(), lowered::compile(program, set, Stage::Optimised)?.0));
+    }
+    let found = made.iter().find(|(known, _)| *known == wanted);
+    let (_, lowered) = found.ok_or_else(|| Problem::Wrong("no kernel".into()))?;
+    lowered::run_compiled(program, set, lowered, &checked, Engine::Interpreter(3_000_000))
+}
+
+type Results = Result<Vec<(String, Tensor)>, Diagnostics>;
+
+fn oracle(program: &Program, tensors: &[&Tensor], strict: bool) -> Results {
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
-    let interpret = tamis::RunOptions { interpret: true, ..tamis::RunOptions::default() };
-    let (results, expected) = match (executable.call(tensors), tamis::run(program, &inputs, &interpret)) {
+    tamis::run(program, &inputs, &tamis::RunOptions { strict, interpret: true, ..tamis::RunOptions::default() })
+}
+
+fn compare_values(results: &Result<Vec<Vec<Value>>, Problem>, expected: &Results) -> Result<(), String> {
+    let (results, expected) = match (results, expected) {
+        (Ok(results), Ok(expected)) => (results, expected),
+        (Err(Problem::Refused(a)), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => {
+            return Ok(());
+        }
+        // What does not fit its format shows while the kernel runs, or when its arrays are looked at.
+        (Err(Problem::Required(_)), Err(_)) => return Ok(()),
+        (Err(Problem::Wrong(told)), Err(_)) if told.starts_with("level ") => return Ok(()),
+        // A level of one coordinate may be written twice if one of the values is the fill: who forgets fills fits.
+        (Err(Problem::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
+        (Err(problem), _) => return Err(format!("{problem:?}")),
+        (Ok(_), Err(d)) => return Err(format!("the interpreter says\n{}", d.render(false))),
+    };
+    for ((name, wanted), got) in expected.iter().zip(results) {
+        let values = wanted.to_dense().map_err(|d| d.render(false))?;
+        let same = values.len() == got.len() && got.iter().enumerate().all(|(k, got)| close(values.get(k), *got));
+        if !same {
+            return Err(format!("{name}: wanted {values:?}\ngot {got:?}"));
+        }
+    }
+    if expected.len() == results.len() { Ok(()) } else { Err("results are missing".into()) }
+}
+
+fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Result<(), String> {
+    let expected = oracle(program, tensors, executable.options().strict);
+    let (results, expected) = match (executable.call(tensors), expected) {
         (Ok(results), Ok(expected)) => (results, expected),
         (Err(a), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => return Ok(()),
         (Ok(results), Err(d)) => {

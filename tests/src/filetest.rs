@@ -4,11 +4,11 @@
 //!
 //! - `` ```program ``: a loop program;
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
-//! - `` ```result ``: the results, as the runner prints them; every combination must give them;
+//! - `` ```result ``: the results, as the runner prints them; every combination must give them, in check mode, too;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
 //! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the inputs of the first
 //!   combination: the structure of each loop's accesses, the optimised kernel, and the function of its C file;
-//! - `` ```error ``: the diagnostics, rendered without colour.
+//! - `` ```error ``: the diagnostics, rendered without colour, which are the same in check mode.
 //!
 //! With `TAMIS_BLESS=1` the expected blocks are rewritten; read the difference before you commit it.
 
@@ -150,17 +150,22 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
     let mut outcomes: Vec<String> = Vec::new();
     for inputs in combinations {
         let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        let run = || -> Result<String, Diagnostics> {
+        let run = |check: bool| -> Result<String, Diagnostics> {
             let program = Program::parse_source(&Source::new("program", program))?;
-            let results = tamis::run(&program, &named, &RunOptions::default())?;
+            let results = tamis::run(&program, &named, &RunOptions { check, ..RunOptions::default() })?;
             Ok(results.iter().map(|(name, tensor)| show(name, tensor)).collect())
         };
-        let outcome = match (run(), kind) {
-            (Ok(text), "result") => text,
-            (Err(d), "error") => d.render(false),
-            (Ok(text), _) => return Err(format!("was accepted, and gave\n{text}")),
-            (Err(d), _) => return Err(d.render(false)),
+        let judge = |check: bool| match (run(check), kind) {
+            (Ok(text), "result") => Ok(text),
+            (Err(d), "error") => Ok(d.render(false)),
+            (Ok(text), _) => Err(format!("was accepted, and gave\n{text}")),
+            (Err(d), _) => Err(d.render(false)),
         };
+        let outcome = judge(false)?;
+        let checked = judge(true).map_err(|problem| format!("in check mode: {problem}"))?;
+        if checked != outcome {
+            return Err(format!("in check mode:\n{checked}\nbut otherwise\n{outcome}"));
+        }
         if outcomes.first().is_some_and(|first| *first != outcome) {
             let formats: Vec<String> = inputs.iter().map(|(n, t)| format!("{n}: {}", t.format())).collect();
             return Err(format!("with {}:\n{outcome}\nbut before\n{}", formats.join(", "), outcomes[0]));

@@ -26,6 +26,7 @@ fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Pr
         Engine::Interpreter(budget) => {
             return kernel::run(kernel, memory, budget).map_err(|failure| match failure {
                 Failure::Budget => Problem::Budget,
+                Failure::Required(message) => Problem::Required(message),
                 other => Problem::Wrong(format!("{other:?}\n{kernel}")),
             });
         }
@@ -81,8 +82,20 @@ pub fn run_stage(
     engine: Engine,
 ) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
     let (lowered, checked) = compile(program, params, stage)?;
+    lowered.kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{}", lowered.kernel)))?;
+    let results = run_compiled(program, params, &lowered, &checked, engine)?;
+    Ok((lowered, results))
+}
+
+/// Runs a kernel on tensors of the layouts and of the specialisation that it was made for.
+pub fn run_compiled(
+    program: &Program,
+    params: &[Tensor],
+    lowered: &Lowered,
+    checked: &Checked,
+    engine: Engine,
+) -> Result<Vec<Vec<Value>>, Problem> {
     let kernel = &lowered.kernel;
-    kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{kernel}")))?;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {
         if let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage {
@@ -106,8 +119,7 @@ pub fn run_stage(
         dense_values(&lowered.bound[id.index()], shape, &after)
             .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
     });
-    let results = results.collect::<Result<Vec<Vec<Value>>, Problem>>()?;
-    Ok((lowered, results))
+    results.collect()
 }
 
 /// The values of a result in row-major order, after its arrays were checked.
@@ -183,6 +195,8 @@ fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Valu
 pub enum Problem {
     /// The program is not right for these tensors.
     Refused(Diagnostics),
+    /// The kernel says that the tensors are wrong.
+    Required(String),
     /// The kernel is wrong.
     Wrong(String),
     /// It takes too long.

@@ -39,11 +39,11 @@ fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
 /// Every format of results, by every update, in order and transposed, from sparse and dense operands.
 #[test]
 fn matrices_are_written() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     for (number, format) in formats(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
-            for (o, order) in ["i, j", "j, i"].iter().enumerate() {
+            for order in ["i, j", "j, i"] {
                 let input = ["csr", "dense", "dcsr", "coo"][(number + u) % 4];
                 let text = format!(
                     "def f(A):\n    C = {}\n    for {order} in _:\n        {}\n    return C\n",
@@ -52,7 +52,7 @@ fn matrices_are_written() {
                 );
                 let what = format!("{input} to {format}, loops {order}");
                 let sets = sets(&data, &[input], DType::F64);
-                judge.case(&what, &text, &sets, (number + u + o) % 5 == 0, Wanted::Same);
+                judge.case(&what, &text, &sets, Wanted::Same);
             }
         }
     }
@@ -62,7 +62,7 @@ fn matrices_are_written() {
 /// Sums into every format: the reduced loop outermost, in the middle, innermost.
 #[test]
 fn matrices_are_summed_into() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(3);
     for (number, format) in formats(2).iter().enumerate() {
         for (o, order) in ["i, j, k", "i, k, j", "k, i, j", "k, j, i", "j, i, k"].iter().enumerate() {
@@ -75,7 +75,7 @@ fn matrices_are_summed_into() {
             );
             let what = format!("{input} to {format}, loops {order}");
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&what, &text, &sets, (number + o) % 4 == 0, Wanted::Same);
+            judge.case(&what, &text, &sets, Wanted::Same);
         }
     }
     judge.verdict(1000);
@@ -84,7 +84,7 @@ fn matrices_are_summed_into() {
 /// Every format of three levels, in order and in two other orders.
 #[test]
 fn tensors_are_written() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(3);
     for (number, format) in formats(3).iter().enumerate() {
         for (o, order) in ["i, j, k", "k, j, i", "j, i, k"].iter().enumerate() {
@@ -97,7 +97,7 @@ fn tensors_are_written() {
             );
             let what = format!("{input} to {format}, loops {order}");
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&what, &text, &sets, (number + o) % 4 == 0, Wanted::Same);
+            judge.case(&what, &text, &sets, Wanted::Same);
         }
     }
     judge.verdict(1500);
@@ -106,11 +106,11 @@ fn tensors_are_written() {
 /// Vectors: in order, backwards, at computed places, under conditions, more than once.
 #[test]
 fn vectors_are_written() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(1);
     let places = ["C[i]", "C[A.shape[0] - 1 - i]", "C[(2*i + 1) % 4]"];
-    for (number, format) in formats(1).iter().enumerate() {
-        for (u, update) in UPDATES.iter().enumerate() {
+    for format in &formats(1) {
+        for update in &UPDATES {
             for (p, place) in places.iter().enumerate() {
                 let shape = if p == 2 { ", shape=(4,))" } else { ", shape=(A.shape[0],))" };
                 let declared = declared(update, format).replace(')', shape);
@@ -119,7 +119,7 @@ fn vectors_are_written() {
                     let text =
                         format!("def f(A):\n    C = {declared}\n    for i in _:\n        {once}\n    return C\n");
                     let what = format!("{input} to {format}");
-                    judge.case(&what, &text, &sets(&data, &[input], DType::F64), (number + u) % 4 == 0, Wanted::Same);
+                    judge.case(&what, &text, &sets(&data, &[input], DType::F64), Wanted::Same);
                 }
                 let (then, other) = (write(update, place, "A[i]"), write(update, place, "(3 - A[i])"));
                 let text = format!(
@@ -129,7 +129,6 @@ fn vectors_are_written() {
                     &format!("{format}, several writes"),
                     &text,
                     &sets(&data, &["sparse"], DType::F64),
-                    false,
                     Wanted::Same,
                 );
             }
@@ -141,7 +140,7 @@ fn vectors_are_written() {
 /// What is written where nothing else is, and where nothing is written.
 #[test]
 fn conditions_and_offsets() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let bodies = [
         (
@@ -171,7 +170,7 @@ fn conditions_and_offsets() {
                 "def f(A):\n    C = tensor(\"{format}\", shape=(A.shape[0], A.shape[1]))\n{body}    return C\n"
             );
             let sets = sets(&fitting, &[["csr", "dcsr", "dense"][(number + b) % 3]], DType::F64);
-            judge.case(&format!("{format}, {about}"), &text, &sets, (number + b) % 3 == 0, Wanted::Same);
+            judge.case(&format!("{format}, {about}"), &text, &sets, Wanted::Same);
         }
     }
     judge.verdict(1500);
@@ -180,7 +179,7 @@ fn conditions_and_offsets() {
 /// Every type of values, every leaf, other fills.
 #[test]
 fn types_fills_and_leaves() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let dtypes =
         [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U64, DType::F32, DType::F64, DType::C64, DType::C128];
@@ -192,26 +191,20 @@ fn types_fills_and_leaves() {
                 "def f(A):\n    C = tensor(\"{format}\", dtype=\"{dtype}\")\n    for {order} in _:\n        C[i,j] {op} A[i,j]\n    return C\n"
             );
             let what = format!("{dtype} in {format}");
-            judge.case(&what, &text, &sets(&data, &["csr"], dtype), (number + k) % 4 == 0, Wanted::Same);
+            judge.case(&what, &text, &sets(&data, &["csr"], dtype), Wanted::Same);
         }
         for (k, fill) in ["1", "-2.5", "inf", "nan"].iter().enumerate() {
             let op = ["=", "+=", "min=", "max="][(number + k) % 4];
             let text = format!(
                 "def f(A):\n    C = tensor(\"{format}\", fill={fill})\n    for i, j in _:\n        C[i,j] {op} A[i,j]\n    return C\n"
             );
-            judge.case(
-                &format!("fill {fill} in {format}"),
-                &text,
-                &sets(&data, &["dcsr"], DType::F64),
-                k == 0,
-                Wanted::Same,
-            );
+            judge.case(&format!("fill {fill} in {format}"), &text, &sets(&data, &["dcsr"], DType::F64), Wanted::Same);
         }
         // Levels that store what nobody wrote have no room for what is false.
         let full = tamis_tensor::levels::tree::pads(Format::parse(format, 2).unwrap().levels());
-        for (k, op) in ["|= A[i,j] > 0", "= A[i,j] > 0", "= True"].iter().enumerate() {
+        for op in ["|= A[i,j] > 0", "= A[i,j] > 0", "= True"] {
             for order in ["i, j", "j, i"] {
-                let body = if *op == "= True" {
+                let body = if op == "= True" {
                     "if A[i,j] > 0:\n            C[i,j] = True".into()
                 } else {
                     format!("C[i,j] {op}")
@@ -221,7 +214,7 @@ fn types_fills_and_leaves() {
                 );
                 let wanted = if full { Wanted::Refused(Code::E0604) } else { Wanted::Same };
                 let what = format!("{format}; pattern, loops {order}");
-                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), (number + k) % 3 == 0, wanted);
+                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), wanted);
             }
         }
     }
@@ -231,7 +224,7 @@ fn types_fills_and_leaves() {
 /// NaN and infinities, stored and computed.
 #[test]
 fn what_is_not_a_number() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = [wild(2)];
     for (number, format) in formats(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
@@ -243,7 +236,7 @@ fn what_is_not_a_number() {
                     write(update, "C[i,j]", "A[i,j]"),
                 );
                 let sets = sets(&data, &[["csr", "dense"][u % 2]], dtype);
-                judge.case(&format!("{dtype} in {format}"), &text, &sets, number % 4 == 0, Wanted::Same);
+                judge.case(&format!("{dtype} in {format}"), &text, &sets, Wanted::Same);
             }
         }
     }
@@ -253,7 +246,7 @@ fn what_is_not_a_number() {
 /// Temporaries inside loops start anew in each turn, whatever their format.
 #[test]
 fn temporaries_start_anew() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     for (number, format) in formats(1).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
@@ -273,7 +266,7 @@ fn temporaries_start_anew() {
                     }
                 }
                 let sets = sets(&fitting, &[input], DType::F64);
-                judge.case(&format!("a temporary in {format}"), &text, &sets, (number + u) % 3 == 0, Wanted::Same);
+                judge.case(&format!("a temporary in {format}"), &text, &sets, Wanted::Same);
             }
         }
     }
@@ -289,7 +282,7 @@ fn temporaries_start_anew() {
                 "def f(A):\n    C = tensor(\"csf\")\n    s = scalar(0.0)\n    for i in _:\n        w = tensor(\"{format}\")\n        for {order} in _:\n            w[j,k] += A[i,j,k]\n        for j, k in _:\n            C[i,j,k] = w[j,k]\n        for k, j in _:\n            s += w[j,k] * (j + 2)\n    return C, s\n"
             );
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&format!("a temporary in {format}"), &text, &sets, (number + o) % 3 == 0, Wanted::Same);
+            judge.case(&format!("a temporary in {format}"), &text, &sets, Wanted::Same);
         }
     }
     judge.verdict(900);
@@ -298,7 +291,7 @@ fn temporaries_start_anew() {
 /// Several results of different kinds from one nest of loops.
 #[test]
 fn several_results() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let data = edges(2);
     let all = formats(2);
     for (number, format) in all.iter().enumerate() {
@@ -307,7 +300,7 @@ fn several_results() {
             "def f(A, B):\n    C = tensor(\"{format}\")\n    D = tensor(\"{other}\")\n    y = tensor(\"sparse\")\n    s = scalar(0.0)\n    n = scalar(0)\n    for i, j in _:\n        C[i,j] = A[i,j] * B[i,j]\n        D[i,j] += A[i,j] + B[i,j]\n        y[i] max= A[i,j]\n        s += B[i,j]\n        n += A[i,j] > 0\n    return C, D, y, s, n\n"
         );
         let sets = sets(&data, &["csr", "dcsr"], DType::F64);
-        judge.case(&format!("{format} and {other}"), &text, &sets, number % 3 == 0, Wanted::Same);
+        judge.case(&format!("{format} and {other}"), &text, &sets, Wanted::Same);
     }
     judge.verdict(200);
 }
@@ -315,7 +308,7 @@ fn several_results() {
 /// Scalars that know whether they were written, and scalars that end their loops.
 #[test]
 fn scalars() {
-    let mut judge = Judge::default();
+    let mut judge = Judge::sharing(3);
     let mut data = edges(2);
     data.push(wild(2));
     let bodies = [
@@ -329,11 +322,11 @@ fn scalars() {
         "    s = tensor(\"sparse; pattern\")\n    for i in _:\n        t = short_circuit_scalar(False)\n        for j in _:\n            t |= A[i,j] > 1\n        s[i] = t\n",
         "    s = tensor(\"dense\")\n    for i in _:\n        t = scalar(2.5)\n        for j in _:\n            t = t * 0.5 + A[i,j]\n        s[i] = t\n",
     ];
-    for (number, format) in formats(2).iter().enumerate() {
-        for (b, body) in bodies.iter().enumerate() {
+    for format in &formats(2) {
+        for body in bodies {
             let text = format!("def f(A):\n{body}    return s\n");
             let sets = sets(&data, &[format], DType::F64);
-            judge.case(&format!("scalars, {format}"), &text, &sets, (number + b) % 4 == 0, Wanted::Same);
+            judge.case(&format!("scalars, {format}"), &text, &sets, Wanted::Same);
         }
     }
     judge.verdict(1000);
@@ -350,9 +343,12 @@ fn copies_store_what_was_stored() {
             let program = tamis::Program::parse(&text).unwrap();
             for data in edges(2) {
                 let a = data.tensor(input, DType::F64, Value::F64(0.0)).unwrap();
-                let results = tamis::run(&program, &[("A", &a)], &tamis::RunOptions::default()).unwrap();
-                let c = &results[0].1;
-                assert_eq!(c.nnz(), a.nnz(), "{format}, {order}, {}", data.what);
+                for check in [false, true] {
+                    let options = tamis::RunOptions { check, ..tamis::RunOptions::default() };
+                    let results = tamis::run(&program, &[("A", &a)], &options).unwrap();
+                    let c = &results[0].1;
+                    assert_eq!(c.nnz(), a.nnz(), "{format}, {order}, {}, check: {check}", data.what);
+                }
             }
         }
     }

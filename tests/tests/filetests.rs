@@ -6,6 +6,9 @@ fn filetests() {
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(paths.len() >= 6, "filetests are missing");
-    let failures: Vec<String> = paths.iter().flat_map(|path| tamis_tests::filetest::run_file(path)).collect();
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = paths.iter().map(|path| scope.spawn(|| tamis_tests::filetest::run_file(path))).collect();
+        running.into_iter().flat_map(|file| file.join().unwrap()).collect()
+    });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

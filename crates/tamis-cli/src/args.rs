@@ -116,6 +116,18 @@ pub struct RunArgs {
     /// Check every access of compiled code, and compare its results with the reference interpreter's
     #[arg(long, conflicts_with = "interpret")]
     pub check: bool,
+    /// How many points of loops the interpreter may visit for --check, or `none` for no limit; it visits about three million
+    /// in a second
+    #[arg(long, value_name = "POINTS", requires = "check", default_value = "200000000", value_parser = check_limit)]
+    pub check_limit: u64,
+}
+
+/// A number of points; what has no limit has the largest.
+fn check_limit(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(u64::MAX),
+        _ => text.parse().map_err(|_| "expected a whole number, or `none`".to_string()),
+    }
 }
 
 /// `tamis explain`
@@ -265,6 +277,16 @@ mod tests {
     #[test]
     fn clap_accepts_the_definition() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_limit_of_checks() {
+        assert_eq!(check_limit("none"), Ok(u64::MAX));
+        assert_eq!(check_limit("500"), Ok(500));
+        assert!(check_limit("-1").is_err() && check_limit("1e9").is_err() && check_limit("").is_err());
+        let cli = Cli::try_parse_from(["tamis", "run", "p.py", "--check"]).unwrap();
+        let Command::Run(args) = cli.command else { panic!("not a run") };
+        assert_eq!(args.check_limit, tamis::CHECK_LIMIT, "the default is the library's");
     }
 
     #[test]

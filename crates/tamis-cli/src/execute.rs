@@ -11,8 +11,7 @@ use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis::{Build, CompileOptions, Signature, program::LoopExtent};
-use tamis_ir::program::{Block, StmtKind};
+use tamis::{Build, CompileOptions, Signature};
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
 use tamis_tensor::gallery;
@@ -22,9 +21,6 @@ use tamis_tensor::{Combine, Tensor};
 /// Results up to this many entries are shown, and part of the JSON.
 const SHOWN: usize = 12;
 const IN_JSON: usize = 10_000;
-
-/// So many loop iterations take the interpreter about a minute.
-const PATIENCE: f64 = 5e8;
 
 /// Runs a program.
 pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
@@ -40,13 +36,20 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
 
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let start = Instant::now();
-    let options = CompileOptions { strict: request.strict, check: request.check, interpret: request.interpret };
+    let options = CompileOptions {
+        strict: request.strict,
+        check: request.check,
+        check_limit: Some(request.check_limit),
+        interpret: request.interpret,
+    };
     let executable = tamis::compile(&program, &Signature::of(&tensors), &options)?;
     times.push(("compile", start.elapsed()));
     let build = executable.build();
     shell.warn(&build.warnings);
-    if build.interpreted.is_some() || request.check {
-        warn_if_slow(&program, &inputs, shell);
+    if build.interpreted.is_some() {
+        warn_if_slow(&program, &tensors, f64::INFINITY, shell);
+    } else if request.check {
+        warn_if_slow(&program, &tensors, request.check_limit as f64, shell);
     }
     let start = Instant::now();
     let called = {
@@ -240,32 +243,16 @@ fn converted(name: &str, tensor: Tensor, request: &RunRequest) -> Result<Tensor,
 }
 
 /// The interpreter visits every point of every loop; somebody who waits should know for how long.
-fn warn_if_slow(program: &Program, inputs: &[(String, Tensor)], shell: &Shell) {
-    let params: Vec<_> = inputs.iter().map(|(_, tensor)| tamis_ir::interp::param_type(tensor)).collect();
-    let Ok(checked) = program.check(&params) else { return };
-    let points = iterations(&program.body, &checked.extents.loops);
-    if points > PATIENCE {
+fn warn_if_slow(program: &Program, tensors: &[&Tensor], limit: f64, shell: &Shell) {
+    let Ok(points) = tamis::interpreter_points(program, tensors) else { return };
+    // What is above the limit is refused, when the code that checks has run.
+    if points > tamis::CHECK_LIMIT as f64 && points <= limit {
         let d =
             Diagnostic::warning(Code::E1003, format!("the reference interpreter will visit about {points:.1e} points"))
-                .note("it visits every point of every loop, stored or not: about ten million in a second")
+                .note("it visits every point of every loop, stored or not: about three million in a second")
                 .help("use smaller inputs");
         shell.warn(&[d]);
     }
-}
-
-fn iterations(block: &Block, loops: &[LoopExtent]) -> f64 {
-    let of = |stmt: &tamis_ir::program::Stmt| match &stmt.kind {
-        StmtKind::For { index, body, .. } => {
-            let trips = match loops[index.index()] {
-                LoopExtent::Static { start, stop } => stop as f64 - start as f64,
-                LoopExtent::Dynamic => 1.0,
-            };
-            trips * (1.0 + iterations(body, loops))
-        }
-        StmtKind::If { then, otherwise, .. } => iterations(then, loops).max(iterations(otherwise, loops)),
-        _ => 0.0,
-    };
-    block.iter().map(of).sum()
 }
 
 fn show(

@@ -82,6 +82,8 @@ pub struct RunRequest {
     pub interpret: bool,
     /// Check every access, and compare with the reference interpreter.
     pub check: bool,
+    /// How many points of loops that may take.
+    pub check_limit: u64,
     /// Show how long each pass of the compiler took.
     pub time_passes: bool,
 }
@@ -131,6 +133,7 @@ impl RunRequest {
             strict: args.strict,
             interpret: args.interpret,
             check: args.check,
+            check_limit: args.check_limit,
             time_passes: args.time_passes,
         })
     }
@@ -241,6 +244,7 @@ mod tests {
             strict: true,
             interpret: true,
             check: false,
+            check_limit: tamis::CHECK_LIMIT,
             time_passes: true,
         };
         assert_eq!(request(&line).unwrap(), expected);

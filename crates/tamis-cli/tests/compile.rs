@@ -42,6 +42,50 @@ fn every_engine_gives_the_same() {
     assert_eq!(status(&[&line[..], &["--check", "--interpret"]].concat(), folder.path()), 2);
 }
 
+const GUSTAVSON: &str = "def gustavson(A, B):
+    C = tensor(\"csr\")
+    for i in _:
+        w = tensor(\"bytemap\")
+        for j, k in _:
+            w[k] += A[i,j] * B[j,k]
+        for k in _:
+            C[i,k] = w[k]
+    return C
+";
+
+/// What the interpreter would need hours for is told before it starts; the code that checks has run by then.
+#[test]
+fn checks_that_would_never_end_are_refused() {
+    let folder = folder();
+    program(folder.path());
+    std::fs::write(folder.path().join("gustavson.py"), GUSTAVSON).unwrap();
+    let large = ["run", "gustavson.py", "A=rand(5000,5000; 0.0002; 1)", "B=rand(5000,5000; 0.0002; 2)"];
+    let large = [&large[..], &["-f", "A=csr", "-f", "B=csr", "--check", "-o", "C=C.tns"]].concat();
+    let small = ["run", "spmv.py", "A=v1.mtx", "x=ones", "--check", "--check-limit"];
+    let limited = |limit| [&small[..], &[limit]].concat();
+    let lines: &[&[&str]] = &[
+        &large,
+        &[&large[..], &["--json"]].concat(),
+        &limited("3"),
+        &limited("none"),
+        &limited("1000"),
+        &limited("-1"),
+        &limited("many"),
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--check-limit", "5"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    assert!(!folder.path().join("C.tns").exists(), "what was not checked is not written");
+    insta::assert_snapshot!(shown.join("\n"));
+    // An access that leaves its tensor is found whatever the limit.
+    let gather = "def f(x, I):\n    y = tensor(\"dense\")\n    for i in _:\n        y[i] = x[I[i]]\n    return y\n";
+    std::fs::write(folder.path().join("gather.py"), gather).unwrap();
+    std::fs::write(folder.path().join("far.txt"), "7\n").unwrap();
+    let line = ["run", "gather.py", "x=ones(3)", "I=far.txt", "--check", "--check-limit", "0", "--json"];
+    let told = tamis(&line).current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("\"E1001\""), "{told}");
+}
+
 #[test]
 fn times_are_shown() {
     let folder = folder();

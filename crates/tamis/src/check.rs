@@ -1,24 +1,115 @@
-//! Check mode: what compiled code gives is compared with what the reference interpreter gives.
+//! Check mode: what compiled code gives is compared with what the reference interpreter gives, unless that would take too
+//! long.
 
 use crate::interpret;
-use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, Value};
+use tamis_ir::program::{Block, Checked, LoopExtent, ParamType, Stmt, StmtKind};
+use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, Value, interp};
 use tamis_tensor::Tensor;
 
+/// So many points of loops the reference interpreter may visit in check mode, unless another limit is set: about a minute.
+pub const CHECK_LIMIT: u64 = 200_000_000;
+
+/// So many it visits in a second, roughly.
+const SPEED: f64 = 3e6;
+
 /// Compares results with the interpreter's: integers and booleans exactly, floating-point numbers up to rounding, since
-/// reductions may be reassociated.
+/// reductions may be reassociated. If the interpreter would visit more points than the limit says, nothing is
+/// compared, which is an error, too: who asks for a check must not believe that there was one.
 pub(crate) fn compare(
     program: &Program,
     tensors: &[&Tensor],
     results: &[(String, Tensor)],
     strict: bool,
+    limit: Option<u64>,
 ) -> Result<(), Diagnostics> {
-    let expected = interpret::run(program, tensors, strict)?;
+    let limit = limit.unwrap_or(CHECK_LIMIT);
+    let points = interpreter_points(program, tensors)?;
+    if points > limit as f64 {
+        return Err(too_much(program, Some(points), limit).into());
+    }
+    let expected = match interpret::run_with(program, tensors, interp::Options { strict, budget: Some(limit) }) {
+        // Only running it could tell how often its loops run.
+        Err(errors) if errors.0.iter().any(|d| d.code == Code::E1003) => {
+            return Err(too_much(program, None, limit).into());
+        }
+        outcome => outcome?,
+    };
     for ((name, found), (_, expected)) in results.iter().zip(&expected) {
         if let Some(difference) = difference(found, expected)? {
             return Err(report(program, tensors, name, &difference).into());
         }
     }
     Ok(())
+}
+
+/// How many points of its loops the reference interpreter visits at least, on these tensors: all of them, stored or not.
+/// What runs only under a condition, or in a range that is computed, does not count.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("
+/// def total(A):
+///     s = scalar(0.0)
+///     for i, j in _:
+///         s += A[i,j]
+///     return s
+/// ")?;
+/// let a = Tensor::from_dense(&[2, 3], vec![1.0; 6].into(), &Format::csr(), 0.0.into())?;
+/// assert_eq!(tamis::interpreter_points(&program, &[&a])?, 8.0);
+/// # Ok::<(), Diagnostics>(())
+/// ```
+pub fn interpreter_points(program: &Program, tensors: &[&Tensor]) -> Result<f64, Diagnostics> {
+    let types: Vec<ParamType> = tensors.iter().map(|tensor| interp::param_type(*tensor)).collect();
+    Ok(points(&program.body, &program.check(&types)?))
+}
+
+fn points(block: &Block, checked: &Checked) -> f64 {
+    let of = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::For { index, body, .. } => {
+            let turns = match checked.extents.loops.get(index.index()) {
+                Some(LoopExtent::Static { start, stop }) => (*stop as f64 - *start as f64).max(0.0),
+                Some(LoopExtent::Dynamic) | None => 0.0,
+            };
+            turns * (1.0 + points(body, checked))
+        }
+        StmtKind::If { then, otherwise, .. } => points(then, checked).min(points(otherwise, checked)),
+        _ => 0.0,
+    };
+    block.iter().map(of).sum()
+}
+
+/// Says that nothing was compared, and what would be.
+fn too_much(program: &Program, points: Option<f64>, limit: u64) -> Diagnostic {
+    let name = &program.name;
+    let message = match points {
+        Some(points) => format!(
+            "the results of `{name}` are not compared: the reference interpreter would visit about {points:.1e} points of \
+             its loops, and may visit {limit}"
+        ),
+        None => format!(
+            "the results of `{name}` are not compared: the reference interpreter visited {limit} points of its loops, as \
+             many as it may, and was not done"
+        ),
+    };
+    let visits = "it visits every point of every loop, stored or not";
+    let d = Diagnostic::new(Code::E1003, message);
+    let d = match points {
+        Some(points) => d.note(format!("{visits}: that would take about {}", duration(points / SPEED))),
+        None => d.note(visits),
+    };
+    d.note("the code that checks every access has run, and every access was right")
+        .help("check the program with smaller inputs")
+        .help("`--check-limit none` compares however long it takes; in Rust, `check_limit: Some(u64::MAX)`")
+        .help("leave `--check` out to have the results unchecked")
+}
+
+/// A time that nobody needs to know exactly.
+fn duration(seconds: f64) -> String {
+    let units =
+        [(86_400.0 * 365.0, "years"), (86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds")];
+    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "seconds"));
+    let count = (seconds / size).round();
+    if count < 1e6 { format!("{count} {unit}") } else { format!("{count:.0e} {unit}") }
 }
 
 /// What is different, in words.
@@ -98,6 +189,32 @@ mod tests {
         assert!(difference(&a, &a.cast(DType::F32)).unwrap().unwrap().contains("holds"));
         let sparse = a.convert(&Format::parse("sparse", 1).unwrap()).unwrap();
         assert!(difference(&a, &sparse).unwrap().unwrap().contains("stored as"));
+    }
+
+    #[test]
+    fn long_times_are_told_roughly() {
+        assert_eq!(duration(90.0), "90 seconds");
+        assert_eq!(duration(41_700.0), "12 hours");
+        assert_eq!(duration(3.0 * 86_400.0), "3 days");
+        assert_eq!(duration(1e20), "3e12 years");
+        assert_eq!(duration(f64::INFINITY), "inf years");
+    }
+
+    #[test]
+    fn what_takes_too_long_is_not_compared() {
+        let text = "def f(x, n):\n    s = scalar(0.0)\n    for i in _:\n        for j in range(0, i * n):\n            s += x[i]\n    return s\n";
+        let program = Program::parse(text).unwrap();
+        let x = vector(vec![1.0; 100]);
+        let n = Tensor::from_dense(&[], vec![100i64].into(), &Format::dense(0), Value::I64(0)).unwrap();
+        let tensors = [&x, &n];
+        let results = interpret::run(&program, &tensors, false).unwrap();
+        let compare = |limit| compare(&program, &tensors, &results, false, limit);
+        assert!(compare(None).is_ok() && compare(Some(u64::MAX)).is_ok() && compare(Some(495_100)).is_ok());
+        // At least 100 points, which is known before; more, which shows.
+        for (limit, told) in [(99, "would visit about 1.0e2 points"), (495_099, "visited 495099 points")] {
+            let errors = compare(Some(limit)).unwrap_err();
+            assert!(errors.0.iter().all(|d| d.code == Code::E1003 && d.message.contains(told)), "{errors:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct CompileOptions {
     pub strict: bool,
     /// Check every access of an array, and compare every result with the reference interpreter's.
     pub check: bool,
+    /// How many points of loops the interpreter may visit for that; [`CHECK_LIMIT`](crate::CHECK_LIMIT) if nothing is
+    /// said. What would take longer runs with its checks, and is then refused.
+    pub check_limit: Option<u64>,
     /// Do not compile: the reference interpreter runs the program.
     pub interpret: bool,
 }
@@ -278,7 +281,7 @@ impl Executable {
                 .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
         };
         if options.check {
-            crate::check::compare(program, tensors, &timed.results, options.strict)?;
+            crate::check::compare(program, tensors, &timed.results, options.strict, options.check_limit)?;
         }
         Ok(timed)
     }

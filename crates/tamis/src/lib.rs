@@ -29,6 +29,7 @@ mod remember;
 mod run;
 mod signature;
 
+pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};
 pub use run::{RunOptions, infer_shapes, run};

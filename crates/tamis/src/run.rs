@@ -16,11 +16,14 @@ pub struct RunOptions {
     pub interpret: bool,
     /// Run code that checks every access, and compare the results with the reference interpreter's.
     pub check: bool,
+    /// How many points of loops the interpreter may visit for that; [`CHECK_LIMIT`](crate::CHECK_LIMIT) if nothing is said.
+    pub check_limit: Option<u64>,
 }
 
 impl From<RunOptions> for CompileOptions {
     fn from(options: RunOptions) -> CompileOptions {
-        CompileOptions { strict: options.strict, interpret: options.interpret, check: options.check }
+        let RunOptions { strict, interpret, check, check_limit } = options;
+        CompileOptions { strict, interpret, check, check_limit }
     }
 }
 

@@ -76,8 +76,10 @@ impl Lowerer<'_> {
     }
 
     fn write(&mut self, tensor: TensorId, coordinates: &[ExprId], update: Option<&Update>, value: &Node) {
-        let place = self.place(tensor, coordinates);
         let dtype = self.bound[tensor.index()].dtype;
+        let kept = update.and_then(|update| self.kept_by_fill(tensor, update));
+        let fresh = kept.map(|_| self.b.variable("fresh", Value::Bool(false)));
+        let place = self.place(tensor, coordinates, fresh);
         let old = match place {
             Place::Var(var) => self.b.get(var),
             Place::Element(buffer, position) => self.b.load(buffer, position),
@@ -93,7 +95,14 @@ impl Lowerer<'_> {
                     operands.push(self.emit(extra).value);
                 }
                 let new = self.b.call_in(update.op, update.operand, &operands);
-                self.annihilated(update, &emitted, new)
+                let new = self.annihilated(update, &emitted, new);
+                match (kept, fresh) {
+                    (Some(fill), Some(fresh)) => {
+                        let (fill, fresh) = (self.b.constant(fill), self.b.get(fresh));
+                        self.b.call_in(Op::Select, update.operand, &[fresh, fill, new])
+                    }
+                    _ => new,
+                }
             }
         };
         let new = self.b.call_in(Op::Cast(dtype), dtype, &[new]);
@@ -126,12 +135,34 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Where the element is that is written now.
-    fn place(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Place {
+    /// What an update gives where nothing is stored yet, if the fill annihilates: the fill, whatever the operand is, NaN
+    /// included. None where that makes no difference.
+    fn kept_by_fill(&self, tensor: TensorId, update: &Update) -> Option<Value> {
+        let levels = match &self.bound[tensor.index()].storage {
+            // A plain scalar is always stored.
+            Stored::Scalar { written, .. } => return written.and_then(|_| self.annihilating_fill(tensor, update)),
+            Stored::Levels { arrays, .. } => arrays.len(),
+        };
+        // So is every element of a dense tensor.
+        let partial = (0..levels).any(|level| self.commits(tensor, level));
+        self.annihilating_fill(tensor, update).filter(|_| partial)
+    }
+
+    /// The fill of a tensor, if it annihilates an update in a way that arithmetic alone does not.
+    pub(super) fn annihilating_fill(&self, tensor: TensorId, update: &Update) -> Option<Value> {
+        let dtype = update.operand;
+        let zero = self.annihilator(update.op, dtype)?;
+        let inexact = matches!(dtype.kind(), Kind::Float | Kind::Complex);
+        (inexact && self.bound[tensor.index()].fill.cast(dtype).same_number(zero)).then_some(zero)
+    }
+
+    /// Where the element is that is written now; `fresh` becomes true if it was not stored before.
+    fn place(&mut self, tensor: TensorId, coordinates: &[ExprId], fresh: Option<VarId>) -> Place {
         let yes = self.b.constant(Value::Bool(true));
         let values = match self.bound[tensor.index()].storage {
             Stored::Scalar { var, written, .. } => {
                 if let Some(written) = written {
+                    self.note_fresh(fresh, written);
                     self.b.assign(written, yes);
                 }
                 return Place::Var(var);
@@ -144,18 +175,31 @@ impl Lowerer<'_> {
                 let state = &self.states[tensor.index()];
                 let (dirty, value) = (state.open.iter().rev().find_map(|open| open.dirty), state.value);
                 if let Some(dirty) = dirty {
+                    self.note_fresh(fresh, dirty);
                     self.b.assign(dirty, yes);
                 }
                 value.map_or(Place::Nothing, Place::Var)
             }
             Some(Mode::Scatter) => {
-                self.entry(tensor, coordinates).map_or(Place::Nothing, |(buffer, at)| Place::Element(buffer, at))
+                let mut fresh = fresh;
+                if let Some(first) = self.first_of_fiber(tensor, coordinates) {
+                    self.entry(tensor, &first, fresh.take());
+                }
+                self.entry(tensor, coordinates, fresh).map_or(Place::Nothing, |(buffer, at)| Place::Element(buffer, at))
             }
             _ => {
-                let at = self.insert(tensor, coordinates);
+                let at = self.insert(tensor, coordinates, fresh);
                 let at = self.b.name("place", at);
                 element(values, at)
             }
+        }
+    }
+
+    fn note_fresh(&mut self, fresh: Option<VarId>, written: VarId) {
+        if let Some(fresh) = fresh {
+            let written = self.b.get(written);
+            let not = self.b.call_in(Op::Not, DType::Bool, &[written]);
+            self.b.assign(fresh, not);
         }
     }
 

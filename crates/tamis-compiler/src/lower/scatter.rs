@@ -57,14 +57,46 @@ impl Lowerer<'_> {
     pub(super) fn reset_workspace(&mut self, tensor: TensorId) {
         let Some(workspace) = self.workspace(tensor) else { return };
         let order = self.order(tensor);
+        if let Some(entries) = self.states[tensor.index()].entries {
+            let zero = self.b.int(0);
+            self.b.assign(entries, zero);
+        }
         let sizes = order.into_iter().map(|dim| self.bound[tensor.index()].dims[dim]).collect();
         self.b.emit(Stmt::Reset { workspace, sizes });
     }
 
-    /// The entry of an element, which is made if it is new; gives where its value is.
-    pub(super) fn entry(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<(BufferId, ExprId)> {
+    /// The first element of the dense fiber that an element belongs to, if updates ask whether that fiber is stored: it
+    /// gets an entry with every other one, and that entry is the answer.
+    pub(super) fn first_of_fiber(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<Vec<ExprId>> {
+        let asked = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.fibers_matter);
+        let last = (0..coordinates.len()).rev().find(|level| self.commits(tensor, *level))?;
+        if !asked || last + 1 == coordinates.len() {
+            return None;
+        }
+        let zero = self.b.int(0);
+        Some(coordinates.iter().enumerate().map(|(level, c)| if level > last { zero } else { *c }).collect())
+    }
+
+    /// The entry of an element, which is made if it is new (`fresh` becomes true then); gives where its value is.
+    pub(super) fn entry(
+        &mut self,
+        tensor: TensorId,
+        coordinates: &[ExprId],
+        fresh: Option<VarId>,
+    ) -> Option<(BufferId, ExprId)> {
         let workspace = self.workspace(tensor)?;
         let place = self.b.insert(&workspace, coordinates.to_vec());
+        if let Some(entries) = self.states[tensor.index()].entries {
+            // Entries that are never merged get one place after the other.
+            let (known, one) = (self.b.get(entries), self.b.int(1));
+            let is_new = self.b.call_in(Op::Ge, DType::I64, &[place, known]);
+            if let Some(fresh) = fresh {
+                self.b.assign(fresh, is_new);
+            }
+            let next = self.b.add(place, one);
+            let count = self.b.call_in(Op::Max, DType::I64, &[known, next]);
+            self.b.assign(entries, count);
+        }
         Some((workspace.values, place))
     }
 

@@ -32,6 +32,8 @@ pub(super) struct State {
     declared: bool,
     /// Where elements are collected that come in any order.
     pub(super) workspace: Option<Arc<Workspace>>,
+    /// How many entries it has, if updates ask whether an element is new.
+    pub(super) entries: Option<VarId>,
     /// The coordinates that are being written, outermost level first.
     pub(super) open: Vec<super::slot::Open>,
     /// The element that is being written.
@@ -81,6 +83,12 @@ impl Lowerer<'_> {
             }
             if plan.mode == Mode::Scatter {
                 state.workspace = Some(self.new_workspace(TensorId(k as u32), plan.merge));
+                if plan.fibers_matter {
+                    let entries = self.b.new_var(format!("{name}_entries"), DType::I64, true);
+                    let zero = self.b.int(0);
+                    self.prologue.push(Stmt::Let { var: entries, value: zero });
+                    state.entries = Some(entries);
+                }
             }
             self.states[k] = state;
         }
@@ -298,8 +306,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Where an element is that may be written in any order, and the buffer that holds it.
-    pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> ExprId {
+    /// Where an element is that may be written in any order; `fresh` becomes true if it was not stored before.
+    pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId], fresh: Option<VarId>) -> ExprId {
         let mut position = self.b.int(0);
         for (level, coordinate) in coordinates.iter().enumerate() {
             let list = self.states[tensor.index()].lists[level];
@@ -316,6 +324,10 @@ impl Lowerer<'_> {
                 .writer(tensor, level, |row, w| {
                     row.write.insert(w, list, position, *coordinate, &mut |w, at| {
                         let Some(values) = values else { return };
+                        if let Some(fresh) = fresh {
+                            let yes = w.builder.constant(Value::Bool(true));
+                            w.builder.assign(fresh, yes);
+                        }
                         let one = w.builder.int(1);
                         let cells = below
                             .iter()

@@ -26,6 +26,8 @@ pub struct Plan {
     pub bare: Vec<bool>,
     /// How entries of one element become one, if elements come in any order.
     pub merge: Merge,
+    /// Some update gives something else where the dense fiber of an element is not stored yet.
+    pub fibers_matter: bool,
 }
 
 /// Where the elements of a tensor are while it is written.
@@ -62,6 +64,8 @@ struct Writes {
     unsets: bool,
     /// How entries of one element become one, as far as all writes agree.
     merge: Option<Merge>,
+    /// Some update is annihilated by the fill.
+    kept_by_fill: bool,
 }
 
 impl Lowerer<'_> {
@@ -104,7 +108,8 @@ impl Lowerer<'_> {
             };
             let (fixed_by, subs) = writes.order.unwrap_or_default();
             let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
-            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, merge: writes.merge.unwrap_or(Merge::Never) });
+            let merge = writes.merge.unwrap_or(Merge::Never);
+            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, merge, fibers_matter: writes.kept_by_fill });
         }
     }
 
@@ -140,7 +145,9 @@ impl Lowerer<'_> {
                         _ => false,
                     };
                     let merge = self.merging(target.tensor, update.as_ref(), value);
+                    let kept = update.as_ref().is_some_and(|u| self.annihilating_fill(target.tensor, u).is_some());
                     let writes = &mut found[target.tensor.index()];
+                    writes.kept_by_fill |= kept;
                     let around = &loops[writes.depth.min(loops.len())..];
                     let order = order(target, around);
                     let first = writes.count == 0;

@@ -53,7 +53,9 @@ pub fn insert(
     let mut inserted = Vec::new();
     for (k, plan) in plans.iter().enumerate() {
         let tensor = TensorId(k as u32);
-        let Some(plan) = plan.as_ref().filter(|plan| plan.mode == Mode::Scatter) else { continue };
+        let Some(plan) = plan.as_ref().filter(|plan| plan.mode == Mode::Scatter && !plan.fibers_matter) else {
+            continue;
+        };
         let Some(format) = checked.formats[k].clone().filter(|format| format.ism().is_none()) else { continue };
         let Some(order) = format.dim_order() else { continue };
         // What can be written in any order as it is needs no help.

@@ -235,7 +235,8 @@ E1001 "subscript out of range"
 E1002 "loop bounds out of range"
 "While the program ran, the bounds of a loop were not usable."
 E1003 "too much for the interpreter"
-"The reference interpreter visits every point of every loop. This program has too many of them."
+"The reference interpreter visits every point of every loop, stored or not, some three million in a second. This program has too
+many of them. In check mode, `--check-limit` says how many are allowed, `none` for any number; smaller inputs are checked sooner."
 E1004 "compiled code and interpreter differ"
 "In check mode every program is also run by the reference interpreter, and the results are compared: integers and booleans
 exactly, floating-point numbers up to rounding, since reductions may be reassociated. They differ, so one of the two is wrong. This
