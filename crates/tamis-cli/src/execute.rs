@@ -40,7 +40,12 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
 
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let start = Instant::now();
-    let options = CompileOptions { strict: request.strict, check: request.check, interpret: request.interpret };
+    let options = CompileOptions {
+        strict: request.strict,
+        check: request.check,
+        interpret: request.interpret,
+        schedule: request.schedule.clone(),
+    };
     let executable = tamis::compile(&program, &Signature::of(&tensors), &options)?;
     times.push(("compile", start.elapsed()));
     let build = executable.build();

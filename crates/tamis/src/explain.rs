@@ -1,6 +1,6 @@
 //! The stages of compiling a program, as text.
 
-use crate::compile::CompileOptions;
+use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
@@ -33,12 +33,18 @@ pub struct Explanation {
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
     let wish = pipeline::Options { strict: options.strict };
-    let compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
-    Ok(Explanation { program: program.to_string(), compilation, options: *options })
+    let compile = |program: &Program| pipeline::compile(program, &signature.types, &signature.layouts, wish);
+    if options.schedule.is_empty() {
+        let compilation = compile(program)?;
+        return Ok(Explanation { program: program.to_string(), compilation, options: options.clone() });
+    }
+    let checked = program.check(&signature.types)?;
+    let (scheduled, _) = schedule(program, &checked, signature, &options.schedule)?;
+    Ok(Explanation { program: scheduled.to_string(), compilation: compile(&scheduled)?, options: options.clone() })
 }
 
 impl Explanation {
-    /// The program as it was understood.
+    /// The program as it was understood, with its schedule applied.
     pub fn program(&self) -> &str {
         &self.program
     }
