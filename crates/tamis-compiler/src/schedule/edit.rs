@@ -275,20 +275,6 @@ impl<'a> Work<'a> {
         Stmt { id, kind }
     }
 
-    /// The same statement again, with its blocks, as statements of their own.
-    pub(super) fn copy(&mut self, stmt: &Stmt) -> Stmt {
-        let mut copy = stmt.clone();
-        match &mut copy.kind {
-            StmtKind::For { body, .. } => *body = body.iter().map(|stmt| self.copy(stmt)).collect(),
-            StmtKind::If { then, otherwise, .. } => {
-                *then = then.iter().map(|stmt| self.copy(stmt)).collect();
-                *otherwise = otherwise.iter().map(|stmt| self.copy(stmt)).collect();
-            }
-            _ => {}
-        }
-        self.new_stmt(copy.kind, stmt.id)
-    }
-
     // Expressions
 
     pub(super) fn intern(&mut self, expr: Expr) -> ExprId {

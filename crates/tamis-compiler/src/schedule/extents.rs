@@ -15,6 +15,8 @@ pub(super) struct Classes {
     offsets: Vec<usize>,
     /// For each class, by its root, an expression for its size.
     sizes: FxHashMap<usize, Size>,
+    /// Sizes of dimensions that are as large as what is written.
+    written: FxHashMap<(TensorId, usize), ExprId>,
 }
 
 /// How the size of a class is written.
@@ -34,7 +36,12 @@ impl Classes {
             offsets.push(nodes);
             nodes += info.rank;
         }
-        let mut classes = Classes { parent: (0..nodes).collect(), offsets, sizes: FxHashMap::default() };
+        let mut classes = Classes {
+            parent: (0..nodes).collect(),
+            offsets,
+            sizes: FxHashMap::default(),
+            written: written_sizes(program),
+        };
         let inferred = inferred(program);
         for access in accesses(program) {
             for (dim, subscript) in access.subscripts.iter().enumerate() {
@@ -81,6 +88,38 @@ impl Classes {
         let offset = self.offsets.get(tensor.index())?;
         self.sizes.get(&self.find(offset + dim)).copied()
     }
+}
+
+/// Sizes of dimensions where all writes go over one range, whose end is known to be reached.
+fn written_sizes(program: &Program) -> FxHashMap<(TensorId, usize), ExprId> {
+    let mut stops: FxHashMap<IndexId, ExprId> = FxHashMap::default();
+    let mut sizes: FxHashMap<(TensorId, usize), Option<ExprId>> = FxHashMap::default();
+    program.visit(&mut |stmt: &Stmt| match &stmt.kind {
+        StmtKind::For { index, extent: Extent::Range(start, stop), .. } => {
+            let reached = match (program.expr(*start), program.expr(*stop)) {
+                (Expr::Literal(Value::I64(0)), Expr::Size(..)) => true,
+                (Expr::Literal(Value::I64(start)), Expr::Literal(Value::I64(stop))) => {
+                    *start >= 0 && (start < stop || (*start, *stop) == (0, 0))
+                }
+                _ => false,
+            };
+            if reached {
+                stops.insert(*index, *stop);
+            }
+        }
+        StmtKind::Assign { target, .. } => {
+            for (dim, subscript) in target.subscripts.iter().enumerate() {
+                let size = match program.expr(subscript.expr) {
+                    Expr::Index(index) => stops.get(index).copied(),
+                    _ => None,
+                };
+                let known = sizes.entry((target.tensor, dim)).or_insert(size);
+                *known = known.filter(|known| Some(*known) == size);
+            }
+        }
+        _ => {}
+    });
+    sizes.into_iter().filter_map(|(dim, size)| Some((dim, size?))).collect()
 }
 
 fn inferred(program: &Program) -> FxHashSet<IndexId> {
@@ -270,7 +309,7 @@ impl Work<'_> {
                 let size = before.size_of_dim(tensor, dim).or_else(|| after.size_of_dim(tensor, dim));
                 let expr = match size {
                     Some(size) => Some(self.size_expr(size)),
-                    None => self.written_size(tensor, dim),
+                    None => before.written.get(&(tensor, dim)).copied(),
                 };
                 let Some(expr) = expr else {
                     let message = format!("the size of dimension {dim} of `{name}` would no longer be known");
@@ -284,32 +323,6 @@ impl Work<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The size of a dimension that is as large as what is written, if all writes go over one range from 0.
-    fn written_size(&self, tensor: TensorId, dim: usize) -> Option<ExprId> {
-        let mut stops: FxHashMap<IndexId, ExprId> = FxHashMap::default();
-        let mut written: Vec<ExprId> = Vec::new();
-        self.program.visit(&mut |stmt: &Stmt| match &stmt.kind {
-            StmtKind::For { index, extent: Extent::Range(start, stop), .. } => {
-                let plain = match self.program.expr(*stop) {
-                    Expr::Size(..) => true,
-                    Expr::Literal(Value::I64(n)) => *n >= 0,
-                    _ => false,
-                };
-                if plain && *self.program.expr(*start) == Expr::Literal(Value::I64(0)) {
-                    stops.insert(*index, *stop);
-                }
-            }
-            StmtKind::Assign { target, .. } if target.tensor == tensor => written.push(target.subscripts[dim].expr),
-            _ => {}
-        });
-        let mut sizes = written.iter().map(|id| match self.program.expr(*id) {
-            Expr::Index(index) => stops.get(index).copied(),
-            _ => None,
-        });
-        let first = sizes.next()??;
-        sizes.all(|size| size == Some(first)).then_some(first)
     }
 
     /// A loop whose extent is found through the one that changes would lose it.

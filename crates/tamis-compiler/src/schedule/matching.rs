@@ -3,7 +3,7 @@
 use super::edit::Work;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source};
-use tamis_ir::program::{Access, Expr, ExprId, Program, Stmt, StmtKind};
+use tamis_ir::program::{Access, Expr, ExprId, Program, Protocol, Stmt, StmtKind};
 use tamis_ir::text::parser::parse_expression;
 use tamis_ir::text::syntax::{self, ExprKind};
 
@@ -81,8 +81,9 @@ fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
         ids.len() == patterns.len() && ids.iter().zip(patterns).all(|(id, pattern)| is(program, *id, pattern))
     };
     let named = |access: &Access, name: &str, patterns: &[syntax::Expr]| {
-        let subscripts: Vec<ExprId> = access.subscripts.iter().map(|s| s.expr).collect();
-        program.tensor(access.tensor).name == name && all(&subscripts, patterns)
+        program.tensor(access.tensor).name == name
+            && access.subscripts.len() == patterns.len()
+            && access.subscripts.iter().zip(patterns).all(|(s, pattern)| is(program, s.expr, subscript(pattern)))
     };
     match (program.expr(id), &pattern.kind) {
         (Expr::Literal(value), ExprKind::Number(written)) => value.same_number(*written),
@@ -100,6 +101,19 @@ fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
             Op::named(&function.text) == Some(*op) && all(operands, args)
         }
         _ => false,
+    }
+}
+
+/// A subscript without what it says about how it is read.
+fn subscript(pattern: &syntax::Expr) -> &syntax::Expr {
+    match &pattern.kind {
+        ExprKind::Operator(Op::BitNot, operands) if operands.len() == 1 => subscript(&operands[0]),
+        ExprKind::Call { function, args, .. }
+            if args.len() == 1 && Protocol::ALL.iter().any(|protocol| protocol.name() == function.text) =>
+        {
+            subscript(&args[0])
+        }
+        _ => pattern,
     }
 }
 

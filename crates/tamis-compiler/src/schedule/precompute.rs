@@ -296,7 +296,6 @@ impl Plan {
     fn check_safe(&self, work: &Work, nest: &Stmt, part: ExprId) -> Result<()> {
         let program = &work.program;
         let mut path = Vec::new();
-        path_to(std::slice::from_ref(nest).to_vec().as_ref(), &|other| other.id == self.found.stmt.id, &mut Vec::new());
         let stmts = vec![nest.clone()];
         path_to(&stmts, &|other| other.id == self.found.stmt.id, &mut path);
         let mut guard = path.iter().find(|stmt| matches!(stmt.kind, StmtKind::If { .. })).copied();
@@ -472,11 +471,6 @@ impl Plan {
 
     fn only(&self, body: &Block) -> bool {
         matches!(&body[..], [stmt] if stmt.id == self.found.stmt.id)
-            || body.split_last().is_some_and(|(last, before)| {
-                before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. }))
-                    && before.is_empty()
-                    && last.id == self.found.stmt.id
-            })
     }
 
     fn check_consumer(
