@@ -63,7 +63,7 @@ impl<'a> Work<'a> {
         let origin = &self.program.origin;
         match (&origin.source, origin.stmts.get(&stmt.id)) {
             (Some(source), Some(span)) => {
-                format!("`{text}`, line {} of {}", source.line_column(span.start).0, source.name)
+                format!("`{text}` (line {} of {})", source.line_column(span.start).0, source.name)
             }
             _ => format!("`{text}`"),
         }

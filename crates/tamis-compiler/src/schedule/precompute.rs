@@ -254,7 +254,12 @@ impl Plan {
         let part = self.found.part;
         let value = work.replaced(
             self.found.value,
-            &|id, _| (id == part).then(|| Expr::Read(read.clone())),
+            // Subscripts stay: they say how far loops go.
+            &|id, expr| match expr {
+                _ if id == part => Some(Expr::Read(read.clone())),
+                Expr::Read(_) => Some(expr.clone()),
+                _ => None,
+            },
             &mut FxHashMap::default(),
         );
         let stmt = self.found.stmt.id;
@@ -425,6 +430,9 @@ impl Plan {
             return Err(self.refuse(work, message, None, "leave the loops as they are"));
         };
         let zero = identity.same_number(Value::zero(identity.dtype()));
+        // What is stored says the type, unless more is stored in the result than here.
+        let plain = declared.as_ref().is_some_and(|d| d.dtype.is_none() && d.fill.is_none());
+        let dtype = dtype.filter(|_| !(zero && plain && self.writes(work) == 1));
         let (tensor, declare) = self.declare(work, format, (!zero).then_some(identity), dtype)?;
 
         // The producer: the same loops, into the temporary, under new names.
@@ -495,14 +503,24 @@ impl Plan {
         Err(self.refuse(work, message, None, "let it go over all values, and put what it did under an `if`"))
     }
 
+    /// How many statements write the result.
+    fn writes(&self, work: &Work) -> usize {
+        let mut writes = 0;
+        work.program.visit(&mut |stmt| {
+            let target = match &stmt.kind {
+                StmtKind::Assign { target, .. } => Some(target.tensor),
+                _ => None,
+            };
+            writes += usize::from(target == Some(self.target.tensor));
+        });
+        writes
+    }
+
     /// Whether the consumer may assign: the result holds what changes nothing, no other statement writes it, and every turn
     /// of the loops around writes an element of its own.
     fn assigns(&self, work: &Work, identity: Value) -> bool {
         let tensor = self.target.tensor;
-        let mut writes = 0;
-        work.program.visit(&mut |stmt| {
-            writes += usize::from(matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == tensor));
-        });
+        let writes = self.writes(work);
         let fill = work.checked.types.fills.get(tensor.index());
         let plain = self.update.as_ref().is_some_and(|update| update.op != Op::Sub);
         let bare = |index: &IndexId| {

@@ -255,9 +255,9 @@ impl Parser {
                     _ => None,
                 };
                 let Some(number) = number else {
-                    return Err(Diagnostic::new(Code::E0106, format!("`{}` takes a number", attribute.name.text))
+                    return Err(Diagnostic::new(Code::E0106, "expected an integer literal")
                         .label(value.span, "not an integer literal")
-                        .help(format!("write it as in `{}(_, 4)`", attribute.name.text)));
+                        .help("write numbers as they are, as in `unroll(_, 4)`; `parallel(_)` takes none"));
                 };
                 attribute.number = Some((number, value.span));
             }
