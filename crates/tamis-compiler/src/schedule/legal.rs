@@ -35,7 +35,7 @@ pub(super) struct Chain {
 
 /// Why something may not be done: the statement that is in the way, and in which way it is.
 pub(super) struct Conflict {
-    pub(super) stmt: Stmt,
+    pub(super) stmt: Box<Stmt>,
     pub(super) why: String,
     pub(super) help: String,
 }
@@ -60,7 +60,11 @@ impl Chain {
                 }
                 _ => Block::new(),
             };
-            stmt = next(block, innermost, &mut links)?;
+            let Some(next) = next(block, innermost, &mut links)? else {
+                let why = "does not hold the inner loop".to_string();
+                return Err(Conflict { stmt: Box::new(outer.clone()), why, help: "name loops of one nest".into() });
+            };
+            stmt = next;
         }
     }
 
@@ -74,7 +78,7 @@ impl Chain {
 }
 
 /// The statement that leads on to a loop: the last of its block, after bound names only.
-fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Stmt, Conflict> {
+fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Option<Stmt>, Conflict> {
     let leads = |stmt: &Stmt| {
         let mut found = false;
         visit_block(std::slice::from_ref(stmt), &mut |s| {
@@ -85,7 +89,7 @@ fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Stmt,
     let mut way = None;
     for stmt in block {
         let between = |why: &str| Conflict {
-            stmt: stmt.clone(),
+            stmt: Box::new(stmt.clone()),
             why: why.to_string(),
             help: "move it out of the loops in the program, or name loops between which nothing stands".to_string(),
         };
@@ -102,11 +106,7 @@ fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Stmt,
             _ => return Err(between("stands between the loops")),
         }
     }
-    way.ok_or_else(|| Conflict {
-        stmt: Stmt { id: StmtId(0), kind: StmtKind::If { cond: ExprId(0), then: Vec::new(), otherwise: Vec::new() } },
-        why: "does not lead to the inner loop".into(),
-        help: "name loops of one nest".into(),
-    })
+    Ok(way)
 }
 
 /// What a statement does to a tensor that is declared outside of it.
@@ -331,7 +331,7 @@ fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Confli
     } else {
         "leave the loops as they are".to_string()
     };
-    Conflict { stmt: read.clone(), why, help }
+    Conflict { stmt: Box::new(read.clone()), why, help }
 }
 
 /// How a write depends on the order of turns.
@@ -369,7 +369,7 @@ pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[In
             let stmt = ordered_write(&written);
             let why = what_it_does(program, &written, &stmt);
             let help = "update by one operator that is associative and commutative, such as `+=` or `max=`; or keep the order of the loops that the result is not subscripted by";
-            return Err(Conflict { stmt, why, help: help.to_string() });
+            return Err(Conflict { stmt: Box::new(stmt), why, help: help.to_string() });
         }
     }
     Ok(())
@@ -417,7 +417,7 @@ pub(super) fn at_once(
                     .to_string(),
             ),
         };
-        return Err(Conflict { stmt, why, help });
+        return Err(Conflict { stmt: Box::new(stmt), why, help });
     }
     Ok(())
 }

@@ -445,14 +445,14 @@ impl Plan {
         let mut links = chain.links.clone();
         let mut consumer_links = Vec::new();
         for link in &mut links {
-            if let Link::Loop { index, id, extent, .. } = link {
-                if self.given.contains(index) {
-                    if let Extent::Range(start, stop) = *extent {
-                        self.check_consumer(work, *index, &[start, stop], &bound, &region)?;
-                    }
-                    consumer_links.push((*index, *id, *extent));
-                    *index = producer_indices[index];
+            if let Link::Loop { index, id, extent, .. } = link
+                && self.given.contains(index)
+            {
+                if let Extent::Range(start, stop) = *extent {
+                    self.check_consumer(work, *index, &[start, stop], &bound, &region)?;
                 }
+                consumer_links.push((*index, *id, *extent));
+                *index = producer_indices[index];
             }
         }
         let assign = work.new_stmt(assign, self.found.stmt.id);
