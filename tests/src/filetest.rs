@@ -4,6 +4,8 @@
 //!
 //! - `` ```program ``: a loop program;
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
+//! - `` ```schedule ``: scheduling commands, which are applied to the program before anything else is done with it;
+//! - `` ```scheduled ``: the program that comes out, which reads back to itself;
 //! - `` ```result ``: the results, as the runner prints them; every combination must give them, in check mode, too;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
 //! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the inputs of the first
@@ -14,10 +16,11 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use tamis::{DType, Diagnostics, Format, Program, RunOptions, Source, Tensor, Value, ValueArray};
+use tamis::program::ParamType;
+use tamis::{DType, Diagnostics, Format, Program, RunOptions, Schedule, Source, Tensor, Value, ValueArray};
 
 /// Blocks that hold what must come out.
-const EXPECTED: &[&str] = &["result", "storage", "looplets", "kernel", "c", "error"];
+const EXPECTED: &[&str] = &["scheduled", "result", "storage", "looplets", "kernel", "c", "error"];
 
 /// A fenced block: what it is, and its lines.
 struct BlockText {
@@ -141,6 +144,19 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
     }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
+    let text;
+    let program = match find("schedule") {
+        None => program,
+        Some(schedule) => match scheduled(program, schedule.trim_end(), &combinations) {
+            Ok(changed) if kind == "scheduled" => return Ok(changed),
+            Ok(changed) => {
+                text = changed;
+                &text
+            }
+            Err(errors) if kind == "error" => return Ok(errors.render(false)),
+            Err(errors) => return Err(errors.render(false)),
+        },
+    };
     if ["looplets", "kernel", "c"].contains(&kind) {
         let parsed = Program::parse(program).map_err(|d| d.render(false))?;
         let first: Vec<Tensor> =
@@ -173,6 +189,21 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         outcomes.push(outcome);
     }
     Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// A program with a schedule applied, as text; it is checked that the text reads back to the program.
+fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<String, Diagnostics> {
+    let program = Program::parse(program)?;
+    let first = combinations.first().map(|inputs| &inputs[..]).unwrap_or_default();
+    let params: Vec<ParamType> = first.iter().map(|(_, tensor)| tamis_ir::interp::param_type(tensor)).collect();
+    let formats: Vec<Format> = first.iter().map(|(_, tensor)| tensor.format().clone()).collect();
+    let checked = program.check(&params)?;
+    let changed = Schedule::parse(schedule)?.apply_to(&program, &checked, &formats)?;
+    let text = changed.to_string();
+    let again = Program::parse(&text)?;
+    assert!(again == changed, "the scheduled program does not read back to itself:\n{text}");
+    again.check(&params)?;
+    Ok(text)
 }
 
 /// The text of a stage of the compiler.

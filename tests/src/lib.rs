@@ -6,5 +6,6 @@ pub mod fuzz;
 pub mod generate;
 pub mod lowered;
 pub mod random;
+pub mod schedules;
 pub mod shrink;
 pub mod wide;

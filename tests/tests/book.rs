@@ -106,7 +106,7 @@ fn links_lead_somewhere() {
 #[test]
 fn programs_parse() {
     let mut programs = Vec::new();
-    for page in ["README.md", "docs/book/programs.md"] {
+    for page in ["README.md", "docs/book/programs.md", "docs/book/schedules.md"] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         programs.extend(text.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()));
     }

@@ -113,6 +113,9 @@ pub struct RunArgs {
     /// Run the reference interpreter instead of compiled code; it visits every point of every loop
     #[arg(long)]
     pub interpret: bool,
+    /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"
+    #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
+    pub schedule: Vec<String>,
     /// Check every access of compiled code, and compare its results with the reference interpreter's
     #[arg(long, conflicts_with = "interpret")]
     pub check: bool,
@@ -145,6 +148,9 @@ pub struct ExplainArgs {
     /// The stages of a program to show, with commas between them; the program if nothing is said
     #[arg(long, value_name = "STAGE", value_delimiter = ',')]
     pub emit: Vec<Stage>,
+    /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"
+    #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
+    pub schedule: Vec<String>,
     /// Show code that checks every access
     #[arg(long)]
     pub check: bool,

@@ -41,6 +41,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
         check: request.check,
         check_limit: Some(request.check_limit),
         interpret: request.interpret,
+        schedule: request.schedule.clone(),
     };
     let executable = tamis::compile(&program, &Signature::of(&tensors), &options)?;
     times.push(("compile", start.elapsed()));

@@ -5,8 +5,9 @@ use crate::input::{self, InputSpec, Named};
 use crate::shell::Failure;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use tamis::Schedule;
 use tamis_ir::FormatSpec;
-use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::diag::{Code, Diagnostic, Diagnostics, Source};
 use tamis_tensor::Combine;
 use tamis_tensor::io::FileKind;
 
@@ -86,6 +87,8 @@ pub struct RunRequest {
     pub check_limit: u64,
     /// Show how long each pass of the compiler took.
     pub time_passes: bool,
+    /// What to change about the program's loops.
+    pub schedule: Schedule,
 }
 
 impl RunRequest {
@@ -105,6 +108,10 @@ impl RunRequest {
             );
         }
         mistakes.extend(written_twice(&outputs));
+        let schedule = schedule(&args.schedule).unwrap_or_else(|errors| {
+            mistakes.extend(errors.0);
+            Schedule::default()
+        });
         if args.header && !outputs.iter().any(|(_, to)| to.kind() == Some(FileKind::Frostt)) {
             let d = Diagnostic::new(Code::E0905, "--header is for results that are written as .tns, and there is none");
             mistakes.push(d.help("leave it out, or write a result as .tns: -o y=y.tns"));
@@ -135,6 +142,7 @@ impl RunRequest {
             check: args.check,
             check_limit: args.check_limit,
             time_passes: args.time_passes,
+            schedule,
         })
     }
 }
@@ -145,6 +153,11 @@ fn collect<T>(read: Result<Named<T>, Failure>, mistakes: &mut Vec<Diagnostic>) -
         mistakes.extend_from_slice(failure.diagnostics());
         Vec::new()
     })
+}
+
+/// The schedule that an option says, or several, one after the other.
+pub(crate) fn schedule(texts: &[String]) -> Result<Schedule, Diagnostics> {
+    Schedule::parse_source(&Source::new("schedule", texts.join("; ")))
 }
 
 fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
@@ -223,6 +236,7 @@ mod tests {
             "sum",
             "--interpret",
             "--time-passes",
+            "-s=reorder(j,i)",
         ];
         let expected = RunRequest {
             program: ProgramText::Text("y[i] = A[i,j] * x[j]".into()),
@@ -246,6 +260,7 @@ mod tests {
             check: false,
             check_limit: tamis::CHECK_LIMIT,
             time_passes: true,
+            schedule: Schedule::new().reorder(["j", "i"]),
         };
         assert_eq!(request(&line).unwrap(), expected);
     }

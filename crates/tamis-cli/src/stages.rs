@@ -22,7 +22,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     let program = Program::parse_source(&source(text)?)?;
     check_names(&program, &formats, &dtypes)?;
     let explanation = match &stages[..] {
-        [Stage::Program] => None,
+        [Stage::Program] if args.schedule.is_empty() => None,
         _ => Some(compile(&program, &formats, &dtypes, args, shell)?),
     };
     let mut texts = Vec::new();
@@ -81,7 +81,8 @@ fn compile(
     let formats: Vec<(&str, FormatSpec)> = formats.iter().map(|(name, spec)| (name.as_str(), spec.clone())).collect();
     let dtypes: Vec<(&str, DType)> = dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
     let signature = Signature::assumed(program, &formats, &dtypes)?;
-    let options = CompileOptions { check: args.check, ..CompileOptions::default() };
+    let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    let options = CompileOptions { check: args.check, schedule, ..CompileOptions::default() };
     let explanation = tamis::explain(program, &signature, &options)?;
     shell.warn(explanation.warnings());
     Ok(explanation)

@@ -125,7 +125,8 @@ fn with_workspaces(
     if !plans.iter().flatten().any(|plan| plan.mode == Mode::Scatter) {
         return Ok(None);
     }
-    let Some((with, inserted)) = insert::insert(program, checked, &plans, &Wish::Any) else { return Ok(None) };
+    let scattered = insert::scattered(&plans);
+    let Some((with, inserted)) = insert::insert(program, checked, &scattered, &Wish::Any) else { return Ok(None) };
     let Ok(checked) = with.check(params) else { return Ok(None) };
     // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;

@@ -11,14 +11,15 @@ use tamis_backend::llvm::{self, Timings};
 use tamis_backend::runtime;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
+use tamis_compiler::schedule::Schedule;
 use tamis_ir::diag::did_you_mean;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Checked, ParamType, Program, TensorId};
-use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
+use tamis_ir::{Code, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
 
 /// How to compile a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
     /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
     pub strict: bool,
@@ -29,6 +30,8 @@ pub struct CompileOptions {
     pub check_limit: Option<u64>,
     /// Do not compile: the reference interpreter runs the program.
     pub interpret: bool,
+    /// What to change about the program's loops before it is compiled.
+    pub schedule: Schedule,
 }
 
 /// How many sets of sizes an executable remembers.
@@ -62,7 +65,10 @@ pub struct Executable {
 }
 
 struct Inner {
+    /// As it was written.
     program: Arc<Program>,
+    /// As it was scheduled.
+    scheduled: Arc<Program>,
     layouts: Vec<ParamLayout>,
     /// For each parameter, whether what is inferred may depend on its value.
     values_matter: Vec<bool>,
@@ -139,17 +145,27 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     let checked = program.check(&signature.types)?;
     check_policies(program, &checked)?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
-    let mut code = CodeForm::new(program, &checked, &signature.types, &signature.layouts, *options)?;
-    code.build.passes.insert(0, pass);
+    let program = Arc::new(program.clone());
+    let (scheduled, checked, schedule_pass) = if options.schedule.is_empty() {
+        (program.clone(), checked, None)
+    } else {
+        let start = Instant::now();
+        let (scheduled, checked) = schedule(&program, &checked, signature, &options.schedule)?;
+        check_policies(&scheduled, &checked)?;
+        (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
+    };
+    let mut code = CodeForm::new(&scheduled, &checked, &signature.types, &signature.layouts, options)?;
+    code.build.passes.splice(0..0, [pass].into_iter().chain(schedule_pass));
     let code = Arc::new(code);
     let values = signature.types.iter().map(|param| param.value).collect();
-    let ready = Ready::new(program, &checked, &signature.types, signature.shapes(), values, code.clone())?;
+    let ready = Ready::new(&scheduled, &checked, &signature.types, signature.shapes(), values, code.clone())?;
     Ok(Executable {
         inner: Arc::new(Inner {
-            program: Arc::new(program.clone()),
             layouts: signature.layouts.clone(),
-            values_matter: values_matter(program),
-            options: *options,
+            values_matter: values_matter(&scheduled),
+            program,
+            scheduled,
+            options: options.clone(),
             first: code,
             ready: RwLock::new(vec![Arc::new(ready)]),
         }),
@@ -177,6 +193,22 @@ pub(crate) fn check_policies(program: &Program, checked: &Checked) -> Result<(),
     if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
 }
 
+/// Applies a schedule to a program that was checked for a signature, and checks what comes out.
+pub(crate) fn schedule(
+    program: &Program,
+    checked: &Checked,
+    signature: &Signature,
+    schedule: &Schedule,
+) -> Result<(Program, Checked), Diagnostics> {
+    let formats: Vec<Format> = signature.layouts.iter().map(|layout| layout.format.clone()).collect();
+    let scheduled = schedule.apply_to(program, checked, &formats)?;
+    let checked = scheduled.check(&signature.types).map_err(|errors| {
+        let noted = |d: Diagnostic| d.note(format!("the program was changed by the schedule `{schedule}`"));
+        Diagnostics(errors.0.into_iter().map(noted).collect())
+    })?;
+    Ok((scheduled, checked))
+}
+
 /// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
 /// kernels.
 fn share_memory() {
@@ -196,7 +228,7 @@ impl CodeForm {
         checked: &Checked,
         types: &[ParamType],
         layouts: &[ParamLayout],
-        options: CompileOptions,
+        options: &CompileOptions,
     ) -> Result<CodeForm, Diagnostics> {
         let specialisation = Specialisation::of(program, checked);
         let wish = pipeline::Options { strict: options.strict };
@@ -270,10 +302,11 @@ impl Executable {
         arguments: &[Argument],
     ) -> Result<Timed, Diagnostics> {
         let ready = self.ready(program, arguments)?;
-        let options = self.inner.options;
+        let options = &self.inner.options;
         let timed = match &ready.code.engine {
             Engine::Interpreter => {
                 let start = Instant::now();
+                let program = if options.schedule.is_empty() { program } else { &self.inner.scheduled };
                 let results = interpret::run(program, tensors, options.strict)?;
                 return Ok(Timed { results, kernel: start.elapsed() });
             }
@@ -331,7 +364,8 @@ impl Executable {
             // The same mistake, at its place in the caller's own text.
             Err(errors) => return Err(program.check(&types).err().unwrap_or(errors)),
         };
-        let specialisation = Specialisation::of(&inner.program, &checked);
+        let checked = if inner.options.schedule.is_empty() { checked } else { inner.scheduled.check(&types)? };
+        let specialisation = Specialisation::of(&inner.scheduled, &checked);
         let known = inner.ready.read().ok().and_then(|known| {
             let found = known.iter().find(|ready| ready.code.specialisation == specialisation);
             found.map(|ready| ready.code.clone())
@@ -339,10 +373,11 @@ impl Executable {
         let code = match known {
             Some(code) => code,
             None if inner.first.specialisation == specialisation => inner.first.clone(),
-            None => Arc::new(CodeForm::new(&inner.program, &checked, &types, &inner.layouts, inner.options)?),
+            None => Arc::new(CodeForm::new(&inner.scheduled, &checked, &types, &inner.layouts, &inner.options)?),
         };
         let shapes = arguments.iter().map(|argument| argument.tensor.shape().to_vec()).collect();
         let values = types.iter().map(|param| param.value).collect();
+        let program = if inner.options.schedule.is_empty() { program } else { &inner.scheduled };
         let ready = Arc::new(Ready::new(program, &checked, &types, shapes, values, code)?);
         if let Ok(mut known) = inner.ready.write() {
             if known.len() >= REMEMBERED {
@@ -359,13 +394,18 @@ impl Executable {
     }
 
     /// How it was compiled.
-    pub fn options(&self) -> CompileOptions {
-        self.inner.options
+    pub fn options(&self) -> &CompileOptions {
+        &self.inner.options
     }
 
     /// How it came about, with times.
     pub fn build(&self) -> &Build {
         &self.inner.first.build
+    }
+
+    /// The program with its schedule applied, as it was compiled.
+    pub fn scheduled(&self) -> &Program {
+        &self.inner.scheduled
     }
 
     /// The kernel that machine code was made from; none if the program is interpreted.

@@ -1,13 +1,14 @@
 //! The stages of compiling a program, as text.
 
-use crate::compile::CompileOptions;
+use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
 use tamis_compiler::pipeline::{self, Compilation, Pass};
 use tamis_compiler::schedule::classify;
 use tamis_ir::kernel::Kernel;
-use tamis_ir::{Diagnostic, Diagnostics, Program};
+use tamis_ir::program::{Attributes, StmtKind};
+use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 
 /// What becomes of a program on its way to machine code. Texts are made when they are asked for.
 pub struct Explanation {
@@ -34,13 +35,37 @@ pub struct Explanation {
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
     let wish = pipeline::Options { strict: options.strict };
-    crate::compile::check_policies(program, &program.check(&signature.types)?)?;
-    let compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
-    Ok(Explanation { program: program.to_string(), compilation, options: *options })
+    let compile = |program: &Program| {
+        crate::compile::check_policies(program, &program.check(&signature.types)?)?;
+        let mut made = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
+        made.warnings.extend(parallel_loops(program));
+        Ok::<Compilation, Diagnostics>(made)
+    };
+    if options.schedule.is_empty() {
+        let compilation = compile(program)?;
+        return Ok(Explanation { program: program.to_string(), compilation, options: options.clone() });
+    }
+    let checked = program.check(&signature.types)?;
+    let (scheduled, _) = schedule(program, &checked, signature, &options.schedule)?;
+    Ok(Explanation { program: scheduled.to_string(), compilation: compile(&scheduled)?, options: options.clone() })
+}
+
+/// Loops that are to run on several threads, and do not yet.
+fn parallel_loops(program: &Program) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    program.visit(&mut |stmt| {
+        if let StmtKind::For { index, attributes: Attributes { parallel: true, .. }, .. } = &stmt.kind {
+            let name = &program.indices[index.index()];
+            let message = format!("the loop over `{name}` is parallel, but runs on one thread in this version");
+            let d = Diagnostic::warning(Code::E0605, message).label(program.origin.stmt(stmt.id), "on one thread");
+            found.push(program.origin.attach(d.help("keep it: what it computes is the same, and it was checked")));
+        }
+    });
+    found
 }
 
 impl Explanation {
-    /// The program as it was understood.
+    /// The program as it was understood, with its schedule applied.
     pub fn program(&self) -> &str {
         &self.program
     }

@@ -37,6 +37,7 @@ pub use signature::Signature;
 pub use tamis_backend::cache::{Cache, Found};
 pub use tamis_backend::runtime::limit_arrays;
 pub use tamis_compiler::pipeline::Pass;
+pub use tamis_compiler::schedule::{self, Schedule};
 pub use tamis_ir::kernel;
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
 pub use tamis_tensor::{
@@ -47,6 +48,6 @@ pub use tamis_tensor::{
 pub mod prelude {
     pub use crate::{
         Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, Executable, Format, Program, RunOptions,
-        Signature, Tensor, Value, ValueArray,
+        Schedule, Signature, Tensor, Value, ValueArray,
     };
 }

@@ -40,7 +40,7 @@ impl Remembered {
         key: u64,
         program: &Program,
         arguments: &[Argument],
-        options: CompileOptions,
+        options: &CompileOptions,
     ) -> Option<Executable> {
         let entries = self.entries.read().ok()?;
         let fits = |entry: &&Entry| {
@@ -84,7 +84,7 @@ impl Remembered {
 }
 
 /// A number that is the same for programs that say the same and tensors of the same layouts.
-pub(crate) fn key(program: &Program, arguments: &[Argument], options: CompileOptions) -> u64 {
+pub(crate) fn key(program: &Program, arguments: &[Argument], options: &CompileOptions) -> u64 {
     let mut state = FxHasher::default();
     (&program.name, program.tensors.len(), program.body.len(), options).hash(&mut state);
     program.exprs.ids().for_each(|id| program.expr(id).hash(&mut state));
@@ -110,17 +110,17 @@ mod tests {
         let arguments = Argument::all(&[&x]);
         for k in 0..KEPT + 10 {
             let program = program(k);
-            let key = key(&program, &arguments, options);
-            assert!(remembered.find(key, &program, &arguments, options).is_none());
+            let key = key(&program, &arguments, &options);
+            assert!(remembered.find(key, &program, &arguments, &options).is_none());
             remembered.keep(key, compile(&program, &Signature::of(&[&x]), &options).unwrap());
             // The first one is used all the time.
             let first = super::tests::program(0);
-            let at = super::key(&first, &arguments, options);
-            assert!(remembered.find(at, &first, &arguments, options).is_some(), "{k}");
+            let at = super::key(&first, &arguments, &options);
+            assert!(remembered.find(at, &first, &arguments, &options).is_some(), "{k}");
         }
         assert_eq!(remembered.len(), KEPT);
         let second = program(1);
-        assert!(remembered.find(key(&second, &arguments, options), &second, &arguments, options).is_none());
+        assert!(remembered.find(key(&second, &arguments, &options), &second, &arguments, &options).is_none());
     }
 
     #[test]
@@ -130,12 +130,12 @@ mod tests {
         let options = CompileOptions { interpret: true, ..CompileOptions::default() };
         let arguments = Argument::all(&[&x]);
         let first = program(0);
-        let at = key(&first, &arguments, options);
+        let at = key(&first, &arguments, &options);
         remembered.keep(at, compile(&first, &Signature::of(&[&x]), &options).unwrap());
         // Whatever the hash says, all is compared.
-        assert!(remembered.find(at, &program(0), &arguments, options).is_some());
-        assert!(remembered.find(at, &program(1), &arguments, options).is_none());
-        assert!(remembered.find(at, &first, &Argument::all(&[&y]), options).is_none());
-        assert!(remembered.find(at, &first, &arguments, CompileOptions::default()).is_none());
+        assert!(remembered.find(at, &program(0), &arguments, &options).is_some());
+        assert!(remembered.find(at, &program(1), &arguments, &options).is_none());
+        assert!(remembered.find(at, &first, &Argument::all(&[&y]), &options).is_none());
+        assert!(remembered.find(at, &first, &arguments, &CompileOptions::default()).is_none());
     }
 }

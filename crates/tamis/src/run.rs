@@ -3,6 +3,7 @@
 use crate::compile::{CompileOptions, Executable, compile};
 use crate::remember::{Remembered, key};
 use crate::signature::{Argument, Signature};
+use tamis_compiler::schedule::Schedule;
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
@@ -23,7 +24,7 @@ pub struct RunOptions {
 impl From<RunOptions> for CompileOptions {
     fn from(options: RunOptions) -> CompileOptions {
         let RunOptions { strict, interpret, check, check_limit } = options;
-        CompileOptions { strict, interpret, check, check_limit }
+        CompileOptions { strict, interpret, check, check_limit, schedule: Schedule::default() }
     }
 }
 
@@ -56,7 +57,7 @@ pub fn run(
 ) -> Result<Vec<(String, Tensor)>, Diagnostics> {
     let tensors = by_position(program, inputs)?;
     let arguments = Argument::all(&tensors);
-    let executable = executable(program, &tensors, &arguments, CompileOptions::from(*options))?;
+    let executable = executable(program, &tensors, &arguments, &CompileOptions::from(*options))?;
     executable.call_fitting(program, &tensors, &arguments).map(|timed| timed.results)
 }
 
@@ -65,14 +66,14 @@ fn executable(
     program: &Program,
     tensors: &[&Tensor],
     arguments: &[Argument],
-    options: CompileOptions,
+    options: &CompileOptions,
 ) -> Result<Executable, Diagnostics> {
     let remembered = Remembered::global();
     let key = key(program, arguments, options);
     if let Some(known) = remembered.find(key, program, arguments, options) {
         return Ok(known);
     }
-    let executable = compile(program, &Signature::of(tensors), &options)?;
+    let executable = compile(program, &Signature::of(tensors), options)?;
     remembered.keep(key, executable.clone());
     Ok(executable)
 }

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::node::{Bounds, Node, Step};
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::program::{Access, Expr, IndexId, LoopExtent, StmtKind};
+use tamis_ir::program::{Access, Bound, Expr, IndexId, LoopExtent, StmtKind};
 
 /// A value in the kernel.
 #[derive(Clone, Copy)]
@@ -87,7 +87,12 @@ impl Lowerer<'_> {
 
     /// The extent of a loop without written bounds, and whether it is the whole of a dimension.
     pub(super) fn inferred(&mut self, index: IndexId) -> (ExprId, ExprId, bool) {
+        let bound = self.attributes[index.index()].bound;
         match (self.checked.extents.loops[index.index()], self.dimension(index)) {
+            // The program was checked to have this size.
+            (LoopExtent::Static { start: 0, stop }, _) if matches!(bound, Some(Bound::Exactly(_))) => {
+                (self.b.int(0), self.b.int(stop), true)
+            }
             // A size is a parameter of the kernel, not part of what it is.
             (LoopExtent::Static { start: 0, .. }, Some(size)) => (self.b.int(0), size, true),
             (LoopExtent::Static { start, stop }, _) => (self.b.int(start), self.b.int(stop), start == 0),

@@ -24,8 +24,17 @@ impl Lowerer<'_> {
             self.b.emit(Stmt::Let { var, value: region.start });
             body.into_iter().for_each(|stmt| self.b.emit(stmt));
         } else if !body.is_empty() {
-            self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint: Hint::default() });
+            let hint = Hint { vectorise: false, unroll: self.unrolls(region) };
+            self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint });
         }
+    }
+
+    /// Whether a loop is to be unrolled as far as it goes.
+    fn unrolls(&self, region: Region) -> bool {
+        let number = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
+        let length = number(region.stop).zip(number(region.start)).and_then(|(stop, start)| stop.checked_sub(start));
+        let wanted = self.attributes[region.index.index()].unroll;
+        length.zip(wanted).is_some_and(|(length, turns)| length <= i64::from(turns))
     }
 
     /// Asks levels for a coordinate.

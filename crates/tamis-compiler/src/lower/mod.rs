@@ -37,7 +37,7 @@ use node::{Source, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
-use tamis_ir::program::{Checked, Program, StmtId, TensorId};
+use tamis_ir::program::{Attributes, Checked, Program, StmtId, TensorId};
 
 /// A kernel and what its parameters are.
 #[derive(Clone, Debug)]
@@ -122,6 +122,7 @@ fn start<'a>(
         prologue: Vec::new(),
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
+        attributes: vec![Attributes::default(); program.indices.len()],
         vars: vec![None; program.vars.len()],
         accesses: Vec::new(),
         levels_of: FxHashMap::default(),
@@ -157,6 +158,8 @@ struct Lowerer<'a> {
     indices: Vec<Option<ExprId>>,
     /// Loops whose bounds are written.
     bounded: Vec<bool>,
+    /// What loops say about how they are to be run.
+    attributes: Vec<Attributes>,
     /// The value of each bound name, after its binding.
     vars: Vec<Option<node::Node>>,
     /// What is accessed; an access has the number of its source.

@@ -43,7 +43,8 @@ impl Lowerer<'_> {
         match &stmt.kind {
             StmtKind::Declare(tensor) => Step::Declare(*tensor, self.bound[tensor.index()].fill),
             StmtKind::Let { var, value } => Step::Let(*var, self.node(*value)),
-            StmtKind::For { index, extent, body } => {
+            StmtKind::For { index, extent, attributes, body } => {
+                self.attributes[index.index()] = *attributes;
                 self.bounded[index.index()] = matches!(extent, Extent::Range(..));
                 let bounds = match extent {
                     Extent::Infer => Bounds::Inferred,

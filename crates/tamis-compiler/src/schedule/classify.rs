@@ -69,7 +69,7 @@ fn walk(
                 walk(program, checked, otherwise, loops, depths, found);
             }
             StmtKind::Assign { target, .. } => {
-                let Some(format) = &checked.formats[target.tensor.index()] else { continue };
+                let Some(Some(format)) = checked.formats.get(target.tensor.index()) else { continue };
                 let Some(order) = format.dim_order().filter(|order| !order.is_empty()) else { continue };
                 let depth = depths[target.tensor.index()].min(loops.len());
                 found.push(production(program, target, stmt, &loops[depth..], &order));

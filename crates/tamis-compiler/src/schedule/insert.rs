@@ -4,12 +4,13 @@
 //! Loops that go over the outermost levels of the tensor in order are shared by both, so the temporary has no more
 //! dimensions than are produced out of order.
 
+use super::classify::productions;
 use crate::lower::{Mode, Plan};
 use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
 use tamis_ir::program::{
-    Access, Block, Checked, Declaration, Expr, Extent, IndexId, Program, Stmt, StmtId, StmtKind, Storage, Subscript,
-    TensorId, TensorInfo,
+    Access, Attributes, Block, Checked, Declaration, Expr, Extent, IndexId, Program, Stmt, StmtId, StmtKind, Storage,
+    Subscript, TensorId, TensorInfo,
 };
 use tamis_tensor::levels::level_type;
 
@@ -41,29 +42,56 @@ pub struct Inserted {
     pub why: String,
 }
 
-/// The program with a workspace for every tensor whose plan is to be scattered into, where that can be written as a
-/// program: the tensor is declared once, and read only after it was written. `None` if there is no such tensor.
+/// A tensor that is scattered into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scattered {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// Two entries of one element can be made one later.
+    pub merges: bool,
+}
+
+/// The tensors that would be scattered into when these plans are followed.
+pub fn scattered(plans: &[Option<Plan>]) -> Vec<Scattered> {
+    let plans = plans.iter().enumerate().filter_map(|(k, plan)| Some((TensorId(k as u32), plan.as_ref()?)));
+    let wanted = plans.filter(|(_, plan)| plan.mode == Mode::Scatter && !plan.fibers_matter);
+    wanted.map(|(tensor, plan)| Scattered { tensor, merges: plan.merge != Merge::Never }).collect()
+}
+
+/// The tensors that are scattered into as far as loops and subscripts tell.
+pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered> {
+    let mut found: Vec<Scattered> = Vec::new();
+    for production in productions(program, checked) {
+        let tensor = production.tensor;
+        if !production.appends() && !found.iter().any(|scattered| scattered.tensor == tensor) {
+            found.push(Scattered { tensor, merges: true });
+        }
+    }
+    found
+}
+
+/// The program with a workspace for every tensor that is scattered into, where that can be written as a program: the
+/// tensor is declared once, and read only after it was written. `None` if there is no such tensor.
 pub fn insert(
     program: &Program,
     checked: &Checked,
-    plans: &[Option<Plan>],
+    scattered: &[Scattered],
     wish: &Wish,
 ) -> Option<(Program, Vec<Inserted>)> {
     let mut result = program.clone();
     let mut inserted = Vec::new();
-    for (k, plan) in plans.iter().enumerate() {
-        let tensor = TensorId(k as u32);
-        let Some(plan) = plan.as_ref().filter(|plan| plan.mode == Mode::Scatter && !plan.fibers_matter) else {
+    for Scattered { tensor, merges } in scattered.iter().copied() {
+        let k = tensor.index();
+        let Some(format) = checked.formats.get(k).cloned().flatten().filter(|format| format.ism().is_none()) else {
             continue;
         };
-        let Some(format) = checked.formats[k].clone().filter(|format| format.ism().is_none()) else { continue };
         let Some(order) = format.dim_order() else { continue };
         // What can be written in any order as it is needs no help.
         let inserts = |level: &LevelSpec| level_type(level.kind).is_ok_and(|row| row.capabilities.insert);
         if format.levels().iter().all(inserts) {
             continue;
         }
-        let mut inserter = Inserter { program: result.clone(), tensor, order, format, checked, wish, plan };
+        let mut inserter = Inserter { program: result.clone(), tensor, order, format, checked, wish, merges };
         if let Some(done) = inserter.insert() {
             result = inserter.program;
             inserted.push(done);
@@ -84,7 +112,7 @@ struct Inserter<'a> {
     format: Format,
     checked: &'a Checked,
     wish: &'a Wish,
-    plan: &'a Plan,
+    merges: bool,
 }
 
 impl Inserter<'_> {
@@ -180,7 +208,7 @@ impl Inserter<'_> {
     /// The format of a workspace over these dimensions, in storage order and in the tensor's own, and why.
     fn choose(&self, inner: &[usize], kept: &[usize]) -> (FormatSpec, String) {
         let leaf = self.format.leaf();
-        let shape = &self.checked.extents.shapes[self.tensor.index()];
+        let shape = self.checked.extents.shapes.get(self.tensor.index()).map_or(&[][..], Vec::as_slice);
         let size = inner.iter().fold(1u64, |size, dim| size.saturating_mul(shape.get(*dim).copied().unwrap_or(0)));
         let small = size <= LARGEST_DENSE && leaf != Leaf::Pattern;
         let dense = inner.len() == 1 && small;
@@ -207,7 +235,7 @@ impl Inserter<'_> {
                     _ => format!("{} dimensions are out of order", inner.len()),
                 };
                 // What cannot be merged has to be found when it is inserted.
-                let policy = if self.plan.merge == Merge::Never { "hash" } else { "coord" };
+                let policy = if self.merges { "coord" } else { "hash" };
                 (Ism { policy: policy.to_string(), capacity: None, pipelined: false }, out)
             }
         };
@@ -306,7 +334,10 @@ impl Inserter<'_> {
         let mut stmt = self.stmt(StmtKind::Assign { target, update: None, value }, origin);
         for dim in inner.iter().rev() {
             let Some(index) = indices[*dim] else { continue };
-            stmt = self.stmt(StmtKind::For { index, extent: Extent::Infer, body: vec![stmt] }, origin);
+            stmt = self.stmt(
+                StmtKind::For { index, extent: Extent::Infer, attributes: Attributes::default(), body: vec![stmt] },
+                origin,
+            );
         }
         stmt
     }

@@ -1,4 +1,300 @@
-//! What is decided about a program before it is lowered, as programs: every decision can be printed, changed and run.
+//! What is decided about a program before it is lowered: commands of the user's, and workspaces that are inserted.
+//!
+//! Scheduling commands are transformations of loop programs, from text or by methods. Every schedule gives a program that can
+//! be printed, read back, interpreted and compiled.
+//!
+//! A [`Schedule`] is a list of commands as data. One file per command says what it does to a program; `legal` is the one
+//! place that says what may be moved, `extents` names how far loops go, `edit` finds and changes loops.
 
+mod annotate;
+mod bound;
 pub mod classify;
+mod convert;
+mod describe;
+mod edit;
+mod extents;
+mod fuse;
 pub mod insert;
+mod insert_workspace;
+mod later;
+mod legal;
+mod matching;
+mod parse;
+mod precompute;
+mod print;
+mod reorder;
+mod split;
+mod tile;
+
+use edit::Work;
+use std::sync::Arc;
+use tamis_ir::program::{Checked, Program};
+use tamis_ir::{Diagnostics, Format, Source, Span};
+
+/// A list of scheduling commands.
+///
+/// ```
+/// use tamis_compiler::schedule::Schedule;
+/// let built = Schedule::new().reorder(["i", "k", "j"]).split("k", "k0", "k1", 32);
+/// assert_eq!(built, Schedule::parse("reorder(i,k,j); split(k,k0,k1,32)")?);
+/// assert_eq!(built.to_string(), "reorder(i, k, j); split(k, k0, k1, 32)");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    steps: Vec<Step>,
+    /// The text it was read from.
+    source: Option<Arc<Source>>,
+}
+
+/// Schedules are equal if they say the same, wherever they stand.
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Schedule) -> bool {
+        self.commands().eq(other.commands())
+    }
+}
+
+impl Eq for Schedule {}
+
+impl std::hash::Hash for Schedule {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.steps.len().hash(state);
+        self.commands().for_each(|command| command.hash(state));
+    }
+}
+
+/// A command and where it stands.
+#[derive(Clone, Debug)]
+struct Step {
+    command: Command,
+    /// The command in the text; nothing if it was made by a method.
+    span: Option<Span>,
+    /// Its arguments in the text.
+    args: Vec<Span>,
+}
+
+/// A scheduling command. Loops are named by their indices; `k#2` is the second loop over `k` in the program's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Command {
+    /// The loops of one nest in another order.
+    Reorder { loops: Vec<String> },
+    /// A loop cut into pieces of equal length: a loop over pieces, and one over what is in a piece.
+    Split { index: String, outer: String, inner: String, factor: i64 },
+    /// Two loops cut, and the loops over pieces put outside.
+    Tile { loops: [String; 2], first: [String; 2], second: [String; 2], factors: [i64; 2] },
+    /// Two loops made one.
+    Fuse { outer: String, inner: String, fused: String },
+    /// How many values an index takes.
+    Bound { index: String, renamed: Option<String>, length: i64, kind: BoundKind },
+    /// So many turns of a loop written out.
+    Unroll { index: String, factor: i64 },
+    /// The turns of a loop run in the lanes of a vector.
+    Vectorize { index: String, lanes: Option<i64> },
+    /// The turns of a loop run on several threads.
+    Parallelize { index: String, races: Races },
+    /// The values of an expression stored in a temporary first.
+    Precompute { expression: String, indices: Vec<String>, workspace: Vec<String>, format: Option<String> },
+    /// A tensor copied into another format first.
+    Convert { tensor: String, format: String },
+    /// A loop over the positions of a tensor's level instead of coordinates.
+    Pos { index: String, position: String, access: String },
+    /// A workspace between a loop nest and its result.
+    InsertWorkspace { policy: String, capacity: Option<i64> },
+}
+
+/// What `bound` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BoundKind {
+    /// Exactly so many.
+    Exactly,
+    /// No more than that.
+    AtMost,
+}
+
+/// What the turns of a parallel loop may share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Races {
+    /// Reductions, which are made private and combined.
+    Reductions,
+    /// Nothing: each turn writes elements of its own.
+    NoRaces,
+}
+
+impl Schedule {
+    /// A schedule that changes nothing.
+    pub fn new() -> Schedule {
+        Schedule::default()
+    }
+
+    /// Reads a schedule: commands separated by `;`, `,` or lines.
+    pub fn parse(text: &str) -> Result<Schedule, Diagnostics> {
+        Schedule::parse_source(&Source::new("schedule", text))
+    }
+
+    /// Reads a schedule from a named source.
+    pub fn parse_source(source: &Arc<Source>) -> Result<Schedule, Diagnostics> {
+        let steps = parse::parse(source)?;
+        Ok(Schedule { steps, source: Some(source.clone()) })
+    }
+
+    /// The commands, in order.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.steps.iter().map(|step| &step.command)
+    }
+
+    /// How many commands there are.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The same schedule without one of its commands.
+    pub fn without(&self, at: usize) -> Schedule {
+        let mut shorter = self.clone();
+        if at < shorter.steps.len() {
+            shorter.steps.remove(at);
+        }
+        shorter
+    }
+
+    /// Adds a command.
+    pub fn then(mut self, command: Command) -> Schedule {
+        self.steps.push(Step { command, span: None, args: Vec::new() });
+        self
+    }
+
+    /// Puts the loops of one nest in this order; loops of the nest that are not named stay where they are.
+    pub fn reorder<S: Into<String>>(self, loops: impl IntoIterator<Item = S>) -> Schedule {
+        self.then(Command::Reorder { loops: loops.into_iter().map(Into::into).collect() })
+    }
+
+    /// Cuts a loop into pieces of `factor` values: `outer` goes over the pieces, `inner` over the coordinates of a piece.
+    pub fn split(self, index: &str, outer: &str, inner: &str, factor: i64) -> Schedule {
+        let (index, outer, inner) = (index.into(), outer.into(), inner.into());
+        self.then(Command::Split { index, outer, inner, factor })
+    }
+
+    /// Cuts two loops, one directly inside the other, into tiles: `first` and `second` are the names of the loops over
+    /// pieces and inside of pieces that the first and the second loop become.
+    pub fn tile(self, loops: [&str; 2], first: [&str; 2], second: [&str; 2], factors: [i64; 2]) -> Schedule {
+        let owned = |names: [&str; 2]| names.map(String::from);
+        self.then(Command::Tile { loops: owned(loops), first: owned(first), second: owned(second), factors })
+    }
+
+    /// Makes one loop of two, one directly inside the other.
+    pub fn fuse(self, outer: &str, inner: &str, fused: &str) -> Schedule {
+        let (outer, inner, fused) = (outer.into(), inner.into(), fused.into());
+        self.then(Command::Fuse { outer, inner, fused })
+    }
+
+    /// States how many values an index takes.
+    pub fn bound(self, index: &str, length: i64, kind: BoundKind) -> Schedule {
+        self.then(Command::Bound { index: index.into(), renamed: None, length, kind })
+    }
+
+    /// Writes out so many turns of a loop.
+    pub fn unroll(self, index: &str, factor: i64) -> Schedule {
+        self.then(Command::Unroll { index: index.into(), factor })
+    }
+
+    /// Runs the turns of a loop in the lanes of a vector.
+    pub fn vectorize(self, index: &str) -> Schedule {
+        self.then(Command::Vectorize { index: index.into(), lanes: None })
+    }
+
+    /// Runs the turns of a loop on several threads.
+    pub fn parallelize(self, index: &str) -> Schedule {
+        self.then(Command::Parallelize { index: index.into(), races: Races::Reductions })
+    }
+
+    /// Stores the values of an expression for all values of some indices in a temporary first. The temporary is filled by
+    /// loops with the indices `workspace`; `format` is its format, `dense` unless written.
+    pub fn precompute(self, expression: &str, indices: &[&str], workspace: &[&str], format: Option<&str>) -> Schedule {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+        self.then(Command::Precompute {
+            expression: expression.into(),
+            indices: owned(indices),
+            workspace: owned(workspace),
+            format: format.map(String::from),
+        })
+    }
+
+    /// Puts a sparse workspace of a policy between every nest and the result that it scatters into.
+    pub fn insert_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
+        self.then(Command::InsertWorkspace { policy: policy.into(), capacity })
+    }
+
+    /// Copies a tensor into another format before anything else.
+    pub fn convert(self, tensor: &str, format: &str) -> Schedule {
+        self.then(Command::Convert { tensor: tensor.into(), format: format.into() })
+    }
+
+    /// Applies the commands, one after the other, to a program that was checked for the tensors it is called with.
+    ///
+    /// ```
+    /// use tamis_compiler::schedule::Schedule;
+    /// use tamis_ir::{DType, Program, program::ParamType};
+    /// let program = Program::parse("
+    /// def rowsum(A):
+    ///     y = tensor('dense')
+    ///     for i, j in _:
+    ///         y[i] += A[i,j]
+    ///     return y
+    /// ")?;
+    /// let a = ParamType { dtype: DType::F64, shape: vec![Some(3), Some(100)], value: None };
+    /// let schedule = Schedule::new().split("j", "j0", "j1", 32).reorder(["j0", "i"]);
+    /// let scheduled = schedule.apply(&program, &program.check(&[a])?)?;
+    /// assert_eq!(scheduled.to_string(), "\
+    /// def rowsum(A):
+    ///     y = tensor(\"dense\")
+    ///     for j0 in range((A.shape[1] + 31) // 32):
+    ///         for i in _:
+    ///             for j1 in range(j0 * 32, min(j0 * 32 + 32, A.shape[1])):
+    ///                 y[i] += A[i, j1]
+    ///     return y
+    /// ");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn apply(&self, program: &Program, checked: &Checked) -> Result<Program, Diagnostics> {
+        self.apply_to(program, checked, &[])
+    }
+
+    /// [`Schedule::apply`], for parameters whose formats are known, in order: copies of them go through what is stored
+    /// in its order.
+    pub fn apply_to(&self, program: &Program, checked: &Checked, formats: &[Format]) -> Result<Program, Diagnostics> {
+        let mut program = program.clone();
+        for step in &self.steps {
+            let mut work = Work::new(program, checked, formats, step, self.source.as_ref());
+            run(&mut work)?;
+            program = work.finish()?;
+        }
+        program.renumber();
+        program.verify()?;
+        Ok(program)
+    }
+}
+
+fn run(work: &mut Work) -> tamis_ir::diag::Result<()> {
+    let step = work.step;
+    match &step.command {
+        Command::Reorder { loops } => reorder::run(work, loops),
+        Command::Split { index, outer, inner, factor } => split::run(work, index, [outer, inner], *factor),
+        Command::Tile { loops, first, second, factors } => tile::run(work, loops, first, second, *factors),
+        Command::Fuse { outer, inner, fused } => fuse::run(work, outer, inner, fused),
+        Command::Bound { index, renamed, length, kind } => bound::run(work, index, renamed.as_deref(), *length, *kind),
+        Command::Unroll { index, factor } => annotate::unroll(work, index, *factor),
+        Command::Vectorize { index, lanes } => annotate::vectorize(work, index, *lanes),
+        Command::Parallelize { index, races } => annotate::parallelize(work, index, *races),
+        Command::Precompute { expression, indices, workspace, format } => {
+            precompute::run(work, expression, indices, workspace, format.as_deref())
+        }
+        Command::Convert { tensor, format } => convert::run(work, tensor, format),
+        Command::InsertWorkspace { policy, capacity } => insert_workspace::run(work, policy, *capacity),
+        Command::Pos { .. } => later::run(work),
+    }
+}

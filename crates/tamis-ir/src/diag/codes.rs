@@ -122,6 +122,9 @@ than 2^63-1."
 E0405 "subscript out of range"
 "The subscript leaves the tensor for some value of its indices. Bound the loop with `range(a, b)`, or
 permit it with `~` and say what is read outside with `coalesce`."
+E0406 "extent is not what the loop says"
+"`for i in exactly(_, 100):` promises that the loop takes 100 values, `at_most(_, 100)` no more than that. The tensors that the
+program is called with say otherwise. Change or leave out the bound, or call the program with tensors of that size."
 
 E0501 "tensor read and written in one scope"
 "Within one statement of the block that declares it, a tensor is either read or updated. Finish writing
@@ -245,6 +248,38 @@ is a bug of Tamis: please report the program and the tensors. `--interpret` give
 E1101 "bug of Tamis"
 "Something happened that no program and no data should be able to cause. Please report what the message says, with the program
 and, if you can, the tensors. `--interpret` runs programs without the compiler meanwhile."
+
+E1201 "schedule"
+"A schedule is a list of commands, separated by `;` or `,`, each a name with arguments: reorder(i,k,j), split(i,i0,i1,32),
+tile(i,j,i0,i1,j0,j1,32,32), fuse(i,j,f), bound(i,n,exactly), unroll(i,4), vectorize(i), parallelize(i),
+precompute(A[i,j] * x[j], j, jw, dense), insert_workspace(coord, 1024), convert(A, csc). `docs/book/schedules.md` tells what each does."
+E1202 "name in a schedule"
+"A command names a loop, a tensor or an expression that the program does not have (any more: the commands before it may have
+replaced it), or several of them. The second loop over `k` in the text of the program is `k#2`. A new name must not mean something else already."
+E1203 "loops that do not form one nest"
+"Loops can be reordered, tiled and fused if one contains the other and nothing but bound names and conditions stands between them: a
+statement between two loops runs once per turn of the outer one, and would run more often further inside."
+E1204 "order that matters"
+"Loops may change places if their turns are independent, or meet only in updates by one operator that is associative and commutative
+(`+=`, `max=`, ...). An assignment keeps the last value and `choose` the first, a scalar that is read while it changes has a different value
+in each turn, and a loop whose bounds use an index must stay inside that index's loop."
+E1205 "extent without a name"
+"`split` and `fuse` write down how far a loop goes, as the size of a tensor's dimension. An extent that follows from an affine
+subscript (the valid part of a convolution) or from what is written has no such name: write the loop with `range(a, b)`, and declare the
+tensors that it writes with `shape=(...)`."
+E1206 "turns of a loop that would disturb each other"
+"The turns of a parallel or vectorised loop run at once. Each may write elements of its own (results that are subscripted by the
+loop's index at their outermost level), update shared ones by one operator that is associative and commutative, and have temporaries of
+its own."
+E1207 "number in a schedule"
+"Factors of `split`, `tile`, `unroll` and `vectorize` and the length of `bound` are positive integers."
+E1208 "expression that cannot be computed before"
+"`precompute` stores the value of an expression for all values of the given indices, before the loops over them. Every index of the
+expression must be given or belong to a loop further out; others are only allowed if the whole right-hand side of a reduction is
+precomputed."
+E1209 "no workspace to insert"
+"A workspace is inserted between loops and a result that they write out of order, if the result's format cannot be written so. Loops that go over
+the levels of a result from the outermost to the innermost append to it, and `dense`, `bytemap` and `hash` are written in any order as they are."
 }
 
 impl fmt::Display for Code {

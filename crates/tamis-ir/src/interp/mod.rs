@@ -153,7 +153,7 @@ impl<'a> Machine<'a> {
         match &stmt.kind {
             StmtKind::Declare(tensor) => self.tensors[tensor.index()].reset(),
             StmtKind::Let { var, value } => self.vars[var.index()] = self.evaluate(*value)?,
-            StmtKind::For { index, extent, body } => {
+            StmtKind::For { index, extent, body, .. } => {
                 let (start, stop) = self.bounds(index.index(), *extent)?;
                 for i in start..stop {
                     self.iterations += 1;

@@ -1,15 +1,65 @@
-//! Rebuilding a program's expression pool in the order of its statements, without what nothing uses: programs that
-//! say the same are then equal.
+//! Rebuilding a program's tables in the order of its statements, without what nothing uses: programs that say the same are
+//! then equal.
 
-use super::{Access, Block, Expr, ExprId, ExprPool, Extent, Program, Stmt, StmtKind};
+use super::{
+    Access, Block, Expr, ExprId, ExprPool, Extent, IndexId, Program, Stmt, StmtKind, TensorId, VarId, visit_block,
+};
 use rustc_hash::FxHashMap;
 
 impl Program {
     /// Drops expressions that no statement uses, and numbers the others by their first use.
     pub fn compact(&mut self) {
         let mut body = std::mem::take(&mut self.body);
-        let mut renamer =
-            Renamer { old: std::mem::take(&mut self.exprs), new: ExprPool::default(), ids: FxHashMap::default() };
+        let mut renamer = Renamer {
+            old: std::mem::take(&mut self.exprs),
+            new: ExprPool::default(),
+            ids: FxHashMap::default(),
+            numbers: Numbers::default(),
+        };
+        renamer.block(self, &mut body);
+        self.body = body;
+        self.exprs = renamer.new;
+        let spans = std::mem::take(&mut self.origin.exprs);
+        let renamed = spans.into_iter().filter_map(|((stmt, id), span)| Some(((stmt, *renamer.ids.get(&id)?), span)));
+        self.origin.exprs = renamed.collect();
+    }
+
+    /// Numbers loop indices, bound names and tensors in the order in which the text has them, drops what is gone, and
+    /// [compacts](Program::compact) the expressions. A program that was changed is then what its text reads back to.
+    pub fn renumber(&mut self) {
+        let mut numbers = Numbers::default();
+        for param in &self.params {
+            numbers.tensors.insert(*param, TensorId(numbers.tensors.len() as u32));
+        }
+        visit_block(&self.body, &mut |stmt| match &stmt.kind {
+            StmtKind::Declare(tensor) => {
+                let next = TensorId(numbers.tensors.len() as u32);
+                numbers.tensors.entry(*tensor).or_insert(next);
+            }
+            StmtKind::Let { var, .. } => {
+                let next = VarId(numbers.vars.len() as u32);
+                numbers.vars.entry(*var).or_insert(next);
+            }
+            StmtKind::For { index, .. } => {
+                let next = IndexId(numbers.indices.len() as u32);
+                numbers.indices.entry(*index).or_insert(next);
+            }
+            _ => {}
+        });
+        self.tensors = ordered(&self.tensors, numbers.tensors.iter().map(|(old, new)| (old.index(), new.index())));
+        self.indices = ordered(&self.indices, numbers.indices.iter().map(|(old, new)| (old.index(), new.index())));
+        self.vars = ordered(&self.vars, numbers.vars.iter().map(|(old, new)| (old.index(), new.index())));
+        for id in self.params.iter_mut().chain(&mut self.results) {
+            *id = numbers.tensor(*id);
+        }
+        let origin = &mut self.origin;
+        let spans = std::mem::take(&mut origin.tensors);
+        origin.tensors = spans.into_iter().filter_map(|(id, span)| Some((*numbers.tensors.get(&id)?, span))).collect();
+        let spans = std::mem::take(&mut origin.indices);
+        origin.indices = spans.into_iter().filter_map(|(id, span)| Some((*numbers.indices.get(&id)?, span))).collect();
+        let mut body = std::mem::take(&mut self.body);
+        let old = std::mem::take(&mut self.exprs);
+        let mut renamer = Renamer { old, new: ExprPool::default(), ids: FxHashMap::default(), numbers };
         renamer.block(self, &mut body);
         self.body = body;
         self.exprs = renamer.new;
@@ -19,10 +69,41 @@ impl Program {
     }
 }
 
+/// The items that have a new number, in its order.
+fn ordered<T: Clone>(items: &[T], numbers: impl Iterator<Item = (usize, usize)>) -> Vec<T> {
+    let mut kept: Vec<(usize, T)> =
+        numbers.filter_map(|(old, new)| items.get(old).map(|item| (new, item.clone()))).collect();
+    kept.sort_by_key(|(new, _)| *new);
+    kept.into_iter().map(|(_, item)| item).collect()
+}
+
+/// New numbers; what is not in a table keeps its own.
+#[derive(Default)]
+struct Numbers {
+    tensors: FxHashMap<TensorId, TensorId>,
+    indices: FxHashMap<IndexId, IndexId>,
+    vars: FxHashMap<VarId, VarId>,
+}
+
+impl Numbers {
+    fn tensor(&self, id: TensorId) -> TensorId {
+        self.tensors.get(&id).copied().unwrap_or(id)
+    }
+
+    fn index(&self, id: IndexId) -> IndexId {
+        self.indices.get(&id).copied().unwrap_or(id)
+    }
+
+    fn var(&self, id: VarId) -> VarId {
+        self.vars.get(&id).copied().unwrap_or(id)
+    }
+}
+
 struct Renamer {
     old: ExprPool,
     new: ExprPool,
     ids: FxHashMap<ExprId, ExprId>,
+    numbers: Numbers,
 }
 
 impl Renamer {
@@ -33,13 +114,18 @@ impl Renamer {
     fn stmt(&mut self, program: &mut Program, stmt: &mut Stmt) {
         match &mut stmt.kind {
             StmtKind::Declare(tensor) => {
+                *tensor = self.numbers.tensor(*tensor);
                 let declaration = program.tensors[tensor.index()].declaration.as_mut();
                 for dim in declaration.and_then(|d| d.shape.as_mut()).into_iter().flatten() {
                     *dim = self.expr(*dim);
                 }
             }
-            StmtKind::Let { value, .. } => *value = self.expr(*value),
-            StmtKind::For { extent, body, .. } => {
+            StmtKind::Let { var, value } => {
+                *var = self.numbers.var(*var);
+                *value = self.expr(*value);
+            }
+            StmtKind::For { index, extent, body, .. } => {
+                *index = self.numbers.index(*index);
                 if let Extent::Range(start, stop) = extent {
                     (*start, *stop) = (self.expr(*start), self.expr(*stop));
                 }
@@ -61,6 +147,7 @@ impl Renamer {
     }
 
     fn access(&mut self, access: &mut Access) {
+        access.tensor = self.numbers.tensor(access.tensor);
         for subscript in &mut access.subscripts {
             subscript.expr = self.expr(subscript.expr);
         }
@@ -74,7 +161,10 @@ impl Renamer {
         match &mut expr {
             Expr::Call(_, operands) => operands.iter_mut().for_each(|operand| *operand = self.expr(*operand)),
             Expr::Read(access) => self.access(access),
-            _ => {}
+            Expr::Index(index) => *index = self.numbers.index(*index),
+            Expr::Var(var) => *var = self.numbers.var(*var),
+            Expr::Size(tensor, _) => *tensor = self.numbers.tensor(*tensor),
+            Expr::Literal(_) => {}
         }
         let new = self.new.intern(expr);
         self.ids.insert(id, new);

@@ -4,6 +4,7 @@
 //! A program is made by [`Program::parse`] and printed by `Display`; parsing what was printed gives the
 //! same program. [`Program::check`] (types, dimensions) needs to know the tensors it is called with.
 
+mod attributes;
 mod compact;
 pub mod dims;
 mod lifecycle;
@@ -13,6 +14,7 @@ mod resolve;
 pub mod types;
 mod verify;
 
+pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{Extents, LoopExtent};
 pub use pool::{ExprId, ExprPool};
 pub use types::Types;
@@ -185,6 +187,8 @@ pub enum StmtKind {
     For {
         index: IndexId,
         extent: Extent,
+        /// How the loop is to be run; what it means does not depend on them.
+        attributes: Attributes,
         body: Block,
     },
     If {
@@ -451,7 +455,8 @@ impl Program {
     }
 }
 
-fn visit_block<'a>(block: &'a Block, visitor: &mut dyn FnMut(&'a Stmt)) {
+/// Visits every statement of a block, outer ones first.
+pub fn visit_block<'a>(block: &'a [Stmt], visitor: &mut dyn FnMut(&'a Stmt)) {
     block.iter().for_each(|stmt| visit_stmt(stmt, visitor));
 }
 

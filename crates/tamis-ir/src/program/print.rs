@@ -1,6 +1,8 @@
 //! Programs as text that [`Program::parse`] reads back to the same program.
 
-use super::{Access, Block, Declaration, Expr, ExprId, Extent, Program, Stmt, StmtKind, Storage, Subscript, TensorId};
+use super::{
+    Access, Attributes, Block, Declaration, Expr, ExprId, Extent, Program, Stmt, StmtKind, Storage, Subscript, TensorId,
+};
 use crate::algebra::{Op, Value};
 use std::fmt;
 
@@ -86,12 +88,13 @@ impl Program {
         let mut names = Vec::new();
         let mut innermost = stmt;
         let body = loop {
-            let StmtKind::For { index, extent, body } = &innermost.kind else { return Ok(()) };
+            let StmtKind::For { index, extent, attributes, body } = &innermost.kind else { return Ok(()) };
             names.push(self.indices[index.index()].as_str());
             match (extent, &body[..]) {
-                (Extent::Infer, [only @ Stmt { kind: StmtKind::For { extent: Extent::Infer, .. }, .. }]) => {
-                    innermost = only
-                }
+                (
+                    Extent::Infer,
+                    [only @ Stmt { kind: StmtKind::For { extent: Extent::Infer, attributes: inner, .. }, .. }],
+                ) if *attributes == Attributes::default() && *inner == Attributes::default() => innermost = only,
                 _ => break body,
             }
         };
@@ -101,6 +104,10 @@ impl Program {
                 _ => format!("range({}, {})", self.show(*start), self.show(*stop)),
             },
             _ => "_".to_string(),
+        };
+        let extent = match &innermost.kind {
+            StmtKind::For { attributes, .. } => attributes.around(extent),
+            _ => extent,
         };
         writeln!(f, "for {} in {extent}:", names.join(", "))?;
         self.block(f, body, depth + 1)

@@ -36,12 +36,20 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `target = value`, or `target op= value`; the target is a name or a subscripted name.
     Assign { target: Expr, op: Option<Op>, value: Expr },
-    /// `for i, j in extent: body`
-    For { indices: Vec<Name>, extent: Extent, body: Vec<Stmt> },
+    /// `for i, j in extent: body`, the extent inside of its attributes: `parallel(unroll(_, 4))`.
+    For { indices: Vec<Name>, attributes: Vec<Attribute>, extent: Extent, body: Vec<Stmt> },
     /// `if cond: then else: otherwise`
     If { cond: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
     /// `return a, b`
     Return(Vec<Name>),
+}
+
+/// What a loop says about how it is to be run.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Attribute {
+    pub name: Name,
+    pub number: Option<(u64, Span)>,
 }
 
 /// How far a loop goes.

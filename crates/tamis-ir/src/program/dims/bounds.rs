@@ -1,7 +1,9 @@
-//! Subscripts that certainly leave their tensor are told before the program runs.
+//! Subscripts that certainly leave their tensor, and loops that do not go as far as they say, are told before the program
+//! runs.
 
 use super::Inference;
 use crate::diag::{Code, Diagnostic};
+use crate::program::Bound;
 
 impl Inference<'_> {
     /// Subscripts that certainly leave their tensor: not under an `if`, and every loop around runs.
@@ -41,6 +43,32 @@ impl Inference<'_> {
                         })
                         .help(permit(name, &shown, write)),
                 );
+            }
+        }
+    }
+}
+
+impl Inference<'_> {
+    /// Loops go as far as `exactly(_, n)` and `at_most(_, n)` say.
+    pub(super) fn check_promises(&mut self) {
+        for (index, bound, span) in self.bounds.clone() {
+            let name = self.program.indices[index.index()].clone();
+            let Some((start, stop)) = self.index_range(index) else {
+                let message =
+                    format!("how far `{name}` goes is known only when its loop starts, so it cannot be bounded");
+                let d = Diagnostic::new(Code::E0406, message).label(span, "its bounds are computed");
+                self.error(d.help("leave the bound out, or bound a loop whose extent is a dimension's"));
+                continue;
+            };
+            let length = stop.saturating_sub(start);
+            let (says, holds) = match bound {
+                Bound::Exactly(n) => (format!("exactly {n}"), u64::try_from(length) == Ok(n)),
+                Bound::AtMost(n) => (format!("at most {n}"), u64::try_from(length).is_ok_and(|length| length <= n)),
+            };
+            if !holds {
+                let message = format!("`{name}` takes {length} values, but its loop says {says}");
+                let d = Diagnostic::new(Code::E0406, message).label(span, format!("{length} values"));
+                self.error(d.help("change or leave out the bound, or call the program with tensors of that size"));
             }
         }
     }

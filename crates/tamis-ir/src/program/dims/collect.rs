@@ -20,8 +20,9 @@ impl<'a> Inference<'a> {
                 StmtKind::Let { var, value } => {
                     self.lets.push((*var, *value));
                 }
-                StmtKind::For { index, extent, body } => {
+                StmtKind::For { index, extent, attributes, body } => {
                     let span = program.origin.indices.get(index).copied().unwrap_or_default();
+                    self.bounds.extend(attributes.bound.map(|bound| (*index, bound, span)));
                     self.extents.insert(*index, (*extent, span));
                     loops.push(*index);
                     self.collect_block(body, loops, guarded);

@@ -16,7 +16,7 @@ pub(crate) use bounds::permit;
 
 use affine::Affine;
 
-use super::{ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
+use super::{Bound, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
 use crate::algebra::DType;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
@@ -57,6 +57,7 @@ pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, 
     }
     if inference.errors.is_empty() {
         inference.check_bounds();
+        inference.check_promises();
     }
     let extents = inference.finish();
     if inference.errors.is_empty() { Ok(extents) } else { Err(Diagnostics(inference.errors)) }
@@ -95,6 +96,8 @@ struct Inference<'a> {
     program: &'a Program,
     sites: Vec<Site<'a>>,
     extents: FxHashMap<IndexId, (Extent, Span)>,
+    /// What loops say about their extents.
+    bounds: Vec<(IndexId, Bound, Span)>,
     /// Bound names with their values, in the order of the program.
     lets: Vec<(VarId, ExprId)>,
     /// What is known of bound names that are affine.
@@ -126,6 +129,7 @@ impl<'a> Inference<'a> {
             program,
             sites: Vec::new(),
             extents: FxHashMap::default(),
+            bounds: Vec::new(),
             lets: Vec::new(),
             understood: FxHashMap::default(),
             parent: (0..nodes).collect(),

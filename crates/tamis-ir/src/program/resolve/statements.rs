@@ -1,6 +1,8 @@
 //! Statements: blocks and their scopes, loops, assignments, updates, bound names.
 
-use super::super::{Access, Block, Expr, ExprId, Extent, IndexId, ScalarKind, Stmt, StmtId, StmtKind, Update, VarId};
+use super::super::{
+    Access, Attributes, Block, Expr, ExprId, Extent, IndexId, ScalarKind, Stmt, StmtId, StmtKind, Update, VarId,
+};
 use super::{Binding, Resolver};
 use crate::algebra::{Op, Value};
 use crate::diag::{Code, Diagnostic, Span};
@@ -31,7 +33,10 @@ impl Resolver {
     pub(super) fn statement(&mut self, stmt: &syntax::Stmt) -> Option<Stmt> {
         match &stmt.kind {
             syntax::StmtKind::Assign { target, op, value } => self.assignment(stmt.span, target, *op, value),
-            syntax::StmtKind::For { indices, extent, body } => self.loops(stmt.span, indices, extent, body),
+            syntax::StmtKind::For { indices, attributes, extent, body } => {
+                let attributes = self.attributes(indices, attributes)?;
+                self.loops(stmt.span, indices, attributes, extent, body)
+            }
             syntax::StmtKind::If { cond, then, otherwise } => {
                 let id = self.start(stmt.span);
                 let cond = self.expr(cond);
@@ -46,10 +51,33 @@ impl Resolver {
         }
     }
 
+    /// What a loop says about how it is to be run.
+    fn attributes(&mut self, indices: &[Name], written: &[syntax::Attribute]) -> Option<Attributes> {
+        if let (Some(first), [_, second, ..]) = (written.first(), indices) {
+            return self.error(
+                Diagnostic::new(Code::E0106, format!("`{}` is said of one loop at a time", first.name.text))
+                    .label(first.name.span, "of which loop?")
+                    .label(second.span, "a second loop")
+                    .help("write each loop on a line of its own"),
+            );
+        }
+        let mut attributes = Attributes::default();
+        for attribute in written {
+            let number = attribute.number.map(|(number, _)| number);
+            if let Err(why) = attributes.add(&attribute.name.text, number) {
+                let span = attribute.number.map_or(attribute.name.span, |(_, span)| span);
+                let d = Diagnostic::new(Code::E0106, why).label(span, "here");
+                return self.error(d.help("write `parallel(_)`, `vectorize(_)` or `vectorize(_, 8)`, `unroll(_, 4)`, `exactly(_, 100)` or `at_most(_, 100)`, each at most once"));
+            }
+        }
+        Some(attributes)
+    }
+
     pub(super) fn loops(
         &mut self,
         span: Span,
         indices: &[Name],
+        attributes: Attributes,
         extent: &syntax::Extent,
         body: &[syntax::Stmt],
     ) -> Option<Stmt> {
@@ -74,10 +102,10 @@ impl Resolver {
         let body = if inner.is_empty() {
             self.block(body)
         } else {
-            self.loops(span, inner, extent, body).into_iter().collect()
+            self.loops(span, inner, attributes, extent, body).into_iter().collect()
         };
         self.scopes.pop();
-        Some(Stmt { id, kind: StmtKind::For { index, extent: extent_id?, body } })
+        Some(Stmt { id, kind: StmtKind::For { index, extent: extent_id?, attributes, body } })
     }
 
     pub(super) fn assignment(

@@ -5,7 +5,7 @@ mod expressions;
 mod statements;
 
 use super::lexer::{Tok, Token, lex};
-use super::syntax::{Function, Name};
+use super::syntax::{Expr, Function, Name};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
@@ -33,6 +33,39 @@ pub fn parse_function(source: &Arc<Source>) -> std::result::Result<Function, Dia
             Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
         }
     }
+}
+
+/// Reads one expression, as it could stand in a loop program.
+pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagnostics> {
+    let (tokens, mut errors) = lex(&source.text);
+    let mut parser = Parser { tokens, at: 0, errors: Vec::new(), depth: 0, operators: 0 };
+    let read = parser.expr().and_then(|expr| match parser.peek().tok {
+        Tok::Newline | Tok::Eof => Ok(expr),
+        _ => Err(parser.unexpected("the end of the expression").help("give one expression, as in `A[i,j] * x[j]`")),
+    });
+    errors.append(&mut parser.errors);
+    match read {
+        Ok(expr) if errors.is_empty() => Ok(expr),
+        Ok(_) => Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect())),
+        Err(d) => {
+            errors.push(d);
+            Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
+        }
+    }
+}
+
+/// Whether a loop or a tensor can be called so.
+///
+/// ```
+/// use tamis_ir::text::parser::is_name;
+/// assert!(is_name("i0") && !is_name("for") && !is_name("0i") && !is_name("_"));
+/// ```
+pub fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && text != "_"
+        && !KEYWORDS.contains(&text)
 }
 
 const KEYWORDS: &[&str] = &[

@@ -1,10 +1,11 @@
 //! Statements and blocks.
 
 use super::super::lexer::{Tok, Token};
-use super::super::syntax::{ExprKind, Extent, Stmt, StmtKind};
+use super::super::syntax::{Attribute, ExprKind, Extent, Stmt, StmtKind};
 use super::{MAX_DEPTH, Parser};
-use crate::algebra::Op;
+use crate::algebra::{Op, Value};
 use crate::diag::{Code, Diagnostic, Result, Span, did_you_mean};
+use crate::program::Attributes;
 
 impl Parser {
     pub(super) fn block(&mut self, of: &str) -> Vec<Stmt> {
@@ -218,7 +219,7 @@ impl Parser {
         if !self.eat_word("in") {
             return Err(self.unexpected("`in`").help(format!("the form is {form}")));
         }
-        let extent = self.extent(form)?;
+        let (attributes, extent) = self.attributed_extent(form)?;
         let span = start.to(self.last_end());
         self.colon(form)?;
         // Each index is a loop of its own.
@@ -231,7 +232,38 @@ impl Parser {
         self.depth += inner;
         let body = self.block("the loop");
         self.depth -= inner;
-        Ok(Stmt { kind: StmtKind::For { indices, extent, body }, span })
+        Ok(Stmt { kind: StmtKind::For { indices, attributes, extent, body }, span })
+    }
+
+    /// An extent inside of its attributes, as in `parallel(unroll(range(a, b), 4))`.
+    fn attributed_extent(&mut self, form: &str) -> Result<(Vec<Attribute>, Extent)> {
+        let mut attributes = Vec::new();
+        while let Tok::Ident(word) = &self.peek().tok
+            && Attributes::WORDS.contains(&word.as_str())
+            && attributes.len() < Attributes::WORDS.len()
+        {
+            let name = self.name("an attribute")?;
+            self.expect("(", &format!("write `{}(_)`", name.text))?;
+            attributes.push(Attribute { name, number: None });
+        }
+        let extent = self.extent(form)?;
+        for attribute in attributes.iter_mut().rev() {
+            if self.eat(",") {
+                let value = self.expr()?;
+                let number = match value.kind {
+                    ExprKind::Number(Value::I64(n)) => u64::try_from(n).ok(),
+                    _ => None,
+                };
+                let Some(number) = number else {
+                    return Err(Diagnostic::new(Code::E0106, "expected an integer literal")
+                        .label(value.span, "not an integer literal")
+                        .help("write numbers as they are, as in `unroll(_, 4)`; `parallel(_)` takes none"));
+                };
+                attribute.number = Some((number, value.span));
+            }
+            self.expect(")", &format!("close `{}(...)`", attribute.name.text))?;
+        }
+        Ok((attributes, extent))
     }
 
     pub(super) fn extent(&mut self, form: &str) -> Result<Extent> {

@@ -1,0 +1,31 @@
+//! `insert_workspace(policy[, capacity])`: every result that a nest scatters into is written through a sparse workspace
+//! of this policy, where the compiler would choose one by itself.
+
+use super::edit::Work;
+use super::insert::{Wish, insert, scattered_by_loops};
+use tamis_ir::diag::{Code, Result};
+use tamis_ir::format::Ism;
+
+pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>) -> Result<()> {
+    let capacity = match capacity.map(|n| (n, u64::try_from(n).ok().filter(|n| *n > 0))) {
+        None => None,
+        Some((_, Some(n))) => Some(n),
+        Some((n, None)) => {
+            let d = work.fault(Code::E1207, format!("a workspace cannot collect {n} entries"), Some(1), "at least 1");
+            return Err(d.help("leave the capacity out: the workspace grows with the result"));
+        }
+    };
+    let wish = Wish::Sparse(Ism { policy: policy.to_string(), capacity, pipelined: false });
+    let scattered = scattered_by_loops(&work.program, work.checked);
+    match insert(&work.program, work.checked, &scattered, &wish) {
+        Some((program, _)) => {
+            work.program = program;
+            Ok(())
+        }
+        None => {
+            let message = "no result is written out of order into a format that cannot be";
+            let d = work.fault(Code::E1209, message, None, "there is nothing to insert");
+            Err(d.help("leave the command out, or put it after the command that changes the order of the loops"))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `split(i, i0, i1, n)`: a loop cut into pieces of n values. `i0` goes over the pieces, and `i1` over the coordinates of a
+//! piece, so that subscripts stay what they were, and the last piece needs no guard.
+
+use super::edit::Work;
+use tamis_ir::algebra::Op;
+use tamis_ir::diag::Result;
+use tamis_ir::program::{Attributes, Expr, Extent, IndexId, StmtKind};
+
+pub(super) fn run(work: &mut Work, index: &str, [outer, inner]: [&String; 2], factor: i64) -> Result<()> {
+    let index = work.find(index, 0)?;
+    split(work, index, 0, [(outer, 1), (inner, 2)], (factor, 3)).map(|_| ())
+}
+
+/// Cuts a loop; gives the indices of the loop over pieces and of the loop inside. Numbers say which arguments of the command
+/// these are.
+pub(super) fn split(
+    work: &mut Work,
+    index: IndexId,
+    arg: usize,
+    [(outer, outer_arg), (inner, inner_arg)]: [(&str, usize); 2],
+    (factor, factor_arg): (i64, usize),
+) -> Result<[IndexId; 2]> {
+    let factor = work.factor(factor, "the length of a piece", factor_arg)?;
+    work.check_new(outer, outer_arg, index, &[index])?;
+    work.check_new(inner, inner_arg, index, &[index])?;
+    if outer == inner {
+        let message = format!("`{outer}` is named twice");
+        let d = work.fault(tamis_ir::Code::E1202, message, Some(inner_arg), "named before");
+        return Err(d.help("give the two loops different names"));
+    }
+    let before = work.classes();
+    let (start, stop) = work.bounds(index, arg)?;
+    let n = work.int(factor);
+    let rest = work.int(factor - 1);
+    let length = work.binary(Op::Sub, stop, start);
+    let length = work.binary(Op::Add, length, rest);
+    let pieces = work.binary(Op::FloorDiv, length, n);
+    let piece = work.new_index(outer, index);
+    let at = work.intern(Expr::Index(piece));
+    let at = work.binary(Op::Mul, at, n);
+    let from = work.binary(Op::Add, start, at);
+    let to = work.binary(Op::Add, from, n);
+    let to = work.intern(Expr::Call(Op::Min, vec![to, stop]));
+    let zero = work.int(0);
+    work.program.indices[index.index()] = inner.to_string();
+    work.edit_loop(index, |work, block, at| {
+        if let StmtKind::For { extent, attributes, .. } = &mut block[at].kind {
+            *extent = Extent::Range(from, to);
+            // A bound was said of the whole.
+            attributes.bound = None;
+        }
+        let inside = block[at].clone();
+        let like = inside.id;
+        let attributes = Attributes::default();
+        let kind = StmtKind::For { index: piece, extent: Extent::Range(zero, pieces), attributes, body: vec![inside] };
+        block[at] = work.new_stmt(kind, like);
+    });
+    work.pin(&before, &[index], arg)?;
+    Ok([piece, index])
+}

@@ -1,0 +1,93 @@
+//! What a loop says about how it is to be run: in parallel, in vectors, unrolled, with a bound. What a program means does
+//! not depend on them.
+
+/// How a loop is to be run.
+///
+/// ```
+/// use tamis_ir::Program;
+/// let text = "\
+/// def double(x):
+///     y = tensor(\"dense\")
+///     for i in parallel(unroll(_, 4)):
+///         y[i] = 2 * x[i]
+///     return y
+/// ";
+/// assert_eq!(Program::parse(text)?.to_string(), text);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes {
+    /// Turns may run at once, on several threads.
+    pub parallel: bool,
+    /// Turns may run at once, in the lanes of a vector.
+    pub vectorize: Option<Vectorize>,
+    /// So many turns are written out one after the other.
+    pub unroll: Option<u32>,
+    /// How many values the index takes.
+    pub bound: Option<Bound>,
+}
+
+/// How many turns run in one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Vectorize {
+    /// As many as the machine likes.
+    Natural,
+    /// So many.
+    Lanes(u32),
+}
+
+/// A promise about a loop's extent, checked before the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// The index takes exactly so many values.
+    Exactly(u64),
+    /// The index takes no more values than this.
+    AtMost(u64),
+}
+
+/// The greatest number of turns that are unrolled or run in one vector.
+const MOST: u64 = 1024;
+
+impl Attributes {
+    /// The words that users type.
+    pub const WORDS: [&str; 5] = ["parallel", "vectorize", "unroll", "exactly", "at_most"];
+
+    /// Adds one, as it is written; says what is wrong with it.
+    pub fn add(&mut self, word: &str, number: Option<u64>) -> Result<(), String> {
+        let factor = |number: u64| match u32::try_from(number) {
+            Ok(factor) if (1..=MOST).contains(&number) => Ok(factor),
+            _ => Err(format!("`{word}` takes a number from 1 to {MOST}, not {number}")),
+        };
+        let twice = match (word, number) {
+            ("parallel", None) => std::mem::replace(&mut self.parallel, true),
+            ("vectorize", None) => self.vectorize.replace(Vectorize::Natural).is_some(),
+            ("vectorize", Some(lanes)) => self.vectorize.replace(Vectorize::Lanes(factor(lanes)?)).is_some(),
+            ("unroll", Some(turns)) => self.unroll.replace(factor(turns)?).is_some(),
+            ("exactly", Some(n)) => self.bound.replace(Bound::Exactly(n)).is_some(),
+            ("at_most", Some(n)) => self.bound.replace(Bound::AtMost(n)).is_some(),
+            ("parallel", Some(_)) => return Err("`parallel` takes no number".to_string()),
+            ("unroll" | "exactly" | "at_most", None) => return Err(format!("`{word}` needs a number")),
+            _ => return Err(format!("there is no `{word}`")),
+        };
+        if twice { Err(format!("`{word}` is said twice, or contradicts another bound")) } else { Ok(()) }
+    }
+
+    /// An extent as text, inside of these attributes.
+    pub fn around(&self, extent: String) -> String {
+        let mut text = extent;
+        match self.bound {
+            Some(Bound::Exactly(n)) => text = format!("exactly({text}, {n})"),
+            Some(Bound::AtMost(n)) => text = format!("at_most({text}, {n})"),
+            None => {}
+        }
+        if let Some(turns) = self.unroll {
+            text = format!("unroll({text}, {turns})");
+        }
+        match self.vectorize {
+            Some(Vectorize::Natural) => text = format!("vectorize({text})"),
+            Some(Vectorize::Lanes(lanes)) => text = format!("vectorize({text}, {lanes})"),
+            None => {}
+        }
+        if self.parallel { format!("parallel({text})") } else { text }
+    }
+}

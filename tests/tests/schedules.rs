@@ -1,0 +1,237 @@
+//! Random legal schedules compute what the program computes: of every program of the zoo and of random programs, in the
+//! interpreter, and a share of them compiled. What fails is shrunk, the schedule first.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use tamis_compiler::schedule::Schedule;
+use tamis_ir::interp::{self, Operand, Options};
+use tamis_ir::program::{Checked, ParamType};
+use tamis_ir::{Code, DType, Diagnostics, Format, Program, Value};
+use tamis_tensor::Tensor;
+use tamis_tests::filetest::sections;
+use tamis_tests::generate::{self, Case, formats};
+use tamis_tests::lowered::{self, Engine, Problem, Stage};
+use tamis_tests::random::Random;
+use tamis_tests::schedules;
+use tamis_tests::shrink::shrink;
+use tamis_tests::wide;
+
+/// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
+const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
+
+const BUDGET: u64 = 300_000;
+
+fn close(a: Value, b: Value) -> bool {
+    let (x, y) = (a.as_c128(), b.as_c128());
+    let tolerance = match a.dtype() {
+        DType::F32 | DType::C64 => 1e-4,
+        _ => 1e-9,
+    };
+    let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
+    complex || a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= tolerance * (1.0 + x.norm()))
+}
+
+type Values = Vec<Vec<Value>>;
+
+fn interpret(program: &Program, tensors: &[Tensor], strict: bool, budget: u64) -> Result<Option<Values>, Diagnostics> {
+    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+    let outcome = interp::run(program, &operands, Options { strict, budget: Some(budget) })?;
+    Ok(outcome.results.iter().map(|grid| grid.to_values()).collect())
+}
+
+/// What the interpreter says, unless it depends on the sparse policy: what is known without looking at stored data
+/// depends on how temporaries are stored.
+fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Values> {
+    let sparse = interpret(program, tensors, false, BUDGET).ok()??;
+    let strict = interpret(program, tensors, true, BUDGET).ok()??;
+    let same = sparse.iter().flatten().zip(strict.iter().flatten()).all(|(x, y)| x.same_number(*y));
+    same.then_some(sparse)
+}
+
+/// A program with its inputs, ready to be scheduled.
+struct Subject {
+    program: Program,
+    tensors: Vec<Tensor>,
+    checked: Checked,
+    formats: Vec<Format>,
+    expected: Values,
+}
+
+impl Subject {
+    fn new(program: Program, tensors: Vec<Tensor>) -> Option<Subject> {
+        let params: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
+        let checked = program.check(&params).ok()?;
+        let expected = oracle(&program, &tensors)?;
+        let formats = tensors.iter().map(|t| t.format().clone()).collect();
+        Some(Subject { program, tensors, checked, formats, expected })
+    }
+
+    /// The program and inputs of a case, the inputs in formats that the seed chooses.
+    fn of_case(seed: u64, case: &Case) -> Option<Subject> {
+        let program = Program::parse(&case.text).ok()?;
+        let mut random = Random(seed);
+        let mut tensors = Vec::new();
+        for (_, input) in &case.inputs {
+            let format: &&str = random.pick(formats(input.shape.len()));
+            tensors.push(input.tensor(format).ok()?);
+        }
+        Subject::new(program, tensors)
+    }
+
+    /// What is wrong with a schedule; nothing if it is not legal.
+    fn wrong(&self, schedule: &Schedule, engine: Option<Engine>) -> Option<String> {
+        let apply = || schedule.apply_to(&self.program, &self.checked, &self.formats);
+        let scheduled = match catch_unwind(AssertUnwindSafe(apply)) {
+            Err(_) => return Some("the scheduler panics".into()),
+            Ok(Ok(scheduled)) => scheduled,
+            Ok(Err(_)) => return None,
+        };
+        let text = scheduled.to_string();
+        match Program::parse(&text) {
+            Ok(again) if again == scheduled => {}
+            Ok(_) => return Some(format!("it does not read back to itself:\n{text}")),
+            Err(errors) => return Some(format!("it does not read back:\n{text}\n{}", errors.render(false))),
+        }
+        let results = match engine {
+            None => match interpret(&scheduled, &self.tensors, false, 20 * BUDGET) {
+                Ok(results) => results?,
+                Err(errors) if errors.0.iter().all(|d| d.code == Code::E1003) => return None,
+                Err(errors) => return Some(format!("{text}\n{}", errors.render(false))),
+            },
+            Some(engine) => {
+                let run = || lowered::run_stage(&scheduled, &self.tensors, Stage::Optimised, engine);
+                match catch_unwind(AssertUnwindSafe(run)) {
+                    Err(_) => return Some(format!("{text}\nthe compiler panics")),
+                    Ok(Ok((_, results))) => results,
+                    Ok(Err(Problem::Wrong(message) | Problem::Required(message))) => {
+                        return Some(format!("{text}\n{message}"));
+                    }
+                    Ok(Err(Problem::Budget)) => return None,
+                    Ok(Err(Problem::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => {
+                        return None;
+                    }
+                    Ok(Err(Problem::Refused(errors))) => return Some(format!("{text}\n{}", errors.render(false))),
+                }
+            }
+        };
+        let pairs = || self.expected.iter().zip(&results);
+        let same = self.expected.len() == results.len()
+            && pairs().all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| close(*x, *y)));
+        (!same).then(|| format!("{text}\nwanted {:?}\ngot {results:?}", self.expected))
+    }
+
+    /// The shortest schedule that is still wrong, and how.
+    fn shrunk(&self, schedule: Schedule, engine: Option<Engine>, first: String) -> (Schedule, String) {
+        let (mut best, mut told) = (schedule, first);
+        'again: loop {
+            for k in 0..best.len() {
+                let shorter = best.without(k);
+                if let Some(why) = self.wrong(&shorter, engine) {
+                    (best, told) = (shorter, why);
+                    continue 'again;
+                }
+            }
+            return (best, told);
+        }
+    }
+
+    /// A random schedule; refusals must be what schedules may be refused for, with help.
+    fn schedule(&self, random: &mut Random) -> Schedule {
+        let length = 1 + random.below(5);
+        let mut refused = |schedule: &Schedule, errors: &Diagnostics| {
+            for d in &errors.0 {
+                assert!(
+                    schedules::is_refusal(d.code) && !d.help.is_empty(),
+                    "{schedule}\n{}\n{}",
+                    self.program,
+                    d.render(false)
+                );
+            }
+        };
+        schedules::random(random, &self.program, &self.checked, &self.formats, length, &mut refused).0
+    }
+}
+
+/// Which engine runs the schedule of a seed: most are interpreted as programs, the others compiled.
+fn engine(seed: u64) -> Option<Engine> {
+    match seed % 40 {
+        0 => Some(Engine::Native),
+        1..10 => Some(Engine::Interpreter(3_000_000)),
+        _ => None,
+    }
+}
+
+/// Which random programs: more by `TAMIS_RANDOM=20000`, later ones by `TAMIS_START=10000`.
+fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    number("TAMIS_START").unwrap_or(default.start)..number("TAMIS_RANDOM").unwrap_or(default.end)
+}
+
+/// How many commands schedules of random programs had that gave the right answer.
+fn compared(range: std::ops::Range<u64>, source: fn(u64) -> Case) -> usize {
+    let mut commands = 0;
+    for seed in seeds(range) {
+        let case = source(seed);
+        let Some(subject) = Subject::of_case(seed, &case) else { continue };
+        let schedule = subject.schedule(&mut Random(seed ^ 0x5eed));
+        let engine = engine(seed);
+        let Some(first) = subject.wrong(&schedule, engine) else {
+            commands += schedule.len();
+            continue;
+        };
+        // A compiler that is wrong about the program itself is another test's subject.
+        if subject.wrong(&Schedule::new(), engine).is_some() {
+            continue;
+        }
+        let (schedule, told) = subject.shrunk(schedule, engine, first);
+        let fails = |candidate: &Case| {
+            Subject::of_case(seed, candidate)
+                .is_some_and(|s| s.wrong(&schedule, engine).is_some() && s.wrong(&Schedule::new(), engine).is_none())
+        };
+        let small = shrink(&case, &fails);
+        let subject = Subject::of_case(seed, &small);
+        let told = subject.and_then(|subject| subject.wrong(&schedule, engine)).unwrap_or(told);
+        panic!("seed {seed}, {engine:?}, {schedule}\n{}\n{told}", small.text);
+    }
+    commands
+}
+
+#[test]
+fn random_programs() {
+    let commands = compared(0..3000, generate::case);
+    assert!(commands > 2000, "{commands}");
+}
+
+#[test]
+fn wide_programs() {
+    let commands = compared(0..2000, wide::case);
+    assert!(commands > 1000, "{commands}");
+}
+
+#[test]
+fn every_program_of_the_zoo() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
+    let (mut commands, mut failures) = (0, Vec::new());
+    for name in ["zoo.md", "papers.md", "papers-looplets.md"] {
+        for section in sections(&folder.join(name)).unwrap() {
+            let program = Program::parse(&section.program).unwrap();
+            for seed in seeds(0..40) {
+                let mut random = Random(seed);
+                let inputs = random.pick(&section.combinations);
+                let tensors = inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
+                let Some(subject) = Subject::new(program.clone(), tensors) else { continue };
+                let (schedule, engine) = (subject.schedule(&mut random), engine(seed));
+                match subject.wrong(&schedule, engine) {
+                    None => commands += schedule.len(),
+                    Some(first) => {
+                        let (schedule, told) = subject.shrunk(schedule, engine, first);
+                        failures.push(format!("{} seed {seed}, {engine:?}, {schedule}\n{told}", section.heading));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(commands > 2000, "{commands}");
+}
