@@ -7,6 +7,7 @@ mod arrays;
 pub(crate) mod math;
 pub(crate) mod memory;
 mod pool;
+mod search;
 mod sort;
 
 pub use arrays::run_on_arrays;
@@ -15,7 +16,7 @@ pub use pool::{SMALLEST, give_memory, limit_arrays, take_memory};
 
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
-    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &sort::SYMBOLS]);
+    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS]);
     rows.flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize))
 }
 
