@@ -18,10 +18,21 @@ pub struct Ours {
     time: Duration,
 }
 
+/// What a compilation took: all of it, and the backend's part by stages.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileTime {
+    /// Text to runnable.
+    pub total: Duration,
+    /// The time of this thread alone: the same on a machine that does nothing else.
+    pub thread: Duration,
+    /// The backend's part.
+    pub backend: llvm::Timings,
+}
+
 /// Compiles a program for tensors, in the order of its parameters. What is wrong is told as text.
 pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
     let told = |d: Diagnostics| d.render(false);
-    let time = compile_time(text, tensors)?;
+    let time = compile_time(text, tensors)?.total;
     let program = Program::parse(text).map_err(told)?;
     let references: Vec<&Tensor> = tensors.iter().collect();
     let executable = tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
@@ -29,16 +40,25 @@ pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
 }
 
 /// From text to something that runs, without any cache.
-pub fn compile_time(text: &str, tensors: &[Tensor]) -> Result<Duration, String> {
+pub fn compile_time(text: &str, tensors: &[Tensor]) -> Result<CompileTime, String> {
     let told = |d: Diagnostics| d.render(false);
-    let start = Instant::now();
+    let (start, thread) = (Instant::now(), thread_time());
     let program = Program::parse(text).map_err(told)?;
     let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
     let compilation = pipeline::compile(&program, &types, &layouts, pipeline::Options::default()).map_err(told)?;
     let options = llvm::Options::host().map_err(|d| d.render(false))?;
-    llvm::compile(&compilation.lowered.kernel, &options).map_err(|d| d.render(false))?;
-    Ok(start.elapsed())
+    let compiled = llvm::compile(&compilation.lowered.kernel, &options).map_err(|d| d.render(false))?;
+    let (total, thread) = (start.elapsed(), thread_time().saturating_sub(thread));
+    Ok(CompileTime { total, thread, backend: compiled.timings() })
+}
+
+/// How long this thread has been running.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is written to a place of its own.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 impl Ours {

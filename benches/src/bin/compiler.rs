@@ -5,12 +5,12 @@
 //! `zoo` shows what compiling each program of the zoo takes instead, and what a call costs besides its kernel.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tamis::{DType, Diagnostic, Tensor, gallery};
 use tamis_benches::baseline::{Baseline, FLAGS, Product};
 use tamis_benches::inputs::{Fibers, Number, Rows, dense, random_rows, shifted, tensor, values};
 use tamis_benches::measure::{Rounds, Row, Times, compare, difference, head, least, median};
-use tamis_benches::ours::ours;
+use tamis_benches::ours::{CompileTime, compile_time, ours};
 use tamis_tests::filetest::sections;
 
 const SPMV: &str = include_str!("../../../examples/spmv.py");
@@ -77,16 +77,35 @@ fn zoo(rounds: Rounds) -> std::process::ExitCode {
             return 1.into();
         }
     };
-    println!("{:>9} {:>9}  program", "median", "least");
+    println!(
+        "Milliseconds: medians, but for `least`. `thread` does not count what else the machine did, `ours` is before LLVM."
+    );
+    let head = ["all", "least", "thread", "ours", "parse", "passes", "codegen", "link"];
+    head.iter().for_each(|word| print!("{word:>7} "));
+    println!(" program");
     for section in sections {
         let inputs = section.combinations.first().cloned().unwrap_or_default();
         let tensors: Vec<Tensor> = inputs.into_iter().map(|(_, tensor)| tensor).collect();
-        let compile = || ours(&section.program, &tensors).map(|compiled| compiled.time().as_secs_f64() * 1e3);
-        match (0..rounds.timed.max(1)).map(|_| compile()).collect::<Result<Vec<f64>, String>>() {
+        let compile = |_| compile_time(&section.program, &tensors);
+        match (0..rounds.timed.max(1)).map(compile).collect::<Result<Vec<CompileTime>, String>>() {
             Ok(times) => {
-                println!("{:>6.2} ms {:>6.2} ms  {}", median(times.clone()), least(&times), section.heading);
+                let of = |part: fn(&CompileTime) -> Duration| -> Vec<f64> {
+                    times.iter().map(|time| part(time).as_secs_f64() * 1e3).collect()
+                };
+                let stages = [
+                    median(of(|t| t.total)),
+                    least(&of(|t| t.total)),
+                    median(of(|t| t.thread)),
+                    median(of(|t| t.total.saturating_sub(t.backend.total()) + t.backend.emit)),
+                    median(of(|t| t.backend.parse)),
+                    median(of(|t| t.backend.optimise)),
+                    median(of(|t| t.backend.generate)),
+                    median(of(|t| t.backend.link)),
+                ];
+                stages.iter().for_each(|time| print!("{time:>7.2} "));
+                println!(" {}", section.heading);
             }
-            Err(problem) => println!("{:>19}  {}: {problem}", "", section.heading),
+            Err(problem) => println!("{:>63}  {}: {problem}", "", section.heading),
         }
     }
     match overhead() {

@@ -89,7 +89,9 @@ fn with_machine<T>(
             let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
             let optimise = match level {
                 Level::None => OptimizationLevel::None,
-                Level::Short | Level::Full => OptimizationLevel::Default,
+                // The next level differs by scheduling instructions once more, which processors do themselves.
+                Level::Short => OptimizationLevel::Less,
+                Level::Full => OptimizationLevel::Default,
             };
             let (cpu, features) = (&target.cpu, &target.features);
             llvm.create_target_machine(&triple, cpu, features, optimise, RelocMode::PIC, CodeModel::Default)
@@ -101,8 +103,8 @@ fn with_machine<T>(
     result
 }
 
-/// The first passes of the short pipeline: searches are inlined, slots go into registers, and loops get their form.
-const SHORT: &str = "always-inline,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
+/// The first passes of the short pipeline: slots go into registers, and loops get their form.
+const SHORT: &str = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
     instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg)";
 
 /// The passes that follow for loops with a hint. Tiles become registers when the loops over them are gone, which is

@@ -2,6 +2,7 @@
 
 use super::Address;
 use super::pool::{self, Block};
+use crate::failure::RawFailure;
 use num_complex::Complex;
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
@@ -265,16 +266,35 @@ pub(crate) fn element_bytes(elem: Elem, value: Value) -> ([u8; 16], usize) {
     (bytes, elem.size())
 }
 
-/// Called by kernels.
+/// What a kernel says about a buffer that grows, in one number, since every argument is code: its number in the table
+/// of buffers, the size of its elements, and their alignment.
+pub(crate) fn growth(which: usize, elem: Elem) -> u64 {
+    (which as u64) << 16 | (elem.size() as u64) << 8 | align(elem) as u64
+}
+
+/// Called by kernels: gives the first element, or null after writing what failed.
 ///
 /// # Safety
-/// `raw` is a descriptor that nobody else uses, whose elements have this size and alignment; `fill` points to `size` bytes, or is null.
-unsafe extern "C" fn grow_buffer(raw: *mut RawBuffer, len: i64, size: u64, align: u64, fill: *const u8) -> bool {
-    let Ok(len) = u64::try_from(len) else { return true };
+/// `buffers` is the table of buffers of a kernel, in which the one that [`growth`] tells of is nobody else's and has elements
+/// of this size and alignment; `fill` points to an element, or is null; `failure` is the kernel's.
+unsafe extern "C" fn grow_buffer(
+    buffers: *mut RawBuffer,
+    len: i64,
+    growth: u64,
+    fill: *const u8,
+    failure: *mut RawFailure,
+) -> *mut u8 {
+    let (which, size, align) = ((growth >> 16) as usize, (growth >> 8 & 0xff) as usize, (growth & 0xff) as usize);
     // SAFETY: promised by the caller.
     let (raw, fill) =
-        unsafe { (&mut *raw, (!fill.is_null()).then(|| std::slice::from_raw_parts(fill, size as usize))) };
-    grow(raw, len, size as usize, align as usize, fill)
+        unsafe { (&mut *buffers.add(which), (!fill.is_null()).then(|| std::slice::from_raw_parts(fill, size))) };
+    if u64::try_from(len).is_ok_and(|len| !grow(raw, len, size, align, fill)) {
+        // SAFETY: promised by the caller.
+        unsafe { *failure = RawFailure { which: which as i64, index: len, len: 0 } };
+        return std::ptr::null_mut();
+    }
+    // Null says that growth failed, so memory of no elements is somewhere else.
+    NonNull::new(raw.data).unwrap_or(NonNull::<u64>::dangling().cast()).as_ptr()
 }
 
 pub(super) static SYMBOLS: &[(&str, Address)] = &[("tamis_grow", Address(grow_buffer as *const ()))];
@@ -311,6 +331,24 @@ mod tests {
         assert_eq!(storage.len(), 6);
         storage.truncate(3);
         assert_eq!(storage.into_vec::<u16>().unwrap(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn kernels_are_told_where_memory_is_or_what_failed() {
+        let elem = Elem::Value(DType::C64);
+        let mut buffers = [RawBuffer::empty(), RawBuffer::empty()];
+        let mut failure = RawFailure::default();
+        let mut call = |buffers: &mut [RawBuffer; 2], len: i64| {
+            // SAFETY: the table has two entries, of which nobody else uses the second.
+            unsafe { grow_buffer(buffers.as_mut_ptr(), len, growth(1, elem), [1; 8].as_ptr(), &mut failure) }
+        };
+        assert!(!call(&mut buffers, -1).is_null(), "nothing to do is no failure");
+        let data = call(&mut buffers, 3);
+        assert_eq!((data, buffers[1].len, buffers[0]), (buffers[1].data, 3, RawBuffer::empty()));
+        assert!(call(&mut buffers, 1 << 60).is_null());
+        assert_eq!(buffers[1].data, data);
+        assert_eq!(failure, RawFailure { which: 1, index: 1 << 60, len: 0 });
+        release(&mut buffers[1], elem.size(), align(elem));
     }
 
     #[test]

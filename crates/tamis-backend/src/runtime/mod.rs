@@ -7,6 +7,7 @@ mod arrays;
 pub(crate) mod math;
 pub(crate) mod memory;
 mod pool;
+mod search;
 mod sort;
 mod typed;
 pub mod workspace;
@@ -18,7 +19,8 @@ pub use typed::Shortage;
 
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
-    let rows = math::SYMBOLS.iter().chain([&memory::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS]);
+    let own = [&memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS];
+    let rows = math::SYMBOLS.iter().chain(own);
     rows.flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize))
 }
 

@@ -35,11 +35,9 @@ impl Emitter<'_> {
         }
         let value = match self.kernel.expr(id) {
             Expr::Const(value) => return self.constant(*value),
-            Expr::Var(var) => match self.vars[var.index()].clone() {
-                Some(Slot::Value(value)) => return value,
-                Some(Slot::Memory(slot)) => self.read_slot(self.kernel.var(*var).dtype, &slot),
-                // The verifier has seen a declaration around every use.
-                None => return self.constant(Value::zero(self.kernel.var(*var).dtype)),
+            Expr::Var(var) => match &self.vars[var.index()] {
+                Some(Slot::Memory(_)) => self.variable(*var),
+                _ => return self.variable(*var),
             },
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
@@ -53,7 +51,7 @@ impl Emitter<'_> {
         value
     }
 
-    fn read_slot(&mut self, dtype: DType, slot: &Val) -> Val {
+    pub(super) fn read_slot(&mut self, dtype: DType, slot: &Val) -> Val {
         let ty = ty(dtype);
         let re = self.op(format!("load {ty}, ptr {}", slot.re()));
         match slot {
@@ -62,7 +60,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn load(&mut self, buffer: BufferId, index: &str) -> Val {
+    pub(super) fn load(&mut self, buffer: BufferId, index: &str) -> Val {
         let elem = self.kernel.buffer(buffer).elem;
         let (ty, metadata, data) = (stored(elem), self.load_metadata(buffer), self.data(buffer));
         let align = crate::runtime::memory::align(elem);

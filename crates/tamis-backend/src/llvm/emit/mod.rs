@@ -4,8 +4,7 @@
 //! interface would crash, and what `explain` shows is what is compiled.
 //!
 //! The function takes the table of buffers, the table of pointers to scalars, and a place to say what failed. Descriptors
-//! are read once, at entry; those that grow are kept in variables and read again after growing. Every access carries its
-//! buffer's alias scope, since no two buffers overlap. Variables that change are stack slots, which the first pass
+//! are read once, at entry; where one that grows is, is kept in a variable. Every access carries its buffer's alias scope, since no two buffers overlap. Variables that change are stack slots, which the first pass
 //! puts into registers.
 
 mod cast;
@@ -13,16 +12,17 @@ mod expr;
 mod float;
 mod ops;
 mod stmt;
+mod vector;
 mod workspace;
 
 use super::Options;
 use crate::facts::Facts;
 use crate::failure::{Status, bug};
-use crate::runtime::memory::{align, element_bytes};
+use crate::runtime::memory::{element_bytes, growth};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tamis_ir::kernel::{BufferId, Elem, ExprId, Kernel, LabelId, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Elem, ExprId, Hint, Kernel, LabelId, Role, Stmt, VarId};
 use tamis_ir::{DType, Diagnostic, Value};
 
 /// The name of the function that a kernel becomes; a number takes the place of the zeros when it is loaded.
@@ -30,6 +30,9 @@ pub(super) const FUNCTION: &str = "kernel_0000000000000000";
 
 /// Kernels whose text is longer (in bytes) are refused: shared operands of nested choices can multiply without end.
 const LARGEST: usize = 16 << 20;
+
+/// How many turns LLVM makes one of in loops that are not written as vectors here.
+const LANES: usize = 16;
 
 /// The size of a descriptor in the table of buffers.
 const DESCRIPTOR: usize = size_of::<crate::runtime::RawBuffer>();
@@ -65,7 +68,7 @@ enum Slot {
     Memory(Val),
 }
 
-/// Where a buffer is: the names of its first element and its length, or of the slots that hold them.
+/// Where a buffer is: the names of its first element and its length, or, if it grows, of the places that hold them.
 struct Place {
     data: String,
     len: String,
@@ -101,6 +104,14 @@ struct Emitter<'a> {
     loops: Vec<String>,
     /// Whether some loop may be vectorised or unrolled.
     hinted: bool,
+    /// What each failure is and the block that it comes from: the status and the three numbers that tell more.
+    failures: [String; 4],
+    /// Whether some buffer grows.
+    can_be_full: bool,
+    /// Whether loops over tiles are written as vectors.
+    tiles_are_vectors: bool,
+    /// Bytes of a vector.
+    vector_bytes: usize,
 }
 
 /// The IR of a kernel.
@@ -131,6 +142,10 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         declarations: BTreeMap::new(),
         loops: Vec::new(),
         hinted: false,
+        failures: Default::default(),
+        can_be_full: false,
+        tiles_are_vectors: vector::tiles_are_vectors(kernel),
+        vector_bytes: vector::vector_bytes(&options.target),
     };
     emitter.parameters();
     emitter.buffers();
@@ -138,6 +153,7 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         emitter.large_tile(BufferId(k as u32));
     }
     emitter.stmts(&kernel.body);
+    emitter.leave();
     if emitter.body.len() > LARGEST {
         return Err(bug("the kernel is too large"));
     }
@@ -191,17 +207,38 @@ impl Emitter<'_> {
         self.line(format!("br i1 {condition}, label %{then}, label %{otherwise}"));
     }
 
-    /// Fails unless the condition holds.
+    /// Fails unless the condition holds. All failures leave through one block.
     fn guard(&mut self, condition: &str, status: Status, which: usize, index: &str, len: &str) {
-        let (fine, failed) = (self.fresh("fine"), self.fresh("failed"));
-        self.line(format!("br i1 {condition}, label %{fine}, label %{failed}, !prof !0"));
-        self.start(&failed);
-        for (offset, value) in [(0, which.to_string().as_str()), (8, index), (16, len)] {
-            let place = self.op(format!("getelementptr i8, ptr %failure, i64 {offset}"));
+        let fine = self.fresh("fine");
+        self.line(format!("br i1 {condition}, label %{fine}, label %failed, !prof !0"));
+        let what = [(status as i32).to_string(), which.to_string(), index.to_string(), len.to_string()];
+        for (sources, value) in self.failures.iter_mut().zip(what) {
+            let separator = if sources.is_empty() { "" } else { ", " };
+            let _ = write!(sources, "{separator}[ {value}, %{} ]", self.block);
+        }
+        self.start(&fine);
+    }
+
+    /// The end of the function, and the blocks that failures leave through.
+    fn leave(&mut self) {
+        self.line("ret i32 0");
+        if self.can_be_full {
+            self.start("full");
+            self.line(format!("ret i32 {}", Status::Memory as i32));
+        }
+        let failures = std::mem::take(&mut self.failures);
+        let [status, which, index, len] = &failures;
+        if status.is_empty() {
+            return;
+        }
+        self.start("failed");
+        self.line(format!("%status = phi i32 {status}"));
+        let what: Vec<String> = [which, index, len].map(|sources| self.op(format!("phi i64 {sources}"))).into();
+        for (k, value) in what.iter().enumerate() {
+            let place = self.op(format!("getelementptr i8, ptr %failure, i64 {}", 8 * k));
             self.line(format!("store i64 {value}, ptr {place}, align 8"));
         }
-        self.line(format!("ret i32 {}", status as i32));
-        self.start(&fine);
+        self.line("ret i32 %status");
     }
 
     /// Says that a function is called.
@@ -299,16 +336,14 @@ impl Emitter<'_> {
         self.at_entry(format!("%{name}.at = getelementptr i8, ptr %buffers, i64 {at}"));
         self.at_entry(format!("%{name}.len.at = getelementptr i8, ptr %{name}.at, i64 8"));
         self.at_entry(format!("%{name}.start = load ptr, ptr %{name}.at, align 8"));
-        self.at_entry(format!("%{name}.count = load i64, ptr %{name}.len.at, align 8"));
-        let place = Place { data: format!("%{name}.start"), len: format!("%{name}.count"), in_slots: false };
         if !self.facts.grows[id.index()] {
-            return place;
+            self.at_entry(format!("%{name}.count = load i64, ptr %{name}.len.at, align 8"));
+            return Place { data: format!("%{name}.start"), len: format!("%{name}.count"), in_slots: false };
         }
+        // Lengths matter for growth only, which is too rare to spend a register on.
         self.at_entry(format!("%{name}.data = alloca ptr"));
-        self.at_entry(format!("%{name}.len = alloca i64"));
-        self.at_entry(format!("store ptr {}, ptr %{name}.data", place.data));
-        self.at_entry(format!("store i64 {}, ptr %{name}.len", place.len));
-        Place { data: format!("%{name}.data"), len: format!("%{name}.len"), in_slots: true }
+        self.at_entry(format!("store ptr %{name}.start, ptr %{name}.data"));
+        Place { data: format!("%{name}.data"), len: format!("%{name}.len.at"), in_slots: true }
     }
 
     /// The first element of a buffer.
@@ -322,7 +357,7 @@ impl Emitter<'_> {
     fn len(&mut self, id: BufferId) -> String {
         let Place { len, in_slots, .. } = &self.places[id.index()];
         let len = len.clone();
-        if *in_slots { self.op(format!("load i64, ptr {len}")) } else { len }
+        if *in_slots { self.op(format!("load i64, ptr {len}, align 8")) } else { len }
     }
 
     // The module
@@ -334,7 +369,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a loop's metadata and gives its number.
-    fn loop_metadata(&mut self, vectorise: bool, unroll: bool) -> usize {
+    fn loop_metadata(&mut self, Hint { vectorise, unroll }: Hint) -> usize {
         let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
         self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");
@@ -343,6 +378,10 @@ impl Emitter<'_> {
         }
         if unroll {
             node.push_str(", !{!\"llvm.loop.unroll.full\"}");
+        } else if vectorise {
+            // More would be faster by nothing that can be measured, and takes as many times longer to compile.
+            let _ = write!(node, ", !{{!\"llvm.loop.vectorize.width\", i32 {LANES}}}");
+            node.push_str(", !{!\"llvm.loop.interleave.count\", i32 1}");
         }
         node.push('}');
         self.loops.push(node);
@@ -361,7 +400,7 @@ impl Emitter<'_> {
         let _ = writeln!(text, "\ndefine i32 @{FUNCTION}({parameters}) #0 {{\nentry:");
         text.push_str(&self.entry);
         text.push_str(&self.body);
-        text.push_str("  ret i32 0\n}\n\n");
+        text.push_str("}\n\n");
         let (cpu, features) = (&options.target.cpu, &options.target.features);
         let _ = writeln!(
             text,
@@ -413,25 +452,28 @@ impl Emitter<'_> {
             && self.facts.used[id.index()]
             && !Facts::on_stack(self.kernel, id)
         {
-            let at = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
-            let data = self.op(format!("load ptr, ptr {at}, align 8"));
+            let data = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
             self.places[id.index()] = Place { data, len: size.to_string(), in_slots: false };
         }
     }
 
-    /// Calls the runtime to make a buffer longer; gives the place of its descriptor, which has changed.
+    /// Calls the runtime to make a buffer longer; gives its first element.
     fn call_grow(&mut self, id: BufferId, len: &str, fill: Option<Value>) -> String {
         let elem = self.kernel.buffer(id).elem;
-        self.declare("tamis_grow", || "declare i8 @tamis_grow(ptr, i64, i64, i64, ptr) nounwind cold".into());
+        let parameters = "ptr nocapture, i64, i64, ptr nocapture readonly, ptr nocapture";
+        self.declare("tamis_grow", || format!("declare ptr @tamis_grow({parameters}) nounwind cold"));
         // In check mode what is read before it is written is at least the same every time.
         let fill = fill.or_else(|| self.check.then(|| Value::zero(elem.dtype())));
         let fill = fill.map_or("null".to_string(), |fill| self.fill_constant(elem, fill));
-        let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * id.index()));
-        let arguments = format!("ptr {at}, i64 {len}, i64 {}, i64 {}, ptr {fill}", elem.size(), align(elem));
-        let done = self.op(format!("call i8 @tamis_grow({arguments})"));
-        let done = self.op(format!("icmp ne i8 {done}, 0"));
-        self.guard(&done, Status::Memory, id.index(), len, "0");
-        at
+        let growth = growth(id.index(), elem);
+        let arguments = format!("ptr %buffers, i64 {len}, i64 {growth}, ptr {fill}, ptr %failure");
+        let data = self.op(format!("call ptr @tamis_grow({arguments})"));
+        let done = self.op(format!("icmp ne ptr {data}, null"));
+        let fine = self.fresh("fine");
+        self.can_be_full = true;
+        self.line(format!("br i1 {done}, label %{fine}, label %full, !prof !0"));
+        self.start(&fine);
+        data
     }
 }
 

@@ -1,13 +1,13 @@
 //! Statements.
 
-use super::{Emitter, Slot, Val, stored};
+use super::{Emitter, Slot, Val, parts_of, stored};
 use crate::failure::Status;
 use crate::runtime::memory::element_bytes;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Value};
 
 /// Float operations in loops that may be vectorised: reductions in any order, multiply and add in one step.
-const RELAXED: &str = "reassoc contract ";
+pub(super) const RELAXED: &str = "reassoc contract ";
 
 impl Emitter<'_> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
@@ -18,9 +18,7 @@ impl Emitter<'_> {
             }
             Stmt::Assign { var, value } => {
                 let value = self.value(*value);
-                if let Some(Slot::Memory(slot)) = self.vars[var.index()].clone() {
-                    self.write_slot(self.kernel.var(*var).dtype, &slot, &value);
-                }
+                self.assign(*var, &value);
             }
             Stmt::Store { buffer, index, value } => {
                 let index = self.index(*index);
@@ -28,10 +26,11 @@ impl Emitter<'_> {
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
+            Stmt::For { .. } if self.vector_loop(stmt) => {}
             Stmt::For { var, start, stop, body, hint } => {
                 let (start, stop) = (self.index(*start), self.index(*stop));
                 let name = self.kernel.var(*var).name.clone();
-                self.count(&name, &start, &stop, *hint, |e, i| {
+                self.count(&name, &start, &stop, 1, *hint, |e, i| {
                     e.define(*var, Val::One(i.to_string()));
                     e.stmts(body);
                 });
@@ -44,7 +43,7 @@ impl Emitter<'_> {
                 self.fork(condition.re(), &inside, &after);
                 self.start(&inside);
                 self.stmts(body);
-                let metadata = self.loop_metadata(false, false);
+                let metadata = self.loop_metadata(Hint::default());
                 self.line(format!("br label %{head}, !llvm.loop !{metadata}"));
                 self.start(&after);
             }
@@ -92,6 +91,23 @@ impl Emitter<'_> {
         }
     }
 
+    /// The value of a variable that changes.
+    pub(super) fn variable(&mut self, var: VarId) -> Val {
+        match self.vars[var.index()].clone() {
+            Some(Slot::Memory(slot)) => self.read_slot(self.kernel.var(var).dtype, &slot),
+            Some(Slot::Value(value)) => value,
+            // The verifier has seen a declaration around every use.
+            None => self.constant(Value::zero(self.kernel.var(var).dtype)),
+        }
+    }
+
+    /// Gives a variable another value.
+    pub(super) fn assign(&mut self, var: VarId, value: &Val) {
+        if let Some(Slot::Memory(slot)) = self.vars[var.index()].clone() {
+            self.write_slot(self.kernel.var(var).dtype, &slot, value);
+        }
+    }
+
     /// Gives a variable its first value.
     pub(super) fn define(&mut self, var: VarId, value: Val) {
         let info = self.kernel.var(var);
@@ -105,8 +121,17 @@ impl Emitter<'_> {
         });
     }
 
-    /// A counting loop, in the form that loop passes want: tested before it is entered and at its end.
-    fn count(&mut self, name: &str, start: &str, stop: &str, hint: Hint, body: impl FnOnce(&mut Self, &str)) {
+    /// A counting loop, in the form that loop passes want: tested before it is entered and at its end. The range is a
+    /// multiple of the step.
+    pub(super) fn count(
+        &mut self,
+        name: &str,
+        start: &str,
+        stop: &str,
+        step: usize,
+        hint: Hint,
+        body: impl FnOnce(&mut Self, &str),
+    ) {
         let (head, next, after) = (self.fresh("loop"), self.fresh("next"), self.fresh("done"));
         let (ahead, index) = (self.fresh("ahead"), format!("%{}", self.fresh(name)));
         let enter = self.op(format!("icmp slt i64 {start}, {stop}"));
@@ -124,9 +149,9 @@ impl Emitter<'_> {
         self.flags = outer;
         self.jump(&next);
         self.start(&next);
-        self.line(format!("{index}.next = add nsw i64 {index}, 1"));
+        self.line(format!("{index}.next = add nsw i64 {index}, {step}"));
         let again = self.op(format!("icmp slt i64 {index}.next, {stop}"));
-        let metadata = self.loop_metadata(hint.vectorise, hint.unroll);
+        let metadata = self.loop_metadata(hint);
         self.line(format!("br i1 {again}, label %{head}, label %{after}, !llvm.loop !{metadata}"));
         self.start(&after);
     }
@@ -138,13 +163,9 @@ impl Emitter<'_> {
         let (grow, after) = (self.fresh("grow"), self.fresh("grown"));
         self.line(format!("br i1 {enough}, label %{after}, label %{grow}, !prof !0"));
         self.start(&grow);
-        let at = self.call_grow(buffer, &len, fill);
-        let data = self.op(format!("load ptr, ptr {at}, align 8"));
-        let at = self.op(format!("getelementptr i8, ptr {at}, i64 8"));
-        let len = self.op(format!("load i64, ptr {at}, align 8"));
-        let place = &self.places[buffer.index()];
-        let stores = [format!("store ptr {data}, ptr {}", place.data), format!("store i64 {len}, ptr {}", place.len)];
-        stores.iter().for_each(|store| self.line(store));
+        let data = self.call_grow(buffer, &len, fill);
+        let place = self.places[buffer.index()].data.clone();
+        self.line(format!("store ptr {data}, ptr {place}"));
         self.jump(&after);
         self.start(&after);
     }
@@ -171,9 +192,10 @@ impl Emitter<'_> {
                 let arguments = format!("ptr {place}, i8 {}, i64 {bytes_long}, i1 false", bytes[0]);
                 self.line(format!("call void @llvm.memset.p0.i64({arguments}){scope}"));
             }
+            _ if !self.check && parts_of(elem.dtype()) == 1 => self.fill_strips(buffer, &start, &stop, &value),
             _ => {
                 let hint = Hint { vectorise: true, unroll: false };
-                self.count("k", &start, &stop, hint, |e, k| e.store(buffer, k, &value));
+                self.count("k", &start, &stop, 1, hint, |e, k| e.store(buffer, k, &value));
             }
         }
     }
@@ -181,13 +203,29 @@ impl Emitter<'_> {
     fn search(&mut self, var: VarId, buffer: BufferId, [start, stop, key]: [ExprId; 3]) {
         let (start, stop, key) = (self.index(start), self.index(stop), self.index(key));
         self.part_in_bounds(buffer, &start, &stop);
-        let ty = stored(self.kernel.buffer(buffer).elem);
-        self.declare(&format!("search_{ty}"), || search_function(ty));
-        let data = self.data(buffer);
-        let scope = self.scope(buffer);
-        let arguments = format!("ptr {data}, i64 {start}, i64 {stop}, i64 {key}");
-        let found = self.op(format!("call i64 @search_{ty}({arguments}){scope}"));
-        self.define(var, Val::One(found));
+        let elem = self.kernel.buffer(buffer).elem;
+        let (ty, data, scope) = (stored(elem), self.data(buffer), self.scope(buffer));
+        let name = format!("tamis_search_{ty}");
+        let attributes = "nounwind willreturn memory(argmem: read)";
+        self.declare(&name, || format!("declare i64 @{name}(ptr nocapture readonly, i64, i64, i64) {attributes}"));
+        // What is looked for is often at the start; if not, the runtime goes on from there.
+        let (look, further, found) = (self.fresh("look"), self.fresh("further"), self.fresh("found"));
+        let nothing = self.block.clone();
+        let any = self.op(format!("icmp slt i64 {start}, {stop}"));
+        self.fork(&any, &look, &found);
+        self.start(&look);
+        let first = self.load(buffer, &start);
+        let below = self.op(format!("icmp slt i64 {}, {key}", first.re()));
+        self.fork(&below, &further, &found);
+        self.start(&further);
+        let next = self.op(format!("add nsw i64 {start}, 1"));
+        let arguments = format!("ptr {data}, i64 {next}, i64 {stop}, i64 {key}");
+        let later = self.op(format!("call i64 @{name}({arguments}){scope}"));
+        self.jump(&found);
+        self.start(&found);
+        let sources = format!("[ {start}, %{nothing} ], [ {start}, %{look} ], [ {later}, %{further} ]");
+        let position = self.op(format!("phi i64 {sources}"));
+        self.define(var, Val::One(position));
     }
 
     fn sort(&mut self, buffer: BufferId, start: ExprId, stop: ExprId) {
@@ -215,14 +253,22 @@ impl Emitter<'_> {
             self.line(format!("store {ty} {im}, ptr {place}, align {align}{scope}"));
             return;
         }
-        let value = match elem {
+        let value = self.as_stored(buffer, value);
+        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        self.line(format!("store {ty} {value}, ptr {place}, align {align}{scope}"));
+    }
+
+    /// A real number as it is in memory.
+    pub(super) fn as_stored(&mut self, buffer: BufferId, value: &Val) -> String {
+        let elem = self.kernel.buffer(buffer).elem;
+        match elem {
             Elem::Value(DType::Bool) => self.op(format!("zext i1 {} to i8", value.re())),
             Elem::Index(width) if width.size() < 8 => {
                 if self.check {
                     let fits = self.op(format!("icmp ule i64 {}, {}", value.re(), width.max()));
                     self.guard(&fits, Status::Width, buffer.index(), value.re(), "0");
                 }
-                self.op(format!("trunc i64 {} to {ty}", value.re()))
+                self.op(format!("trunc i64 {} to {}", value.re(), stored(elem)))
             }
             Elem::Index(_) => {
                 if self.check {
@@ -232,9 +278,7 @@ impl Emitter<'_> {
                 value.re().to_string()
             }
             Elem::Value(_) => value.re().to_string(),
-        };
-        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
-        self.line(format!("store {ty} {value}, ptr {place}, align {align}{scope}"));
+        }
     }
 
     /// In check mode: fails unless the element is there.
@@ -269,72 +313,4 @@ impl Emitter<'_> {
         };
         format!("{}{invariant}", self.scope(buffer))
     }
-}
-
-/// The first position in a range whose element is at least the key: doubling steps from the start, since the key is
-/// mostly near, then halving without branches.
-fn search_function(ty: &str) -> String {
-    let load = |name: &str, position: &str| {
-        let mut text = format!("  %{name}.at = getelementptr inbounds {ty}, ptr %data, i64 {position}\n");
-        text += &format!("  %{name}.load = load {ty}, ptr %{name}.at\n");
-        text + &if ty == "i64" {
-            format!("  %{name} = add i64 %{name}.load, 0\n")
-        } else {
-            format!("  %{name} = zext {ty} %{name}.load to i64\n")
-        }
-    };
-    let far = load("far", "%probe");
-    let middle = load("middle", "%last");
-    let end = load("end", "%low");
-    format!(
-        "define internal i64 @search_{ty}(ptr readonly %data, i64 %start, i64 %stop, i64 %key) alwaysinline nounwind {{
-entry:
-  %any = icmp slt i64 %start, %stop
-  br i1 %any, label %gallop, label %nothing
-nothing:
-  ret i64 %start
-gallop:
-  %from = phi i64 [ %start, %entry ], [ %passed, %further ]
-  %step = phi i64 [ 1, %entry ], [ %double, %further ]
-  %sum = add nuw i64 %from, %step
-  %sum.less = sub i64 %sum, 1
-  %left = sub i64 %stop, %from
-  %inside = icmp sle i64 %step, %left
-  %probe = select i1 %inside, i64 %sum.less, i64 %from
-  br i1 %inside, label %look, label %halve.ahead
-look:
-{far}  %below = icmp slt i64 %far, %key
-  br i1 %below, label %further, label %halve.ahead
-further:
-  %passed = add i64 %probe, 1
-  %double = shl i64 %step, 1
-  br label %gallop
-halve.ahead:
-  %upto = phi i64 [ %stop, %gallop ], [ %probe, %look ]
-  %size = sub i64 %upto, %from
-  %some = icmp sgt i64 %size, 0
-  br i1 %some, label %halve, label %none
-none:
-  ret i64 %from
-halve:
-  %low = phi i64 [ %from, %halve.ahead ], [ %low.next, %step.on ]
-  %count = phi i64 [ %size, %halve.ahead ], [ %count.next, %step.on ]
-  %more = icmp sgt i64 %count, 1
-  br i1 %more, label %step.on, label %decide
-step.on:
-  %half = lshr i64 %count, 1
-  %high = add i64 %low, %half
-  %last = sub i64 %high, 1
-{middle}  %less = icmp slt i64 %middle, %key
-  %low.next = select i1 %less, i64 %high, i64 %low
-  %count.next = sub i64 %count, %half
-  br label %halve
-decide:
-{end}  %under = icmp slt i64 %end, %key
-  %one = zext i1 %under to i64
-  %result = add i64 %low, %one
-  ret i64 %result
-}}
-"
-    )
 }

@@ -1,0 +1,468 @@
+//! Loops over neighbours as explicit vectors.
+//!
+//! Most loops with a hint add and multiply elements of one type that lie side by side. These are written with vectors in
+//! them right away, since having LLVM find out what is known here takes longer than all else in a compilation. A loop over
+//! a tile is a single vector as long as the tile; any other is a loop over vectors of the processor's size, and one over
+//! what is left. Loops that hold anything else are written as they are, and LLVM's passes look at them.
+
+use super::super::Target;
+use super::stmt::RELAXED;
+use super::{Emitter, Val, stored, ty};
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::{DType, Kind};
+
+/// Sums need several vectors: each addition waits for the one before.
+const SUMS: usize = 4;
+
+/// What a loop over a tile may hold in one vector, in bytes.
+const LARGEST: usize = 1024;
+
+/// How the value of a variable or an expression changes from one turn to the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Not at all.
+    None,
+    /// An index that grows by one.
+    Next,
+    /// Elements of a vector.
+    Vector,
+}
+
+/// A loop that can be written with vectors.
+struct Plan<'a> {
+    kernel: &'a Kernel,
+    dtype: DType,
+    changes: FxHashMap<VarId, Change>,
+    /// What is known of expressions: how they change, or that they cannot be written.
+    known: FxHashMap<ExprId, Option<Change>>,
+    /// What the loop adds to, and whether it subtracts.
+    sums: Vec<(VarId, bool)>,
+    /// What is written, and where.
+    stores: Vec<(BufferId, ExprId)>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(kernel: &'a Kernel, counter: VarId, body: &[Stmt]) -> Option<Plan<'a>> {
+        let dtype = body.iter().find_map(|stmt| match stmt {
+            Stmt::Store { buffer, .. } => match kernel.buffer(*buffer).elem {
+                Elem::Value(dtype) => Some(dtype),
+                Elem::Index(_) => None,
+            },
+            Stmt::Assign { var, .. } => Some(kernel.var(*var).dtype),
+            _ => None,
+        })?;
+        if !matches!(dtype.kind(), Kind::Int | Kind::Float) {
+            return None;
+        }
+        let changes = FxHashMap::from_iter([(counter, Change::Next)]);
+        let stores = body.iter().filter_map(|stmt| match stmt {
+            Stmt::Store { buffer, index, .. } => Some((*buffer, *index)),
+            _ => None,
+        });
+        let stores: Vec<(BufferId, ExprId)> = stores.collect();
+        if stores.iter().any(|(buffer, index)| stores.iter().any(|(b, i)| b == buffer && i != index)) {
+            return None;
+        }
+        let mut plan = Plan { kernel, dtype, changes, known: FxHashMap::default(), sums: Vec::new(), stores };
+        for stmt in body {
+            match stmt {
+                Stmt::Let { var, value } if !kernel.var(*var).mutable => {
+                    let change = plan.change(*value)?;
+                    plan.changes.insert(*var, change);
+                }
+                Stmt::Store { buffer, index, value } => {
+                    let fits = kernel.buffer(*buffer).elem == Elem::Value(dtype)
+                        && kernel.exprs.dtype(*value) == dtype
+                        && plan.change(*index)? == Change::Next;
+                    (fits && plan.change(*value)? != Change::Next).then_some(())?;
+                }
+                Stmt::Assign { var, value } => {
+                    let (subtracts, added) = plan.added(*var, *value)?;
+                    (plan.change(added)? != Change::Next).then_some(())?;
+                    plan.sums.push((*var, subtracts));
+                }
+                _ => return None,
+            }
+        }
+        // A sum that is read while it grows would be another number.
+        let sums = &plan.sums;
+        let reads_sum = |id: ExprId| {
+            let mut found = false;
+            kernel.visit_expr(id, &mut |expr| {
+                found |= matches!(expr, Expr::Var(var) if sums.iter().any(|(sum, _)| sum == var));
+            });
+            found
+        };
+        let alone = body.iter().all(|stmt| match stmt {
+            Stmt::Let { value, .. } => !reads_sum(*value),
+            Stmt::Store { index, value, .. } => !reads_sum(*index) && !reads_sum(*value),
+            Stmt::Assign { var, value } => plan.added(*var, *value).is_some_and(|(_, added)| !reads_sum(added)),
+            _ => false,
+        });
+        alone.then_some(plan)
+    }
+
+    /// What an assignment adds to a variable (or subtracts from it).
+    fn added(&self, var: VarId, value: ExprId) -> Option<(bool, ExprId)> {
+        let Expr::Call(op, dtype, operands) = self.kernel.expr(value) else { return None };
+        let [first, second] = operands[..] else { return None };
+        let itself = |id: ExprId| *self.kernel.expr(id) == Expr::Var(var);
+        let one_type = [first, second].iter().all(|id| self.kernel.exprs.dtype(*id) == self.dtype);
+        let fits = *dtype == self.dtype && self.kernel.var(var).dtype == self.dtype && one_type;
+        match op {
+            Op::Add if fits && itself(first) => Some((false, second)),
+            Op::Add if fits && itself(second) => Some((false, first)),
+            Op::Sub if fits && itself(first) => Some((true, second)),
+            _ => None,
+        }
+    }
+
+    /// How an expression changes, if it can be written at all.
+    fn change(&mut self, id: ExprId) -> Option<Change> {
+        if let Some(change) = self.known.get(&id) {
+            return *change;
+        }
+        // A variable is declared before it is used, so what is found stays.
+        let change = self.find_change(id);
+        self.known.insert(id, change);
+        change
+    }
+
+    fn find_change(&mut self, id: ExprId) -> Option<Change> {
+        let kernel = self.kernel;
+        match kernel.expr(id) {
+            Expr::Const(_) => Some(Change::None),
+            Expr::Var(var) => Some(self.changes.get(var).copied().unwrap_or(Change::None)),
+            Expr::Load(buffer, index) => {
+                let written = self.stores.iter().find(|(written, _)| written == buffer).map(|(_, place)| *place);
+                match self.change(*index)? {
+                    Change::None => written.is_none().then_some(Change::None),
+                    // What other turns write is not read.
+                    Change::Next => {
+                        let own = written.is_none_or(|place| place == *index);
+                        (own && kernel.buffer(*buffer).elem == Elem::Value(self.dtype)).then_some(Change::Vector)
+                    }
+                    Change::Vector => None,
+                }
+            }
+            Expr::Call(op, dtype, operands) => {
+                let changes: Vec<Change> = operands.iter().map(|id| self.change(*id)).collect::<Option<_>>()?;
+                if changes.iter().all(|change| *change == Change::None) {
+                    return Some(Change::None);
+                }
+                let one_type = operands.iter().all(|id| kernel.exprs.dtype(*id) == *dtype);
+                match (op, &changes[..]) {
+                    (Op::Add, [Change::Next, Change::None] | [Change::None, Change::Next])
+                    | (Op::Sub, [Change::Next, Change::None])
+                        if *dtype == DType::I64 && one_type =>
+                    {
+                        Some(Change::Next)
+                    }
+                    _ => {
+                        let fits = one_type && *dtype == self.dtype && !changes.contains(&Change::Next);
+                        let written = changes.len() > 1 && instruction(*op, *dtype).is_some();
+                        (fits && written).then_some(Change::Vector)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An operator on vectors.
+enum Instruction {
+    /// With the flags of the loop, if its operands are floats.
+    Plain(&'static str),
+    /// A function of LLVM.
+    Function(&'static str),
+}
+
+/// What an operator of two operands is on vectors of floats or integers.
+fn instruction(op: Op, dtype: DType) -> Option<Instruction> {
+    let float = dtype.kind() == Kind::Float;
+    let signed = dtype.is_signed_int();
+    Some(match op {
+        Op::Add => Instruction::Plain(if float { "fadd" } else { "add" }),
+        Op::Sub => Instruction::Plain(if float { "fsub" } else { "sub" }),
+        Op::Mul => Instruction::Plain(if float { "fmul" } else { "mul" }),
+        Op::BitAnd if !float => Instruction::Plain("and"),
+        Op::BitOr if !float => Instruction::Plain("or"),
+        Op::BitXor if !float => Instruction::Plain("xor"),
+        Op::Min => Instruction::Function(if float {
+            "minimum"
+        } else if signed {
+            "smin"
+        } else {
+            "umin"
+        }),
+        Op::Max => Instruction::Function(if float {
+            "maximum"
+        } else if signed {
+            "smax"
+        } else {
+            "umax"
+        }),
+        _ => return None,
+    })
+}
+
+/// The size of the processor's vectors. Any would do; this one is neither split nor left empty.
+pub(super) fn vector_bytes(target: &Target) -> usize {
+    let has = |feature: &str| target.features.split(',').any(|word| word == feature);
+    match target.cpu.as_str() {
+        _ if has("+avx512f") => 64,
+        _ if has("+avx") => 32,
+        "x86-64-v4" => 64,
+        "x86-64" | "x86-64-v2" => 16,
+        _ if target.triple.starts_with("x86_64") && target.features.is_empty() => 32,
+        _ => 16,
+    }
+}
+
+/// Whether all loops over tiles can be written with vectors. If one cannot, none is: a tile that is now a vector and now
+/// an array stays in memory.
+pub(super) fn tiles_are_vectors(kernel: &Kernel) -> bool {
+    let mut fit = true;
+    let tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
+    let mut loops: Vec<&Stmt> = Vec::new();
+    let mut open: Vec<&[Stmt]> = vec![&kernel.body];
+    while let Some(block) = open.pop() {
+        for stmt in block {
+            match stmt {
+                Stmt::For { hint, .. } if hint.unroll => loops.push(stmt),
+                _ => {
+                    fit &= !matches!(stmt, Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } if tile(*buffer));
+                    stmt.each_expr(|id| {
+                        kernel.visit_expr(id, &mut |expr| {
+                            fit &= !matches!(expr, Expr::Load(buffer, _) if tile(*buffer));
+                        });
+                    });
+                    open.extend(stmt.blocks().map(|block| &block[..]));
+                }
+            }
+        }
+    }
+    fit && loops.into_iter().all(|stmt| match stmt {
+        Stmt::For { var, start, stop, body, hint } if hint.vectorise => Plan::new(kernel, *var, body)
+            .is_some_and(|plan| plan.sums.is_empty() && whole(kernel, *start, *stop, plan.dtype).is_some()),
+        _ => false,
+    })
+}
+
+/// How many elements a loop over a tile has, if one vector can hold them.
+fn whole(kernel: &Kernel, start: ExprId, stop: ExprId, dtype: DType) -> Option<usize> {
+    let constant = |id: ExprId| match kernel.expr(id) {
+        Expr::Const(value) => value.as_i64(),
+        _ => None,
+    };
+    let lanes = usize::try_from(constant(stop)?.checked_sub(constant(start)?)?).ok()?;
+    (lanes.is_power_of_two() && lanes > 1 && lanes <= LARGEST / dtype.size()).then_some(lanes)
+}
+
+/// Vectors in registers: those of variables, and of expressions of one statement.
+#[derive(Default)]
+struct Known {
+    vars: FxHashMap<VarId, String>,
+    exprs: FxHashMap<ExprId, String>,
+}
+
+impl Emitter<'_> {
+    /// Writes a loop with vectors, or says that it cannot be.
+    pub(super) fn vector_loop(&mut self, stmt: &Stmt) -> bool {
+        let Stmt::For { var, start, stop, body, hint } = stmt else { return false };
+        if self.check || !hint.vectorise || (hint.unroll && !self.tiles_are_vectors) {
+            return false;
+        }
+        let Some(plan) = Plan::new(self.kernel, *var, body) else { return false };
+        let whole = hint.unroll.then(|| whole(self.kernel, *start, *stop, plan.dtype)).flatten();
+        let (start, stop) = (self.index(*start), self.index(*stop));
+        let outer = std::mem::replace(&mut self.flags, RELAXED);
+        if let Some(lanes) = whole {
+            self.turn(&plan, lanes, *var, &start, body, &[]);
+        } else {
+            self.strips(&plan, *var, &start, &stop, body);
+        }
+        self.flags = outer;
+        true
+    }
+
+    /// Writes one number to all elements from `start` to `stop`.
+    pub(super) fn fill_strips(&mut self, buffer: BufferId, start: &str, stop: &str, value: &Val) {
+        let elem = self.kernel.buffer(buffer).elem;
+        let lanes = (self.vector_bytes / elem.size()).max(2);
+        let vector = format!("<{lanes} x {}>", stored(elem));
+        let stored_value = self.as_stored(buffer, value);
+        let all = self.splat(stored(elem), lanes, &stored_value);
+        let rest = self.whole_strips(start, stop, lanes);
+        self.count("k", start, &rest, lanes, Hint::default(), |e, k| {
+            let (place, align) = e.neighbours(buffer, k);
+            let scope = e.scope(buffer);
+            e.line(format!("store {vector} {all}, ptr {place}, align {align}{scope}"));
+        });
+        self.count("k", &rest, stop, 1, Hint::default(), |e, k| e.store(buffer, k, value));
+    }
+
+    /// Where what is left begins after as many vectors as there are.
+    fn whole_strips(&mut self, start: &str, stop: &str, lanes: usize) -> String {
+        let length = self.op(format!("sub nsw i64 {stop}, {start}"));
+        let length = self.intrinsic("smax", DType::I64, &[&length, "0"]);
+        let strips = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
+        self.op(format!("add nsw i64 {start}, {strips}"))
+    }
+
+    /// A vector with the same number everywhere.
+    fn splat(&mut self, scalar: &str, lanes: usize, value: &str) -> String {
+        let vector = format!("<{lanes} x {scalar}>");
+        let first = self.op(format!("insertelement {vector} poison, {scalar} {value}, i64 0"));
+        self.op(format!("shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer"))
+    }
+
+    /// A loop over vectors, and one over what is left.
+    fn strips(&mut self, plan: &Plan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
+        let native = (self.vector_bytes / plan.dtype.size()).max(2);
+        let lanes = if plan.sums.is_empty() { native } else { SUMS * native };
+        let name = self.kernel.var(var).name.clone();
+        let rest = self.whole_strips(start, stop, lanes);
+        let (ahead, after) = (self.fresh("strips"), self.fresh("rest"));
+        let any = self.op(format!("icmp slt i64 {start}, {rest}"));
+        self.fork(&any, &ahead, &after);
+        self.start(&ahead);
+        let vector = format!("<{lanes} x {}>", ty(plan.dtype));
+        let mut slots = Vec::new();
+        for _ in &plan.sums {
+            let slot = format!("%{}", self.fresh("sums"));
+            self.at_entry(format!("{slot} = alloca {vector}, align 64"));
+            self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
+            slots.push(slot);
+        }
+        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| e.turn(plan, lanes, var, i, body, &slots));
+        for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
+            self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
+        }
+        self.jump(&after);
+        self.start(&after);
+        self.count(&name, &rest, stop, 1, Hint::default(), |e, i| {
+            e.define(var, Val::One(i.to_string()));
+            e.stmts(body);
+        });
+    }
+
+    /// One turn for as many elements as there are lanes, from this index on.
+    fn turn(&mut self, plan: &Plan, lanes: usize, counter: VarId, first: &str, body: &[Stmt], slots: &[String]) {
+        let vector = format!("<{lanes} x {}>", ty(plan.dtype));
+        let mut known = Known::default();
+        let mut sums = plan.sums.iter().zip(slots);
+        self.define(counter, Val::One(first.to_string()));
+        for stmt in body {
+            self.forget();
+            known.exprs.clear();
+            match stmt {
+                Stmt::Let { var, value } => match plan.changes.get(var) {
+                    Some(Change::Vector) => {
+                        let value = self.vector(plan, lanes, *value, &mut known);
+                        known.vars.insert(*var, value);
+                    }
+                    _ => {
+                        let value = self.value(*value);
+                        self.define(*var, value);
+                    }
+                },
+                Stmt::Store { buffer, index, value } => {
+                    let index = self.index(*index);
+                    let value = self.vector(plan, lanes, *value, &mut known);
+                    let (place, align) = self.neighbours(*buffer, &index);
+                    let scope = self.scope(*buffer);
+                    self.line(format!("store {vector} {value}, ptr {place}, align {align}{scope}"));
+                }
+                Stmt::Assign { var, value } => {
+                    let Some((_, added)) = plan.added(*var, *value) else { continue };
+                    let Some((_, slot)) = sums.next() else { continue };
+                    let added = self.vector(plan, lanes, added, &mut known);
+                    let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
+                    let sum = self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added);
+                    self.line(format!("store {vector} {sum}, ptr {slot}, align 64"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The place of the first of some elements side by side, and its alignment.
+    fn neighbours(&mut self, buffer: BufferId, index: &str) -> (String, usize) {
+        let elem = self.kernel.buffer(buffer).elem;
+        let (ty, data) = (stored(elem), self.data(buffer));
+        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        (place, crate::runtime::memory::align(elem))
+    }
+
+    /// The value of an expression for all lanes.
+    fn vector(&mut self, plan: &Plan, lanes: usize, id: ExprId, known: &mut Known) -> String {
+        if let Some(value) = known.exprs.get(&id) {
+            return value.clone();
+        }
+        let scalar = ty(plan.dtype);
+        let vector = format!("<{lanes} x {scalar}>");
+        let unchanged = plan.known.get(&id) == Some(&Some(Change::None));
+        let value = match self.kernel.expr(id) {
+            Expr::Const(value) => return format!("splat ({scalar} {})", self.constant(*value).re()),
+            _ if unchanged => {
+                let value = self.value(id);
+                self.splat(scalar, lanes, value.re())
+            }
+            Expr::Load(buffer, index) => {
+                let (buffer, index) = (*buffer, self.index(*index));
+                let (place, align) = self.neighbours(buffer, &index);
+                let metadata = self.load_metadata(buffer);
+                self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
+            }
+            Expr::Call(op, _, operands) => {
+                let values: Vec<String> = operands.iter().map(|id| self.vector(plan, lanes, *id, known)).collect();
+                let folded = values.into_iter().reduce(|a, b| self.vector_op(*op, plan.dtype, lanes, &a, &b));
+                folded.unwrap_or_default()
+            }
+            // The plan has seen a declaration in the loop.
+            Expr::Var(var) => known.vars.get(var).cloned().unwrap_or_else(|| "poison".into()),
+        };
+        known.exprs.insert(id, value.clone());
+        value
+    }
+
+    fn vector_op(&mut self, op: Op, dtype: DType, lanes: usize, a: &str, b: &str) -> String {
+        let vector = format!("<{lanes} x {}>", ty(dtype));
+        let float = dtype.kind() == Kind::Float;
+        match instruction(op, dtype) {
+            Some(Instruction::Function(function)) => {
+                let name = format!("llvm.{function}.v{lanes}{}{}", if float { "f" } else { "i" }, 8 * dtype.size());
+                self.declare(&name, || format!("declare {vector} @{name}({vector}, {vector})"));
+                self.op(format!("call {vector} @{name}({vector} {a}, {vector} {b})"))
+            }
+            Some(Instruction::Plain(name)) => {
+                let flags = if float { self.flags } else { "" };
+                self.op(format!("{name} {flags}{vector} {a}, {b}"))
+            }
+            None => "poison".into(),
+        }
+    }
+
+    /// Adds what is in all lanes to a variable.
+    fn add_up(&mut self, dtype: DType, lanes: usize, sum: VarId, subtracts: bool, slot: &str) {
+        let (scalar, float) = (ty(dtype), dtype.kind() == Kind::Float);
+        let vector = format!("<{lanes} x {scalar}>");
+        let all = self.op(format!("load {vector}, ptr {slot}, align 64"));
+        let added = if float {
+            let name = format!("llvm.vector.reduce.fadd.v{lanes}f{}", 8 * dtype.size());
+            self.declare(&name, || format!("declare {scalar} @{name}({scalar}, {vector})"));
+            self.op(format!("call reassoc {scalar} @{name}({scalar} -0.0, {vector} {all})"))
+        } else {
+            let name = format!("llvm.vector.reduce.add.v{lanes}i{}", 8 * dtype.size());
+            self.declare(&name, || format!("declare {scalar} @{name}({vector})"));
+            self.op(format!("call {scalar} @{name}({vector} {all})"))
+        };
+        let so_far = self.variable(sum);
+        let op = if subtracts { Op::Sub } else { Op::Add };
+        let total = self.apply(op, dtype, &[so_far, Val::One(added)], None);
+        self.assign(sum, &total);
+    }
+}

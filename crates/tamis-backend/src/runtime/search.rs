@@ -1,0 +1,78 @@
+//! Where a coordinate is in a fiber: the searches of kernels.
+//!
+//! They are called rather than inlined: a kernel often has several, each of which would be as much code as its loops.
+
+use super::Address;
+
+/// The first position in a range whose element is at least the key: doubling steps from the start, since the key is mostly
+/// near, then halving without branches.
+///
+/// # Safety
+/// `data` has elements from `start` to `stop`, unless there are none between.
+unsafe fn search<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key: i64) -> i64 {
+    // What is stored is a coordinate and no negative number, so nothing is below a negative key.
+    let Ok(key) = u64::try_from(key) else { return start };
+    // SAFETY: callers stay within the range, which is promised to be there.
+    let below = |position: i64| unsafe { (*data.offset(position as isize)).into() < key };
+    let (mut low, mut high, mut step) = (start, stop, 1);
+    // All before `low` is below the key.
+    while low < high && step <= high - low {
+        let probe = low + (step - 1);
+        if !below(probe) {
+            high = probe;
+            break;
+        }
+        low = probe + 1;
+        step *= 2;
+    }
+    let mut count = high - low;
+    while count > 1 {
+        let half = count / 2;
+        low = if below(low + half - 1) { low + half } else { low };
+        count -= half;
+    }
+    if count > 0 && below(low) { low + 1 } else { low }
+}
+
+macro_rules! searches {
+    ($($name:ident: $elem:ty),*) => {
+        $(
+            /// # Safety
+            /// As [`search`].
+            unsafe extern "C" fn $name(data: *const $elem, start: i64, stop: i64, key: i64) -> i64 {
+                // SAFETY: promised by the caller.
+                unsafe { search(data, start, stop, key) }
+            }
+        )*
+        pub(super) static SYMBOLS: &[(&str, Address)] =
+            &[$((concat!("tamis_", stringify!($name)), Address($name as *const ()))),*];
+    };
+}
+
+searches!(search_i8: u8, search_i16: u16, search_i32: u32, search_i64: u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_library() {
+        let data: Vec<u8> = (0..100).map(|k: u8| k / 3 * 2).collect();
+        for start in 0..=data.len() {
+            for stop in start..=data.len() {
+                for key in -1..70 {
+                    let found = data[start..stop].partition_point(|x| i64::from(*x) < key) + start;
+                    // SAFETY: the range is one of the array.
+                    let position = unsafe { search_i8(data.as_ptr(), start as i64, stop as i64, key) };
+                    assert_eq!(position, found as i64, "{key} in {start}..{stop}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_range_is_not_read() {
+        // SAFETY: there is nothing in the range.
+        assert_eq!(unsafe { search_i64(std::ptr::null(), 5, 3, 7) }, 5);
+    }
+}
