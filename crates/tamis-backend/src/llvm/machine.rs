@@ -89,9 +89,7 @@ fn with_machine<T>(
             let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
             let optimise = match level {
                 Level::None => OptimizationLevel::None,
-                // The next level differs by scheduling instructions once more, which processors do themselves.
-                Level::Short => OptimizationLevel::Less,
-                Level::Full => OptimizationLevel::Default,
+                Level::Short | Level::Full => OptimizationLevel::Default,
             };
             let (cpu, features) = (&target.cpu, &target.features);
             llvm.create_target_machine(&triple, cpu, features, optimise, RelocMode::PIC, CodeModel::Default)

@@ -1,0 +1,106 @@
+//! Loops that are written as vectors, for every type and for lengths around those of vectors: as the interpreter runs them.
+
+mod common;
+
+use common::{run_llvm, same};
+use tamis_backend::{Options, llvm};
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt, run};
+use tamis_ir::{DType, Value};
+
+/// Fills `z`, changes `y` in a loop that starts at `from`, and writes two sums, one of which goes down.
+fn kernel(dtype: DType) -> Kernel {
+    let mut b = Builder::new("vectors");
+    let x = b.buffer("x", Elem::Value(dtype), Role::Input);
+    let y = b.buffer("y", Elem::Value(dtype), Role::Output);
+    let z = b.buffer("z", Elem::Value(dtype), Role::Output);
+    let sums = b.buffer("sums", Elem::Value(dtype), Role::Output);
+    let (from, to) = (b.param("from", DType::I64), b.param("to", DType::I64));
+    let (zero, one, start, stop) = (b.int(0), b.int(1), b.get(from), b.get(to));
+    let three = b.constant(Value::I64(3).cast(dtype));
+    let hint = Hint { vectorise: true, unroll: false };
+    let len = b.call(Op::Sub, &[stop, start]);
+    b.emit(Stmt::Fill { buffer: z, start, len, value: three });
+    let k = b.new_var("k", DType::I64, false);
+    let index = b.get(k);
+    let body = b.block(|b| {
+        let place = b.add(one, index);
+        let place = b.name("place", place);
+        let (old, new) = (b.load(y, place), b.load(x, index));
+        let factor = b.load(x, zero);
+        let product = b.call(Op::Mul, &[new, factor]);
+        let twice = b.call(Op::Add, &[product, product]);
+        let more = b.call(Op::Sub, &[old, twice]);
+        let most = b.call(Op::Max, &[more, three]);
+        let least = b.call(Op::Min, &[most, new]);
+        b.store(y, place, least);
+    });
+    b.emit(Stmt::For { var: k, start, stop, body, hint });
+    let (up, down) = (b.variable("up", Value::I64(1).cast(dtype)), b.variable("down", Value::I64(9).cast(dtype)));
+    let q = b.new_var("q", DType::I64, false);
+    let index = b.get(q);
+    let body = b.block(|b| {
+        let (a, c) = (b.load(x, index), b.load(z, index));
+        let product = b.call(Op::Mul, &[a, c]);
+        let so_far = b.get(up);
+        let sum = b.call(Op::Add, &[product, so_far]);
+        b.assign(up, sum);
+        let so_far = b.get(down);
+        let rest = b.call(Op::Sub, &[so_far, a]);
+        b.assign(down, rest);
+    });
+    b.emit(Stmt::For { var: q, start, stop, body, hint });
+    let (up, down) = (b.get(up), b.get(down));
+    b.store(sums, zero, up);
+    b.store(sums, one, down);
+    b.finish()
+}
+
+fn memory(dtype: DType, size: usize, from: i64, to: i64) -> Memory {
+    // Small whole numbers, so that floats are added exactly in any order.
+    let numbers =
+        |factor: usize| Array::from_values((0..size).map(|k| Value::I64((k * factor % 7) as i64).cast(dtype)));
+    let arrays = vec![numbers(3), numbers(5), numbers(1), numbers(1)];
+    Memory { arrays, scalars: vec![Value::I64(from), Value::I64(to)] }
+}
+
+#[test]
+fn vectors_are_what_the_interpreter_computes() {
+    let types = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
+    for dtype in types.into_iter().chain([DType::F32, DType::F64]) {
+        let kernel = kernel(dtype);
+        kernel.verify().unwrap();
+        for options in [Options::host().unwrap(), Options::host().unwrap().checked()] {
+            let texts = llvm::texts(&kernel, &options).unwrap();
+            assert_eq!(texts.emitted.contains("shufflevector"), !options.check, "{dtype}:\n{}", texts.emitted);
+            for (from, to) in [(0, 0), (5, 2), (0, 1), (0, 7), (3, 67), (0, 64), (1, 130), (2, 255), (0, 600)] {
+                let memory = memory(dtype, 640, from, to);
+                let expected = run(&kernel, memory.clone(), 100_000).unwrap();
+                let after = run_llvm(&kernel, memory, &options).unwrap();
+                same(&expected, &after, &kernel).unwrap_or_else(|wrong| panic!("{dtype}, {from}..{to}: {wrong}"));
+            }
+        }
+    }
+}
+
+/// What one turn reads of what another wrote is as if the turns came one by one, whatever the hint says.
+#[test]
+fn turns_that_depend_on_each_other_are_not_made_vectors() {
+    let mut b = Builder::new("running");
+    let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
+    let (one, stop) = (b.int(1), b.int(200));
+    let k = b.new_var("k", DType::I64, false);
+    let index = b.get(k);
+    let body = b.block(|b| {
+        let before = b.call(Op::Sub, &[index, one]);
+        let (last, own) = (b.load(y, before), b.load(y, index));
+        let sum = b.call(Op::Add, &[last, own]);
+        b.store(y, index, sum);
+    });
+    b.emit(Stmt::For { var: k, start: one, stop, body, hint: Hint { vectorise: true, unroll: false } });
+    let kernel = b.finish();
+    let memory = Memory { arrays: vec![Array::from_values((0..200).map(Value::I64))], scalars: Vec::new() };
+    let expected = run(&kernel, memory.clone(), 100_000).unwrap();
+    let after = run_llvm(&kernel, memory, &Options::host().unwrap()).unwrap();
+    same(&expected, &after, &kernel).unwrap();
+}
