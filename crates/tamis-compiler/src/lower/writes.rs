@@ -5,7 +5,7 @@
 
 use super::Lowerer;
 use super::bind::{Stored, chain_head};
-use super::node::{Node, Step, Sub, Target};
+use super::node::{Bounds, Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
@@ -125,12 +125,12 @@ impl Lowerer<'_> {
         self.errors.push(self.program.origin.attach(d));
     }
 
-    fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<IndexId>, found: &mut [Writes]) {
+    fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<Loop>, found: &mut [Writes]) {
         for step in steps {
             match step {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
-                Step::For(index, _, body) => {
-                    loops.push(*index);
+                Step::For(index, bounds, body) => {
+                    loops.push(Loop { index: *index, piece_of: piece_of(bounds) });
                     self.find_writes(body, loops, found);
                     loops.pop();
                 }
@@ -148,7 +148,7 @@ impl Lowerer<'_> {
                     let kept = update.as_ref().is_some_and(|u| self.annihilating_fill(target.tensor, u).is_some());
                     let writes = &mut found[target.tensor.index()];
                     writes.kept_by_fill |= kept;
-                    let around = &loops[writes.depth.min(loops.len())..];
+                    let around = &around(target, &loops[writes.depth.min(loops.len())..])[..];
                     let order = order(target, around);
                     let first = writes.count == 0;
                     writes.count += 1;
@@ -176,6 +176,49 @@ impl Lowerer<'_> {
             }
         }
     }
+}
+
+/// A loop around a write.
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    index: IndexId,
+    /// It goes over one of the pieces, all of one length, that this index numbers.
+    piece_of: Option<IndexId>,
+}
+
+/// The index that numbers the pieces of which these bounds are one: from `x*n` to `x*n + n`, or to an end before.
+fn piece_of(bounds: &Bounds) -> Option<IndexId> {
+    let Bounds::Range(start, stop) = bounds else { return None };
+    let (pieces, length) = match start {
+        Node::Call(Op::Mul, _, factors) => match &factors[..] {
+            [Node::Index(x), Node::Known(Value::I64(n))] | [Node::Known(Value::I64(n)), Node::Index(x)] => (*x, *n),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let ends = |node: &Node| {
+        let Node::Call(Op::Add, _, terms) = node else { return false };
+        terms.contains(start) && terms.contains(&Node::Known(Value::I64(length))) && terms.len() == 2
+    };
+    let within = match stop {
+        Node::Call(Op::Min, _, ends_of) => ends_of.iter().any(ends),
+        other => ends(other),
+    };
+    (within && length > 0).then_some(pieces)
+}
+
+/// The loops around a write, a loop over pieces and the one over what is in a piece taken together.
+fn around(target: &Target, loops: &[Loop]) -> Vec<IndexId> {
+    let uses = |index: IndexId| {
+        let mut used = false;
+        target.subs.iter().for_each(|sub| sub.node.visit(&mut |n| used |= *n == Node::Index(index)));
+        used
+    };
+    let is_over_pieces = |k: usize| {
+        let Loop { index, .. } = loops[k];
+        loops.get(k + 1).is_some_and(|next| next.piece_of == Some(index)) && !uses(index)
+    };
+    (0..loops.len()).filter(|k| !is_over_pieces(*k)).map(|k| loops[k].index).collect()
 }
 
 /// The first assignment to a tensor is the first to each element only if no other one goes ahead of it.

@@ -2,7 +2,10 @@
 //! storage are produced out of order if not.
 
 use std::fmt;
-use tamis_ir::program::{Access, Block, Checked, Expr, IndexId, Program, Stmt, StmtId, StmtKind, TensorId};
+use tamis_ir::algebra::Op;
+use tamis_ir::program::{
+    Access, Block, Checked, Expr, ExprId, Extent, IndexId, Program, Stmt, StmtId, StmtKind, TensorId,
+};
 
 /// How one assignment produces the elements of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +55,15 @@ fn walk(
     program: &Program,
     checked: &Checked,
     block: &Block,
-    loops: &mut Vec<IndexId>,
+    loops: &mut Vec<(IndexId, Option<IndexId>)>,
     depths: &mut [usize],
     found: &mut Vec<Production>,
 ) {
     for stmt in block {
         match &stmt.kind {
             StmtKind::Declare(tensor) => depths[tensor.index()] = loops.len(),
-            StmtKind::For { index, body, .. } => {
-                loops.push(*index);
+            StmtKind::For { index, body, extent, .. } => {
+                loops.push((*index, piece_of(program, extent)));
                 walk(program, checked, body, loops, depths, found);
                 loops.pop();
             }
@@ -79,7 +82,37 @@ fn walk(
     }
 }
 
-fn production(program: &Program, target: &Access, stmt: &Stmt, loops: &[IndexId], order: &[usize]) -> Production {
+/// The index that numbers the pieces of which an extent is one: from `x*n` to `x*n + n`, or to an end before. Together, the
+/// loop over pieces and the one over what is in a piece go over everything in order.
+pub(super) fn piece_of(program: &Program, extent: &Extent) -> Option<IndexId> {
+    let Extent::Range(start, stop) = extent else { return None };
+    let int = |id: &ExprId| match program.expr(*id) {
+        Expr::Literal(value) => value.as_i64(),
+        _ => None,
+    };
+    let Expr::Call(Op::Mul, factors) = program.expr(*start) else { return None };
+    let (pieces, length) = match (program.expr(factors[0]), program.expr(factors[1])) {
+        (Expr::Index(x), Expr::Literal(n)) | (Expr::Literal(n), Expr::Index(x)) => (*x, n.as_i64()?),
+        _ => return None,
+    };
+    let ends = |id: &ExprId| {
+        let Expr::Call(Op::Add, terms) = program.expr(*id) else { return false };
+        terms.contains(start) && terms.iter().any(|term| int(term) == Some(length))
+    };
+    let within = match program.expr(*stop) {
+        Expr::Call(Op::Min, operands) => operands.iter().any(ends),
+        _ => ends(stop),
+    };
+    (within && length > 0).then_some(pieces)
+}
+
+fn production(
+    program: &Program,
+    target: &Access,
+    stmt: &Stmt,
+    loops: &[(IndexId, Option<IndexId>)],
+    order: &[usize],
+) -> Production {
     let access: Vec<Option<IndexId>> = order
         .iter()
         .map(|dim| match program.expr(target.subscripts[*dim].expr) {
@@ -87,13 +120,12 @@ fn production(program: &Program, target: &Access, stmt: &Stmt, loops: &[IndexId]
             _ => None,
         })
         .collect();
-    Production {
-        tensor: target.tensor,
-        stmt: stmt.id,
-        order: scatter_order(loops, &access),
-        loops: loops.to_vec(),
-        access,
-    }
+    let is_over_pieces = |k: usize| {
+        let next = loops.get(k + 1).and_then(|(_, pieces)| *pieces);
+        next == Some(loops[k].0) && !access.contains(&next)
+    };
+    let loops: Vec<IndexId> = (0..loops.len()).filter(|k| !is_over_pieces(*k)).map(|k| loops[k].0).collect();
+    Production { tensor: target.tensor, stmt: stmt.id, order: scatter_order(&loops, &access), loops, access }
 }
 
 /// The scatter order of loops (outermost first) that write at these subscripts (outermost level first):

@@ -4,7 +4,7 @@
 //! Loops that go over the outermost levels of the tensor in order are shared by both, so the temporary has no more
 //! dimensions than are produced out of order.
 
-use super::classify::productions;
+use super::classify::{piece_of, productions};
 use crate::lower::{Mode, Plan};
 use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
@@ -159,29 +159,47 @@ impl Inserter<'_> {
     /// Goes down loops that go over the outermost levels in order, and inserts in the innermost of them.
     fn share(&mut self, block: &mut Block, from: usize, mut loops: Vec<IndexId>) -> Option<Inserted> {
         let writers: Vec<usize> = (from..block.len()).filter(|k| self.writes(&block[*k])).collect();
+        // A loop over pieces is shared with the loop over what is in a piece.
+        if let [only] = writers[..]
+            && loops.len() + 1 < self.order.len()
+            && let StmtKind::For { index: pieces, body, .. } = &mut block[only].kind
+            && let inner = body.iter().position(|stmt| self.writes(stmt))
+            && let Some(StmtKind::For { extent, .. }) = inner.map(|k| &body[k].kind)
+            && piece_of(&self.program, extent) == Some(*pieces)
+            && let Some(StmtKind::For { index, body: inside, .. }) = inner.map(|k| &body[k].kind)
+            && self.is_subscript(inside, *index, self.order[loops.len()])
+            && body.iter().filter(|stmt| self.writes(stmt)).count() == 1
+        {
+            return self.share(body, 0, loops);
+        }
         if let [only] = writers[..]
             && loops.len() + 1 < self.order.len()
             && let StmtKind::For { index, body, .. } = &mut block[only].kind
         {
             let dim = self.order[loops.len()];
-            let mut concordant = true;
-            for stmt in body.iter() {
-                visit(stmt, &mut |stmt| {
-                    if let StmtKind::Assign { target, .. } = &stmt.kind
-                        && target.tensor == self.tensor
-                    {
-                        let subscript = target.subscripts[dim];
-                        let bare = self.program.expr(subscript.expr) == &Expr::Index(*index);
-                        concordant &= bare && !subscript.permissive;
-                    }
-                });
-            }
-            if concordant {
+            if self.is_subscript(body, *index, dim) {
                 loops.push(*index);
                 return self.share(body, 0, loops);
             }
         }
         self.replace(block, writers[0], *writers.last()?, &loops)
+    }
+
+    /// Whether all assignments to the tensor in a block have an index as the subscript of a dimension.
+    fn is_subscript(&self, block: &Block, index: IndexId, dim: usize) -> bool {
+        let mut all = true;
+        for stmt in block {
+            visit(stmt, &mut |stmt| {
+                if let StmtKind::Assign { target, .. } = &stmt.kind
+                    && target.tensor == self.tensor
+                {
+                    let subscript = target.subscripts[dim];
+                    let bare = self.program.expr(subscript.expr) == &Expr::Index(index);
+                    all &= bare && !subscript.permissive;
+                }
+            });
+        }
+        all
     }
 
     /// Writes into a new workspace instead, from the first statement that writes to the last one, and copies it then.
