@@ -230,13 +230,13 @@ impl Arguments<'_> {
                 if self.args[0].text.is_empty() {
                     return Err(self.wrong("there is no expression to precompute"));
                 }
-                let format = self.args.get(3).map(|arg| arg.text.to_string());
+                let format = if self.args.len() > 3 { Some(self.format(3)?) } else { None };
                 Command::Precompute { expression: self.args[0].text.to_string(), indices, workspace, format }
             }
             "convert" => {
                 self.count(2, 100)?;
                 // A format has commas of its own, if it is not quoted.
-                let parts: Vec<&str> = self.args[1..].iter().map(|arg| arg.text).collect();
+                let parts: Vec<String> = (1..self.args.len()).map(|k| self.format(k)).collect::<Result<_>>()?;
                 Command::Convert { tensor: self.new_name(0)?, format: parts.join(", ") }
             }
             _ => {
@@ -301,6 +301,17 @@ impl Arguments<'_> {
                 .label(arg.span, "a list of names")
                 .help("write `[i, j]`")),
         }
+    }
+
+    /// A format, or part of one; what it says is read when its rank is known.
+    fn format(&self, k: usize) -> Result<String> {
+        let arg = &self.args[k];
+        if arg.text.is_empty() || arg.text.contains(['"', '\'']) {
+            return Err(Diagnostic::new(Code::E1201, format!("expected a format, found `{}`", arg.text))
+                .label(arg.span, "not a format")
+                .help("write a format as in `csr` or \"dense, sparse\", all of it in quotes or none"));
+        }
+        Ok(arg.text.to_string())
     }
 
     fn number(&self, k: usize) -> Result<i64> {
