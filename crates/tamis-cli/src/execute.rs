@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis::{Build, CompileOptions, Signature};
+use tamis::{Build, CompileOptions, Signature, WorkspaceReport};
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
 use tamis_tensor::gallery;
@@ -96,7 +96,8 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     }
     times.push(("write", start.elapsed()));
     let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
-    show(request, &finished, &times, build, on_standard_output, shell)
+    let measured = Measured { times: &times, workspaces: &called.workspaces, build };
+    show(request, &finished, &measured, on_standard_output, shell)
 }
 
 /// The text of a program.
@@ -256,18 +257,26 @@ fn warn_if_slow(program: &Program, tensors: &[&Tensor], limit: f64, shell: &Shel
     }
 }
 
+/// How a run went.
+struct Measured<'a> {
+    times: &'a [(&'static str, Duration)],
+    workspaces: &'a [(String, WorkspaceReport)],
+    build: &'a Build,
+}
+
 fn show(
     request: &RunRequest,
     results: &[(String, Tensor)],
-    times: &[(&str, Duration)],
-    build: &Build,
+    measured: &Measured,
     on_standard_output: bool,
     shell: &mut Shell,
 ) -> Outcome {
+    let Measured { times, workspaces, build } = measured;
     if request.json {
         let mut document = json!({ "results": results.iter().map(as_json).collect::<Vec<Json>>() });
         if request.time {
             document["seconds"] = times::steps_as_json(times);
+            document["workspaces"] = times::workspaces_as_json(workspaces);
         }
         if request.time_passes {
             document["compile"] = times::passes_as_json(build);
@@ -286,6 +295,7 @@ fn show(
     }
     if request.time {
         text += &times::steps(times);
+        text += &times::workspaces(workspaces);
     }
     if on_standard_output {
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use std::time::Duration;
-use tamis::{Build, Found};
+use tamis::{Build, Found, WorkspaceReport};
 
 /// The steps of a command, one line each.
 pub(crate) fn steps(times: &[(&str, Duration)]) -> String {
@@ -16,6 +16,36 @@ pub(crate) fn steps(times: &[(&str, Duration)]) -> String {
 
 pub(crate) fn steps_as_json(times: &[(&str, Duration)]) -> Json {
     times.iter().map(|(what, time)| (what.to_string(), json!(time.as_secs_f64()))).collect()
+}
+
+/// What workspaces did and needed, one line each.
+pub(crate) fn workspaces(reports: &[(String, WorkspaceReport)]) -> String {
+    reports.iter().fold(String::new(), |mut text, (name, report)| {
+        let WorkspaceReport { inserts, flushes, merged, .. } = report;
+        let peak = crate::info::bytes(report.peak_bytes);
+        let _ = writeln!(
+            text,
+            "workspace {name}: {inserts} insertions, {flushes} flushes, {merged} entries merged, at most {peak}"
+        );
+        text
+    })
+}
+
+pub(crate) fn workspaces_as_json(reports: &[(String, WorkspaceReport)]) -> Json {
+    let of = |report: &WorkspaceReport| {
+        json!({
+            "inserts": report.inserts,
+            "flushes": report.flushes,
+            "merged": report.merged,
+            "settles": report.settles,
+            "accumulation_bytes": report.accumulation_bytes,
+            "all_bytes": report.all_bytes,
+            "policy_bytes": report.policy_bytes,
+            "sort_bytes": report.sort_bytes,
+            "peak_bytes": report.peak_bytes,
+        })
+    };
+    reports.iter().map(|(name, report)| (name.clone(), of(report))).collect()
 }
 
 /// The stages of the backend, in order.

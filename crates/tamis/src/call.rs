@@ -160,9 +160,11 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
         storages[*k] = Some(storage);
     }
     let start = Instant::now();
+    let mut workspaces = Vec::new();
+    let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
     // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was made for, which keep the invariants
     // that it relies on and live until the end of this function; outputs are storages of their own.
-    let outcome = unsafe { machine.compiled.call(&mut buffers, &ready.scalars) };
+    let outcome = unsafe { machine.compiled.call_reporting(&mut buffers, &ready.scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {
         if let Some(storage) = storage {
@@ -178,7 +180,7 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
         let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));
     }
-    Ok(Timed { results, kernel })
+    Ok(Timed { results, kernel, workspaces })
 }
 
 fn raw_indices(array: &IndexArray) -> RawBuffer {

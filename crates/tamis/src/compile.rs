@@ -135,6 +135,8 @@ pub struct Timed {
     pub results: Vec<(String, Tensor)>,
     /// How long the kernel itself ran (or the interpreter).
     pub kernel: Duration,
+    /// What each workspace did and needed, by name.
+    pub workspaces: Vec<(String, runtime::workspace::Report)>,
 }
 
 /// Compiles a program for tensors of a signature. What was compiled before, by this process or another one, is taken
@@ -308,7 +310,7 @@ impl Executable {
                 let start = Instant::now();
                 let program = if options.schedule.is_empty() { program } else { &self.inner.scheduled };
                 let results = interpret::run(program, tensors, options.strict)?;
-                return Ok(Timed { results, kernel: start.elapsed() });
+                return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new() });
             }
             Engine::Machine(machine) => call::call(machine, &ready, arguments, options.check)
                 .map_err(|problem| problem.diagnostics(program, tensors, machine))?,

@@ -4,8 +4,10 @@ use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
+use tamis_compiler::lower::{Mode, Stored};
 use tamis_compiler::pipeline::{self, Compilation, Pass};
 use tamis_compiler::schedule::classify;
+use tamis_ir::kernel::BufferId;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Attributes, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
@@ -80,6 +82,34 @@ impl Explanation {
         for done in inserted {
             let (tensor, workspace) = (name(done.tensor), name(done.workspace));
             lines.push(format!("{tensor} is written through {workspace}, `{}`: {}", done.format, done.why));
+        }
+        lines.extend(self.workspace_memory());
+        lines
+    }
+
+    /// What each temporary that can be written in any order needs.
+    fn workspace_memory(&self) -> Vec<String> {
+        let Compilation { program, checked, lowered, .. } = &self.compilation;
+        let mut lines = Vec::new();
+        for (k, info) in program.tensors.iter().enumerate() {
+            let result = program.results.iter().any(|id| id.index() == k);
+            let scatters = lowered.plans[k].as_ref().is_some_and(|plan| plan.mode != Mode::Append);
+            let Some(format) = checked.formats[k].as_ref().filter(|_| scatters && !result) else { continue };
+            let Stored::Levels { arrays, values, .. } = &lowered.bound[k].storage else { continue };
+            let size = |buffer: &BufferId| lowered.kernel.buffer(*buffer).elem.size();
+            let held = arrays.iter().flatten().filter(|(name, _)| *name != "pos").map(|(_, buffer)| buffer);
+            let bytes: usize = held.chain(values).map(size).sum();
+            let name = &info.name;
+            lines.push(if format.ism().is_some() {
+                format!(
+                    "{name} takes {bytes} bytes for each entry, collected or merged, and as many again while merging"
+                )
+            } else if lowered.plans[k].as_ref().is_some_and(|plan| plan.mode == Mode::Insert) {
+                let elements: u64 = checked.extents.shapes[k].iter().fold(1, |n, size| n.saturating_mul(*size));
+                format!("{name} takes {bytes} bytes for each of its {elements} elements")
+            } else {
+                format!("{name} takes {bytes} bytes for each entry, and the same again in its workspace")
+            });
         }
         lines
     }

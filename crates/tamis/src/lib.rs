@@ -36,6 +36,7 @@ pub use run::{RunOptions, infer_shapes, run};
 pub use signature::Signature;
 pub use tamis_backend::cache::{Cache, Found};
 pub use tamis_backend::runtime::limit_arrays;
+pub use tamis_backend::runtime::workspace::Report as WorkspaceReport;
 pub use tamis_compiler::pipeline::Pass;
 pub use tamis_compiler::schedule::{self, Schedule};
 pub use tamis_ir::kernel;

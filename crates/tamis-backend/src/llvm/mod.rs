@@ -206,6 +206,20 @@ impl Compiled {
     /// meanwhile and which do not overlap; memory of outputs is as [`RawBuffer`] says. The kernel stays within
     /// its buffers, unless it was compiled with [`Options::check`].
     pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), Failure> {
+        // SAFETY: promised by the caller.
+        unsafe { self.call_reporting(buffers, scalars, &mut |_, _| {}) }
+    }
+
+    /// [`Compiled::call`], which tells of each workspace what it did and needed, also when the kernel fails.
+    ///
+    /// # Safety
+    /// As for [`Compiled::call`].
+    pub unsafe fn call_reporting(
+        &self,
+        buffers: &mut [RawBuffer],
+        scalars: &[Value],
+        report: &mut dyn FnMut(&str, workspace::Report),
+    ) -> Result<(), Failure> {
         let kernel = &*self.kernel;
         if buffers.len() != kernel.buffers.len() || scalars.len() != kernel.params.len() {
             let (a, b) = (kernel.buffers.len(), kernel.params.len());
@@ -245,6 +259,9 @@ impl Compiled {
         let mut failure = RawFailure::default();
         // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
         let status = unsafe { (self.code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
+        for (made, workspace) in workspaces.iter().zip(&self.workspaces) {
+            report(&workspace.name, made.report());
+        }
         drop(workspaces);
         for (buffer, raw) in kernel.buffers.iter().zip(buffers.iter_mut()) {
             if own(buffer.role) {

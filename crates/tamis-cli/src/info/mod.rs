@@ -3,6 +3,8 @@
 mod facts;
 mod text;
 
+pub(crate) use text::bytes;
+
 use crate::args::InfoArgs;
 use crate::load::{self, Wish, load};
 use crate::plot::image::Picture;

@@ -160,7 +160,7 @@ pub(super) fn group(number: u64) -> String {
 }
 
 /// Bytes in units of 1000.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 7] = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB"];
     let (mut scaled, mut unit) = (count as f64, 0);
     while scaled >= 999.5 && unit + 1 < UNITS.len() {
