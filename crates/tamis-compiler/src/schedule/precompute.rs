@@ -16,7 +16,7 @@ use tamis_ir::program::{
     Access, Block, Declaration, Expr, ExprId, Extent, IndexId, Stmt, StmtId, StmtKind, Storage, Subscript, TensorId,
     TensorInfo, Update, VarId, visit_block,
 };
-use tamis_ir::{FormatSpec, Value};
+use tamis_ir::{DType, FormatSpec, Kind, Value};
 
 pub(super) fn run(
     work: &mut Work,
@@ -172,7 +172,7 @@ impl Plan {
         work: &mut Work,
         format: FormatSpec,
         fill: Option<Value>,
-        dtype: Option<tamis_ir::DType>,
+        dtype: Option<DType>,
     ) -> Result<(TensorId, Stmt)> {
         let shape = self.shape(work)?;
         let name = work.fresh_name("w");
@@ -221,6 +221,7 @@ impl Plan {
     fn store(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
         let top = self.outermost(work)?;
         let nest = work.loop_of(top)?.clone();
+        self.check_typed(work)?;
         self.check_stable(work, &nest)?;
         let inner = bound_inside(&nest);
         let part = self.inlined(work, self.found.part, &inner);
@@ -272,6 +273,22 @@ impl Plan {
             into.splice(at..at, [declare].into_iter().chain(block));
         });
         Ok(())
+    }
+
+    /// A literal takes the type of what it meets, which a temporary does not.
+    fn check_typed(&self, work: &Work) -> Result<()> {
+        let part = self.found.part;
+        let weak = match work.checked.types.exprs.get(part.index()) {
+            Some(ty) => ty.weak,
+            None => {
+                reads(&work.program, &self.lets, part).is_empty() && indices(&work.program, &self.lets, part).is_empty()
+            }
+        };
+        if !weak {
+            return Ok(());
+        }
+        let message = "the expression is made of literals, which have no type of their own".to_string();
+        Err(self.refuse(work, message, None, "precompute a part that reads a tensor"))
     }
 
     /// What the expression reads is there before the loops, and stays as it is while they run.
@@ -424,7 +441,7 @@ impl Plan {
         let declared = work.program.tensor(self.target.tensor).declaration.clone();
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
         let dtype = dtype.or(declared.as_ref().and_then(|d| d.dtype));
-        let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype));
+        let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).and_then(literal);
         let Some(identity) = identity else {
             let message = format!("nothing can be collected by `{}` in this type", op.info().name);
             return Err(self.refuse(work, message, None, "leave the loops as they are"));
@@ -545,6 +562,16 @@ impl Plan {
             && fill.is_some_and(|fill| fill.same_number(identity))
             && around.into_iter().all(|index| bare(index) || outside.contains(index))
             && others.into_iter().all(|index| region.contains(&index) || outside.contains(index))
+    }
+}
+
+/// A value as the text of a program says it, if it can.
+fn literal(value: Value) -> Option<Value> {
+    match value.dtype().kind() {
+        Kind::Bool => Some(value),
+        Kind::Int => value.as_i64().map(Value::I64),
+        Kind::Float => Some(value.cast(DType::F64)),
+        Kind::Complex => Some(value.cast(DType::C128)),
     }
 }
 
