@@ -6,6 +6,7 @@
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
 //! - `` ```schedule ``: scheduling commands, which are applied to the program before anything else is done with it;
 //! - `` ```scheduled ``: the program that comes out, which reads back to itself;
+//! - `` ```inserted ``: what `explain --emit schedule` says: how each result is produced, and the program with its workspaces;
 //! - `` ```result ``: the results, as the runner prints them; every combination must give them, in check mode, too;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
 //! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the inputs of the first
@@ -17,10 +18,10 @@
 use std::fmt::Write;
 use std::path::Path;
 use tamis::program::ParamType;
-use tamis::{DType, Diagnostics, Format, Program, RunOptions, Schedule, Source, Tensor, Value, ValueArray};
+use tamis::{DType, Diagnostics, Format, Program, RunOptions, Schedule, Signature, Source, Tensor, Value, ValueArray};
 
 /// Blocks that hold what must come out.
-const EXPECTED: &[&str] = &["scheduled", "result", "storage", "looplets", "kernel", "c", "error"];
+const EXPECTED: &[&str] = &["scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
 
 /// A fenced block: what it is, and its lines.
 struct BlockText {
@@ -157,6 +158,10 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
             Err(errors) => return Err(errors.render(false)),
         },
     };
+    if kind == "inserted" {
+        let first = combinations.first().map(|inputs| &inputs[..]).unwrap_or_default();
+        return inserted(program, first).map_err(|d| d.render(false));
+    }
     if ["looplets", "kernel", "c"].contains(&kind) {
         let parsed = Program::parse(program).map_err(|d| d.render(false))?;
         let first: Vec<Tensor> =
@@ -203,6 +208,23 @@ fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<S
     let again = Program::parse(&text)?;
     assert!(again == changed, "the scheduled program does not read back to itself:\n{text}");
     again.check(&params)?;
+    Ok(text)
+}
+
+/// A program with the workspaces that the compiler inserts, and why; it is checked that the text reads back to itself, and that
+/// nothing is left to insert.
+fn inserted(program: &str, inputs: &[(String, Tensor)]) -> Result<String, Diagnostics> {
+    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+    let schedule = |program: &str| -> Result<String, Diagnostics> {
+        let explanation = tamis::explain(&Program::parse(program)?, &Signature::of(&tensors), &Default::default())?;
+        Ok(explanation.schedule())
+    };
+    let without_notes = |text: &str| -> String {
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
+    };
+    let text = schedule(program)?;
+    let again = schedule(&text)?;
+    assert_eq!(without_notes(&again), without_notes(&text), "a program that has its workspaces gets others");
     Ok(text)
 }
 

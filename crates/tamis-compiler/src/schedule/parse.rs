@@ -242,7 +242,12 @@ impl Arguments<'_> {
             _ => {
                 self.count(1, 2)?;
                 let capacity = if self.args.len() > 1 { Some(self.number(1)?) } else { None };
-                Command::InsertWorkspace { policy: self.new_name(0)?, capacity }
+                // TACO's policies begin with capitals, those that others register are as they are.
+                let policy = match self.new_name(0)?.as_str() {
+                    taco @ ("Coord" | "Hash" | "Bucket") => taco.to_lowercase(),
+                    policy => policy.to_string(),
+                };
+                Command::InsertWorkspace { policy, capacity }
             }
         })
     }
