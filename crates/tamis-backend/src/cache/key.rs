@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
                 Stmt::Grow { buffer, len, fill } => (buffer, len, fill).hash(bytes),
                 Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
                 Stmt::Search { var, buffer, start, stop, key } => (var, buffer, start, stop, key).hash(bytes),
-                Stmt::Sort { buffer, start, stop } => (buffer, start, stop).hash(bytes),
+                Stmt::Sort { buffer, start, stop, flags } => (buffer, start, stop, flags).hash(bytes),
                 Stmt::Require { cond, message } => {
                     let next = self.messages.len();
                     let number = *self.messages.entry(message).or_insert(next);

@@ -140,7 +140,7 @@ impl Lowerer<'_> {
             let key = b.load(table.keys, t);
             b.store(table.sorted, t, key);
         });
-        self.b.emit(Stmt::Sort { buffer: table.sorted, start: zero, stop: count });
+        self.b.emit(Stmt::Sort { buffer: table.sorted, start: zero, stop: count, flags: None });
         self.assemble_all(tensor);
         let levels = format.levels().len();
         let last: Vec<VarId> = (0..levels).map(|k| self.b.variable(format!("last{k}"), Value::I64(-1))).collect();

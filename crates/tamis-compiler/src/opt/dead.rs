@@ -212,8 +212,9 @@ impl Backward {
                 self.overwritten.push((*buffer, *index));
             }
             Stmt::Fill { buffer, .. } => self.write(*buffer),
-            Stmt::Sort { buffer, .. } => {
+            Stmt::Sort { buffer, flags, .. } => {
                 self.read(*buffer);
+                flags.iter().for_each(|flags| self.read(*flags));
                 self.write(*buffer);
             }
             Stmt::Search { var, buffer, .. } => {
@@ -284,6 +285,9 @@ impl Backward {
             stmt.visit(&mut |stmt| {
                 if let Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } = stmt {
                     read.push(*buffer);
+                }
+                if let Stmt::Sort { flags: Some(flags), .. } = stmt {
+                    read.push(*flags);
                 }
             });
         });
