@@ -71,6 +71,11 @@ impl Ours {
         Ok(())
     }
 
+    /// Frees the last results, which is not part of what is measured, as it is not for a peer.
+    pub fn forget(&mut self) {
+        self.results.clear();
+    }
+
     /// Text to runnable.
     pub fn time(&self) -> Duration {
         self.time

@@ -130,8 +130,9 @@ impl Facts {
                     self.access(*buffer);
                     found.roots.extend([*start, *stop, *key]);
                 }
-                Stmt::Sort { buffer, start, stop } => {
+                Stmt::Sort { buffer, start, stop, flags } => {
                     self.access(*buffer);
+                    flags.iter().for_each(|flags| self.access(*flags));
                     found.roots.extend([*start, *stop]);
                 }
                 Stmt::Reset { workspace, sizes: exprs } | Stmt::Insert { workspace, coordinates: exprs, .. } => {

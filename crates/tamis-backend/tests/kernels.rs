@@ -209,7 +209,7 @@ fn careless() -> Kernel {
     b.emit(Stmt::Fill { buffer: y, start: e[3], len: e[4], value: zero });
     let found = b.new_var("found", DType::I64, false);
     b.emit(Stmt::Search { var: found, buffer: x, start: e[5], stop: e[6], key: e[2] });
-    b.emit(Stmt::Sort { buffer: y, start: e[5], stop: e[6] });
+    b.emit(Stmt::Sort { buffer: y, start: e[5], stop: e[6], flags: None });
     b.finish()
 }
 
@@ -251,7 +251,7 @@ fn sorting_is_checked_always() {
     let mut b = Builder::new("sort");
     let y = b.buffer("y", Elem::Index(Width::U64), Role::Output);
     let (start, stop) = (b.int(1), b.int(9));
-    b.emit(Stmt::Sort { buffer: y, start, stop });
+    b.emit(Stmt::Sort { buffer: y, start, stop, flags: None });
     let memory = Memory { arrays: vec![Array::from_indices(&[3, 2, 1])], scalars: vec![] };
     let failure = run_llvm(&b.finish(), memory, &options()).unwrap_err();
     assert_eq!(failure, Failure::Bounds { buffer: "y".into(), index: 9, len: 3 });

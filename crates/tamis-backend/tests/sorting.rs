@@ -15,7 +15,7 @@ fn sort(width: Width) -> Kernel {
     let y = b.buffer("y", Elem::Index(width), Role::Output);
     let stop = b.param("stop", DType::I64);
     let (start, stop) = (b.int(1), b.get(stop));
-    b.emit(Stmt::Sort { buffer: y, start, stop });
+    b.emit(Stmt::Sort { buffer: y, start, stop, flags: None });
     b.finish()
 }
 
@@ -41,6 +41,51 @@ fn both_backends_sort_like_the_standard_library() {
             let c = run_on_arrays(&kernel, memory(), |buffers, scalars| native.call(buffers, scalars)).unwrap();
             for (who, after) in [("machine code", llvm), ("C", c)] {
                 assert_eq!(after.arrays, [guarded(&expected)], "{who}, {width:?}, {len} elements");
+            }
+        }
+    }
+}
+
+/// A kernel that lists its flags in order: they are given out of order.
+fn listed(width: Width) -> Kernel {
+    let mut b = Builder::new("listed");
+    let list = b.buffer("list", Elem::Index(width), Role::Output);
+    let flags = b.buffer("flags", Elem::Index(Width::U8), Role::Output);
+    let stop = b.param("stop", DType::I64);
+    let (zero, one, stop) = (b.int(0), b.int(1), b.get(stop));
+    // The kernel sets them itself: what it writes must be there when they are read.
+    b.count("t", zero, stop, |b, t| {
+        let at = b.load(list, t);
+        b.store(flags, at, one);
+    });
+    b.emit(Stmt::Sort { buffer: list, start: zero, stop, flags: Some(flags) });
+    b.count("t", zero, stop, |b, t| {
+        let at = b.load(list, t);
+        b.store(flags, at, zero);
+    });
+    b.finish()
+}
+
+#[test]
+fn flags_are_another_way_to_the_same_order() {
+    let options = Options::host().unwrap();
+    for (width, extent) in [(Width::U8, 200), (Width::U16, 40_000), (Width::U32, 100_000), (Width::U64, 100_000)] {
+        let kernel = listed(width);
+        kernel.verify().unwrap();
+        let native = Native::new(&kernel, &["-O2"]);
+        for len in [0u64, 1, 2, 16, 17, 48, 49, 100, 199, 1000, 10_000] {
+            // Distinct, since the step has no factor in common with any extent.
+            let list: Vec<u64> = (0..len.min(extent)).map(|k| (k * 7_919 + 13) % extent).collect();
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            let array = |list: &[u64]| Array::from_values(list.iter().map(|x| Value::I64(*x as i64)));
+            let none = || Array::from_values((0..extent).map(|_| Value::I64(0)));
+            let memory = || Memory { arrays: vec![array(&list), none()], scalars: vec![Value::I64(list.len() as i64)] };
+            let llvm = run_llvm(&kernel, memory(), &options).unwrap();
+            let c = run_on_arrays(&kernel, memory(), |buffers, scalars| native.call(buffers, scalars)).unwrap();
+            let interpreted = tamis_ir::kernel::run(&kernel, memory(), 1 << 20).unwrap();
+            for (who, after) in [("machine code", llvm), ("C", c), ("the interpreter", interpreted)] {
+                assert_eq!(after.arrays, [array(&expected), none()], "{who}, {width:?}, {len} elements");
             }
         }
     }

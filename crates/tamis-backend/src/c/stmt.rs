@@ -66,7 +66,8 @@ impl Printer<'_> {
                 let (start, stop, key) = (self.loose(*start), self.loose(*stop), self.loose(*key));
                 self.declare(*var, &format!("{helper}({data}, {start}, {stop}, {key})"));
             }
-            Stmt::Sort { buffer, start, stop } => {
+            // Reading flags pays with vectors, which this text does without.
+            Stmt::Sort { buffer, start, stop, flags: _ } => {
                 let helper = self.index_helper("sort", *buffer);
                 let data = self.buffers[buffer.index()].data.clone();
                 let (start, stop) = (self.loose(*start), self.loose(*stop));

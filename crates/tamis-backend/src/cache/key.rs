@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
                 Stmt::Grow { buffer, len, fill } => (buffer, len, fill).hash(bytes),
                 Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
                 Stmt::Search { var, buffer, start, stop, key } => (var, buffer, start, stop, key).hash(bytes),
-                Stmt::Sort { buffer, start, stop } => (buffer, start, stop).hash(bytes),
+                Stmt::Sort { buffer, start, stop, flags } => (buffer, start, stop, flags).hash(bytes),
                 Stmt::Reset { workspace, sizes } => (workspace, sizes).hash(bytes),
                 Stmt::Insert { var, workspace, coordinates } => (var, workspace, coordinates).hash(bytes),
                 Stmt::Settle { var, workspace } => (var, workspace).hash(bytes),

@@ -388,7 +388,7 @@ impl Generator {
         } else if let Some((buffer, ..)) =
             self.buffer(|elem, role| matches!(elem, Elem::Index(_)) && role != Role::Input)
         {
-            self.b.emit(Stmt::Sort { buffer, start, stop });
+            self.b.emit(Stmt::Sort { buffer, start, stop, flags: None });
         }
     }
 

@@ -185,11 +185,10 @@ impl Lowerer<'_> {
                 for level in 0..self.level_count(tensor) {
                     let list = self.states[tensor.index()].lists[level];
                     listed |= self.row(tensor, level).is_some_and(|row| row.write.lists());
-                    parents =
-                        self.writer(tensor, level, |row, w| row.write.prepare(w, list, parents)).unwrap_or(parents);
+                    parents = self.prepare_level(tensor, level, list, parents);
                 }
                 let Some(values) = self.values(tensor) else { return };
-                // Where coordinates are listed, an element is set up when it is listed.
+                // Where coordinates are listed, all elements but those listed are as they were at first.
                 let fill = listed.then_some(bound.fill);
                 self.b.emit(Stmt::Grow { buffer: values, len: parents, fill });
                 if !listed {
@@ -306,42 +305,43 @@ impl Lowerer<'_> {
         }
     }
 
+    /// Makes a level ready for insertions in any order; gives how many positions it has.
+    fn prepare_level(&mut self, tensor: TensorId, level: usize, list: BufferId, parents: ExprId) -> ExprId {
+        // What lies below a coordinate, down to the next level that lists its own.
+        let mut cells = self.b.int(1);
+        let mut lists_below = false;
+        for next in level + 1..self.level_count(tensor) {
+            lists_below |= self.row(tensor, next).is_some_and(|row| row.write.lists());
+            if let Some(extent) = self.writer(tensor, next, |_, w| w.extent) {
+                cells = self.b.call_in(Op::Mul, DType::I64, &[cells, extent]);
+            }
+        }
+        let values = self.values(tensor).filter(|_| !lists_below);
+        let fill = self.b.constant(self.bound[tensor.index()].fill);
+        let prepared = self.writer(tensor, level, |row, w| {
+            row.write.prepare(w, list, parents, &mut |b, at| {
+                let Some(values) = values else { return };
+                if cells == b.int(1) {
+                    b.store(values, at, fill);
+                } else {
+                    let start = b.call_in(Op::Mul, DType::I64, &[at, cells]);
+                    b.emit(Stmt::Fill { buffer: values, start, len: cells, value: fill });
+                }
+            })
+        });
+        prepared.unwrap_or(parents)
+    }
+
     /// Where an element is that may be written in any order; `fresh` becomes true if it was not stored before.
     pub(super) fn insert(&mut self, tensor: TensorId, coordinates: &[ExprId], fresh: Option<VarId>) -> ExprId {
         let mut position = self.b.int(0);
         for (level, coordinate) in coordinates.iter().enumerate() {
             let list = self.states[tensor.index()].lists[level];
-            // What lies below a new coordinate, down to the next level that lists its own.
-            let mut below = Vec::new();
-            let mut lists_below = false;
-            for next in level + 1..self.level_count(tensor) {
-                lists_below |= self.row(tensor, next).is_some_and(|row| row.write.lists());
-                below.push(self.writer(tensor, next, |_, w| w.extent));
-            }
-            let values = self.values(tensor).filter(|_| !lists_below);
-            let fill = self.b.constant(self.bound[tensor.index()].fill);
-            position = self
-                .writer(tensor, level, |row, w| {
-                    row.write.insert(w, list, position, *coordinate, &mut |w, at| {
-                        let Some(values) = values else { return };
-                        if let Some(fresh) = fresh {
-                            let yes = w.builder.constant(Value::Bool(true));
-                            w.builder.assign(fresh, yes);
-                        }
-                        let one = w.builder.int(1);
-                        let cells = below
-                            .iter()
-                            .flatten()
-                            .fold(one, |cells, n| w.builder.call_in(Op::Mul, DType::I64, &[cells, *n]));
-                        if cells == one {
-                            w.builder.store(values, at, fill);
-                        } else {
-                            let start = w.builder.call_in(Op::Mul, DType::I64, &[at, cells]);
-                            w.builder.emit(Stmt::Fill { buffer: values, start, len: cells, value: fill });
-                        }
-                    })
-                })
-                .unwrap_or(position);
+            // The innermost level that lists its coordinates knows.
+            let lists = |k: usize| self.row(tensor, k).is_some_and(|row| row.write.lists());
+            let fresh = fresh.filter(|_| !(level + 1..self.level_count(tensor)).any(lists));
+            let inserted = self.writer(tensor, level, |row, w| row.write.insert(w, list, position, *coordinate, fresh));
+            position = inserted.unwrap_or(position);
         }
         position
     }

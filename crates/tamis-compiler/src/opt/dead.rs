@@ -211,8 +211,9 @@ impl Backward {
                 self.overwritten.push((*buffer, *index));
             }
             Stmt::Fill { buffer, .. } => self.write(*buffer),
-            Stmt::Sort { buffer, .. } => {
+            Stmt::Sort { buffer, flags, .. } => {
                 self.read(*buffer);
+                flags.iter().for_each(|flags| self.read(*flags));
                 self.write(*buffer);
             }
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => {

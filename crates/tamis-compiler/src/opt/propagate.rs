@@ -342,7 +342,7 @@ impl Propagate {
                 self.set(var, None);
                 out.push(stmt);
             }
-            Stmt::Sort { buffer, start, stop } => {
+            Stmt::Sort { buffer, start, stop, .. } => {
                 // One coordinate is in order; the range is still checked, unless it is empty.
                 if start != stop {
                     self.forget(&Effects { written: vec![buffer], ..Effects::default() });

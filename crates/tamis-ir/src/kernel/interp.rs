@@ -174,8 +174,11 @@ impl Machine<'_> {
                 }
                 self.vars[var.index()] = Some(Value::I64(at));
             }
-            Stmt::Sort { buffer, start, stop } => {
+            Stmt::Sort { buffer, start, stop, flags } => {
                 let (start, stop) = (self.int(*start)?, self.int(*stop)?);
+                if let Some(flags) = flags {
+                    self.check_flags(buffer.index(), flags.index(), start, stop)?;
+                }
                 let array = &mut self.arrays[buffer.index()].values;
                 match array.get_mut(start.max(0) as usize..stop.max(start).max(0) as usize) {
                     Some(part) => part.sort_by_key(|v| v.as_i64()),
@@ -236,6 +239,23 @@ impl Machine<'_> {
             array.splice(..ordered.len(), ordered);
         }
         Ok(entries.len())
+    }
+
+    /// Flags must be set where a list says, and nowhere else.
+    fn check_flags(&self, list: usize, flags: usize, start: i64, stop: i64) -> Result<(), Failure> {
+        let mut listed = 0;
+        for k in start..stop {
+            let at = self.load(list, k)?.as_i64().unwrap_or(-1);
+            if self.load(flags, at)?.as_i64() != Some(1) {
+                return self.wrong(format!("{at} is listed, but its flag is not set"));
+            }
+            listed += 1;
+        }
+        let set = self.arrays[flags].values.iter().filter(|flag| flag.as_i64() != Some(0)).count();
+        if set != listed {
+            return self.wrong(format!("{set} flags are set, but {listed} are listed"));
+        }
+        Ok(())
     }
 
     fn load(&self, buffer: usize, index: i64) -> Result<Value, Failure> {

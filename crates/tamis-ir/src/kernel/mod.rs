@@ -179,11 +179,13 @@ pub enum Stmt {
         stop: ExprId,
         key: ExprId,
     },
-    /// Sorts the elements in `start..stop`, which are distinct integers.
+    /// Sorts the elements in `start..stop`, which are distinct integers. `flags` say the same: they are bytes, 1 at
+    /// these elements and 0 elsewhere, which can be read in order instead.
     Sort {
         buffer: BufferId,
         start: ExprId,
         stop: ExprId,
+        flags: Option<BufferId>,
     },
     /// Forgets the entries of a workspace, and says how large its dimensions are.
     Reset {

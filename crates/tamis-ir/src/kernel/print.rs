@@ -89,8 +89,9 @@ impl Kernel {
                 let (start, stop, key) = (self.show(*start), self.show(*stop), self.show(*key));
                 writeln!(f, "let {} = search {}[{start}..{stop}] for {key}", self.var(*var).name, name(buffer))
             }
-            Stmt::Sort { buffer, start, stop } => {
-                writeln!(f, "sort {}[{}..{}]", name(buffer), self.show(*start), self.show(*stop))
+            Stmt::Sort { buffer, start, stop, flags } => {
+                let flags = flags.map(|flags| format!(" by {}", name(&flags))).unwrap_or_default();
+                writeln!(f, "sort {}[{}..{}]{flags}", name(buffer), self.show(*start), self.show(*stop))
             }
             Stmt::Reset { workspace, sizes } => {
                 let capacity = workspace.capacity.map(|n| format!(", {n}")).unwrap_or_default();

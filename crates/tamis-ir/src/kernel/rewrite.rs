@@ -123,7 +123,11 @@ impl Stmt {
             Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } => Some(*buffer),
             _ => None,
         };
-        one.into_iter().chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
+        let flags = match self {
+            Stmt::Sort { flags, .. } => *flags,
+            _ => None,
+        };
+        one.into_iter().chain(flags).chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
     }
 
     /// The workspace that this statement is about.

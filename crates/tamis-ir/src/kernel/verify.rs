@@ -11,6 +11,7 @@
 
 use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Value};
+use crate::format::Width;
 use rustc_hash::FxHashSet;
 
 pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
@@ -229,10 +230,16 @@ impl Verifier<'_> {
                 [start, stop, key].into_iter().try_for_each(|e| self.index(*e))?;
                 self.declare(*var, DType::I64)
             }
-            Stmt::Sort { buffer: id, start, stop } => {
+            Stmt::Sort { buffer: id, start, stop, flags } => {
                 let info = buffer(id)?;
                 if info.role == Role::Input || !matches!(info.elem, Elem::Index(_)) {
                     return Err(format!("`{}` cannot be sorted", info.name));
+                }
+                if let Some(flags) = flags {
+                    let info = buffer(flags)?;
+                    if info.elem != Elem::Index(Width::U8) || flags == id {
+                        return Err(format!("`{}` cannot be flags of a list", info.name));
+                    }
                 }
                 self.index(*start)?;
                 self.index(*stop)

@@ -7,7 +7,7 @@
 
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Stmt};
+use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Stmt, VarId};
 use tamis_ir::looplet::Writer;
 
 /// Where children go.
@@ -55,19 +55,26 @@ pub trait Write: Sync {
         false
     }
 
-    /// Makes room for `parents` positions, and forgets what was inserted before, at the cost of what was.
-    fn prepare(&self, w: &mut Writer, _list: BufferId, parents: ExprId) -> ExprId {
+    /// Makes room for `parents` positions, and forgets what was inserted before, at the cost of what was: `reset` makes
+    /// what lies below a coordinate as it was at first.
+    fn prepare(
+        &self,
+        w: &mut Writer,
+        _list: BufferId,
+        parents: ExprId,
+        _reset: &mut dyn FnMut(&mut Builder, ExprId),
+    ) -> ExprId {
         mul(w, parents, w.extent)
     }
 
-    /// The position of a coordinate; where it is new, it is listed, and `fresh` sets up what lies below.
+    /// The position of a coordinate, which is listed where it is new; `fresh` says then whether it is.
     fn insert(
         &self,
         w: &mut Writer,
         _list: BufferId,
         parent: ExprId,
         coordinate: ExprId,
-        _fresh: &mut dyn FnMut(&mut Writer, ExprId),
+        _fresh: Option<VarId>,
     ) -> ExprId {
         w.dense_child(parent, coordinate)
     }
@@ -285,16 +292,26 @@ impl Write for Flagged {
         true
     }
 
-    fn prepare(&self, w: &mut Writer, list: BufferId, parents: ExprId) -> ExprId {
+    fn prepare(
+        &self,
+        w: &mut Writer,
+        list: BufferId,
+        parents: ExprId,
+        reset: &mut dyn FnMut(&mut Builder, ExprId),
+    ) -> ExprId {
         let flags = w.array("flags");
         let cells = mul(w, parents, w.extent);
         // New flags are not set, and those that were are known.
         grow(w, flags, cells, Some(0));
-        grow(w, list, cells, None);
+        // One more: see `insert`.
+        let room = after(w, cells);
+        grow(w, list, room, None);
         let (zero, count) = (w.builder.int(0), w.builder.get(w.count));
         w.builder.count("t", zero, count, |b, t| {
             let at = b.load(list, t);
+            let at = b.name("at", at);
             b.store(flags, at, zero);
+            reset(b, at);
         });
         w.builder.assign(w.count, zero);
         cells
@@ -306,25 +323,24 @@ impl Write for Flagged {
         list: BufferId,
         parent: ExprId,
         coordinate: ExprId,
-        fresh: &mut dyn FnMut(&mut Writer, ExprId),
+        fresh: Option<VarId>,
     ) -> ExprId {
         let flags = w.array("flags");
         let at = w.dense_child(parent, coordinate);
         let at = w.builder.name(format!("{}_at", w.name), at);
-        let (zero, one) = (w.builder.int(0), w.builder.int(1));
+        let (one, number) = (w.builder.int(1), w.builder.get(w.count));
+        // Whether a coordinate is new cannot be predicted. So it is listed in any case, but counted only if it is.
         let flag = w.builder.load(flags, at);
-        let unset = w.builder.call_in(Op::Eq, DType::I64, &[flag, zero]);
-        let (arrays, extent, count) = (w.arrays, w.extent, w.count);
-        let (skipped, reserved, narrow, name) = (w.skipped, w.reserved, w.narrow, w.name);
-        let then = w.builder.block(|b| {
-            b.store(flags, at, one);
-            let number = b.get(count);
-            keep(b, narrow, list, number, at);
-            let next = b.add(number, one);
-            b.assign(count, next);
-            fresh(&mut Writer { builder: b, arrays, extent, count, skipped, reserved, narrow, name }, at);
-        });
-        w.builder.emit(Stmt::If { cond: unset, then, otherwise: Vec::new() });
+        let new = w.builder.call_in(Op::Sub, DType::I64, &[one, flag]);
+        if let Some(fresh) = fresh {
+            let is_new = w.builder.call_in(Op::Eq, DType::I64, &[new, one]);
+            w.builder.assign(fresh, is_new);
+        }
+        let next = w.builder.add(number, new);
+        let next = w.builder.name(format!("{}_next", w.name), next);
+        keep(w.builder, w.narrow, list, number, at);
+        w.builder.assign(w.count, next);
+        w.builder.store(flags, at, one);
         at
     }
 
@@ -332,7 +348,8 @@ impl Write for Flagged {
         let (pos, crd) = (w.array("pos"), w.array("crd"));
         let (zero, one, count) = (w.builder.int(0), w.builder.int(1), w.builder.get(w.count));
         if !in_order {
-            w.builder.emit(Stmt::Sort { buffer: list, start: zero, stop: count });
+            let flags = Some(w.array("flags"));
+            w.builder.emit(Stmt::Sort { buffer: list, start: zero, stop: count, flags });
         }
         let len = after(w, parents);
         grow(w, pos, len, None);

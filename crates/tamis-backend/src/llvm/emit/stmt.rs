@@ -81,7 +81,7 @@ impl Emitter<'_> {
             Stmt::Grow { buffer, len, fill } => self.grow(*buffer, *len, *fill),
             Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
             Stmt::Search { var, buffer, start, stop, key } => self.search(*var, *buffer, [*start, *stop, *key]),
-            Stmt::Sort { buffer, start, stop } => self.sort(*buffer, *start, *stop),
+            Stmt::Sort { buffer, start, stop, flags } => self.sort(*buffer, *start, *stop, *flags),
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.value(*cond);
@@ -228,15 +228,25 @@ impl Emitter<'_> {
         self.define(var, Val::One(position));
     }
 
-    fn sort(&mut self, buffer: BufferId, start: ExprId, stop: ExprId) {
+    fn sort(&mut self, buffer: BufferId, start: ExprId, stop: ExprId, flags: Option<BufferId>) {
         let (start, stop) = (self.index(start), self.index(stop));
         let Elem::Index(width) = self.kernel.buffer(buffer).elem else { return };
-        let name = format!("tamis_sort_{}", width.name());
-        self.declare(&name, || format!("declare i8 @{name}(ptr nocapture, i64, i64, i64) nounwind"));
         let (data, len) = (self.data(buffer), self.len(buffer));
-        let scope = self.scope(buffer);
-        let arguments = format!("ptr {data}, i64 {len}, i64 {start}, i64 {stop}");
-        let done = self.op(format!("call i8 @{name}({arguments}){scope}"));
+        let list = format!("ptr {data}, i64 {len}, i64 {start}, i64 {stop}");
+        let call = if let Some(flags) = flags {
+            let name = format!("tamis_sort_by_flags_{}", width.name());
+            // Two buffers, so of no one scope.
+            let effects = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)";
+            let types = "ptr nocapture, i64, i64, i64, ptr nocapture readonly, i64";
+            self.declare(&name, || format!("declare i8 @{name}({types}) {effects}"));
+            let (data, len) = (self.data(flags), self.len(flags));
+            format!("call i8 @{name}({list}, ptr {data}, i64 {len})")
+        } else {
+            let name = format!("tamis_sort_{}", width.name());
+            self.declare(&name, || format!("declare i8 @{name}(ptr nocapture, i64, i64, i64) nounwind"));
+            format!("call i8 @{name}({list}){}", self.scope(buffer))
+        };
+        let done = self.op(call);
         let done = self.op(format!("icmp ne i8 {done}, 0"));
         self.guard(&done, Status::Bounds, buffer.index(), &stop, &len);
     }

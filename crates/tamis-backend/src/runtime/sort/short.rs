@@ -2,15 +2,16 @@
 
 use super::{Bits, Coordinate};
 
-/// Up to this length everything else costs more than inserting.
-const TINY: usize = 6;
+/// Up to this length everything else costs more than inserting: vectors would wait for the elements that were just
+/// written one by one, and rows of a grid are so much like each other that branches are predicted.
+pub(super) const TINY: usize = 16;
 
 /// The longest lists for which comparing all with all is faster than digits: when no more than 16 bits differ, and when
 /// no more than 32 do; with vectors of 32 bytes, and with those that every processor has.
 const LONGEST: [[usize; 2]; 2] = [[128, 64], [48, 24]];
 
 /// The longest list that is sorted by insertion, when any bits differ.
-const WIDE: usize = 12;
+const WIDE: usize = TINY;
 
 pub(super) fn suits(len: usize, bits: Bits) -> bool {
     let [narrow, middle] = LONGEST[usize::from(!wide_vectors())];
@@ -21,11 +22,23 @@ pub(super) fn suits(len: usize, bits: Bits) -> bool {
     }
 }
 
-fn wide_vectors() -> bool {
+/// Vectors of 32 bytes, and the instructions for bits that came with them.
+#[inline(always)]
+pub(super) fn wide_vectors() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx2");
+    return is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt");
     #[cfg(not(target_arch = "x86_64"))]
     false
+}
+
+/// Vectors of 64 bytes, too.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn widest_vectors() -> bool {
+    wide_vectors() && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
 pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: Bits) {
@@ -130,7 +143,7 @@ fn ranked<T: Coordinate, L: Lane, const N: usize, const BLOCK: usize>(
     distinct
 }
 
-fn by_insertion<T: Coordinate>(elements: &mut [T]) {
+pub(super) fn by_insertion<T: Coordinate>(elements: &mut [T]) {
     for k in 1..elements.len() {
         let element = elements[k];
         let mut to = k;
