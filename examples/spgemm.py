@@ -1,0 +1,9 @@
+# Sparse times sparse, as it stands in the textbook: the loops may be in any order, and the compiler puts what it needs between them and C.
+#   tamis run examples/spgemm.py "A=rmat(5,4)" "B=rmat(5,4,7)" -f A=csc -f B=csr
+#   tamis run examples/spgemm.py "A=rmat(5,4)" "B=rmat(5,4,7)" -s "reorder(i,j,k)"
+
+def spgemm(A, B):
+    C = tensor("csr")
+    for j, i, k in _:
+        C[i,k] += A[i,j] * B[j,k]
+    return C
