@@ -1,11 +1,11 @@
 //! The table behind conformance: every level at every place, edge data, and a judge that compares what compiled code
 //! gives with what the interpreter gives, arrays included.
 
-use crate::lowered::{self, Engine, Problem, Stage};
+use crate::lowered::{self, Engine, Problem};
 use std::fmt::Write;
 use tamis::{CompileOptions, Diagnostics, Executable, Program, Signature};
-use tamis_compiler::lower::Lowered;
-use tamis_compiler::pipeline::Specialisation;
+use tamis_compiler::lower::ParamLayout;
+use tamis_compiler::pipeline::{self, Compilation, Specialisation};
 use tamis_ir::format::Leaf;
 use tamis_ir::interp;
 use tamis_ir::program::ParamType;
@@ -278,7 +278,7 @@ impl Judge {
 /// Runs the kernel of a program where every access is checked, on each set, and compares with the reference interpreter.
 fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
     let program = Program::parse(text).map_err(|d| d.render(false))?;
-    let mut made: Vec<(Specialisation, Lowered)> = Vec::new();
+    let mut made: Vec<(Specialisation, Compilation)> = Vec::new();
     for set in sets {
         let results = interpret_set(&program, set, &mut made);
         let tensors: Vec<&Tensor> = set.iter().collect();
@@ -292,16 +292,20 @@ fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
 fn interpret_set(
     program: &Program,
     set: &[Tensor],
-    made: &mut Vec<(Specialisation, Lowered)>,
+    made: &mut Vec<(Specialisation, Compilation)>,
 ) -> Result<Vec<Vec<Value>>, Problem> {
     let types: Vec<ParamType> = set.iter().map(|t| interp::param_type(t)).collect();
     let checked = program.check(&types).map_err(Problem::Refused)?;
     let wanted = Specialisation::of(program, &checked);
     if made.iter().all(|(known, _)| *known != wanted) {
-        made.push((wanted.clone(), lowered::compile(program, set, Stage::Optimised)?.0));
+        let layouts: Vec<ParamLayout> = set.iter().map(ParamLayout::of).collect();
+        let compiled = pipeline::compile(program, &types, &layouts, pipeline::Options::default());
+        made.push((wanted.clone(), compiled.map_err(Problem::Refused)?));
     }
     let found = made.iter().find(|(known, _)| *known == wanted);
-    let (_, lowered) = found.ok_or_else(|| Problem::Wrong("no kernel".into()))?;
+    let (_, Compilation { program, lowered, .. }) = found.ok_or_else(|| Problem::Wrong("no kernel".into()))?;
+    // The one that was lowered may have workspaces, which have sizes, too.
+    let checked = program.check(&types).map_err(Problem::Refused)?;
     lowered::run_compiled(program, set, lowered, &checked, Engine::Interpreter(3_000_000))
 }
 
