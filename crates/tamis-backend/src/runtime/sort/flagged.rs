@@ -22,7 +22,7 @@ const MARKS: usize = 1 << 14;
 /// A list of one element for so many of its range is worth clearing the marks.
 const SPARSE: usize = 4096;
 
-/// Sorts a list of those flags that are set, if this is the way to do so.
+/// What came of it.
 pub(super) enum Outcome {
     Sorted,
     /// Another way is faster; nothing is done.
@@ -31,6 +31,7 @@ pub(super) enum Outcome {
     Contradiction,
 }
 
+/// Sorts a list of those flags that are set, if this is the way to do so.
 #[inline(always)]
 pub(super) fn sort<T: Coordinate>(elements: &mut [T], flags: &[u8]) -> Outcome {
     if elements.len() <= SHORT {
@@ -69,45 +70,22 @@ struct Groups {
 #[inline(never)]
 fn read<T: Coordinate>(elements: &mut [T], flags: &[u8], groups: Groups, marked: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
-    {
-        if short::widest_vectors() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { x86::with_widest_vectors(elements, flags, groups, marked) };
-        }
-        if short::wide_vectors() {
-            // SAFETY: the processor has these instructions.
-            return unsafe { x86::with_wide_vectors(elements, flags, groups, marked) };
-        }
+    if short::wide_vectors() {
+        // SAFETY: the processor has these instructions.
+        return unsafe { x86::with_wide_vectors(elements, flags, groups, marked) };
     }
     by_flags(elements, flags, groups, marked, &Portable)
 }
 
 /// What vectors are good for.
-trait Vectors<T> {
+trait Vectors {
     /// One bit for each flag.
     fn bits(&self, flags: &[u8; GROUP]) -> u64;
-
-    /// Writes the numbers of many bits to where there is room for at least as many elements as there are bits at all;
-    /// gives how many there are.
-    #[inline(always)]
-    fn spread(&self, bits: u64, base: u64, to: &mut [T; GROUP]) -> usize
-    where
-        T: Coordinate,
-    {
-        let mut bits = bits;
-        let mut count = 0;
-        while bits != 0 {
-            to[count % GROUP] = T::narrow(base + u64::from(bits.trailing_zeros()));
-            bits &= bits - 1;
-            count += 1;
-        }
-        count
-    }
 }
 
 struct Portable;
 
-impl<T> Vectors<T> for Portable {
+impl Vectors for Portable {
     #[inline(always)]
     fn bits(&self, flags: &[u8; GROUP]) -> u64 {
         let mut bits = 0;
@@ -128,14 +106,14 @@ fn by_flags<T: Coordinate>(
     flags: &[u8],
     groups: Groups,
     marked: bool,
-    vectors: &impl Vectors<T>,
+    vectors: &impl Vectors,
 ) -> bool {
     let mut sink = Sink { elements, at: 0 };
     let load = |group: usize| group_of(flags, group);
     if !marked {
         for group in groups.first..=groups.last {
             let bits = vectors.bits(load(group).get());
-            if bits != 0 && !sink.put(bits, group, vectors) {
+            if bits != 0 && !sink.put(bits, group) {
                 return false;
             }
         }
@@ -159,7 +137,7 @@ fn by_flags<T: Coordinate>(
         while bits != 0 {
             let group = groups.first + GROUP * k + bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            if !sink.put(vectors.bits(load(group).get()), group, vectors) {
+            if !sink.put(vectors.bits(load(group).get()), group) {
                 return false;
             }
         }
@@ -205,7 +183,7 @@ struct Sink<'a, T> {
 impl<T: Coordinate> Sink<'_, T> {
     /// Writes the numbers of the bits of a group; `false` if there is no room.
     #[inline(always)]
-    fn put(&mut self, bits: u64, group: usize, vectors: &impl Vectors<T>) -> bool {
+    fn put(&mut self, bits: u64, group: usize) -> bool {
         let (base, count) = ((GROUP * group) as u64, bits.count_ones() as usize);
         let rest = self.elements.get_mut(self.at..).unwrap_or_default();
         if count <= FEW
@@ -218,7 +196,17 @@ impl<T: Coordinate> Sink<'_, T> {
                 left &= left.wrapping_sub(1);
             }
         } else if let Some(rest) = rest.first_chunk_mut::<GROUP>() {
-            vectors.spread(bits, base, rest);
+            // Eight at a time, for the same reason; what is too much is written over.
+            let mut left = bits;
+            for some in rest.as_chunks_mut::<8>().0 {
+                if left == 0 {
+                    break;
+                }
+                for element in some {
+                    *element = T::narrow(base + u64::from(left.trailing_zeros()));
+                    left &= left.wrapping_sub(1);
+                }
+            }
         } else if count <= rest.len() {
             let mut left = bits;
             for element in &mut rest[..count] {
@@ -245,16 +233,6 @@ mod x86 {
     use super::{Coordinate, GROUP, Groups, Vectors, by_flags};
     use std::arch::x86_64::*;
 
-    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
-    pub(super) fn with_widest_vectors<T: Coordinate>(
-        elements: &mut [T],
-        flags: &[u8],
-        groups: Groups,
-        marked: bool,
-    ) -> bool {
-        by_flags(elements, flags, groups, marked, &Widest)
-    }
-
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) fn with_wide_vectors<T: Coordinate>(
         elements: &mut [T],
@@ -267,7 +245,7 @@ mod x86 {
 
     struct Wide;
 
-    impl<T> Vectors<T> for Wide {
+    impl Vectors for Wide {
         #[inline(always)]
         fn bits(&self, flags: &[u8; GROUP]) -> u64 {
             let [low, high] = [0, 32].map(|start| {
@@ -279,53 +257,6 @@ mod x86 {
                 }
             });
             u64::from(low) | u64::from(high) << 32
-        }
-    }
-
-    struct Widest;
-
-    impl<T> Vectors<T> for Widest {
-        #[inline(always)]
-        fn bits(&self, flags: &[u8; GROUP]) -> u64 {
-            // SAFETY: used only where the processor has these instructions; there are 64 bytes.
-            unsafe { bits_of_64(flags) }
-        }
-
-        #[inline(always)]
-        fn spread(&self, bits: u64, base: u64, to: &mut [T; GROUP]) -> usize
-        where
-            T: Coordinate,
-        {
-            if size_of::<T>() != 4 {
-                return super::Portable.spread(bits, base, to);
-            }
-            let mut count = 0;
-            // SAFETY: used only where the processor has these instructions. Elements have 32 bits; at most 16 are
-            // counted for each vector before the last, so that it, too, lies within `to`.
-            unsafe {
-                let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-                let mut numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32(base as i32));
-                for part in 0..4 {
-                    let some = (bits >> (16 * part)) as u16;
-                    // Compressed in a register: to memory takes ten times as long on some processors.
-                    let chosen = _mm512_maskz_compress_epi32(some, numbers);
-                    _mm512_storeu_si512(to.as_mut_ptr().add(count).cast(), chosen);
-                    count += some.count_ones() as usize;
-                    numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
-                }
-            }
-            count
-        }
-    }
-
-    /// # Safety
-    /// The processor has these instructions.
-    #[inline(always)]
-    unsafe fn bits_of_64(flags: &[u8; GROUP]) -> u64 {
-        // SAFETY: promised by the caller; there are 64 bytes.
-        unsafe {
-            let some = _mm512_loadu_si512(flags.as_ptr().cast());
-            _mm512_test_epi8_mask(some, some)
         }
     }
 }
@@ -344,10 +275,6 @@ mod tests {
             if short::wide_vectors() {
                 // SAFETY: the processor has these instructions.
                 readers.push(|e, f, g, m| unsafe { x86::with_wide_vectors(e, f, g, m) });
-            }
-            if short::widest_vectors() {
-                // SAFETY: the processor has these instructions.
-                readers.push(|e, f, g, m| unsafe { x86::with_widest_vectors(e, f, g, m) });
             }
         }
         readers

@@ -34,13 +34,6 @@ pub(super) fn wide_vectors() -> bool {
     false
 }
 
-/// Vectors of 64 bytes, too.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn widest_vectors() -> bool {
-    wide_vectors() && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
-}
-
 pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: Bits) {
     if elements.len() > TINY && bits.high <= 32 {
         #[cfg(target_arch = "x86_64")]
