@@ -1,7 +1,8 @@
 //! Workspaces: calls of the runtime, and insertion where a policy only appends.
 //!
 //! The pointers to workspaces follow those to scalars. A workspace begins with the number of its entries and how many
-//! there is room for; its arrays are buffers of the kernel, whose descriptors are read again after every call.
+//! there is room for; its arrays are buffers of the kernel, whose descriptors are read again after every call: calls are given the
+//! table of buffers, which nobody else may change.
 
 use super::{DESCRIPTOR, Emitter, Val};
 use crate::llvm::description;
@@ -14,18 +15,21 @@ impl Emitter<'_> {
                 let sizes = self.tuple(workspace, sizes);
                 let handle = self.handle(workspace);
                 self.declare("tamis_workspace_reset", || {
-                    "declare i64 @tamis_workspace_reset(ptr, ptr, ptr) nounwind".into()
+                    "declare i64 @tamis_workspace_reset(ptr, ptr, ptr, ptr) nounwind".into()
                 });
-                let done = self.op(format!("call i64 @tamis_workspace_reset(ptr {handle}, ptr {sizes}, ptr %failure)"));
+                let done = self.op(format!(
+                    "call i64 @tamis_workspace_reset(ptr {handle}, ptr %buffers, ptr {sizes}, ptr %failure)"
+                ));
                 self.called(workspace, &done);
             }
             Stmt::Insert { var, workspace, coordinates } => self.insert(*var, workspace, coordinates),
             Stmt::Settle { var, workspace } => {
                 let handle = self.handle(workspace);
                 self.declare("tamis_workspace_settle", || {
-                    "declare i64 @tamis_workspace_settle(ptr, ptr) nounwind".into()
+                    "declare i64 @tamis_workspace_settle(ptr, ptr, ptr) nounwind".into()
                 });
-                let count = self.op(format!("call i64 @tamis_workspace_settle(ptr {handle}, ptr %failure)"));
+                let count =
+                    self.op(format!("call i64 @tamis_workspace_settle(ptr {handle}, ptr %buffers, ptr %failure)"));
                 self.called(workspace, &count);
                 self.define(*var, Val::One(count));
             }
@@ -75,12 +79,8 @@ impl Emitter<'_> {
         for buffer in workspace.buffers() {
             let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
             let data = self.op(format!("load ptr, ptr {at}, align 8"));
-            let at = self.op(format!("getelementptr i8, ptr {at}, i64 8"));
-            let len = self.op(format!("load i64, ptr {at}, align 8"));
-            let place = &self.places[buffer.index()];
-            let stores =
-                [format!("store ptr {data}, ptr {}", place.data), format!("store i64 {len}, ptr {}", place.len)];
-            stores.iter().for_each(|store| self.line(store));
+            let place = self.places[buffer.index()].data.clone();
+            self.line(format!("store ptr {data}, ptr {place}"));
         }
     }
 
@@ -110,8 +110,11 @@ impl Emitter<'_> {
             self.start(&full);
         }
         let tuple = self.put(workspace, &coordinates);
-        self.declare("tamis_workspace_insert", || "declare i64 @tamis_workspace_insert(ptr, ptr, ptr) nounwind".into());
-        let place = self.op(format!("call i64 @tamis_workspace_insert(ptr {handle}, ptr {tuple}, ptr %failure)"));
+        self.declare("tamis_workspace_insert", || {
+            "declare i64 @tamis_workspace_insert(ptr, ptr, ptr, ptr) nounwind".into()
+        });
+        let place =
+            self.op(format!("call i64 @tamis_workspace_insert(ptr {handle}, ptr %buffers, ptr {tuple}, ptr %failure)"));
         self.called(workspace, &place);
         self.line(format!("store i64 {place}, ptr {result}"));
         self.jump(&after);

@@ -1,6 +1,7 @@
 //! Workspaces as compiled code uses them.
 //!
-//! Functions that can fail take a place for the failure, and give a negative number then: minus the status that the
+//! Functions that work on a workspace take the table of the kernel's buffers, whose descriptors they change through the
+//! workspace: compiled code sees only by its arguments what a call may change. Functions that can fail take a place for the failure, and give a negative number then: minus the status that the
 //! kernel returns. No function unwinds, whatever a policy does.
 
 use super::{Broken, Description, Merge, Stop, Workspace};
@@ -154,7 +155,12 @@ unsafe fn guarded(
 /// # Safety
 /// The workspace was made by [`create`], and is used by one thread at a time; there are as many sizes as dimensions, and
 /// room for a failure.
-unsafe extern "C" fn reset(workspace: *mut Workspace, sizes: *const i64, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn reset(
+    workspace: *mut Workspace,
+    _: *mut RawBuffer,
+    sizes: *const i64,
+    failure: *mut RawFailure,
+) -> i64 {
     // SAFETY: promised by the caller.
     unsafe {
         let workspace = &mut *workspace;
@@ -168,7 +174,12 @@ unsafe extern "C" fn reset(workspace: *mut Workspace, sizes: *const i64, failure
 ///
 /// # Safety
 /// As for [`reset`], with coordinates for sizes.
-unsafe extern "C" fn insert(workspace: *mut Workspace, coordinates: *const i64, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn insert(
+    workspace: *mut Workspace,
+    _: *mut RawBuffer,
+    coordinates: *const i64,
+    failure: *mut RawFailure,
+) -> i64 {
     // SAFETY: promised by the caller. A negative coordinate becomes one that no dimension has.
     unsafe {
         let workspace = &mut *workspace;
@@ -181,7 +192,7 @@ unsafe extern "C" fn insert(workspace: *mut Workspace, coordinates: *const i64, 
 ///
 /// # Safety
 /// As for [`reset`].
-unsafe extern "C" fn room(workspace: *mut Workspace, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn room(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
     // SAFETY: promised by the caller.
     unsafe { guarded(&mut *workspace, failure, |workspace| workspace.make_room(false).map(|_| 0)) }
 }
@@ -190,7 +201,7 @@ unsafe extern "C" fn room(workspace: *mut Workspace, failure: *mut RawFailure) -
 ///
 /// # Safety
 /// As for [`reset`].
-unsafe extern "C" fn settle(workspace: *mut Workspace, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn settle(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
     // SAFETY: promised by the caller.
     unsafe { guarded(&mut *workspace, failure, Workspace::settle) }
 }
@@ -262,13 +273,13 @@ mod tests {
                 // SAFETY: the workspace was just made; places are those of values.
                 unsafe {
                     for round in 0..2 {
-                        assert_eq!(reset(workspace, [3, 3].as_ptr(), failure), 0);
+                        assert_eq!(reset(workspace, std::ptr::null_mut(), [3, 3].as_ptr(), failure), 0);
                         for (i, j, value) in [(2, 1, 4.0), (0, 1, 1.0), (1, 2, 9.0), (0, 1, 8.0), (2, 1, 20.0)] {
-                            let place = insert(workspace, [i, j].as_ptr(), failure);
+                            let place = insert(workspace, std::ptr::null_mut(), [i, j].as_ptr(), failure);
                             assert!((0..2).contains(&place), "{policy} {round} {place}");
                             *(*buffers.add(2)).data.cast::<f64>().add(place as usize) += value;
                         }
-                        assert_eq!(settle(workspace, failure), 3);
+                        assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 3);
                         let rows = std::slice::from_raw_parts((*buffers.add(3)).data.cast::<u32>(), 3);
                         let columns = std::slice::from_raw_parts((*buffers.add(1)).data.cast::<u64>(), 3);
                         let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 3);
@@ -285,11 +296,11 @@ mod tests {
         with("coord", |workspace, buffers, failure| {
             // SAFETY: the workspace was just made, its first fields are `count` and `room`, and arrays have so much room.
             unsafe {
-                assert_eq!(reset(workspace, [100, 100].as_ptr(), failure), 0);
+                assert_eq!(reset(workspace, std::ptr::null_mut(), [100, 100].as_ptr(), failure), 0);
                 let fields = workspace.cast::<u64>();
                 for k in 0..50u64 {
                     if fields.read() == fields.add(1).read() {
-                        assert_eq!(room(workspace, failure), 0);
+                        assert_eq!(room(workspace, std::ptr::null_mut(), failure), 0);
                     }
                     let place = fields.read() as usize;
                     (*buffers.add(3)).data.cast::<u32>().add(place).write(k as u32 % 7);
@@ -297,7 +308,7 @@ mod tests {
                     (*buffers.add(2)).data.cast::<f64>().add(place).write(1.0);
                     fields.write(place as u64 + 1);
                 }
-                assert_eq!(settle(workspace, failure), 21);
+                assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 21);
                 let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 21);
                 assert_eq!(values.iter().sum::<f64>(), 50.0);
                 assert_eq!((*workspace).report().inserts, 50);
@@ -311,20 +322,26 @@ mod tests {
         // SAFETY: the workspaces were just made.
         unsafe {
             with("hash", |workspace, _, failure| {
-                assert_eq!(reset(workspace, [-4, 9].as_ptr(), failure), 0);
-                assert_eq!(insert(workspace, [0, 0].as_ptr(), failure), -(Status::Bounds as i64));
+                assert_eq!(reset(workspace, std::ptr::null_mut(), [-4, 9].as_ptr(), failure), 0);
+                assert_eq!(insert(workspace, std::ptr::null_mut(), [0, 0].as_ptr(), failure), -(Status::Bounds as i64));
                 assert_eq!(*failure, RawFailure { which: 3, index: 0, len: 0 });
-                assert_eq!(reset(workspace, [9, i64::MAX].as_ptr(), failure), 0);
-                assert_eq!(insert(workspace, [0, -1].as_ptr(), failure), -(Status::Bounds as i64));
+                assert_eq!(reset(workspace, std::ptr::null_mut(), [9, i64::MAX].as_ptr(), failure), 0);
+                assert_eq!(
+                    insert(workspace, std::ptr::null_mut(), [0, -1].as_ptr(), failure),
+                    -(Status::Bounds as i64)
+                );
                 assert_eq!(*failure, RawFailure { which: 1, index: -1, len: i64::MAX });
-                assert_eq!(reset(workspace, [i64::MAX, 2].as_ptr(), failure), -(Status::Width as i64));
+                assert_eq!(
+                    reset(workspace, std::ptr::null_mut(), [i64::MAX, 2].as_ptr(), failure),
+                    -(Status::Width as i64)
+                );
                 assert_eq!(*failure, RawFailure { which: 3, index: i64::MAX - 1, len: 0 });
             });
             with("abi-panics", |workspace, _, failure| {
-                assert_eq!(reset(workspace, [9, 9].as_ptr(), failure), 0);
-                assert_eq!(insert(workspace, [1, 1].as_ptr(), failure), -(Status::Policy as i64));
+                assert_eq!(reset(workspace, std::ptr::null_mut(), [9, 9].as_ptr(), failure), 0);
+                assert_eq!(insert(workspace, std::ptr::null_mut(), [1, 1].as_ptr(), failure), -(Status::Policy as i64));
                 assert_eq!(failure.read().which, 2);
-                assert_eq!(settle(workspace, failure), 0);
+                assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 0);
             });
             with("no such policy", |workspace, _, _| assert!(workspace.is_null()));
         }
