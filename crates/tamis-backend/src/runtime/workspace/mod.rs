@@ -365,9 +365,15 @@ impl Workspace {
     #[inline]
     pub fn insert(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
-        if !inside || coordinates.len() != self.lanes.len() {
+        if !inside || coordinates.len() != self.lanes.len() || coordinates.is_empty() {
             return self.insert_elsewhere(coordinates);
         }
+        self.insert_here(coordinates)
+    }
+
+    /// An insertion of coordinates that are those of an element.
+    #[inline(always)]
+    fn insert_here(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
         if self.appends {
             if self.count >= self.room {
                 self.make_room(false)?;
@@ -407,16 +413,17 @@ impl Workspace {
         }
     }
 
-    /// An insertion after entries were settled, or one that is refused.
+    /// An insertion after entries were settled, one without coordinates, or one that is refused.
     #[cold]
     fn insert_elsewhere(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
-        match self.settled.take() {
-            Some(count) => {
-                self.resume(count)?;
-                self.insert(coordinates)
-            }
-            None => Err(self.outside(coordinates)),
+        if let Some(count) = self.settled.take() {
+            self.resume(count)?;
         }
+        let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
+        if !inside || coordinates.len() != self.lanes.len() {
+            return Err(self.outside(coordinates));
+        }
+        self.insert_here(coordinates)
     }
 
     /// Goes on after entries were settled: they are the first ones of the accumulation array.
