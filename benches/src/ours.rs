@@ -55,9 +55,18 @@ pub fn compile_time(text: &str, tensors: &[Tensor]) -> Result<CompileTime, Strin
 
 /// How long this thread has been running.
 fn thread_time() -> Duration {
+    running(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// How long all threads of this process have been running.
+pub fn process_time() -> Duration {
+    running(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn running(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is written to a place of its own.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -112,6 +112,22 @@ fn zoo() -> Vec<(Scatter, &'static str)> {
         ),
         (
             scatter(
+                "the last of several",
+                "def f(A, p):\n    C = tensor('FORMAT', shape=(9, A.shape[1]))\n    for i, j in _:\n        C[abs(p[i]),j] = A[i,j]\n    return C\n",
+                &[("ij", "csr"), ("i", "dense")],
+            ),
+            "csr",
+        ),
+        (
+            scatter(
+                "the first of several",
+                "def f(A, B):\n    C = tensor('FORMAT')\n    for k, i, j in _:\n        C[i,j] choose= A[i,k] * B[k,j]\n    return C\n",
+                &[("ik", "csc"), ("kj", "csr")],
+            ),
+            "coo",
+        ),
+        (
+            scatter(
                 "the largest of products",
                 "def f(A, B):\n    C = tensor('FORMAT', fill=-9223372036854775808)\n    for k, i, j in _:\n        C[i,j] max= A[i,k] * B[k,j]\n    return C\n",
                 &[("ik", "csc"), ("kj", "csr")],
@@ -369,6 +385,96 @@ fn larger_tensors_are_the_same_through_every_workspace() {
     let result = check_large(&TTM, "csf", &[b.clone(), c], &["bytemap, bytemap, bytemap"]);
     assert!(result.nnz() > 30_000, "{}", result.nnz());
     check_large(&TTM_INNER, "coo", &[b, integers(&[70, 40], 400, "csr", 6)], &["bytemap, bytemap"]);
+}
+
+/// Other types than integers: what is stored, and to the last bit what one thread gives if there are two.
+#[test]
+fn every_type_through_every_policy() {
+    let _memory = shared();
+    let product = "def f(A, B):\n    C = tensor('dcsr', dtype='DTYPE')\n    w = tensor('FORMAT', dtype='DTYPE')\n    for k, i, j in _:\n        w[i,j] OP BOTH\n    for i, j in _:\n        C[i,j] = w[i,j]\n    return C\n";
+    let sizes = [('i', 9), ('j', 8), ('k', 30)];
+    let tensors = PRODUCT.tensors(&sizes, 50, 7);
+    for dtype in [DType::F64, DType::F32, DType::C128, DType::C64, DType::I8, DType::U16, DType::Bool] {
+        let op = if dtype == DType::Bool { "|=" } else { "+=" };
+        let both = if dtype == DType::Bool { "A[i,k] and B[k,j]" } else { "A[i,k] * B[k,j]" };
+        let text = product.replace("DTYPE", &dtype.to_string()).replace("OP", op).replace("BOTH", both);
+        // Fractions that sums round.
+        let typed: Vec<Tensor> = tensors.iter().map(|t| fractions(t, dtype)).collect();
+        let wanted = interpret(&text.replace("FORMAT", "hash, hash"), &typed);
+        for policy in POLICIES {
+            for capacity in ["", ", 7"] {
+                let [one, two] = ["", ", pipelined"].map(|threads| {
+                    let format = format!("ism({policy}{capacity}{threads})");
+                    call(&compile(&text.replace("FORMAT", &format), &typed), &typed)
+                });
+                let what = format!("{dtype} through {policy}{capacity}");
+                assert_identical(&two, &one, &what);
+                let close = |a, b| tamis_tests::conform::close(a, b);
+                assert_eq!(one.first_difference(&wanted, &close).unwrap(), None, "{what}");
+            }
+        }
+    }
+}
+
+fn fractions(tensor: &Tensor, dtype: DType) -> Tensor {
+    let entries = tensor.to_coordinates();
+    let values: Vec<Value> = (0..entries.len())
+        .map(|k| entries.values.get(k))
+        .map(|value| match dtype {
+            DType::F64 | DType::F32 => Value::F64(value.as_c128().re / 7.0).cast(dtype),
+            DType::U16 => Value::I64(value.as_i64().unwrap_or(0).abs()).cast(dtype),
+            dtype => value.cast(dtype),
+        })
+        .collect();
+    let entries = Coordinates { values: ValueArray::from_values(&values, dtype), ..entries };
+    Tensor::from_coordinates(&entries, tensor.format(), Value::zero(dtype), Combine::Error).unwrap()
+}
+
+/// Coordinates that do not fit 64, 128 or 256 bits together.
+#[test]
+fn keys_of_every_width() {
+    let _memory = shared();
+    for (rank, bits) in [(2, 31), (2, 33), (2, 62), (3, 40), (3, 62), (4, 62), (5, 62)] {
+        let letters = &["i", "j", "k", "l", "m"][..rank];
+        let turned: Vec<&str> = letters.iter().rev().copied().collect();
+        let (loops, turned) = (letters.join(", "), turned.join(","));
+        let text = format!(
+            "def f(A):\n    C = tensor('coo')\n    w = tensor('FORMAT')\n    for {loops} in _:\n        w[{turned}] += A[{loops}]\n    for {turned} in _:\n        C[{turned}] = w[{turned}]\n    return C\n"
+        );
+        let mut random = Random(bits);
+        let mut entries: Vec<(Vec<u64>, i64)> = Vec::new();
+        for k in 0..200 {
+            // Some differ in the last bits only, some in the first.
+            let spread = |random: &mut Random| match random.below(3) {
+                0 => random.below(4) as u64,
+                1 => (1 << bits) - 1 - random.below(4) as u64,
+                _ => random.bits() % (1 << bits),
+            };
+            entries.push(((0..rank).map(|_| spread(&mut random)).collect(), k));
+        }
+        entries.sort();
+        entries.dedup_by(|a, b| a.0 == b.0);
+        let column = |dim: usize| entries.iter().map(|(at, _)| at[dim]).collect::<Vec<u64>>();
+        let coordinates = Coordinates {
+            shape: vec![1 << bits; rank],
+            columns: (0..rank).map(|dim| column(dim).into()).collect(),
+            values: entries.iter().map(|(_, value)| *value).collect::<Vec<i64>>().into(),
+        };
+        let format = Format::parse("coo", rank).unwrap();
+        let a = Tensor::from_coordinates(&coordinates, &format, Value::I64(0), Combine::Error).unwrap();
+        let mut wanted: Vec<(Vec<u64>, i64)> =
+            entries.iter().map(|(at, value)| (at.iter().rev().copied().collect(), *value)).collect();
+        wanted.sort();
+        for policy in POLICIES {
+            for capacity in ["", ", 3"] {
+                let text = text.replace("FORMAT", &format!("ism({policy}{capacity})"));
+                let result = call(&compile(&text, std::slice::from_ref(&a)), std::slice::from_ref(&a));
+                let mut got: Vec<(Vec<u64>, i64)> = Vec::new();
+                result.for_each(&mut |at, value| got.push((at.to_vec(), value.as_i64().unwrap())));
+                assert!(got == wanted, "{rank} dimensions of {bits} bits through {policy}{capacity}");
+            }
+        }
+    }
 }
 
 /// A dense workspace would have 10^12 elements: no array here has more than a few times as many as there are products.

@@ -27,6 +27,8 @@ struct Case {
     pipelined: bool,
     /// How often all is inserted, into a workspace that is reset each time.
     turns: i64,
+    /// All is inserted again after it was settled.
+    again: bool,
 }
 
 /// Inserts all entries of its inputs, settles, and says how many there are.
@@ -58,22 +60,25 @@ fn kernel(case: &Case) -> Kernel {
     b.store(counts, zero, zero);
     b.count("turn", zero, turns, |b, turn| {
         b.emit(Stmt::Reset { workspace: workspace.clone(), sizes: sizes.clone() });
-        // Later turns insert less.
-        b.count("e", turn, len, |b, e| {
-            let tuple = keys.iter().map(|key| b.load(*key, e)).collect();
-            let place = b.insert(&workspace, tuple);
-            let value = b.load(given, e);
-            let new = match case.op {
-                Some(op) => {
-                    let before = b.load(values, place);
-                    b.call_in(op, case.dtype, &[before, value])
-                }
-                None => value,
-            };
-            b.store(values, place, new);
-        });
-        let count = b.settle(&workspace);
-        b.store(counts, zero, count);
+        // What was settled stays, and is added to.
+        for _ in 0..if case.again { 2 } else { 1 } {
+            // Later turns insert less.
+            b.count("e", turn, len, |b, e| {
+                let tuple = keys.iter().map(|key| b.load(*key, e)).collect();
+                let place = b.insert(&workspace, tuple);
+                let value = b.load(given, e);
+                let new = match case.op {
+                    Some(op) => {
+                        let before = b.load(values, place);
+                        b.call_in(op, case.dtype, &[before, value])
+                    }
+                    None => value,
+                };
+                b.store(values, place, new);
+            });
+            let count = b.settle(&workspace);
+            b.store(counts, zero, count);
+        }
     });
     b.finish()
 }
@@ -114,6 +119,7 @@ fn cases() -> Vec<Case> {
         capacity: None,
         pipelined: false,
         turns: 2,
+        again: false,
     };
     let mut cases = Vec::new();
     for policy in [None, Some("coord"), Some("hash"), Some("bucket"), Some("map"), Some("vector")] {
@@ -138,6 +144,9 @@ fn cases() -> Vec<Case> {
                 cases.push(Case { widths, policy, capacity: Some(5), ..case.clone() });
             }
         }
+    }
+    for k in (0..cases.len()).step_by(2) {
+        cases[k].again = true;
     }
     cases
 }

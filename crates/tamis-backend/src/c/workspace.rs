@@ -131,7 +131,9 @@ impl Printer<'_> {
 static int64_t {prefix}_insert(tamis_table *t, {buffers}tamis_buffer *values{keys})
 {{
     if (2 * t->count >= t->mask) {{
-        const int64_t size = t->slots ? 2 * (t->mask + 1) : 16;
+        int64_t size = 16;
+        while (size - 1 <= 2 * t->count)
+            size *= 2;
         int64_t *slots = calloc((size_t)size, sizeof(int64_t));
         if (!slots)
             return -1;
@@ -194,6 +196,10 @@ static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
     }}
 {permute}    free(order);
     free(spare);
+    /* Entries have moved: an insertion after this finds them anew. */
+    free(t->slots);
+    t->slots = NULL;
+    t->mask = 0;
     return n;
 }}
 ",

@@ -212,9 +212,19 @@ impl Inserter<'_> {
         let workspace = self.declare(spec.clone(), &kept)?;
         let mut names: Vec<Option<IndexId>> = vec![None; self.order.len()];
         let mut origin = None;
+        // Names of loops that end here are free; those of loops around are not.
+        let mut ending: Vec<IndexId> = Vec::new();
+        for stmt in &block[first..=last] {
+            visit(stmt, &mut |stmt| {
+                if let StmtKind::For { index, .. } = &stmt.kind {
+                    ending.push(*index);
+                }
+            });
+        }
         for stmt in &mut block[first..=last] {
             self.redirect(stmt, workspace, &kept, &mut names, &mut origin);
         }
+        names.iter_mut().for_each(|name| *name = name.filter(|index| ending.contains(index)));
         let span = origin?;
         let consumer = self.consumer(workspace, loops, &outer, &inner, &kept, &names, span);
         block.insert(last + 1, consumer);
@@ -228,8 +238,9 @@ impl Inserter<'_> {
         let leaf = self.format.leaf();
         let shape = self.checked.extents.shapes.get(self.tensor.index()).map_or(&[][..], Vec::as_slice);
         let size = inner.iter().fold(1u64, |size, dim| size.saturating_mul(shape.get(*dim).copied().unwrap_or(0)));
+        let dense = inner.len() == 1 && size <= LARGEST_DENSE;
+        // What is stored whole says nothing about what is true in it.
         let small = size <= LARGEST_DENSE && leaf != Leaf::Pattern;
-        let dense = inner.len() == 1 && small;
         let levels = &self.format.levels()[self.order.len() - inner.len()..];
         let full = levels.iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.full));
         // Which of the kept dimensions each level stores.

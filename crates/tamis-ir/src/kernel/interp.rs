@@ -229,16 +229,18 @@ impl Machine<'_> {
     }
 
     fn settle(&mut self, workspace: &Workspace) -> Result<usize, Failure> {
-        let entries = match self.entries.remove(&workspace.values) {
-            Some((entries, _)) => entries,
-            None => return self.wrong(format!("`{}` is settled before it is reset", workspace.name)),
+        let Some((entries, sizes)) = self.entries.remove(&workspace.values) else {
+            return self.wrong(format!("`{}` is settled before it is reset", workspace.name));
         };
         for buffer in workspace.buffers() {
             let array = &mut self.arrays[buffer.index()].values;
             let ordered: Vec<Value> = entries.values().map(|place| array[*place]).collect();
             array.splice(..ordered.len(), ordered);
         }
-        Ok(entries.len())
+        let count = entries.len();
+        let moved = entries.into_keys().enumerate().map(|(place, tuple)| (tuple, place)).collect();
+        self.entries.insert(workspace.values, (moved, sizes));
+        Ok(count)
     }
 
     /// Flags must be set where a list says, and nowhere else.

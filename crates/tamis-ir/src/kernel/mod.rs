@@ -199,8 +199,8 @@ pub enum Stmt {
         workspace: Arc<Workspace>,
         coordinates: Vec<ExprId>,
     },
-    /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order, each once. Nothing is
-    /// inserted from here to the next reset.
+    /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order, each once, until another
+    /// one is inserted. They stay entries up to the next reset.
     Settle {
         var: VarId,
         workspace: Arc<Workspace>,

@@ -169,6 +169,8 @@ pub struct Workspace {
     patience: usize,
     trusted: bool,
     sizes: Vec<u64>,
+    /// So many entries were settled, in the kernel's arrays, and nothing was inserted since; `lanes` is empty then.
+    settled: Option<u64>,
     /// Not here while the second thread has it.
     core: Option<Box<Core>>,
     spare: Option<Side>,
@@ -245,6 +247,7 @@ impl Workspace {
             policy,
             trusted,
             sizes: Vec::new(),
+            settled: None,
             core: Some(Box::new(Core { engine, packing: Packing::default(), distinct: false })),
             spare: None,
             pipeline: Pipeline::default(),
@@ -262,7 +265,8 @@ impl Workspace {
         // What became of entries that nobody wants does not matter, but their memory does.
         let _ = self.wait();
         self.forget();
-        if self.core.is_none() || !sizes.clone().eq(self.sizes.iter().copied()) || self.lanes.is_empty() {
+        self.settled = None;
+        if self.core.is_none() || !sizes.clone().eq(self.sizes.iter().copied()) {
             // Until that is done nothing can be inserted.
             (self.room, self.lanes) = (0, Vec::new());
             self.resize(sizes)?;
@@ -361,9 +365,15 @@ impl Workspace {
     #[inline]
     pub fn insert(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
-        if !inside || coordinates.len() != self.lanes.len() {
-            return Err(self.outside(coordinates));
+        if !inside || coordinates.len() != self.lanes.len() || coordinates.is_empty() {
+            return self.insert_elsewhere(coordinates);
         }
+        self.insert_here(coordinates)
+    }
+
+    /// An insertion of coordinates that are those of an element.
+    #[inline(always)]
+    fn insert_here(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
         if self.appends {
             if self.count >= self.room {
                 self.make_room(false)?;
@@ -401,6 +411,47 @@ impl Workspace {
             Place::New if self.count < self.room => Ok(self.append(coordinates)),
             _ => Err(Stop::Broken(Broken::Full)),
         }
+    }
+
+    /// An insertion after entries were settled, one without coordinates, or one that is refused.
+    #[cold]
+    fn insert_elsewhere(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
+        if let Some(count) = self.settled.take() {
+            self.resume(count)?;
+        }
+        let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
+        if !inside || coordinates.len() != self.lanes.len() {
+            return Err(self.outside(coordinates));
+        }
+        self.insert_here(coordinates)
+    }
+
+    /// Goes on after entries were settled: they are the first ones of the accumulation array.
+    #[cold]
+    fn resume(&mut self, count: u64) -> Result<(), Stop> {
+        if let Some(core) = &mut self.core {
+            core.engine.reset();
+        }
+        self.refresh();
+        if self.appends {
+            // They will be counted again.
+            self.report.inserts = self.report.inserts.saturating_sub(count);
+        } else {
+            let mut coordinates = vec![0; self.lanes.len()];
+            for place in 0..count as usize {
+                for (coordinate, lane) in coordinates.iter_mut().zip(&self.lanes) {
+                    *coordinate = lane.get(place);
+                }
+                let entries = Entries { lanes: &self.lanes, sizes: &self.sizes, count: place, full: false };
+                if self.policy.place(&coordinates, &entries)? != Place::New {
+                    return Err(Stop::Broken(Broken::Lost));
+                }
+                // Known to the policy from now on, so that it forgets them if the next one fails.
+                self.count = place as u64 + 1;
+            }
+        }
+        self.count = count;
+        Ok(())
     }
 
     #[cold]
@@ -443,6 +494,12 @@ impl Workspace {
     /// Gives whether entries were merged, so that there are none now.
     #[cold]
     pub(super) fn make_room(&mut self, force: bool) -> Result<bool, Stop> {
+        if let Some(count) = self.settled.take() {
+            self.resume(count)?;
+            if self.count < self.room {
+                return Ok(false);
+            }
+        }
         let room = self.room as usize;
         let limit = match self.capacity() {
             Some(capacity) => capacity,
@@ -576,9 +633,12 @@ impl Workspace {
         self.report.merged += (count + merged) as u64;
     }
 
-    /// Puts all entries in order, each once, into the kernel's arrays; gives how many there are. Afterwards the workspace
-    /// is to be reset before anything is inserted.
+    /// Puts all entries in order, each once, into the kernel's arrays; gives how many there are. They stay entries of
+    /// the workspace, to which others may be inserted, until it is reset.
     pub fn settle(&mut self) -> Result<u64, Stop> {
+        if let Some(count) = self.settled {
+            return Ok(count);
+        }
         self.wait()?;
         let count = self.count as usize;
         self.note_flush(count);
@@ -588,8 +648,15 @@ impl Workspace {
         self.core = Some(core);
         self.account();
         self.forget();
-        self.room = 0;
+        self.settled = done.ok();
+        self.close();
         done
+    }
+
+    /// Until it is reset, or goes on, every insertion has to ask.
+    fn close(&mut self) {
+        self.room = 0;
+        self.lanes.clear();
     }
 
     fn settle_into(&mut self, core: &mut Core, count: usize) -> Result<u64, Stop> {

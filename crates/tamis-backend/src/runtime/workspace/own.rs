@@ -57,7 +57,9 @@ impl OwnWorkspace {
         let count = self.workspace.settle()? as usize;
         self.workspace.refresh();
         let coordinates = |place: usize| self.workspace.lanes.iter().map(|lane| lane.get(place)).collect();
-        Ok((0..count).map(|place| (coordinates(place), self.value(place))).collect())
+        let entries = (0..count).map(|place| (coordinates(place), self.value(place))).collect();
+        self.workspace.close();
+        Ok(entries)
     }
 
     /// What was done and needed so far.

@@ -105,6 +105,42 @@ fn the_papers_outer_product() {
     }
 }
 
+/// Settling says what is there, and ends nothing.
+#[test]
+fn settled_entries_stay() {
+    let mut numbers = Numbers(7);
+    for (dtype, op) in [(DType::F64, Op::Add), (DType::I32, Op::Max), (DType::C128, Op::Mul)] {
+        let init = op.info().left_identity.and_then(|identity| identity.value(dtype)).unwrap();
+        for merge in [Some(Merge::Op(op)), Some(Merge::Later), Some(Merge::Op(Op::Choose)), None] {
+            for sizes in [&[40][..], &[7, 9], &[1, 30, 2], &[]] {
+                let coordinates = |numbers: &mut Numbers| sizes.iter().map(|size| numbers.below(*size)).collect();
+                // Ones only, since products and sums of others may be rounded in another order.
+                let stream: Stream = (0..60).map(|_| (coordinates(&mut numbers), Value::one(dtype))).collect();
+                for policy in POLICIES {
+                    for (capacity, pipelined) in capacities().into_iter().zip([false, true, false, true]) {
+                        let description = Description::new(sizes.len(), dtype, init, merge);
+                        let description = Description { policy: policy.into(), capacity, pipelined, ..description };
+                        let mut workspace = OwnWorkspace::new(&description).unwrap();
+                        for _ in 0..2 {
+                            workspace.reset(sizes).unwrap();
+                            // Nothing, much, nothing, little; after each of them, what is there.
+                            for part in [0..0, 0..40, 40..40, 40..43, 43..60] {
+                                for (coordinates, value) in &stream[part.clone()] {
+                                    workspace.update(coordinates, *value).unwrap();
+                                }
+                                let expected = model(&stream[..part.end].to_vec(), merge, init);
+                                let got = workspace.settle().unwrap();
+                                assert!(same(&got, &expected), "{policy} {description:?}: {got:?}, not {expected:?}");
+                            }
+                        }
+                        assert_eq!(workspace.report().inserts, 120, "{policy} {capacity:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn every_policy_capacity_type_and_operator() {
     let mut numbers = Numbers(1);

@@ -1,0 +1,207 @@
+//! Outer products through sparse workspaces against our own products by rows, on the same matrices, by turns.
+//!
+//!     ./dev bench workspaces [--rounds N] [--largest PRODUCTS] [POLICY ...]
+//!
+//! One line for each matrix and workspace: nanoseconds for each product of two entries, as a clock on the wall says and as
+//! processors do, which does not count what else the machine did; the ratio of the latter to that of the product by rows (at
+//! most 4 is wanted, the same for all sizes); and the bytes that the workspace had at its peak for each product.
+
+use std::time::Instant;
+use tamis::{DType, Diagnostic, Tensor};
+use tamis_backend::runtime::workspace::{Report, take_report};
+use tamis_benches::inputs::{random_rows, tensor};
+use tamis_benches::measure::{difference, least, median};
+use tamis_benches::ours::{Ours, ours, process_time};
+
+const ROWS: &str = include_str!("../../../examples/gustavson.py");
+
+/// The workspaces that are measured; the compiler's own choice is the first of them.
+const WORKSPACES: [&str; 8] = [
+    "ism(coord)",
+    "ism(coord, pipelined)",
+    "ism(coord, 65536)",
+    "ism(hash)",
+    "ism(hash, 65536)",
+    "ism(bucket)",
+    "ism(vector)",
+    "ism(map)",
+];
+
+/// Ordered maps are a worked example, and take minutes beyond.
+const MOST_IN_MAPS: u64 = 2_000_000;
+
+/// How many entries for each row, and how many rows.
+const MATRICES: [(u64, u64); 7] =
+    [(10, 20_000), (4, 1_000), (4, 10_000), (4, 100_000), (4, 1_000_000), (10, 300_000), (10, 1_000_000)];
+
+fn outer(workspace: &str) -> String {
+    format!(
+        "def outer(A, B):
+    C = tensor(\"csr\")
+    w = tensor(\"{workspace}\")
+    for j, i, k in _:
+        w[i,k] += A[i,j] * B[j,k]
+    for i, k in _:
+        C[i,k] = w[i,k]
+    return C
+"
+    )
+}
+
+fn main() -> std::process::ExitCode {
+    let (mut rounds, mut largest, mut chosen) = (7, 20_000_000, Vec::new());
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let number = |next: Option<String>| next.and_then(|n| n.parse::<f64>().ok()).filter(|n| *n >= 1.0);
+        match word.as_str() {
+            "--rounds" | "--largest" => match number(words.next()) {
+                Some(n) if word == "--rounds" => rounds = n as usize,
+                Some(n) => largest = n as u64,
+                None => return usage(&format!("`{word}` takes a number")),
+            },
+            word if WORKSPACES.iter().any(|w| w.contains(word)) => chosen.push(word.to_string()),
+            word => return usage(&format!("there is no policy `{word}`")),
+        }
+    }
+    println!(
+        "{rounds} rounds; ns for each product: medians (and the least); the ratio of least processor times to products by rows"
+    );
+    println!(
+        "{:<22} {:>10} {:>10} {:<22} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>12}",
+        "matrix",
+        "products",
+        "entries",
+        "through",
+        "wall",
+        "(least)",
+        "proc.",
+        "(least)",
+        "ratio",
+        "flushes",
+        "peak B/prod."
+    );
+    let mut wrong = false;
+    for (per_row, n) in MATRICES {
+        if n * per_row * per_row > largest {
+            continue;
+        }
+        let keep = |w: &&str| chosen.is_empty() || chosen.iter().any(|word| w.contains(word));
+        let workspaces: Vec<&str> = WORKSPACES.iter().copied().filter(keep).collect();
+        if let Err(problem) = measure(per_row, n, &workspaces, rounds) {
+            println!("{n} rows of {per_row}: {problem}");
+            wrong = true;
+        }
+    }
+    u8::from(wrong).into()
+}
+
+fn usage(problem: &str) -> std::process::ExitCode {
+    eprintln!(
+        "{problem}\n./dev bench workspaces [--rounds N] [--largest PRODUCTS] [coord | hash | bucket | vector | map]"
+    );
+    2.into()
+}
+
+/// One side: its program, and the time of each round.
+struct Side {
+    name: String,
+    program: Ours,
+    times: Vec<f64>,
+    processor: Vec<f64>,
+    report: Option<Report>,
+}
+
+impl Side {
+    fn new(name: &str, text: &str, tensors: &[Tensor]) -> Result<Side, String> {
+        Ok(Side {
+            name: name.to_string(),
+            program: ours(text, tensors)?,
+            times: Vec::new(),
+            processor: Vec::new(),
+            report: None,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        take_report();
+        let (start, processor) = (Instant::now(), process_time());
+        self.program.call()?;
+        self.processor.push(process_time().saturating_sub(processor).as_secs_f64());
+        self.times.push(start.elapsed().as_secs_f64());
+        self.report = take_report();
+        Ok(())
+    }
+}
+
+fn measure(per_row: u64, n: u64, workspaces: &[&str], rounds: usize) -> Result<(), String> {
+    let matrix = |seed| told(random_rows(n, per_row, seed).and_then(|e| tensor(&e, "csr")));
+    let (a, b) = (matrix(1)?, matrix(2)?);
+    let products = products(&a, &b)?;
+    let by_columns = told(tamis::Format::parse("dcsc", 2).and_then(|format| a.convert(&format)))?;
+    let by_rows = told(tamis::Format::parse("dcsr", 2).and_then(|format| b.convert(&format)))?;
+    let mut rows = Side::new("by rows", ROWS, &[a, b])?;
+    rows.program.call()?;
+    let wanted = rows.program.results()?.into_iter().next().ok_or("there is no result")?;
+    let numbers = |t: &Tensor| tamis_benches::inputs::values::<f64>(t);
+    let mut sides = Vec::new();
+    for workspace in workspaces {
+        if workspace.contains("map") && products > MOST_IN_MAPS {
+            continue;
+        }
+        let mut side = Side::new(workspace, &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
+        side.program.call()?;
+        let result = side.program.results()?.into_iter().next().ok_or("there is no result")?;
+        let same = result.level_arrays(1) == wanted.level_arrays(1);
+        let told = |d| format!("WRONG: {workspace}: {d}");
+        if !same {
+            return Err(told("entries at other places".into()));
+        }
+        difference(&numbers(&result)?, &numbers(&wanted)?, 1e-9).map_err(told)?;
+        sides.push(side);
+    }
+    let entries = wanted.nnz();
+    drop(wanted);
+    // What is large is measured less often, and results are freed before the next side runs.
+    let rounds = rounds.min((200_000_000 / products.max(1)).max(2) as usize);
+    for round in 0..rounds {
+        rows.run()?;
+        rows.program.forget();
+        let count = sides.len();
+        for k in 0..count {
+            let side = &mut sides[(k + round) % count];
+            side.run()?;
+            side.program.forget();
+        }
+    }
+    let name = format!("{n} x {per_row} per row");
+    let each = |time: f64| time * 1e9 / products as f64;
+    let show = |side: &Side| {
+        let ratio = least(&side.processor) / least(&rows.processor);
+        let report = side.report.unwrap_or_default();
+        println!(
+            "{name:<22} {products:>10} {entries:>10} {:<22} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {ratio:>6.2} {:>8} {:>12.1}",
+            side.name,
+            each(median(side.times.clone())),
+            each(least(&side.times)),
+            each(median(side.processor.clone())),
+            each(least(&side.processor)),
+            report.flushes,
+            report.peak_bytes as f64 / products as f64
+        );
+    };
+    show(&rows);
+    sides.iter().for_each(show);
+    Ok(())
+}
+
+/// How many products of two entries there are.
+fn products(a: &Tensor, b: &Tensor) -> Result<u64, String> {
+    let array = |t: &Tensor, name| t.level_arrays(1).get(name).map(|array| array.to_vec()).ok_or("no array");
+    let (columns, pos) = (array(a, "crd")?, array(b, "pos")?);
+    debug_assert_eq!(a.dtype(), DType::F64);
+    Ok(columns.iter().map(|j| pos[*j as usize + 1] - pos[*j as usize]).sum())
+}
+
+fn told<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
+    result.map_err(|d| d.render(false))
+}
