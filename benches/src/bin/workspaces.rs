@@ -30,9 +30,9 @@ const WORKSPACES: [&str; 8] = [
 /// Ordered maps are a worked example, and take minutes beyond.
 const MOST_IN_MAPS: u64 = 2_000_000;
 
-/// How many entries for each row, and how many rows.
-const MATRICES: [(u64, u64); 7] =
-    [(10, 20_000), (4, 1_000), (4, 10_000), (4, 100_000), (4, 1_000_000), (10, 300_000), (10, 1_000_000)];
+/// How many entries for each row, and how many rows. Of the second, each element of the result has ten products.
+const MATRICES: [(u64, u64); 8] =
+    [(10, 20_000), (100, 1_000), (4, 1_000), (4, 10_000), (4, 100_000), (4, 1_000_000), (10, 300_000), (10, 1_000_000)];
 
 fn outer(workspace: &str) -> String {
     format!(

@@ -91,12 +91,15 @@ pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, F
     Ok(Memory { arrays: machine.arrays, scalars: memory.scalars })
 }
 
+/// The place of each entry of a workspace, by its coordinates.
+type Places = BTreeMap<Vec<i64>, usize>;
+
 struct Machine<'a> {
     kernel: &'a Kernel,
     vars: Vec<Option<Value>>,
     arrays: Vec<Array>,
     /// For each workspace, by the buffer of its values: where entries are, and the sizes.
-    entries: BTreeMap<BufferId, (BTreeMap<Vec<i64>, usize>, Vec<i64>)>,
+    entries: BTreeMap<BufferId, (Places, Vec<i64>)>,
     budget: u64,
 }
 
