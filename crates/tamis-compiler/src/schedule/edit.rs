@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source, did_you_mean};
 use tamis_ir::program::{
-    Access, Block, Checked, Expr, ExprId, IndexId, Program, Stmt, StmtId, StmtKind, VarId, visit_block,
+    Access, Block, Checked, EntryPart, Expr, ExprId, IndexId, Program, Stmt, StmtId, StmtKind, VarId, visit_block,
 };
 use tamis_ir::text::parser::is_name;
 use tamis_ir::{Diagnostics, Format, Value};
@@ -314,6 +314,7 @@ impl<'a> Work<'a> {
     fn is_wide(&self, id: ExprId) -> bool {
         match self.program.expr(id) {
             Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)) => true,
+            Expr::Entry(entry) => entry.what != EntryPart::Value,
             Expr::Call(Op::Cast(tamis_ir::DType::I64), _) => true,
             Expr::Call(Op::Add | Op::Sub | Op::Mul | Op::FloorDiv | Op::Mod | Op::Min | Op::Max, operands) => {
                 operands.iter().all(|operand| self.is_wide(*operand))
@@ -384,6 +385,7 @@ impl<'a> Work<'a> {
                 Expr::Read(Access { subscripts, .. }) => {
                     subscripts.iter_mut().for_each(|s| s.expr = self.replaced(s.expr, by, known));
                 }
+                Expr::Entry(entry) => entry.at.iter_mut().for_each(|at| *at = self.replaced(*at, by, known)),
                 _ => {}
             },
         }

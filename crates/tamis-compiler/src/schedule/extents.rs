@@ -173,9 +173,7 @@ pub(super) fn indices(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Ex
                 found.insert(*index);
             }
             Expr::Var(var) => open.extend(lets.get(var)),
-            Expr::Call(_, operands) => open.extend(operands),
-            Expr::Read(access) => open.extend(access.subscripts.iter().map(|s| s.expr)),
-            _ => {}
+            other => open.extend(other.operands()),
         }
     }
     found
@@ -192,12 +190,12 @@ pub(super) fn reads(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Expr
         }
         match program.expr(id) {
             Expr::Var(var) => open.extend(lets.get(var)),
-            Expr::Call(_, operands) => open.extend(operands),
-            Expr::Read(access) => {
-                found.insert(access.tensor);
-                open.extend(access.subscripts.iter().map(|s| s.expr));
+            other => {
+                if let Expr::Read(access) = other {
+                    found.insert(access.tensor);
+                }
+                open.extend(other.operands());
             }
-            _ => {}
         }
     }
     found

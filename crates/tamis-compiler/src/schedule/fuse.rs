@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tamis_ir::Value;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Result};
-use tamis_ir::program::{Attributes, Expr, ExprId, Extent, Stmt, StmtKind};
+use tamis_ir::program::{Attributes, EntryPart, Expr, ExprId, Extent, Stmt, StmtKind};
 
 pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Result<()> {
     let nest = work.find_nest(&[outer.to_string(), inner.to_string()])?;
@@ -86,9 +86,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
 
 fn mentions(work: &Work, id: ExprId, names: &[Expr]) -> bool {
     match work.program.expr(id) {
-        Expr::Call(_, operands) => operands.iter().any(|operand| mentions(work, *operand, names)),
-        Expr::Read(access) => access.subscripts.iter().any(|s| mentions(work, s.expr, names)),
-        other => names.contains(other),
+        other => names.contains(other) || other.operands().iter().any(|operand| mentions(work, *operand, names)),
     }
 }
 
@@ -97,6 +95,7 @@ fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
     let length = work.binary(Op::Sub, stop, start);
     match work.program.expr(length) {
         Expr::Size(..) => length,
+        Expr::Entry(entry) if entry.what == EntryPart::Count => length,
         Expr::Literal(Value::I64(n)) if *n >= 0 => length,
         _ => {
             let zero = work.int(0);

@@ -96,6 +96,9 @@ fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
         (Expr::Size(tensor, dim), ExprKind::Size { base, dim: written }) => {
             program.tensor(*tensor).name == base.text && u64::try_from(*dim) == Ok(*written)
         }
+        (Expr::Entry(entry), ExprKind::Entry { base, part, at }) => {
+            program.tensor(entry.tensor).name == base.text && entry.what == *part && all(&entry.at, at)
+        }
         (Expr::Call(op, operands), ExprKind::Operator(written, patterns)) => op == written && all(operands, patterns),
         (Expr::Call(op, operands), ExprKind::Call { function, args, .. }) => {
             Op::named(&function.text) == Some(*op) && all(operands, args)

@@ -52,6 +52,67 @@ pub enum Expr {
     Call(Op, Vec<ExprId>),
     /// The size of a dimension, `A.shape[k]`.
     Size(TensorId, usize),
+    /// Something about the stored entries of a parameter, such as `A.nnz` or `A.coords[0, p]`.
+    Entry(Entry),
+}
+
+impl Expr {
+    /// The expressions that this one uses, in their order.
+    pub fn operands(&self) -> Vec<ExprId> {
+        match self {
+            Expr::Call(_, operands) => operands.clone(),
+            Expr::Read(access) => access.subscripts.iter().map(|s| s.expr).collect(),
+            Expr::Entry(entry) => entry.at.clone(),
+            Expr::Literal(_) | Expr::Index(_) | Expr::Var(_) | Expr::Size(..) => Vec::new(),
+        }
+    }
+}
+
+/// A question about the stored entries of a parameter. Entries are numbered in the order in which they are stored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Entry {
+    pub tensor: TensorId,
+    pub what: EntryPart,
+    /// The number of the entry, or the coordinates that [`EntryPart::First`] asks about.
+    pub at: Vec<ExprId>,
+}
+
+/// What is asked about stored entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryPart {
+    /// `A.nnz`: how many there are.
+    Count,
+    /// `A.coords[d, p]`: the coordinate of entry `p` along dimension `d`.
+    Coordinate(usize),
+    /// `A.data[p]`: its value.
+    Value,
+    /// `A.first[i]`: how many entries there are whose coordinate in the outermost level is below `i`, so that row `i` is
+    /// stored in `A.first[i]` to `A.first[i + 1]`. `A.first[i, j]` compares the coordinates of the two outermost levels, one after
+    /// the other. Any integers do.
+    First,
+}
+
+impl EntryPart {
+    /// The word after the dot.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EntryPart::Count => "nnz",
+            EntryPart::Coordinate(_) => "coords",
+            EntryPart::Value => "data",
+            EntryPart::First => "first",
+        }
+    }
+
+    /// How it is written.
+    pub const fn form(self) -> &'static str {
+        match self {
+            EntryPart::Count => "A.nnz",
+            EntryPart::Coordinate(_) => "A.coords[0, p]",
+            EntryPart::Value => "A.data[p]",
+            EntryPart::First => "A.first[i]",
+        }
+    }
 }
 
 /// A place in a tensor: one subscript per dimension.
@@ -446,11 +507,7 @@ impl Program {
         open.reverse();
         while let Some(id) = open.pop() {
             visitor(id);
-            match self.expr(id) {
-                Expr::Call(_, operands) => open.extend(operands.iter().rev()),
-                Expr::Read(read) => open.extend(read.subscripts.iter().rev().map(|s| s.expr)),
-                _ => {}
-            }
+            open.extend(self.expr(id).operands().into_iter().rev());
         }
     }
 }
