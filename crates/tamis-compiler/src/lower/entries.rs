@@ -120,10 +120,12 @@ impl Lowerer<'_> {
             return;
         }
         let (zero, count) = (self.b.int(0), self.count(entry.tensor, self.levels(entry.tensor)));
-        let above = self.b.call_in(Op::Ge, DType::I64, &[start, zero]);
-        let below = self.b.call_in(Op::Le, DType::I64, &[stop, count]);
-        let inside = self.b.call_in(Op::And, DType::Bool, &[above, below]);
+        // What counts entries is between 0 and their number.
+        let counts = |this: &Self, id: ExprId| this.counted.contains(&(entry.tensor, id));
         let yes = self.b.constant(Value::Bool(true));
+        let above = if counts(self, start) { yes } else { self.b.call_in(Op::Ge, DType::I64, &[start, zero]) };
+        let below = if counts(self, stop) { yes } else { self.b.call_in(Op::Le, DType::I64, &[stop, count]) };
+        let inside = self.b.call_in(Op::And, DType::Bool, &[above, below]);
         let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
         self.require_entry(entry.tensor, cond);
         entry.inside = true;
@@ -172,8 +174,11 @@ impl Lowerer<'_> {
             });
             at = found.unwrap_or(at);
         }
-        (coordinates.len()..self.levels(tensor))
-            .fold(at.position, |position, level| self.start_below(tensor, level, position))
+        let below = coordinates.len()..self.levels(tensor);
+        let first = below.fold(at.position, |position, level| self.start_below(tensor, level, position));
+        let first = self.b.name("first", first);
+        self.counted.push((tensor, first));
+        first
     }
 
     /// A coordinate of the entry at a position, which may be what a loop goes over.

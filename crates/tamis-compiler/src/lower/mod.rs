@@ -126,6 +126,7 @@ fn start<'a>(
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         cursors: Vec::new(),
+        counted: Vec::new(),
         vars: vec![None; program.vars.len()],
         accesses: Vec::new(),
         levels_of: FxHashMap::default(),
@@ -167,6 +168,8 @@ struct Lowerer<'a> {
     lets: FxHashMap<VarId, program::ExprId>,
     /// The positions above those that loops go over.
     cursors: Vec<entries::Cursor>,
+    /// Expressions that count some of the entries of a parameter.
+    counted: Vec<(TensorId, ExprId)>,
     /// The value of each bound name, after its binding.
     vars: Vec<Option<node::Node>>,
     /// What is accessed; an access has the number of its source.

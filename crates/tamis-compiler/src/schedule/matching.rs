@@ -76,7 +76,7 @@ fn exact(program: &Program, id: ExprId, pattern: &syntax::Expr) -> Option<ExprId
     }
 }
 
-fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
+pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
     let all = |ids: &[ExprId], patterns: &[syntax::Expr]| {
         ids.len() == patterns.len() && ids.iter().zip(patterns).all(|(id, pattern)| is(program, *id, pattern))
     };

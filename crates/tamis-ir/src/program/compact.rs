@@ -66,6 +66,7 @@ impl Program {
         let spans = std::mem::take(&mut self.origin.exprs);
         let renamed = spans.into_iter().filter_map(|((stmt, id), span)| Some(((stmt, *renamer.ids.get(&id)?), span)));
         self.origin.exprs = renamed.collect();
+        self.settle_ranks();
     }
 }
 

@@ -164,7 +164,7 @@ impl Protocol {
 #[allow(missing_docs)]
 pub struct TensorInfo {
     pub name: String,
-    /// The number of subscripts it is used with; 0 if it is never used.
+    /// The number of subscripts it is used with; for a parameter that is only asked about, as many dimensions as that names.
     pub rank: usize,
     /// How the program declares it; `None` for a parameter.
     pub declaration: Option<Declaration>,
@@ -448,6 +448,11 @@ impl Program {
         Ok(Checked { types, extents, formats })
     }
 
+    /// Infers types alone, for parameters of known types; sizes do not matter.
+    pub fn infer_types(&self, params: &[ParamType]) -> std::result::Result<Types, Diagnostics> {
+        types::infer(self, params)
+    }
+
     /// The number of dimensions of each tensor. A parameter that is never subscripted (only its shape is used, or
     /// nothing) has as many as it is called with.
     pub fn ranks(&self, params: &[ParamType]) -> Vec<usize> {
@@ -464,6 +469,32 @@ impl Program {
             }
         }
         ranks
+    }
+
+    /// Gives parameters that are never subscripted, only asked about, as many dimensions as the questions name.
+    fn settle_ranks(&mut self) {
+        let mut asked: FxHashMap<TensorId, usize> = FxHashMap::default();
+        let mut subscripted = vec![false; self.tensors.len()];
+        self.visit(&mut |stmt| {
+            self.visit_exprs(stmt, &mut |id| {
+                let (tensor, rank) = match self.expr(id) {
+                    Expr::Read(access) => return subscripted[access.tensor.index()] = true,
+                    Expr::Size(tensor, dim) => (*tensor, dim + 1),
+                    Expr::Entry(entry) => match entry.what {
+                        EntryPart::Coordinate(dim) => (entry.tensor, dim + 1),
+                        _ => (entry.tensor, entry.at.len()),
+                    },
+                    _ => return,
+                };
+                let known = asked.entry(tensor).or_insert(0);
+                *known = rank.max(*known);
+            });
+        });
+        for param in self.params.clone() {
+            if !subscripted[param.index()] {
+                self.tensors[param.index()].rank = asked.get(&param).copied().unwrap_or(0);
+            }
+        }
     }
 
     /// A tensor's entry in the table.
