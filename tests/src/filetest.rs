@@ -19,6 +19,7 @@ use std::fmt::Write;
 use std::path::Path;
 use tamis::program::ParamType;
 use tamis::{DType, Diagnostics, Format, Program, RunOptions, Schedule, Signature, Source, Tensor, Value, ValueArray};
+use tamis_compiler::schedule::with_fill;
 
 /// Blocks that hold what must come out.
 const EXPECTED: &[&str] = &["scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
@@ -201,7 +202,7 @@ fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<S
     let program = Program::parse(program)?;
     let first = combinations.first().map(|inputs| &inputs[..]).unwrap_or_default();
     let params: Vec<ParamType> = first.iter().map(|(_, tensor)| tamis_ir::interp::param_type(tensor)).collect();
-    let formats: Vec<Format> = first.iter().map(|(_, tensor)| tensor.format().clone()).collect();
+    let formats: Vec<Format> = first.iter().map(|(_, tensor)| with_fill(tensor.format(), tensor.fill())).collect();
     let checked = program.check(&params)?;
     let changed = Schedule::parse(schedule)?.apply_to(&program, &checked, &formats)?;
     let text = changed.to_string();

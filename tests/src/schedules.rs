@@ -32,7 +32,7 @@ pub fn random(
 /// What commands are refused for; anything else is a mistake of ours.
 pub fn is_refusal(code: Code) -> bool {
     use Code::*;
-    matches!(code, E0406 | E0605 | E0603 | E1202 | E1203 | E1204 | E1205 | E1206 | E1207 | E1208)
+    matches!(code, E0406 | E0605 | E0603 | E1202 | E1203 | E1204 | E1205 | E1206 | E1207 | E1208 | E1210)
 }
 
 /// All loops by a name that means one of them.
@@ -81,7 +81,7 @@ fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<
     let plain = |name: &str| name.split('#').next().unwrap_or(name).to_string();
     let fresh = |suffix: &str| format!("{}_{}{suffix}", plain(&index), program.indices.len());
     let factor = *random.pick(&[1, 2, 3, 4, 7, 32]);
-    Some(match random.below(14) {
+    Some(match random.below(17) {
         0..=3 => {
             let mut order = loops.clone();
             for k in 0..order.len() {
@@ -118,6 +118,11 @@ fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<
                 length,
                 kind: *random.pick(&[BoundKind::Exactly, BoundKind::AtMost]),
             }
+        }
+        14..=16 => {
+            let params: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+            let access = (*params.get(random.below(params.len().max(1)))?).to_string();
+            Command::Pos { index: index.clone(), position: fresh("p"), access }
         }
         12 => {
             let params: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use tamis_compiler::schedule::Schedule;
+use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::{Checked, ParamType};
 use tamis_ir::{Code, DType, Diagnostics, Format, Program, Value};
@@ -17,7 +17,7 @@ use tamis_tests::shrink::shrink;
 use tamis_tests::wide;
 
 /// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
-const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
+const REFUSALS: &[Code] = &[Code::E0608, Code::E0604, Code::E0609];
 
 const BUDGET: u64 = 300_000;
 
@@ -62,7 +62,7 @@ impl Subject {
         let params: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
         let checked = program.check(&params).ok()?;
         let expected = oracle(&program, &tensors)?;
-        let formats = tensors.iter().map(|t| t.format().clone()).collect();
+        let formats = tensors.iter().map(|t| with_fill(t.format(), t.fill())).collect();
         Some(Subject { program, tensors, checked, formats, expected })
     }
 

@@ -3,6 +3,7 @@
 //! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
 //! after the last pass that changes it, so that the backend only sees kernels that it can compile.
 
+use crate::lower::entries::roomy;
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, plans};
 use crate::opt;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
@@ -153,6 +154,8 @@ pub struct Specialisation {
     /// For each dimension in storage order, whether coordinates and positions need more than 32 bits, and whether it
     /// is too large for a dense workspace.
     wide: Vec<(bool, bool, bool)>,
+    /// For each subscript that is a coordinate of stored entries, whether it is certainly inside.
+    roomy: Vec<bool>,
 }
 
 impl Specialisation {
@@ -178,7 +181,7 @@ impl Specialisation {
                 wide.push((size.saturating_sub(1) > NARROW, cells > NARROW, size > LARGEST_DENSE));
             }
         }
-        Specialisation { loops, wide }
+        Specialisation { loops, wide, roomy: roomy(program, checked) }
     }
 }
 

@@ -22,6 +22,10 @@ impl Operand for Tensor {
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         self.for_each(visit);
     }
+
+    fn storage_order(&self) -> Vec<usize> {
+        self.format().dim_order().unwrap_or_else(|| (0..self.shape().len()).collect())
+    }
 }
 
 impl Tensor {

@@ -11,7 +11,7 @@ use tamis_backend::llvm::{self, Timings};
 use tamis_backend::runtime;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
-use tamis_compiler::schedule::Schedule;
+use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::diag::did_you_mean;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Checked, ParamType, Program, TensorId};
@@ -202,7 +202,7 @@ pub(crate) fn schedule(
     signature: &Signature,
     schedule: &Schedule,
 ) -> Result<(Program, Checked), Diagnostics> {
-    let formats: Vec<Format> = signature.layouts.iter().map(|layout| layout.format.clone()).collect();
+    let formats: Vec<Format> = signature.layouts.iter().map(|layout| with_fill(&layout.format, layout.fill)).collect();
     let scheduled = schedule.apply_to(program, checked, &formats)?;
     let checked = scheduled.check(&signature.types).map_err(|errors| {
         let noted = |d: Diagnostic| d.note(format!("the program was changed by the schedule `{schedule}`"));

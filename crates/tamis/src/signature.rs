@@ -219,8 +219,7 @@ pub(crate) fn values_matter(program: &Program) -> Vec<bool> {
         }
         match program.expr(id) {
             Expr::Read(access) if access.subscripts.is_empty() => matters[access.tensor.index()] = true,
-            Expr::Call(_, operands) => roots.extend(operands),
-            _ => {}
+            other => roots.extend(other.operands()),
         }
     }
     program.params.iter().map(|id| matters[id.index()]).collect()

@@ -17,6 +17,7 @@ impl Lowerer<'_> {
     pub(super) fn resolve(&mut self, node: &Node) -> Node {
         node.clone().map(&mut |node| match node {
             Node::Access(access) => self.resolve_access(*access),
+            Node::Entry(entry) => self.resolve_entry(&entry),
             other => other,
         })
     }
@@ -220,6 +221,7 @@ impl Lowerer<'_> {
 
     fn check_node(&mut self, index: IndexId, start: ExprId, stop: ExprId, empty: ExprId, node: &mut Node) {
         match node {
+            Node::Entry(entry) => self.check_entry(index, start, stop, empty, entry),
             Node::Access(access) => {
                 if let Source::Tensor(tensor, subs) = &mut access.source {
                     for sub in subs.iter_mut().skip(access.level) {
@@ -270,6 +272,9 @@ impl Lowerer<'_> {
     /// A coordinate that a loop could have led to, had the loops or the levels another order, costs a search.
     fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
         let random = self.row(tensor, level).is_none_or(|row| row.capabilities.random_access);
+        if !random {
+            self.warn_of_search_at(tensor, access.id, access.stmt, sub);
+        }
         let index = match &sub.node {
             Node::Index(index) if !random && sub.protocol != Some(Protocol::Follow) && !sub.permissive => *index,
             _ => return,

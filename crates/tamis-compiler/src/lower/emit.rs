@@ -169,6 +169,10 @@ impl Lowerer<'_> {
                 Emitted { value: zero, unless: None, missing: Some(always) }
             }
             Node::Access(access) => self.emit_access(access),
+            Node::Entry(entry) => {
+                let answer = self.resolve_entry(entry);
+                self.emit(&answer)
+            }
             Node::Call(op, dtype, operands) => self.emit_call(*op, *dtype, operands),
         }
     }

@@ -11,6 +11,7 @@ mod access;
 mod assign;
 pub mod bind;
 mod emit;
+pub mod entries;
 mod jumper;
 mod lookup;
 pub mod node;
@@ -37,7 +38,7 @@ use node::{Source, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
-use tamis_ir::program::{Attributes, Checked, Program, StmtId, TensorId};
+use tamis_ir::program::{self, Attributes, Checked, Program, StmtId, TensorId, VarId};
 
 /// A kernel and what its parameters are.
 #[derive(Clone, Debug)]
@@ -123,6 +124,9 @@ fn start<'a>(
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
         attributes: vec![Attributes::default(); program.indices.len()],
+        lets: entries::lets(program),
+        cursors: Vec::new(),
+        counted: Vec::new(),
         vars: vec![None; program.vars.len()],
         accesses: Vec::new(),
         levels_of: FxHashMap::default(),
@@ -160,6 +164,12 @@ struct Lowerer<'a> {
     bounded: Vec<bool>,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
+    /// What each bound name is bound to.
+    lets: FxHashMap<VarId, program::ExprId>,
+    /// The positions above those that loops go over.
+    cursors: Vec<entries::Cursor>,
+    /// Expressions that count some of the entries of a parameter.
+    counted: Vec<(TensorId, ExprId)>,
     /// The value of each bound name, after its binding.
     vars: Vec<Option<node::Node>>,
     /// What is accessed; an access has the number of its source.

@@ -3,7 +3,7 @@
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::Looplet;
-use tamis_ir::program::{IndexId, Protocol, StmtId, TensorId, VarId};
+use tamis_ir::program::{EntryPart, IndexId, Protocol, StmtId, TensorId, VarId};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +20,27 @@ pub enum Node {
     Size(TensorId, usize),
     /// An element that is not resolved yet.
     Access(Box<Access>),
+    /// Something about the stored entries of a parameter.
+    Entry(Box<Entry>),
     /// An operator, with the type it computes in.
     Call(Op, DType, Vec<Node>),
     /// Out of bounds of a permissive access.
     Missing,
+}
+
+/// A question about stored entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The parameter.
+    pub tensor: TensorId,
+    /// What is asked.
+    pub what: EntryPart,
+    /// The number of the entry, or coordinates.
+    pub at: Vec<Node>,
+    /// The number is known to be one of an entry.
+    pub inside: bool,
+    /// The statement it stands in.
+    pub stmt: StmtId,
 }
 
 /// An access, resolved down to some level.
@@ -130,6 +147,10 @@ impl Node {
     pub fn map(self, f: &mut dyn FnMut(Node) -> Node) -> Node {
         let node = match self {
             Node::Call(op, dtype, operands) => Node::Call(op, dtype, operands.into_iter().map(|n| n.map(f)).collect()),
+            Node::Entry(mut entry) => {
+                entry.at = std::mem::take(&mut entry.at).into_iter().map(|n| n.map(f)).collect();
+                Node::Entry(entry)
+            }
             Node::Access(mut access) => {
                 match &mut access.source {
                     Source::Tensor(_, subs) => {
@@ -154,6 +175,7 @@ impl Node {
         f(self);
         match self {
             Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
+            Node::Entry(entry) => entry.at.iter().for_each(|n| n.visit(f)),
             Node::Access(access) => match &access.source {
                 Source::Tensor(_, subs) => subs.iter().for_each(|s| s.node.visit(f)),
                 Source::Mask(_, _, other) => other.visit(f),

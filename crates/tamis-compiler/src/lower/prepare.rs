@@ -2,7 +2,8 @@
 
 use super::Lowerer;
 use super::bind::Stored;
-use super::node::{Access, Bounds, Node, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
+use super::entries::coordinate_of;
+use super::node::{Access, Bounds, Entry, Node, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{self, Block, Expr, ExprId, Extent, StmtKind, TensorId};
 
@@ -85,7 +86,9 @@ impl Lowerer<'_> {
                 let subscript = access.subscripts[dim];
                 let inside = match self.program.expr(subscript.expr) {
                     Expr::Index(index) => !subscript.permissive && !self.bounded[index.index()],
-                    _ => false,
+                    _ => coordinate_of(self.program, &self.lets, subscript.expr).is_some_and(|(other, from)| {
+                        !subscript.permissive && self.holds_coordinates((access.tensor, dim), (other, from))
+                    }),
                 };
                 Sub {
                     dim,
@@ -126,6 +129,13 @@ impl Lowerer<'_> {
             Expr::Index(index) => Node::Index(*index),
             Expr::Var(var) => Node::Var(*var),
             Expr::Size(tensor, dim) => Node::Size(*tensor, *dim),
+            Expr::Entry(entry) => Node::Entry(Box::new(Entry {
+                tensor: entry.tensor,
+                what: entry.what,
+                at: entry.at.iter().map(|e| self.node(*e)).collect(),
+                inside: false,
+                stmt: self.stmt,
+            })),
             Expr::Read(read) => {
                 let subs = self.subs(read);
                 self.access(Source::Tensor(read.tensor, subs))

@@ -40,6 +40,7 @@ impl Lowerer<'_> {
         let mut body = body;
         self.check_before(index, start, stop, &mut body);
         let written = self.begin_fibers(index, &body);
+        let cursors = self.begin_cursors(index, start, &body);
         // What is declared inside does not exist yet.
         let inner = declared(&body);
         let body = map_steps(body, &mut |node| match &node {
@@ -51,6 +52,7 @@ impl Lowerer<'_> {
         self.depth += 1;
         self.region(Region { index, start, stop, whole, point: false }, body);
         self.depth -= 1;
+        self.cursors.truncate(cursors);
         self.end_fibers(index, &written);
     }
 

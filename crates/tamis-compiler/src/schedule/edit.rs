@@ -2,13 +2,14 @@
 
 use super::Step;
 use super::describe::statement;
-use super::extents::Classes;
+use super::extents::{Classes, lets};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source, did_you_mean};
 use tamis_ir::program::{
-    Access, Block, Checked, Expr, ExprId, IndexId, Program, Stmt, StmtId, StmtKind, VarId, visit_block,
+    Access, Block, Checked, EntryPart, Expr, ExprId, IndexId, Program, Stmt, StmtId, StmtKind, TensorId, VarId,
+    visit_block,
 };
 use tamis_ir::text::parser::is_name;
 use tamis_ir::{Diagnostics, Format, Value};
@@ -16,6 +17,8 @@ use tamis_ir::{Diagnostics, Format, Value};
 /// A program that one command of a schedule works on.
 pub(super) struct Work<'a> {
     pub(super) program: Program,
+    /// The program before any command; ids of its tensors are still the same.
+    original: &'a Program,
     /// What was inferred of the program before any command; ids of its tensors are still the same.
     pub(super) checked: &'a Checked,
     /// The formats of parameters, if they are known.
@@ -28,6 +31,7 @@ pub(super) struct Work<'a> {
 impl<'a> Work<'a> {
     pub(super) fn new(
         program: Program,
+        original: &'a Program,
         checked: &'a Checked,
         formats: &'a [Format],
         step: &'a Step,
@@ -35,7 +39,7 @@ impl<'a> Work<'a> {
     ) -> Work<'a> {
         let mut next_stmt = 0;
         program.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0.saturating_add(1)));
-        Work { program, checked, formats, step, source, next_stmt }
+        Work { program, original, checked, formats, step, source, next_stmt }
     }
 
     /// The changed program. What a command makes of a program is a program.
@@ -314,6 +318,8 @@ impl<'a> Work<'a> {
     fn is_wide(&self, id: ExprId) -> bool {
         match self.program.expr(id) {
             Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)) => true,
+            Expr::Entry(entry) => entry.what != EntryPart::Value,
+            Expr::Var(var) => lets(&self.program).get(var).is_some_and(|value| self.is_wide(*value)),
             Expr::Call(Op::Cast(tamis_ir::DType::I64), _) => true,
             Expr::Call(Op::Add | Op::Sub | Op::Mul | Op::FloorDiv | Op::Mod | Op::Min | Op::Max, operands) => {
                 operands.iter().all(|operand| self.is_wide(*operand))
@@ -324,14 +330,24 @@ impl<'a> Work<'a> {
 
     /// Puts something else in the place of loop indices, in every expression of statements.
     pub(super) fn substitute(&mut self, block: &mut Block, by: &FxHashMap<IndexId, Expr>) {
-        let mut known = FxHashMap::default();
-        block.iter_mut().for_each(|stmt| self.substitute_in(stmt, by, &mut known));
+        self.rewrite(block, &|_, expr| expr_for(expr, by));
     }
 
-    fn substitute_in(&mut self, stmt: &mut Stmt, by: &FxHashMap<IndexId, Expr>, known: &mut FxHashMap<ExprId, ExprId>) {
+    /// Puts something else in the place of parts of every expression of statements, outermost first.
+    pub(super) fn rewrite(&mut self, block: &mut Block, by: &dyn Fn(ExprId, &Expr) -> Option<Expr>) {
+        let mut known = FxHashMap::default();
+        block.iter_mut().for_each(|stmt| self.rewrite_in(stmt, by, &mut known));
+    }
+
+    fn rewrite_in(
+        &mut self,
+        stmt: &mut Stmt,
+        by: &dyn Fn(ExprId, &Expr) -> Option<Expr>,
+        known: &mut FxHashMap<ExprId, ExprId>,
+    ) {
         let old = stmt.clone();
         let mut change = |work: &mut Work<'a>, id: &mut ExprId| {
-            let new = work.replaced(*id, &|_, expr| expr_for(expr, by), known);
+            let new = work.replaced(*id, by, known);
             work.keep_span(old.id, *id, new);
             *id = new;
         };
@@ -343,11 +359,11 @@ impl<'a> Work<'a> {
                     change(self, start);
                     change(self, stop);
                 }
-                body.iter_mut().for_each(|stmt| self.substitute_in(stmt, by, known));
+                body.iter_mut().for_each(|stmt| self.rewrite_in(stmt, by, known));
             }
             StmtKind::If { cond, then, otherwise } => {
                 change(self, cond);
-                then.iter_mut().chain(otherwise).for_each(|stmt| self.substitute_in(stmt, by, known));
+                then.iter_mut().chain(otherwise).for_each(|stmt| self.rewrite_in(stmt, by, known));
             }
             StmtKind::Assign { target, update, value } => {
                 target.subscripts.iter_mut().for_each(|subscript| change(self, &mut subscript.expr));
@@ -384,12 +400,18 @@ impl<'a> Work<'a> {
                 Expr::Read(Access { subscripts, .. }) => {
                     subscripts.iter_mut().for_each(|s| s.expr = self.replaced(s.expr, by, known));
                 }
+                Expr::Entry(entry) => entry.at.iter_mut().for_each(|at| *at = self.replaced(*at, by, known)),
                 _ => {}
             },
         }
         let new = self.intern(expr);
         known.insert(id, new);
         new
+    }
+
+    /// Whether two dimensions of tensors have one size, whatever the program is called with.
+    pub(super) fn same_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
+        a == b || Classes::of(self.original).same(a, b)
     }
 
     /// What meets in bare subscripts.

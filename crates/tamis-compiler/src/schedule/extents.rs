@@ -21,7 +21,7 @@ pub(super) struct Classes {
 
 /// How the size of a class is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Size {
+pub(super) enum Size {
     /// The size of a parameter's dimension.
     Of(TensorId, usize),
     /// What a declaration says.
@@ -77,11 +77,20 @@ impl Classes {
         node
     }
 
-    fn size_of_index(&self, index: IndexId) -> Option<Size> {
+    pub(super) fn size(&self, index: IndexId) -> Option<Size> {
         // An index that was added later has no class yet.
         (index.index() < self.parent.len())
             .then(|| self.find(index.index()))
             .and_then(|root| self.sizes.get(&root).copied())
+    }
+
+    /// Whether two dimensions are in one class.
+    pub(super) fn same(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
+        let node = |(tensor, dim): (TensorId, usize)| {
+            let next = self.offsets.get(tensor.index() + 1).copied().unwrap_or(self.parent.len());
+            self.offsets.get(tensor.index()).map(|offset| offset + dim).filter(|node| *node < next)
+        };
+        node(a).zip(node(b)).is_some_and(|(a, b)| self.find(a) == self.find(b))
     }
 
     fn size_of_dim(&self, tensor: TensorId, dim: usize) -> Option<Size> {
@@ -173,9 +182,7 @@ pub(super) fn indices(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Ex
                 found.insert(*index);
             }
             Expr::Var(var) => open.extend(lets.get(var)),
-            Expr::Call(_, operands) => open.extend(operands),
-            Expr::Read(access) => open.extend(access.subscripts.iter().map(|s| s.expr)),
-            _ => {}
+            other => open.extend(other.operands()),
         }
     }
     found
@@ -192,19 +199,19 @@ pub(super) fn reads(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Expr
         }
         match program.expr(id) {
             Expr::Var(var) => open.extend(lets.get(var)),
-            Expr::Call(_, operands) => open.extend(operands),
-            Expr::Read(access) => {
-                found.insert(access.tensor);
-                open.extend(access.subscripts.iter().map(|s| s.expr));
+            other => {
+                if let Expr::Read(access) = other {
+                    found.insert(access.tensor);
+                }
+                open.extend(other.operands());
             }
-            _ => {}
         }
     }
     found
 }
 
 impl Work<'_> {
-    fn size_expr(&mut self, size: Size) -> ExprId {
+    pub(super) fn size_expr(&mut self, size: Size) -> ExprId {
         match size {
             Size::Of(tensor, dim) => self.intern(Expr::Size(tensor, dim)),
             Size::Declared(expr) => expr,
@@ -214,7 +221,7 @@ impl Work<'_> {
     /// A size that holds all values of an index: of a dimension that it subscripts, or the end of its range.
     pub(super) fn size_along(&mut self, index: IndexId) -> Option<ExprId> {
         let classes = self.classes();
-        if let Some(size) = classes.size_of_index(index) {
+        if let Some(size) = classes.size(index) {
             return Some(self.size_expr(size));
         }
         for access in accesses(&self.program) {
@@ -247,7 +254,7 @@ impl Work<'_> {
             return Err(self.no_extent(&name, arg));
         };
         let Extent::Range(start, stop) = *extent else {
-            let size = self.classes().size_of_index(index);
+            let size = self.classes().size(index);
             let Some(size) = size else { return Err(self.no_extent(&name, arg)) };
             let stop = self.size_expr(size);
             return Ok((self.int(0), self.wide(stop)));
@@ -334,7 +341,7 @@ impl Work<'_> {
         arg: usize,
     ) -> Result<()> {
         for other in inferred(&self.program) {
-            if before.size_of_index(other).is_some() {
+            if before.size(other).is_some() {
                 continue;
             }
             let together =

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tamis_ir::Value;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Result};
-use tamis_ir::program::{Attributes, Expr, ExprId, Extent, Stmt, StmtKind};
+use tamis_ir::program::{Attributes, EntryPart, Expr, ExprId, Extent, Program, Stmt, StmtKind};
 
 pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Result<()> {
     let nest = work.find_nest(&[outer.to_string(), inner.to_string()])?;
@@ -86,21 +86,27 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
 
 fn mentions(work: &Work, id: ExprId, names: &[Expr]) -> bool {
     match work.program.expr(id) {
-        Expr::Call(_, operands) => operands.iter().any(|operand| mentions(work, *operand, names)),
-        Expr::Read(access) => access.subscripts.iter().any(|s| mentions(work, s.expr, names)),
-        other => names.contains(other),
+        other => names.contains(other) || other.operands().iter().any(|operand| mentions(work, *operand, names)),
     }
 }
 
 /// How many values there are between two bounds; never negative, so that the product of two lengths is right.
 fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
     let length = work.binary(Op::Sub, stop, start);
-    match work.program.expr(length) {
-        Expr::Size(..) => length,
-        Expr::Literal(Value::I64(n)) if *n >= 0 => length,
-        _ => {
-            let zero = work.int(0);
-            work.intern(Expr::Call(Op::Max, vec![length, zero]))
-        }
+    if is_count(&work.program, length) {
+        return length;
+    }
+    let zero = work.int(0);
+    work.intern(Expr::Call(Op::Max, vec![length, zero]))
+}
+
+/// Whether an expression is a number of things, or a product of such numbers.
+fn is_count(program: &Program, id: ExprId) -> bool {
+    match program.expr(id) {
+        Expr::Size(..) => true,
+        Expr::Entry(entry) => entry.what == EntryPart::Count,
+        Expr::Literal(Value::I64(n)) => *n >= 0,
+        Expr::Call(Op::Mul, operands) => operands.iter().all(|operand| is_count(program, *operand)),
+        _ => false,
     }
 }

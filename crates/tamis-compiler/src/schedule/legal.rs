@@ -9,6 +9,7 @@
 //! - A scalar that is written must not be read in the same nest, unless it is declared inside.
 //! - Turns of a loop may run at once if each writes elements of its own, or updates by one such operator.
 
+use super::edit::{index_of, path_to};
 use super::extents::{indices, lets};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::Value;
@@ -174,6 +175,26 @@ fn effects(program: &Program, stmt: &Stmt) -> Vec<Written> {
         written.own = known.own(&common(written));
     }
     found
+}
+
+/// Whether an assignment is the only one to its tensor, and writes each element at most once after each declaration.
+pub(super) fn writes_each_once(program: &Program, stmt: &Stmt) -> bool {
+    let StmtKind::Assign { target, .. } = &stmt.kind else { return false };
+    let mut writers = 0;
+    program.visit(&mut |other| {
+        writers += usize::from(matches!(&other.kind, StmtKind::Assign { target: t, .. } if t.tensor == target.tensor));
+    });
+    // The loops around the assignment, and how many of them are around the declaration, too.
+    let mut path = Vec::new();
+    path_to(&program.body, &|other| other.id == stmt.id && other.kind == stmt.kind, &mut path);
+    let mut declaration = Vec::new();
+    path_to(&program.body, &|other| other.kind == StmtKind::Declare(target.tensor), &mut declaration);
+    let loops = |path: &[&Stmt]| -> Vec<IndexId> { path.iter().filter_map(|stmt| index_of(stmt)).collect() };
+    let shared = loops(&declaration).len();
+    let known = Known { program, lets: lets(program), windows: windows(program) };
+    let own = known.own(&target.subscripts.iter().map(|s| s.expr).enumerate().collect::<Vec<_>>());
+    let plain = target.subscripts.iter().all(|s| !s.permissive);
+    writers == 1 && plain && loops(&path).iter().skip(shared).all(|index| own.contains_key(index))
 }
 
 /// Subscripts that all writes have in common, with their dimensions.

@@ -76,7 +76,7 @@ fn exact(program: &Program, id: ExprId, pattern: &syntax::Expr) -> Option<ExprId
     }
 }
 
-fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
+pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
     let all = |ids: &[ExprId], patterns: &[syntax::Expr]| {
         ids.len() == patterns.len() && ids.iter().zip(patterns).all(|(id, pattern)| is(program, *id, pattern))
     };
@@ -95,6 +95,9 @@ fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool {
         (Expr::Read(access), ExprKind::Call { function, args, .. }) => named(access, &function.text, args),
         (Expr::Size(tensor, dim), ExprKind::Size { base, dim: written }) => {
             program.tensor(*tensor).name == base.text && u64::try_from(*dim) == Ok(*written)
+        }
+        (Expr::Entry(entry), ExprKind::Entry { base, part, at }) => {
+            program.tensor(entry.tensor).name == base.text && entry.what == *part && all(&entry.at, at)
         }
         (Expr::Call(op, operands), ExprKind::Operator(written, patterns)) => op == written && all(operands, patterns),
         (Expr::Call(op, operands), ExprKind::Call { function, args, .. }) => {

@@ -14,12 +14,13 @@ mod describe;
 mod edit;
 mod extents;
 mod fuse;
+mod idle;
 pub mod insert;
 mod insert_workspace;
-mod later;
 mod legal;
 mod matching;
 mod parse;
+mod pos;
 mod precompute;
 mod print;
 mod reorder;
@@ -28,8 +29,9 @@ mod tile;
 
 use edit::Work;
 use std::sync::Arc;
+use tamis_ir::format::Leaf;
 use tamis_ir::program::{Checked, Program};
-use tamis_ir::{Diagnostics, Format, Source, Span};
+use tamis_ir::{Diagnostics, Format, Source, Span, Value};
 
 /// A list of scheduling commands.
 ///
@@ -97,7 +99,7 @@ pub enum Command {
     Precompute { expression: String, indices: Vec<String>, workspace: Vec<String>, format: Option<String> },
     /// A tensor copied into another format first.
     Convert { tensor: String, format: String },
-    /// A loop over the positions of a tensor's level instead of coordinates.
+    /// A loop over the stored entries of a parameter instead of coordinates.
     Pos { index: String, position: String, access: String },
     /// A workspace between a loop nest and its result.
     InsertWorkspace { policy: String, capacity: Option<i64> },
@@ -224,6 +226,11 @@ impl Schedule {
         })
     }
 
+    /// Makes a loop go over the stored entries of a parameter, numbered by `position`, instead of coordinates.
+    pub fn pos(self, index: &str, position: &str, access: &str) -> Schedule {
+        self.then(Command::Pos { index: index.into(), position: position.into(), access: access.into() })
+    }
+
     /// Puts a sparse workspace of a policy between every nest and the result that it scatters into.
     pub fn insert_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
         self.then(Command::InsertWorkspace { policy: policy.into(), capacity })
@@ -265,17 +272,26 @@ impl Schedule {
     }
 
     /// [`Schedule::apply`], for parameters whose formats are known, in order: copies of them go through what is stored
-    /// in its order.
+    /// in its order, and loops can go over its positions. A fill other than 0 is part of a format ([`with_fill`]).
     pub fn apply_to(&self, program: &Program, checked: &Checked, formats: &[Format]) -> Result<Program, Diagnostics> {
+        let original = program;
         let mut program = program.clone();
         for step in &self.steps {
-            let mut work = Work::new(program, checked, formats, step, self.source.as_ref());
+            let mut work = Work::new(program, original, checked, formats, step, self.source.as_ref());
             run(&mut work)?;
             program = work.finish()?;
         }
         program.renumber();
         program.verify()?;
         Ok(program)
+    }
+}
+
+/// A format that says what a tensor is filled with, if that is not 0.
+pub fn with_fill(format: &Format, fill: Value) -> Format {
+    match format.leaf() {
+        Leaf::Element(None) if fill.is_truthy() => format.clone().with_leaf(Leaf::Element(Some(fill))),
+        _ => format.clone(),
     }
 }
 
@@ -295,6 +311,6 @@ fn run(work: &mut Work) -> tamis_ir::diag::Result<()> {
         }
         Command::Convert { tensor, format } => convert::run(work, tensor, format),
         Command::InsertWorkspace { policy, capacity } => insert_workspace::run(work, policy, *capacity),
-        Command::Pos { .. } => later::run(work),
+        Command::Pos { index, position, access } => pos::run(work, index, position, access),
     }
 }

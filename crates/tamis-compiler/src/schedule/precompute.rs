@@ -336,6 +336,11 @@ impl Plan {
                 }
                 // What is out of bounds has a value there.
                 Expr::Call(Op::Coalesce, _) => free = false,
+                Expr::Entry(entry) => {
+                    // An entry that a condition makes sure of may not be one without it.
+                    free = false;
+                    open.extend(&entry.at);
+                }
                 Expr::Call(_, operands) => open.extend(operands),
                 _ => {}
             }
@@ -589,8 +594,6 @@ fn bound_inside(stmt: &Stmt) -> FxHashSet<VarId> {
 fn uses(work: &Work, id: ExprId, names: &FxHashSet<VarId>) -> bool {
     match work.program.expr(id) {
         Expr::Var(var) => names.contains(var),
-        Expr::Call(_, operands) => operands.iter().any(|operand| uses(work, *operand, names)),
-        Expr::Read(access) => access.subscripts.iter().any(|s| uses(work, s.expr, names)),
-        _ => false,
+        other => other.operands().iter().any(|operand| uses(work, *operand, names)),
     }
 }

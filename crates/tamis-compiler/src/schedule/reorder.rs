@@ -90,9 +90,7 @@ fn bound_names(work: &Work, ids: &[tamis_ir::program::ExprId]) -> Vec<VarId> {
     while let Some(id) = open.pop() {
         match work.program.expr(id) {
             Expr::Var(var) => found.push(*var),
-            Expr::Call(_, operands) => open.extend(operands),
-            Expr::Read(access) => open.extend(access.subscripts.iter().map(|s| s.expr)),
-            _ => {}
+            other => open.extend(other.operands()),
         }
     }
     found

@@ -157,6 +157,9 @@ coordinate instead of stepping to it. This works; storing the tensor in the orde
 E0608 "protocol that a level does not have"
 "`walk` steps through what is stored, `follow` looks single coordinates up, `gallop` leads and skips ahead by search. Every level
 can be walked and followed; only lists of coordinates can be galloped over."
+E0609 "entries without numbers"
+"`A.nnz`, `A.coords[d, p]`, `A.data[p]` and `A.first[i]` number the stored entries of a parameter in the order in which they are stored. A `bytemap`
+lists what was touched beside an array with room for everything, so its entries have no numbers that values are found by."
 
 E0701 "arrays of a level"
 "The arrays given for a level do not fit its definition: one is missing, has the wrong length or the
@@ -280,6 +283,10 @@ precomputed."
 E1209 "no workspace to insert"
 "A workspace is inserted between loops and a result that they write out of order, if the result's format cannot be written so. Loops that go over
 the levels of a result from the outermost to the innermost append to it, and `dense`, `bytemap` and `hash` are written in any order as they are."
+E1210 "loop that cannot go over positions"
+"`pos(j, p, A)` makes a loop go over the stored entries of a parameter instead of coordinates. The loop must go over the whole of the innermost levels of
+`A`, in their order (levels further out belong to loops around it; `fuse` makes one loop of several), what it does must change nothing where `A` stores
+nothing, as a product with `A[i,j]` does, and at least one of those levels must leave something out."
 }
 
 impl fmt::Display for Code {

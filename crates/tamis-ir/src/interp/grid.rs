@@ -13,8 +13,13 @@ pub trait Operand {
     fn dtype(&self) -> DType;
     /// The value of everything that is not stored.
     fn fill(&self) -> Value;
-    /// Calls `visit` with the coordinates and the value of everything stored, each once.
+    /// Calls `visit` with the coordinates and the value of everything stored, each once, in the order in which it is stored.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value));
+    /// The dimensions in the order in which they are stored, outermost first: entries are stored by their coordinates in this
+    /// order.
+    fn storage_order(&self) -> Vec<usize> {
+        (0..self.shape().len()).collect()
+    }
 }
 
 /// Grids up to this many cells are arrays, larger ones are maps.

@@ -9,6 +9,7 @@
 //! value that is known without looking at stored data is called *structural* here: literals, elements that
 //! are not stored, and what is computed from such values alone. With [`Options::strict`], IEEE arithmetic decides alone.
 
+mod entries;
 mod grid;
 
 pub use grid::{Grid, Operand};
@@ -21,6 +22,7 @@ use crate::program::{
     Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, ParamType, Program, ScalarKind, Stmt,
     StmtId, StmtKind, Storage, TensorId, Update,
 };
+use entries::Entries;
 
 /// How to interpret.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +69,7 @@ pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std:
             machine.tensors[id.index()] = Grid::from_operand(*param);
         }
     }
+    machine.entries = Entries::of_all(program, params);
     machine.block(&program.body).map_err(|d| Diagnostics(vec![program.origin.attach(d)]))?;
     let iterations = machine.iterations;
     let mut tensors: Vec<Option<Grid>> = machine.tensors.into_iter().map(Some).collect();
@@ -95,6 +98,8 @@ struct Machine<'a> {
     checked: &'a Checked,
     options: Options,
     tensors: Vec<Grid>,
+    /// The entries of parameters that the program asks about.
+    entries: Vec<Option<Entries>>,
     indices: Vec<i64>,
     vars: Vec<Seen>,
     stmt: StmtId,
@@ -128,6 +133,7 @@ impl<'a> Machine<'a> {
             checked,
             options,
             tensors,
+            entries: Vec::new(),
             indices: vec![0; program.indices.len()],
             vars: vec![Seen { value: None, structural: false }; program.vars.len()],
             stmt: StmtId(0),
@@ -290,6 +296,7 @@ impl<'a> Machine<'a> {
                 let size = self.checked.extents.shapes[tensor.index()][*dim];
                 Seen { value: Some(Value::I64(size as i64)), structural: false }
             }
+            Expr::Entry(entry) => self.entry(entry)?,
             Expr::Read(access) => {
                 let mut position = [0; MAX_RANK];
                 let position = &mut position[..access.subscripts.len()];

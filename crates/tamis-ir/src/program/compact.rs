@@ -66,6 +66,7 @@ impl Program {
         let spans = std::mem::take(&mut self.origin.exprs);
         let renamed = spans.into_iter().filter_map(|((stmt, id), span)| Some(((stmt, *renamer.ids.get(&id)?), span)));
         self.origin.exprs = renamed.collect();
+        self.settle_ranks();
     }
 }
 
@@ -161,6 +162,10 @@ impl Renamer {
         match &mut expr {
             Expr::Call(_, operands) => operands.iter_mut().for_each(|operand| *operand = self.expr(*operand)),
             Expr::Read(access) => self.access(access),
+            Expr::Entry(entry) => {
+                entry.tensor = self.numbers.tensor(entry.tensor);
+                entry.at.iter_mut().for_each(|operand| *operand = self.expr(*operand));
+            }
             Expr::Index(index) => *index = self.numbers.index(*index),
             Expr::Var(var) => *var = self.numbers.var(*var),
             Expr::Size(tensor, _) => *tensor = self.numbers.tensor(*tensor),

@@ -52,6 +52,67 @@ pub enum Expr {
     Call(Op, Vec<ExprId>),
     /// The size of a dimension, `A.shape[k]`.
     Size(TensorId, usize),
+    /// Something about the stored entries of a parameter, such as `A.nnz` or `A.coords[0, p]`.
+    Entry(Entry),
+}
+
+impl Expr {
+    /// The expressions that this one uses, in their order.
+    pub fn operands(&self) -> Vec<ExprId> {
+        match self {
+            Expr::Call(_, operands) => operands.clone(),
+            Expr::Read(access) => access.subscripts.iter().map(|s| s.expr).collect(),
+            Expr::Entry(entry) => entry.at.clone(),
+            Expr::Literal(_) | Expr::Index(_) | Expr::Var(_) | Expr::Size(..) => Vec::new(),
+        }
+    }
+}
+
+/// A question about the stored entries of a parameter. Entries are numbered in the order in which they are stored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Entry {
+    pub tensor: TensorId,
+    pub what: EntryPart,
+    /// The number of the entry, or the coordinates that [`EntryPart::First`] asks about.
+    pub at: Vec<ExprId>,
+}
+
+/// What is asked about stored entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryPart {
+    /// `A.nnz`: how many there are.
+    Count,
+    /// `A.coords[d, p]`: the coordinate of entry `p` along dimension `d`.
+    Coordinate(usize),
+    /// `A.data[p]`: its value.
+    Value,
+    /// `A.first[i]`: how many entries there are whose coordinate in the outermost level is below `i`, so that row `i` is
+    /// stored in `A.first[i]` to `A.first[i + 1]`. `A.first[i, j]` compares the coordinates of the two outermost levels, one after
+    /// the other. Any integers do.
+    First,
+}
+
+impl EntryPart {
+    /// The word after the dot.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EntryPart::Count => "nnz",
+            EntryPart::Coordinate(_) => "coords",
+            EntryPart::Value => "data",
+            EntryPart::First => "first",
+        }
+    }
+
+    /// How it is written.
+    pub const fn form(self) -> &'static str {
+        match self {
+            EntryPart::Count => "A.nnz",
+            EntryPart::Coordinate(_) => "A.coords[0, p]",
+            EntryPart::Value => "A.data[p]",
+            EntryPart::First => "A.first[i]",
+        }
+    }
 }
 
 /// A place in a tensor: one subscript per dimension.
@@ -103,7 +164,7 @@ impl Protocol {
 #[allow(missing_docs)]
 pub struct TensorInfo {
     pub name: String,
-    /// The number of subscripts it is used with; 0 if it is never used.
+    /// The number of subscripts it is used with; for a parameter that is only asked about, as many dimensions as that names.
     pub rank: usize,
     /// How the program declares it; `None` for a parameter.
     pub declaration: Option<Declaration>,
@@ -387,6 +448,11 @@ impl Program {
         Ok(Checked { types, extents, formats })
     }
 
+    /// Infers types alone, for parameters of known types; sizes do not matter.
+    pub fn infer_types(&self, params: &[ParamType]) -> std::result::Result<Types, Diagnostics> {
+        types::infer(self, params)
+    }
+
     /// The number of dimensions of each tensor. A parameter that is never subscripted (only its shape is used, or
     /// nothing) has as many as it is called with.
     pub fn ranks(&self, params: &[ParamType]) -> Vec<usize> {
@@ -403,6 +469,32 @@ impl Program {
             }
         }
         ranks
+    }
+
+    /// Gives parameters that are never subscripted, only asked about, as many dimensions as the questions name.
+    fn settle_ranks(&mut self) {
+        let mut asked: FxHashMap<TensorId, usize> = FxHashMap::default();
+        let mut subscripted = vec![false; self.tensors.len()];
+        self.visit(&mut |stmt| {
+            self.visit_exprs(stmt, &mut |id| {
+                let (tensor, rank) = match self.expr(id) {
+                    Expr::Read(access) => return subscripted[access.tensor.index()] = true,
+                    Expr::Size(tensor, dim) => (*tensor, dim + 1),
+                    Expr::Entry(entry) => match entry.what {
+                        EntryPart::Coordinate(dim) => (entry.tensor, dim + 1),
+                        _ => (entry.tensor, entry.at.len()),
+                    },
+                    _ => return,
+                };
+                let known = asked.entry(tensor).or_insert(0);
+                *known = rank.max(*known);
+            });
+        });
+        for param in self.params.clone() {
+            if !subscripted[param.index()] {
+                self.tensors[param.index()].rank = asked.get(&param).copied().unwrap_or(0);
+            }
+        }
     }
 
     /// A tensor's entry in the table.
@@ -446,11 +538,7 @@ impl Program {
         open.reverse();
         while let Some(id) = open.pop() {
             visitor(id);
-            match self.expr(id) {
-                Expr::Call(_, operands) => open.extend(operands.iter().rev()),
-                Expr::Read(read) => open.extend(read.subscripts.iter().rev().map(|s| s.expr)),
-                _ => {}
-            }
+            open.extend(self.expr(id).operands().into_iter().rev());
         }
     }
 }

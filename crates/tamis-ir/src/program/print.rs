@@ -1,7 +1,8 @@
 //! Programs as text that [`Program::parse`] reads back to the same program.
 
 use super::{
-    Access, Attributes, Block, Declaration, Expr, ExprId, Extent, Program, Stmt, StmtKind, Storage, Subscript, TensorId,
+    Access, Attributes, Block, Declaration, EntryPart, Expr, ExprId, Extent, Program, Stmt, StmtKind, Storage,
+    Subscript, TensorId,
 };
 use crate::algebra::{Op, Value};
 use std::fmt;
@@ -184,6 +185,16 @@ impl Program {
             Expr::Var(var) => (self.vars[var.index()].clone(), binding::ATOM),
             Expr::Read(access) => (self.access(access), binding::ATOM),
             Expr::Size(tensor, dim) => (format!("{}.shape[{dim}]", self.tensor(*tensor).name), binding::ATOM),
+            Expr::Entry(entry) => {
+                let name = &self.tensor(entry.tensor).name;
+                let at: Vec<String> = entry.at.iter().map(|e| self.show(*e)).collect();
+                let dim = match entry.what {
+                    EntryPart::Coordinate(dim) => format!("{dim}, "),
+                    _ => String::new(),
+                };
+                let subscripts = if at.is_empty() { String::new() } else { format!("[{dim}{}]", at.join(", ")) };
+                (format!("{name}.{}{subscripts}", entry.what.name()), binding::ATOM)
+            }
             Expr::Call(op, operands) => self.call_text(*op, operands),
         }
     }

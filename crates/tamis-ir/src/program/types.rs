@@ -3,7 +3,9 @@
 //! A declared tensor without a `dtype` takes the join of what is stored in it (and of its fill, if that is
 //! written); this is a fixed point over a finite lattice, found by iteration. Then everything is checked once.
 
-use super::{Declaration, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update};
+use super::{
+    Declaration, EntryPart, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update,
+};
 use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Typing, Value, can_store, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::format::Leaf;
@@ -161,6 +163,10 @@ impl<'a> Inference<'a> {
             Expr::Literal(value) => plain(Ty::weak(value.dtype())),
             Expr::Index(_) | Expr::Size(..) => plain(Ty::strong(DType::I64)),
             Expr::Var(var) => self.vars[var.index()].and_then(plain),
+            Expr::Entry(entry) => match entry.what {
+                EntryPart::Value => self.tensors[entry.tensor.index()].and_then(plain),
+                _ => plain(Ty::strong(DType::I64)),
+            },
             Expr::Read(access) => self.tensors[access.tensor.index()].and_then(|ty| {
                 let nullable = access.subscripts.iter().any(|s| s.permissive);
                 plain(Ty { nullable, ..ty })
@@ -235,6 +241,16 @@ impl<'a> Inference<'a> {
                 }
             }
             Expr::Size(tensor, dim) => self.check_dim(*tensor, *dim, span),
+            Expr::Entry(entry) => {
+                match entry.what {
+                    EntryPart::Coordinate(dim) => self.check_dim(entry.tensor, dim, span),
+                    EntryPart::First => self.check_dim(entry.tensor, entry.at.len().saturating_sub(1), span),
+                    EntryPart::Count | EntryPart::Value => {}
+                }
+                for at in &entry.at {
+                    self.check_integer(stmt, *at, "the number of an entry");
+                }
+            }
             _ => {}
         }
     }

@@ -4,13 +4,15 @@
 //! - every operator has as many operands as it takes, every access as many subscripts as its tensor has dimensions;
 //! - every loop has an index of its own, used only inside it; a bound name is used only after its binding, in its
 //!   block; a tensor only after its declaration, in its block; parameters are never declared and never written;
+//! - only parameters are asked about their entries, with as many numbers as the question takes;
 //! - an update's operator can update;
 //! - every result is declared in the outermost block, and there is at least one.
 //!
 //! A program read from text has most of these by construction; passes that build programs are held to the same list.
 
-use super::{Access, Block, Expr, ExprId, Program, StmtId, StmtKind};
+use super::{Access, Block, EntryPart, Expr, ExprId, Program, StmtId, StmtKind};
 use crate::diag::{Code, Diagnostic};
+use crate::format::MAX_RANK;
 
 pub(super) fn verify(program: &Program) -> Vec<Diagnostic> {
     let mut verifier = Verifier { program, errors: Vec::new(), scope: Scope::default(), loops: Vec::new() };
@@ -55,6 +57,17 @@ impl Verifier<'_> {
                 Expr::Index(index) => index.index() < p.indices.len(),
                 Expr::Var(var) => var.index() < p.vars.len(),
                 Expr::Size(tensor, _) => tensor.index() < p.tensors.len(),
+                Expr::Entry(entry) => {
+                    let asked = match entry.what {
+                        EntryPart::Count => 0..=0,
+                        EntryPart::Coordinate(_) | EntryPart::Value => 1..=1,
+                        EntryPart::First => 1..=MAX_RANK,
+                    };
+                    p.params.contains(&entry.tensor)
+                        && entry.tensor.index() < p.tensors.len()
+                        && asked.contains(&entry.at.len())
+                        && entry.at.iter().all(|operand| *operand < id)
+                }
                 Expr::Read(access) => self.access_fits(access) && access.subscripts.iter().all(|s| s.expr < id),
                 Expr::Call(op, operands) => {
                     let (least, most) = op.info().arity;

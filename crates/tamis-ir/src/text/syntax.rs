@@ -2,6 +2,7 @@
 
 use crate::algebra::{Op, Value};
 use crate::diag::Span;
+use crate::program::EntryPart;
 
 /// A name where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +86,12 @@ pub enum ExprKind {
     Size {
         base: Name,
         dim: u64,
+    },
+    /// `A.nnz`, `A.coords[0, p]`, `A.data[p]`, `A.first[i]`
+    Entry {
+        base: Name,
+        part: EntryPart,
+        at: Vec<Expr>,
     },
     /// A unary or binary operator.
     Operator(Op, Vec<Expr>),

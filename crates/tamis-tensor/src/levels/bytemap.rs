@@ -39,6 +39,7 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::bytemap,
     locate: unfurl::locate_bytemap,
+    positions: None,
     write: &write::Flagged,
 };
 

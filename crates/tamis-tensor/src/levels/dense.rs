@@ -7,7 +7,8 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl, write,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, positions,
+    unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -34,6 +35,7 @@ pub(super) static TYPE: LevelType = LevelType {
     finish: from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
+    positions: Some(&positions::Computed),
     write: &write::Dense,
 };
 

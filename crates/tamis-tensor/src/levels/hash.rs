@@ -3,7 +3,7 @@
 //! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
 //! all that differs. There is no table of coordinates yet.
 
-use super::{Capabilities, LevelType, sparse, unfurl, write};
+use super::{Capabilities, LevelType, positions, sparse, unfurl, write};
 use tamis_ir::format::LevelKind;
 
 pub(super) static TYPE: LevelType = LevelType {
@@ -15,5 +15,6 @@ pub(super) static TYPE: LevelType = LevelType {
     finish: sparse::finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
+    positions: Some(&positions::Listed),
     write: &write::Listed,
 };

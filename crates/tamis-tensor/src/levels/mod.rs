@@ -14,12 +14,14 @@ mod check;
 mod compressed;
 mod dense;
 mod hash;
+mod positions;
 mod singleton;
 mod sparse;
 pub mod tree;
 mod unfurl;
 mod write;
 
+pub use positions::{Parent, Positions};
 pub use write::{Placement, Write};
 
 use crate::IndexArray;
@@ -186,6 +188,8 @@ pub struct LevelType {
     pub unfurl: fn(&mut Fiber<'_>) -> Looplet,
     /// Finds one coordinate of a fiber, for kernels that do not loop over it.
     pub locate: fn(&mut Fiber<'_>) -> Located,
+    /// How kernels go over its positions; none if some are not stored, or stand in another order.
+    pub positions: Option<&'static dyn Positions>,
     /// How kernels write it.
     pub write: &'static dyn Write,
 }

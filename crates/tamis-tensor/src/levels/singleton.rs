@@ -10,7 +10,8 @@
 
 use super::compressed::equal_range;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl, write,
+    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, positions,
+    unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -37,6 +38,7 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::singleton,
     locate: unfurl::locate_singleton,
+    positions: Some(&positions::Single),
     write: &write::Single,
 };
 

@@ -9,7 +9,7 @@
 use super::compressed::Compressed;
 use super::{
     Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, level_type,
-    unfurl, write,
+    positions, unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -27,6 +27,7 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
+    positions: Some(&positions::Listed),
     write: &write::Listed,
 };
 

@@ -72,6 +72,11 @@ impl<'a> Inference<'a> {
                     self.collect_reads(stmt, subscript.expr, loops, guarded);
                 }
             }
+            Expr::Entry(entry) => {
+                for at in &entry.at {
+                    self.collect_reads(stmt, *at, loops, guarded);
+                }
+            }
             Expr::Call(op, operands) => {
                 for (k, operand) in operands.iter().enumerate() {
                     let optional = op.is_lazy() && k > 0;

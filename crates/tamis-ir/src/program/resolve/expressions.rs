@@ -1,6 +1,6 @@
 //! Expressions: names, calls, accesses and their subscripts.
 
-use super::super::{Access, Expr, ExprId, Protocol, Subscript, TensorId};
+use super::super::{Access, Entry, EntryPart, Expr, ExprId, Protocol, Subscript, TensorId};
 use super::{Binding, Resolver};
 use crate::algebra::{Op, TABLE, Value};
 use crate::diag::{Code, Diagnostic, Span, did_you_mean};
@@ -59,6 +59,7 @@ impl Resolver {
                     );
                 }
             },
+            ExprKind::Entry { base, part, at } => Expr::Entry(self.entry(base, *part, at, expr.span)?),
             ExprKind::Operator(op, operands) => {
                 let operands: Vec<Option<ExprId>> = operands.iter().map(|operand| self.expr(operand)).collect();
                 Expr::Call(*op, operands.into_iter().collect::<Option<_>>()?)
@@ -75,6 +76,29 @@ impl Resolver {
             ExprKind::Error => return None,
         };
         Some(self.intern(resolved, expr.span))
+    }
+
+    fn entry(&mut self, base: &Name, part: EntryPart, at: &[syntax::Expr], span: Span) -> Option<Entry> {
+        let tensor = match self.lookup(base)? {
+            Binding::Tensor(tensor) => Some(tensor),
+            _ => None,
+        };
+        let Some(tensor) = tensor.filter(|tensor| self.program.tensor(*tensor).declaration.is_none()) else {
+            let message = format!("`{}` is not a parameter, so it has no entries to number", base.text);
+            let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have");
+            return self.error(d.help(format!("read its elements in loops, as in `{}[i]`", base.text)));
+        };
+        if matches!(part, EntryPart::Coordinate(dim) if dim >= crate::format::MAX_RANK)
+            || at.len() > crate::format::MAX_RANK
+        {
+            return self.error(
+                Diagnostic::new(Code::E0401, format!("`{}` does not have so many dimensions", base.text))
+                    .label(span, "no such dimension")
+                    .help("dimensions are numbered from 0"),
+            );
+        }
+        let at: Vec<Option<ExprId>> = at.iter().map(|e| self.expr(e)).collect();
+        Some(Entry { tensor, what: part, at: at.into_iter().collect::<Option<_>>()? })
     }
 
     pub(super) fn call(

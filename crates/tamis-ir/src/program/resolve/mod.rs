@@ -16,6 +16,7 @@ pub(super) fn resolve(function: &Function, source: &Arc<Source>) -> Result<Progr
     resolver.function(function);
     if resolver.errors.is_empty() {
         resolver.program.compact();
+        resolver.program.settle_ranks();
         return Ok(resolver.program);
     }
     resolver.errors.truncate(MAX_ERRORS);

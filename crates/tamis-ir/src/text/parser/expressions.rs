@@ -5,6 +5,7 @@ use super::super::syntax::{Expr, ExprKind, Name};
 use super::{KEYWORDS, MAX_DEPTH, MAX_OPERATORS, Parser};
 use crate::algebra::{Op, Value};
 use crate::diag::{Code, Diagnostic, Result};
+use crate::program::EntryPart;
 
 /// Binary operators by how tightly they bind, loosest first; comparisons are handled apart.
 const LEVELS: &[&[&str]] = &[&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "/", "//", "%"]];
@@ -179,14 +180,20 @@ impl Parser {
         while self.is(".") {
             self.at += 1;
             let attribute = self.name("a name after `.`")?;
-            if attribute.text == "shape" {
-                return self.size(name);
+            match attribute.text.as_str() {
+                "shape" => return self.size(name),
+                "nnz" => return self.entry(name, EntryPart::Count),
+                "coords" => return self.entry(name, EntryPart::Coordinate(0)),
+                "data" => return self.entry(name, EntryPart::Value),
+                "first" => return self.entry(name, EntryPart::First),
+                _ => {}
             }
             name = Name { span: name.span.to(attribute.span), ..attribute };
             if !self.is("(") && !self.is(".") {
                 return Err(Diagnostic::new(Code::E0101, format!("`.{}` has no meaning in a loop program", name.text))
                     .label(name.span, "unknown attribute")
-                    .help("the size of a dimension is `A.shape[0]`"));
+                    .help("the size of a dimension is `A.shape[0]`")
+                    .help("stored entries are `A.nnz`, `A.coords[0, p]`, `A.data[p]` and `A.first[i]`"));
             }
         }
         if self.eat("[") {
@@ -212,6 +219,38 @@ impl Parser {
         self.expect("]", "write `A.shape[0]`")?;
         let span = base.span.to(self.last_end());
         Ok(Expr { kind: ExprKind::Size { base, dim }, span })
+    }
+
+    /// `A.nnz`, or `A.data[p]` and the like after the word.
+    pub(super) fn entry(&mut self, base: Name, part: EntryPart) -> Result<Expr> {
+        let form = format!("write `{}`", part.form());
+        let mut at = Vec::new();
+        let mut part = part;
+        if part != EntryPart::Count {
+            self.expect("[", &form)?;
+            if let EntryPart::Coordinate(dim) = &mut part {
+                *dim = match self.next().tok {
+                    Tok::Int(number) => usize::try_from(number).unwrap_or(usize::MAX),
+                    _ => {
+                        self.at -= 1;
+                        return Err(self.unexpected("the number of a dimension").help(form));
+                    }
+                };
+                self.expect(",", &form)?;
+            }
+            at = self.list("]", "an expression")?;
+        }
+        let span = base.span.to(self.last_end());
+        if at.len() != 1 && matches!(part, EntryPart::Coordinate(_) | EntryPart::Value)
+            || at.is_empty() && part == EntryPart::First
+        {
+            let message = match at.len() {
+                0 => "the number of an entry is missing".to_string(),
+                n => format!("entries have one number, not {n}"),
+            };
+            return Err(Diagnostic::new(Code::E0101, message).label(span, "here").help(form));
+        }
+        Ok(Expr { kind: ExprKind::Entry { base, part, at }, span })
     }
 
     /// Expressions separated by commas, up to the closing bracket.
@@ -309,6 +348,7 @@ fn count(expr: &Expr) -> usize {
     match &expr.kind {
         ExprKind::Operator(_, operands) => 1 + operands.iter().map(count).sum::<usize>(),
         ExprKind::Index { subscripts, .. } => subscripts.iter().map(count).sum(),
+        ExprKind::Entry { at, .. } => at.iter().map(count).sum(),
         ExprKind::Call { args, keywords, .. } => {
             1 + args.iter().chain(keywords.iter().map(|(_, value)| value)).map(count).sum::<usize>()
         }

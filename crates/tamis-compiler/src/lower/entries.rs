@@ -1,0 +1,376 @@
+//! Stored entries by their numbers: how many there are, and the coordinates and the value of each.
+//!
+//! The number of an entry is its position below the last level. Coordinates of levels above belong to the parents of that
+//! position; in a loop over numbers these only go forward, so each is kept in a *cursor* and moved on, and searched for
+//! only where there is no such loop.
+
+use super::Lowerer;
+use super::bind::Stored;
+use super::node::{Entry, Node, Step, visit_steps};
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::kernel::{self, BufferId, ExprId, Stmt};
+use tamis_ir::looplet::{Fiber, Located};
+use tamis_ir::program::{self, Access, Checked, EntryPart, Expr, IndexId, Program, StmtKind, TensorId, VarId};
+use tamis_tensor::levels::{LEVELS, Parent, Positions};
+
+/// A position of a level's parent that moves with a loop.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor {
+    index: IndexId,
+    tensor: TensorId,
+    level: usize,
+    var: kernel::VarId,
+}
+
+impl Lowerer<'_> {
+    /// The answer to a question about entries.
+    pub(super) fn resolve_entry(&mut self, entry: &Entry) -> Node {
+        let tensor = entry.tensor;
+        if !self.check_positions(entry) {
+            return Node::Value(self.b.int(0));
+        }
+        match entry.what {
+            EntryPart::Count => Node::Value(self.count(tensor, self.levels(tensor))),
+            EntryPart::First => Node::Value(self.first(tensor, &entry.at)),
+            EntryPart::Coordinate(dim) => {
+                let number = self.number(entry);
+                let moving = match entry.at.first() {
+                    Some(Node::Index(index)) => Some(*index),
+                    _ => None,
+                };
+                Node::Value(self.entry_coordinate(tensor, dim, number, moving))
+            }
+            EntryPart::Value => {
+                let number = self.number(entry);
+                Node::Value(match self.bound[tensor.index()].storage {
+                    Stored::Levels { values: Some(values), .. } => self.b.load(values, number),
+                    _ => self.b.constant(Value::Bool(true)),
+                })
+            }
+        }
+    }
+
+    /// Entries are numbered if every level numbers its positions.
+    fn check_positions(&mut self, entry: &Entry) -> bool {
+        let tensor = entry.tensor;
+        let lacking = (0..self.levels(tensor))
+            .find_map(|k| self.row(tensor, k).filter(|row| row.positions.is_none()).map(|row| (k, row)));
+        let Some((k, row)) = lacking else { return true };
+        let able = LEVELS.iter().filter(|row| row.positions.is_some());
+        let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
+        let name = &self.program.tensor(tensor).name;
+        let message = format!("level {k} of `{name}` is `{}`, whose entries have no numbers", row.kind.name());
+        let d = Diagnostic::new(Code::E0609, message)
+            .label(self.program.origin.stmt(entry.stmt), "asked for here")
+            .help(format!("store that level as {}", able.join(", ")))
+            .help("or loop over coordinates");
+        let d = self.program.origin.attach(d);
+        if self.errors.iter().all(|e| e.message != d.message) {
+            self.errors.push(d);
+        }
+        false
+    }
+
+    fn levels(&self, tensor: TensorId) -> usize {
+        match &self.bound[tensor.index()].storage {
+            Stored::Levels { format, .. } => format.levels().len(),
+            Stored::Scalar { .. } => 0,
+        }
+    }
+
+    /// The number of an entry, which must be one.
+    fn number(&mut self, entry: &Entry) -> ExprId {
+        let number = match entry.at.first() {
+            Some(at) => self.integer(at),
+            None => self.b.int(0),
+        };
+        let number = self.b.name("at", number);
+        if !entry.inside {
+            let (zero, count) = (self.b.int(0), self.count(entry.tensor, self.levels(entry.tensor)));
+            let above = self.b.call_in(Op::Ge, DType::I64, &[number, zero]);
+            let below = self.b.call_in(Op::Lt, DType::I64, &[number, count]);
+            let cond = self.b.call_in(Op::And, DType::Bool, &[above, below]);
+            self.require_entry(entry.tensor, cond);
+        }
+        number
+    }
+
+    fn require_entry(&mut self, tensor: TensorId, cond: ExprId) {
+        if self.b.as_constant(cond) == Some(Value::Bool(true)) || self.required.contains(&cond) {
+            return;
+        }
+        self.required.push(cond);
+        let message = format!("`{}` does not store so many entries", self.program.tensor(tensor).name);
+        self.b.emit(Stmt::Require { cond, message });
+    }
+
+    /// Numbers that are a loop's index are checked once, before the loop.
+    pub(super) fn check_entry(
+        &mut self,
+        index: IndexId,
+        start: ExprId,
+        stop: ExprId,
+        empty: ExprId,
+        entry: &mut Entry,
+    ) {
+        let asks = matches!(entry.what, EntryPart::Coordinate(_) | EntryPart::Value);
+        if entry.inside || !asks || entry.at[..] != [Node::Index(index)] || !self.check_positions(entry) {
+            return;
+        }
+        let (zero, count) = (self.b.int(0), self.count(entry.tensor, self.levels(entry.tensor)));
+        // What counts entries is between 0 and their number.
+        let counts = |this: &Self, id: ExprId| this.counted.contains(&(entry.tensor, id));
+        let yes = self.b.constant(Value::Bool(true));
+        let above = if counts(self, start) { yes } else { self.b.call_in(Op::Ge, DType::I64, &[start, zero]) };
+        let below = if counts(self, stop) { yes } else { self.b.call_in(Op::Le, DType::I64, &[stop, count]) };
+        let inside = self.b.call_in(Op::And, DType::Bool, &[above, below]);
+        let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
+        self.require_entry(entry.tensor, cond);
+        entry.inside = true;
+    }
+
+    /// Asks a level about its positions.
+    fn ask<T>(
+        &mut self,
+        tensor: TensorId,
+        level: usize,
+        at: Located,
+        index: ExprId,
+        ask: impl FnOnce(&'static dyn Positions, &mut Fiber) -> T,
+    ) -> Option<T> {
+        self.fiber(tensor, level, at, index, |row, fiber| row.positions.map(|positions| ask(positions, fiber)))
+            .flatten()
+    }
+
+    /// Where the children of a position start.
+    fn start_below(&mut self, tensor: TensorId, level: usize, position: ExprId) -> ExprId {
+        let (zero, at) = (self.b.int(0), certain(position));
+        self.ask(tensor, level, at, zero, |positions, fiber| positions.start(fiber)).unwrap_or(position)
+    }
+
+    /// How many positions there are below the first `levels` levels.
+    fn count(&mut self, tensor: TensorId, levels: usize) -> ExprId {
+        let root = self.b.int(1);
+        (0..levels).fold(root, |count, level| self.start_below(tensor, level, count))
+    }
+
+    /// How many entries come before coordinates of the outermost levels.
+    fn first(&mut self, tensor: TensorId, coordinates: &[Node]) -> ExprId {
+        let order = self.order(tensor);
+        let mut at = certain(self.b.int(0));
+        for (level, node) in coordinates.iter().enumerate() {
+            let last = level + 1 == coordinates.len();
+            let index = self.integer(node);
+            let (least, size) = (self.b.int(-1), self.bound[tensor.index()].dims[order[level]]);
+            let index = self.b.call_in(Op::Max, DType::I64, &[index, least]);
+            let index = self.b.call_in(Op::Min, DType::I64, &[index, size]);
+            let index = self.b.name("at", index);
+            let found = self.ask(tensor, level, at, index, |positions, fiber| {
+                // What lies at the last coordinate itself does not matter.
+                fiber.grouped &= !last;
+                positions.bound(fiber)
+            });
+            at = found.unwrap_or(at);
+        }
+        let below = coordinates.len()..self.levels(tensor);
+        let first = below.fold(at.position, |position, level| self.start_below(tensor, level, position));
+        let first = self.b.name("first", first);
+        self.counted.push((tensor, first));
+        first
+    }
+
+    /// A coordinate of the entry at a position, which may be what a loop goes over.
+    fn entry_coordinate(&mut self, tensor: TensorId, dim: usize, number: ExprId, moving: Option<IndexId>) -> ExprId {
+        let level = self.order(tensor).iter().position(|d| *d == dim).unwrap_or(0);
+        let mut position = number;
+        for k in (level + 1..self.levels(tensor)).rev() {
+            position = self.parent(tensor, k, position, moving);
+        }
+        let (zero, at) = (self.b.int(0), certain(position));
+        let found = self.ask(tensor, level, at, zero, |positions, fiber| positions.coordinate(fiber, level == 0));
+        found.unwrap_or(zero)
+    }
+
+    fn parent(&mut self, tensor: TensorId, level: usize, position: ExprId, moving: Option<IndexId>) -> ExprId {
+        let (zero, at) = (self.b.int(0), certain(position));
+        let starts = match self.ask(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
+            Some(Parent::Listed(starts)) => starts,
+            Some(Parent::At(parent)) => return parent,
+            None => return position,
+        };
+        let name = format!("{}{}_at", self.program.tensor(tensor).name, level - 1);
+        let cursor = self
+            .cursors
+            .iter()
+            .rev()
+            .find(|cursor| Some(cursor.index) == moving && cursor.tensor == tensor && cursor.level == level);
+        match cursor.copied() {
+            Some(cursor) => {
+                let here = self.b.get(cursor.var);
+                let one = self.b.int(1);
+                let next = self.b.add(here, one);
+                let start = self.b.load(starts, next);
+                let cond = self.b.call_in(Op::Le, DType::I64, &[start, position]);
+                let body = self.b.block(|b| b.assign(cursor.var, next));
+                self.b.emit(Stmt::While { cond, body });
+                self.b.name(name, here)
+            }
+            None => self.parent_by_search(tensor, level, starts, position),
+        }
+    }
+
+    fn parent_by_search(&mut self, tensor: TensorId, level: usize, starts: BufferId, position: ExprId) -> ExprId {
+        let name = format!("{}{}_at", self.program.tensor(tensor).name, level - 1);
+        let parents = self.count(tensor, level);
+        let (zero, one) = (self.b.int(0), self.b.int(1));
+        let key = self.b.add(position, one);
+        let after = self.b.search(format!("{name}_after"), starts, zero, parents, key);
+        let before = self.b.call_in(Op::Sub, DType::I64, &[after, one]);
+        self.b.name(name, before)
+    }
+
+    /// Finds the parents of the first position that a loop goes over, for coordinates that its body asks for. Gives how
+    /// many cursors there were before.
+    pub(super) fn begin_cursors(&mut self, index: IndexId, start: ExprId, body: &[Step]) -> usize {
+        let before = self.cursors.len();
+        // For each tensor, the outermost level that is asked about.
+        let mut asked: Vec<(TensorId, usize)> = Vec::new();
+        visit_steps(body, &mut |node| {
+            if let Node::Entry(entry) = node
+                && let EntryPart::Coordinate(dim) = entry.what
+                && entry.at[..] == [Node::Index(index)]
+                && let Some(level) = self.order(entry.tensor).iter().position(|d| *d == dim)
+            {
+                match asked.iter_mut().find(|(tensor, _)| *tensor == entry.tensor) {
+                    Some((_, outermost)) => *outermost = level.min(*outermost),
+                    None => asked.push((entry.tensor, level)),
+                }
+            }
+        });
+        for (tensor, outermost) in asked {
+            let numbered = |this: &Self, k| this.row(tensor, k).is_some_and(|row| row.positions.is_some());
+            if !(0..self.levels(tensor)).all(|k| numbered(self, k)) {
+                continue;
+            }
+            let mut position = start;
+            for level in (outermost + 1..self.levels(tensor)).rev() {
+                let (zero, at) = (self.b.int(0), certain(position));
+                position = match self.ask(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
+                    Some(Parent::Listed(starts)) => {
+                        let found = self.parent_by_search(tensor, level, starts, position);
+                        let name = format!("{}{}_cursor", self.program.tensor(tensor).name, level - 1);
+                        let var = self.b.variable_from(name, found);
+                        self.cursors.push(Cursor { index, tensor, level, var });
+                        found
+                    }
+                    Some(Parent::At(parent)) => parent,
+                    None => position,
+                };
+            }
+        }
+        before
+    }
+
+    /// Whether a dimension is large enough for all coordinates of another one.
+    pub(super) fn holds_coordinates(&self, (tensor, dim): (TensorId, usize), (other, from): (TensorId, usize)) -> bool {
+        fits(self.checked, (tensor, dim), (other, from))
+    }
+
+    /// The bound name whose coordinate of stored entries a subscript is.
+    pub(super) fn entry_subscript(&self, node: &Node) -> Option<(VarId, TensorId)> {
+        let Node::Var(var) = node else { return None };
+        match self.program.expr(*self.lets.get(var)?) {
+            Expr::Entry(entry) if matches!(entry.what, EntryPart::Coordinate(_)) => Some((*var, entry.tensor)),
+            _ => None,
+        }
+    }
+
+    /// A list that is read at coordinates of another tensor's entries costs a search for each.
+    pub(super) fn warn_of_search_at(
+        &mut self,
+        tensor: TensorId,
+        id: u32,
+        stmt: program::StmtId,
+        sub: &super::node::Sub,
+    ) {
+        let Some((var, leader)) = self.entry_subscript(&sub.node) else { return };
+        if self.warned.contains(&id) || sub.permissive || sub.protocol == Some(program::Protocol::Follow) {
+            return;
+        }
+        self.warned.push(id);
+        let program = self.program;
+        let (name, leader) = (&program.tensor(tensor).name, &program.tensor(leader).name);
+        let var = &program.vars[var.index()];
+        let message = format!("`{name}` is read at the entries of `{leader}`, so every `{var}` is searched for");
+        let d = Diagnostic::warning(Code::E0607, message)
+            .label(program.origin.stmt(stmt), format!("`{name}` is read here"))
+            .note("each visit searches a list of coordinates, about log2 of its entries per fiber, instead of stepping to the next one")
+            .help(format!("loop over coordinates, which steps through `{name}` and `{leader}` together"))
+            .help(format!("or store `{name}` with a `dense` level for `{var}`"))
+            .help(format!("or write `follow({var})` if the search is meant"));
+        self.warnings.push(program.origin.attach(d));
+    }
+}
+
+fn certain(position: ExprId) -> Located {
+    Located { position, present: None, group_stop: None }
+}
+
+/// What each bound name is bound to.
+pub(super) fn lets(program: &Program) -> FxHashMap<VarId, program::ExprId> {
+    let mut lets = FxHashMap::default();
+    program.visit(&mut |stmt| {
+        if let StmtKind::Let { var, value } = &stmt.kind {
+            lets.insert(*var, *value);
+        }
+    });
+    lets
+}
+
+/// The dimension of a tensor whose entries' coordinates an expression is.
+pub(super) fn coordinate_of(
+    program: &Program,
+    lets: &FxHashMap<VarId, program::ExprId>,
+    id: program::ExprId,
+) -> Option<(TensorId, usize)> {
+    match program.expr(id) {
+        Expr::Var(var) => match program.expr(*lets.get(var)?) {
+            Expr::Entry(_) => coordinate_of(program, lets, *lets.get(var)?),
+            _ => None,
+        },
+        Expr::Entry(program::Entry { tensor, what: EntryPart::Coordinate(dim), .. }) => Some((*tensor, *dim)),
+        _ => None,
+    }
+}
+
+fn fits(checked: &Checked, (tensor, dim): (TensorId, usize), (other, from): (TensorId, usize)) -> bool {
+    let size = |tensor: TensorId, dim: usize| checked.extents.shapes.get(tensor.index())?.get(dim).copied();
+    size(tensor, dim).zip(size(other, from)).is_some_and(|(here, there)| there <= here)
+}
+
+/// For each subscript that is a coordinate of stored entries, whether the dimension is large enough for all of
+/// them, so that a kernel does not ask again.
+pub fn roomy(program: &Program, checked: &Checked) -> Vec<bool> {
+    let lets = lets(program);
+    let mut found = Vec::new();
+    let mut see = |access: &Access| {
+        for (dim, subscript) in access.subscripts.iter().enumerate() {
+            if let Some(from) = coordinate_of(program, &lets, subscript.expr) {
+                found.push(fits(checked, (access.tensor, dim), from));
+            }
+        }
+    };
+    for id in program.exprs.ids() {
+        if let Expr::Read(access) = program.expr(id) {
+            see(access);
+        }
+    }
+    program.visit(&mut |stmt| {
+        if let StmtKind::Assign { target, .. } = &stmt.kind {
+            see(target);
+        }
+    });
+    found
+}

@@ -1,0 +1,128 @@
+//! Whether a loop does nothing where a tensor stores nothing.
+
+use super::edit::Work;
+use super::legal::writes_each_once;
+use super::pos::same;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_ir::algebra::{DType, Op, Value, eval};
+use tamis_ir::format::{Format, Leaf};
+use tamis_ir::program::{
+    Access, Block, Expr, ExprId, IndexId, ParamType, Program, Stmt, StmtKind, TensorId, Types, VarId, visit_block,
+};
+
+/// The first statement of a loop that does something where an access to a parameter is its fill, if there is one.
+pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<Stmt> {
+    let stmt = work.loop_of(index).ok()?;
+    let StmtKind::For { body, .. } = &stmt.kind else { return None };
+    let program = &work.program;
+    let checked = work.checked;
+    let param = |id: &TensorId| {
+        let shape = checked.extents.shapes.get(id.index()).map_or(Vec::new(), |s| s.iter().map(|n| Some(*n)).collect());
+        let dtype = checked.types.tensors.get(id.index()).copied().unwrap_or(DType::F64);
+        ParamType { dtype, shape, value: None }
+    };
+    let params: Vec<ParamType> = program.params.iter().map(param).collect();
+    let Ok(types) = program.infer_types(&params) else { return Some(stmt.clone()) };
+    let dtype = types.tensors.get(access.tensor.index()).copied().unwrap_or(DType::F64);
+    let fill = match format.leaf() {
+        Leaf::Pattern => Value::Bool(false),
+        Leaf::Element(fill) => fill.map_or(Value::zero(dtype), |fill| fill.cast(dtype)),
+    };
+    let mut private = FxHashSet::default();
+    visit_block(body, &mut |stmt| {
+        if let StmtKind::Declare(tensor) = &stmt.kind {
+            private.insert(*tensor);
+        }
+    });
+    let mut known = Known { program, types: &types, access, fill, private, vars: FxHashMap::default() };
+    known.busy(body)
+}
+
+/// What is known where nothing is stored.
+struct Known<'a> {
+    program: &'a Program,
+    types: &'a Types,
+    access: &'a Access,
+    fill: Value,
+    /// What lives in one turn of the loop.
+    private: FxHashSet<TensorId>,
+    vars: FxHashMap<VarId, Value>,
+}
+
+impl Known<'_> {
+    fn busy(&mut self, block: &Block) -> Option<Stmt> {
+        block.iter().find_map(|stmt| match &stmt.kind {
+            StmtKind::Declare(_) => None,
+            StmtKind::Let { var, value } => {
+                if let Some(value) = self.value(*value) {
+                    self.vars.insert(*var, value);
+                }
+                None
+            }
+            StmtKind::For { body, .. } => self.busy(body),
+            StmtKind::If { cond, then, otherwise } => match self.value(*cond).map(Value::is_truthy) {
+                Some(true) => self.busy(then),
+                Some(false) => self.busy(otherwise),
+                None => self.busy(then).or_else(|| self.busy(otherwise)),
+            },
+            StmtKind::Assign { target, update, value } => {
+                if self.private.contains(&target.tensor) {
+                    return None;
+                }
+                let value = self.value(*value);
+                let dtype = self.types.tensors.get(target.tensor.index()).copied().unwrap_or(DType::F64);
+                let nothing = match update {
+                    Some(update) => {
+                        let operand = self.types.updates.get(&stmt.id).copied().unwrap_or(dtype);
+                        let identity = update.op.info().right_identity.and_then(|e| e.value(operand));
+                        let is = |value: Value| identity.is_some_and(|e| value.cast(operand).same_number(e));
+                        update.extra.is_empty() && value.is_some_and(is)
+                    }
+                    None => {
+                        let fill = self.types.fills.get(target.tensor.index()).copied();
+                        let is = |value: Value| fill.is_some_and(|fill| value.cast(dtype).same_number(fill));
+                        value.is_some_and(is) && writes_each_once(self.program, stmt)
+                    }
+                };
+                (!nothing).then(|| stmt.clone())
+            }
+        })
+    }
+
+    /// The value of an expression, if it is known.
+    fn value(&self, id: ExprId) -> Option<Value> {
+        match self.program.expr(id) {
+            Expr::Literal(value) => Some(*value),
+            Expr::Var(var) => self.vars.get(var).copied(),
+            Expr::Read(access) => same(access, self.access).then_some(self.fill),
+            Expr::Call(op, operands) => self.call(*op, self.types.operands.get(id.index()).copied()?, operands),
+            Expr::Index(_) | Expr::Size(..) | Expr::Entry(_) => None,
+        }
+    }
+
+    fn call(&self, op: Op, dtype: DType, operands: &[ExprId]) -> Option<Value> {
+        let values: Vec<Option<Value>> = operands.iter().map(|e| self.value(*e)).collect();
+        match op {
+            Op::Select => {
+                let chosen = match values.first().copied().flatten() {
+                    Some(cond) => values.get(if cond.is_truthy() { 1 } else { 2 }).copied().flatten(),
+                    None => match values[..] {
+                        [_, Some(a), Some(b)] if a.cast(dtype).same_number(b.cast(dtype)) => Some(a),
+                        _ => None,
+                    },
+                };
+                return chosen.map(|value| value.cast(dtype));
+            }
+            Op::Coalesce => return values.first().copied().flatten().map(|value| value.cast(dtype)),
+            _ => {}
+        }
+        let annihilator = op.info().annihilator.and_then(|a| a.value(dtype));
+        if let Some(zero) = annihilator
+            && values.iter().flatten().any(|value| value.cast(dtype).same_number(zero))
+        {
+            return Some(zero);
+        }
+        let values: Option<Vec<Value>> = values.into_iter().collect();
+        Some(eval(op, dtype, &values?))
+    }
+}

@@ -1,0 +1,167 @@
+//! Levels by position: which coordinate lies at a position, below which parent, and where children start. This is how
+//! kernels go over stored entries by their numbers.
+//!
+//! A level whose child positions are all stored, and are numbered in the order in which they are stored, has a
+//! [`Positions`]; then the number of an entry is its position below the last level.
+
+use tamis_ir::DType;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{BufferId, ExprId};
+use tamis_ir::looplet::{Fiber, Located};
+
+/// How a level answers about positions. What a method asks about is in the fiber: a parent position, a child
+/// position or an index.
+pub trait Positions: Sync {
+    /// The first child position of the parent position `fiber.position`, which may be one past the last: then it is how
+    /// many children there are.
+    fn start(&self, fiber: &mut Fiber) -> ExprId;
+
+    /// The coordinate at the child position `fiber.position`; `alone` says that there is one parent only.
+    fn coordinate(&self, fiber: &mut Fiber, alone: bool) -> ExprId;
+
+    /// The position of which `fiber.position` is a child.
+    fn parent(&self, fiber: &mut Fiber) -> Parent;
+
+    /// The first child position whose coordinate is at least `fiber.index` (from -1 to the extent) in the fiber at
+    /// `fiber.position`, if that is there; else the first child position of it, which is then only a place between
+    /// others.
+    fn bound(&self, fiber: &mut Fiber) -> Located;
+}
+
+/// How a parent position is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parent {
+    /// It is computed.
+    At(ExprId),
+    /// It is the last one whose children start at or before the position: this buffer says where those of each parent start,
+    /// and ends with how many there are.
+    Listed(BufferId),
+}
+
+/// `dense`: children are numbered through.
+pub(super) struct Computed;
+
+/// `sparse`, `hash`: `pos` says where children start.
+pub(super) struct Listed;
+
+/// `singleton`: one child each.
+pub(super) struct Single;
+
+impl Positions for Computed {
+    fn start(&self, fiber: &mut Fiber) -> ExprId {
+        fiber.dense_base()
+    }
+
+    fn coordinate(&self, fiber: &mut Fiber, alone: bool) -> ExprId {
+        if alone {
+            return fiber.position;
+        }
+        fiber.builder.call_in(Op::Mod, DType::I64, &[fiber.position, fiber.extent])
+    }
+
+    fn parent(&self, fiber: &mut Fiber) -> Parent {
+        Parent::At(fiber.builder.call_in(Op::FloorDiv, DType::I64, &[fiber.position, fiber.extent]))
+    }
+
+    fn bound(&self, fiber: &mut Fiber) -> Located {
+        let base = fiber.dense_base();
+        let (index, extent, present) = (fiber.index, fiber.extent, fiber.present);
+        let b = &mut *fiber.builder;
+        let zero = b.int(0);
+        let after = b.call_in(Op::Max, DType::I64, &[index, zero]);
+        let inside = b.add(base, after);
+        let above = b.call_in(Op::Ge, DType::I64, &[index, zero]);
+        let below = b.call_in(Op::Lt, DType::I64, &[index, extent]);
+        let exact = b.call_in(Op::And, DType::Bool, &[above, below]);
+        let (position, exact) = match present {
+            Some(present) => (
+                b.call_in(Op::Select, DType::I64, &[present, inside, base]),
+                b.call_in(Op::And, DType::Bool, &[present, exact]),
+            ),
+            None => (inside, exact),
+        };
+        Located { position, present: Some(exact), group_stop: None }
+    }
+}
+
+impl Positions for Listed {
+    fn start(&self, fiber: &mut Fiber) -> ExprId {
+        let pos = fiber.array("pos");
+        fiber.builder.load(pos, fiber.position)
+    }
+
+    fn coordinate(&self, fiber: &mut Fiber, _: bool) -> ExprId {
+        let crd = fiber.array("crd");
+        fiber.builder.load(crd, fiber.position)
+    }
+
+    fn parent(&self, fiber: &mut Fiber) -> Parent {
+        Parent::Listed(fiber.array("pos"))
+    }
+
+    fn bound(&self, fiber: &mut Fiber) -> Located {
+        let (pos, crd) = (fiber.array("pos"), fiber.array("crd"));
+        let (position, present) = (fiber.position, fiber.present);
+        let b = &mut *fiber.builder;
+        let start = b.load(pos, position);
+        let start = b.name(format!("{}_start", fiber.name), start);
+        let one = b.int(1);
+        let next = b.add(position, one);
+        let mut stop = b.load(pos, next);
+        if let Some(present) = present {
+            stop = b.call_in(Op::Select, DType::I64, &[present, stop, start]);
+        }
+        searched(fiber, crd, start, stop)
+    }
+}
+
+impl Positions for Single {
+    fn start(&self, fiber: &mut Fiber) -> ExprId {
+        fiber.position
+    }
+
+    fn coordinate(&self, fiber: &mut Fiber, _: bool) -> ExprId {
+        let crd = fiber.array("crd");
+        fiber.builder.load(crd, fiber.position)
+    }
+
+    fn parent(&self, fiber: &mut Fiber) -> Parent {
+        Parent::At(fiber.position)
+    }
+
+    fn bound(&self, fiber: &mut Fiber) -> Located {
+        let crd = fiber.array("crd");
+        let (position, present) = (fiber.position, fiber.present);
+        let b = &mut *fiber.builder;
+        let stop = match fiber.group_stop {
+            Some(stop) => stop,
+            None => {
+                let one = b.int(1);
+                let next = b.add(position, one);
+                match present {
+                    Some(present) => b.call_in(Op::Select, DType::I64, &[present, next, position]),
+                    None => next,
+                }
+            }
+        };
+        searched(fiber, crd, position, stop)
+    }
+}
+
+/// The first position in a range of a list whose coordinate is at least `fiber.index`.
+fn searched(fiber: &mut Fiber, crd: BufferId, start: ExprId, stop: ExprId) -> Located {
+    let (index, name, grouped) = (fiber.index, fiber.name, fiber.grouped);
+    let b = &mut *fiber.builder;
+    let stop = b.name(format!("{name}_stop"), stop);
+    let at = b.search(format!("{name}_bound"), crd, start, stop, index);
+    let inside = b.call_in(Op::Lt, DType::I64, &[at, stop]);
+    let found = b.load(crd, at);
+    let same = b.call_in(Op::Eq, DType::I64, &[found, index]);
+    let present = b.call_in(Op::And, DType::Bool, &[inside, same]);
+    let group_stop = grouped.then(|| {
+        let one = b.int(1);
+        let after = b.add(index, one);
+        b.search(format!("{name}_end"), crd, at, stop, after)
+    });
+    Located { position: at, present: Some(present), group_stop }
+}
