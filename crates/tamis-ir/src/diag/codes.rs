@@ -157,6 +157,10 @@ coordinate instead of stepping to it. This works; storing the tensor in the orde
 E0608 "protocol that a level does not have"
 "`walk` steps through what is stored, `follow` looks single coordinates up, `gallop` leads and skips ahead by search. Every level
 can be walked and followed; only lists of coordinates can be galloped over."
+E0609 "coordinates in any order"
+"A `sparse(nonordered)` level can be read by a loop that goes over its coordinates alone and writes what does not depend on their order.
+Everything else needs them sorted: merging with other tensors, searching for one of them, a part of a loop. Converting to
+`sparse` sorts."
 
 E0701 "arrays of a level"
 "The arrays given for a level do not fit its definition: one is missing, has the wrong length or the

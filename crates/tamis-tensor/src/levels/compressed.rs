@@ -87,7 +87,8 @@ impl Compressed {
         }
         let fiber = self.fiber(parents.start);
         if !self.ordered {
-            let found = with_indices!(&self.crd, crd => crd[fiber.clone()].iter().position(|c| c.to_u64() == coordinate));
+            let found =
+                with_indices!(&self.crd, crd => crd[fiber.clone()].iter().position(|c| c.to_u64() == coordinate));
             return found.map_or(0..0, |at| fiber.start + at..fiber.start + at + 1);
         }
         equal_range(&self.crd, fiber, coordinate)

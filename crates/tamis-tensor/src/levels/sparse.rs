@@ -64,12 +64,7 @@ pub(super) fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Res
 }
 
 /// A level of arrays that are known to keep the invariants.
-pub(super) fn trusted(
-    row: &'static LevelType,
-    pos: IndexArray,
-    crd: IndexArray,
-    spec: &LevelSpec,
-) -> Arc<dyn Level> {
+pub(super) fn trusted(row: &'static LevelType, pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
     Arc::new(Sparse { row, list: Compressed { pos, crd, ordered: !spec.nonordered } })
 }
 
