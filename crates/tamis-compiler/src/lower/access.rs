@@ -48,6 +48,7 @@ impl Lowerer<'_> {
                 self.subscript(tensor, sub)
             };
             self.warn_of_search(tensor, &access, k, sub);
+            self.check_search(tensor, k, access.stmt);
             at = self.locate(tensor, k, at, index);
         }
         access.level = subs.len();

@@ -53,6 +53,7 @@ impl Lowerer<'_> {
             let Source::Tensor(tensor, _) = access.source else { continue };
             let position = access.position.unwrap_or(self.b.int(0));
             let at = Located { position, present: access.present, group_stop: access.group_stop };
+            self.check_search(tensor, access.level, access.stmt);
             let located = self.locate(tensor, access.level, at, i);
             let changed = located.present != access.present;
             let presence =

@@ -28,6 +28,7 @@ mod stepper;
 mod storage;
 mod switch;
 mod thunk;
+mod unordered;
 mod writes;
 
 pub use bind::{Bound, ParamLayout, SizeParam, Stored};

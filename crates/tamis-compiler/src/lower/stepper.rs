@@ -54,6 +54,7 @@ impl Lowerer<'_> {
             }
         });
         let gaps_are_empty = self.idle_without(&steps, &all);
+        self.walk(region, &all, gaps_are_empty && found.len() == 1, &steps);
         let clipped: Vec<(u32, Stepper)> = found.into_iter().map(|(id, s)| (id, self.clip(region, s))).collect();
         if !gaps_are_empty {
             return self.everywhere(region, clipped, steps);

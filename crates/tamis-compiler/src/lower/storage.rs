@@ -44,6 +44,10 @@ pub(super) struct State {
     pub(super) reserved: Vec<bool>,
     /// For levels of one coordinate: whether it was written.
     pub(super) used: Vec<Option<VarId>>,
+    /// Whether what its outermost level lists is sorted, where that is decided at the end.
+    pub(super) sorts: Option<VarId>,
+    /// Some loop over it can tell in which order its coordinates come.
+    pub(super) order_matters: bool,
 }
 
 impl Lowerer<'_> {
@@ -91,12 +95,14 @@ impl Lowerer<'_> {
                 }
             }
             self.states[k] = state;
+            self.set_up_sorting(TensorId(k as u32), &plan);
         }
     }
 
     /// Statements that come before all others.
     pub(super) fn finish_prologue(&mut self) -> Vec<Stmt> {
         let mut stmts = std::mem::take(&mut self.prologue);
+        stmts.extend(self.sorting());
         for state in &self.states {
             for (level, var) in state.skipped.iter().enumerate() {
                 let value = self.b.constant(Value::Bool(state.partial[level] || !state.complete[level]));
@@ -297,8 +303,9 @@ impl Lowerer<'_> {
         let mut parents = self.b.int(1);
         for level in 0..self.level_count(tensor) {
             let list = self.states[tensor.index()].lists[level];
+            let sorts = self.sorts(tensor, level, plan.in_order);
             let children = self.writer(tensor, level, |row, w| match plan.mode {
-                Mode::Insert => row.write.settle(w, list, parents, plan.in_order),
+                Mode::Insert => row.write.settle(w, list, parents, sorts),
                 _ => row.write.freeze(w, parents),
             });
             parents = children.unwrap_or(parents);

@@ -130,7 +130,8 @@ impl Lowerer<'_> {
             match step {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
                 Step::For(index, bounds, body) => {
-                    loops.push(Loop { index: *index, piece_of: piece_of(bounds) });
+                    let unordered = self.reads_unordered(*index, body);
+                    loops.push(Loop { index: *index, piece_of: piece_of(bounds), unordered });
                     self.find_writes(body, loops, found);
                     loops.pop();
                 }
@@ -148,8 +149,10 @@ impl Lowerer<'_> {
                     let kept = update.as_ref().is_some_and(|u| self.annihilating_fill(target.tensor, u).is_some());
                     let writes = &mut found[target.tensor.index()];
                     writes.kept_by_fill |= kept;
-                    let around = &around(target, &loops[writes.depth.min(loops.len())..])[..];
-                    let order = order(target, around);
+                    let loops = &loops[writes.depth.min(loops.len())..];
+                    let around = &around(target, loops)[..];
+                    let unordered = |index: IndexId| loops.iter().any(|l| l.index == index && l.unordered);
+                    let order = order(target, around).filter(|by| !self.loses_order(target, by, unordered));
                     let first = writes.count == 0;
                     writes.count += 1;
                     writes.unsets |= !sets;
@@ -184,6 +187,8 @@ struct Loop {
     index: IndexId,
     /// It goes over one of the pieces, all of one length, that this index numbers.
     piece_of: Option<IndexId>,
+    /// Something is read along it whose coordinates come in any order.
+    unordered: bool,
 }
 
 /// The index that numbers the pieces of which these bounds are one: from `x*n` to `x*n + n`, or to an end before.

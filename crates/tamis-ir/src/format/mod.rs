@@ -115,6 +115,8 @@ pub struct LevelSpec {
     pub kind: LevelKind,
     /// A coordinate may repeat, once for each entry below it (COO's outer level).
     pub nonunique: bool,
+    /// The coordinates of a fiber are stored in any order, each once.
+    pub nonordered: bool,
     /// The width of positions, where written.
     pub pos: Option<Width>,
     /// The width of coordinates, where written.
@@ -124,7 +126,7 @@ pub struct LevelSpec {
 impl LevelSpec {
     /// A level with nothing but its kind written.
     pub const fn new(kind: LevelKind) -> LevelSpec {
-        LevelSpec { kind, nonunique: false, pos: None, crd: None }
+        LevelSpec { kind, nonunique: false, nonordered: false, pos: None, crd: None }
     }
 }
 
@@ -366,6 +368,9 @@ impl Format {
                     .note("a nonunique level stores one coordinate per entry, so the level below holds exactly one")
                     .help("write `sparse(nonunique), singleton`, or make the outer level `sparse`"));
             }
+            if level.nonordered {
+                self.check_nonordered(k)?;
+            }
             let has_pos = !matches!(level.kind, LevelKind::Dense | LevelKind::Singleton);
             if (level.pos.is_some() && !has_pos) || (level.crd.is_some() && level.kind == LevelKind::Dense) {
                 let message = format!("`{}` has no such arrays, so a width says nothing", level.kind.name());
@@ -373,6 +378,28 @@ impl Format {
                     Diagnostic::new(Code::E0604, message).help("leave the widths out, or write `singleton[u32]`")
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Lists in any order: only coordinates that are there once, and only where nothing lies below that would have to
+    /// follow their order.
+    fn check_nonordered(&self, k: usize) -> Result<()> {
+        let level = self.levels[k];
+        let wrong = |message: String| Diagnostic::new(Code::E0604, message);
+        if level.kind != LevelKind::Sparse {
+            return Err(wrong(format!("`{}` cannot be nonordered", level.kind.name()))
+                .help("only `sparse(nonordered)` may keep its coordinates in any order"));
+        }
+        if level.nonunique {
+            return Err(wrong("a level cannot be both nonunique and nonordered".to_string())
+                .note("equal coordinates are one fiber only where they stand next to each other")
+                .help("write `sparse(nonordered)`, whose coordinates are there once each, or `sparse(nonunique)`"));
+        }
+        if k + 1 < self.levels.len() {
+            return Err(wrong(format!("`{}` stands below `sparse(nonordered)`", self.levels[k + 1].kind.name()))
+                .note("only the last level of a format can be nonordered")
+                .help("write `sparse` there, and `sparse(nonordered)` for the last level, as in `dense, sparse(nonordered)`"));
         }
         Ok(())
     }

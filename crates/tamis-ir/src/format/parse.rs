@@ -220,13 +220,21 @@ impl Parser {
         };
         let mut level = LevelSpec::new(kind);
         if self.eat("(") {
-            let (word, span) = self.ident("`nonunique`")?;
-            if word != "nonunique" {
-                return Err(Diagnostic::new(Code::E0602, format!("`{word}` is not a property of a level"))
-                    .label(span, "unknown property")
-                    .help("write `sparse(nonunique)`"));
+            loop {
+                let (word, span) = self.ident("`nonunique` or `nonordered`")?;
+                match word.as_str() {
+                    "nonunique" => level.nonunique = true,
+                    "nonordered" => level.nonordered = true,
+                    _ => {
+                        return Err(Diagnostic::new(Code::E0602, format!("`{word}` is not a property of a level"))
+                            .label(span, "unknown property")
+                            .help("write `sparse(nonunique)` (COO), or `sparse(nonordered)` (any order)"));
+                    }
+                }
+                if !self.eat(",") {
+                    break;
+                }
             }
-            level.nonunique = true;
             self.expect(")")?;
         }
         if self.eat("[") {
@@ -328,6 +336,9 @@ mod tests {
             ("dense", "dense"),
             ("csf; pattern", "csf; pattern"),
             ("sparse(nonunique), singleton", "sparse(nonunique), singleton"),
+            ("sparse( nonordered )", "sparse(nonordered)"),
+            ("dense, sparse(nonordered)[u32]", "dense, sparse(nonordered)[u32,u32]"),
+            ("(i,j) -> (j,i): dense, sparse(nonordered)", "(i,j) -> (j,i): dense, sparse(nonordered)"),
             ("bsr(4,2)", "bsr(4,2)"),
             ("(i,j) -> (i/4, j/4, i%4, j%4): dense, sparse, dense, dense", "bsr(4,4)"),
             ("(i,j) -> (j-i, i): sparse, dense", "(i,j) -> (j-i,i): sparse, dense"),
@@ -367,6 +378,14 @@ mod tests {
             ("bsr(0,4)", Code::E0606),
             ("(i,j) -> (i,j): dense", Code::E0603),
             ("sparse(nonunique), dense", Code::E0604),
+            ("sparse(nonordered), dense", Code::E0604),
+            ("sparse(nonordered), singleton", Code::E0604),
+            ("dense(nonordered)", Code::E0604),
+            ("dense, hash(nonordered)", Code::E0604),
+            ("dense, sparse(nonunique, nonordered)", Code::E0604),
+            ("dense, sparse(nonordered, nonunique)", Code::E0604),
+            ("dense, sparse(nonordered,)", Code::E0601),
+            ("dense, sparse(unordered)", Code::E0602),
             ("dense(nonunique), dense", Code::E0604),
             ("dense[u32], sparse", Code::E0604),
             ("dense sparse", Code::E0601),

@@ -17,6 +17,9 @@ impl fmt::Display for LevelSpec {
         if self.nonunique {
             f.write_str("(nonunique)")?;
         }
+        if self.nonordered {
+            f.write_str("(nonordered)")?;
+        }
         match (self.pos, self.crd) {
             (Some(pos), Some(crd)) => write!(f, "[{},{}]", pos.name(), crd.name()),
             (None, Some(crd)) if self.kind == LevelKind::Singleton => write!(f, "[{}]", crd.name()),

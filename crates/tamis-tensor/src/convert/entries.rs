@@ -83,7 +83,7 @@ pub(super) fn is_compressed_matrix(levels: &[LevelSpec]) -> bool {
 }
 
 /// The entries of a tensor; from formats that pad, without those whose value is `padding`, which is of the tensor's
-/// type. Every format gives its values in the order of its levels, so the entries are sorted.
+/// type. Every format but nonordered ones gives its values in the order of its levels, so the entries are sorted.
 pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
     let format = tensor.format();
     let order = storage_order(format)?;
@@ -92,6 +92,10 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
         && let Some(values) = tensor.values()
     {
         return dense::entries(values, tensor.shape(), order, Some(padding));
+    }
+    if is_nonordered(format.levels()) {
+        // Its last level stores what was asked for, and nothing else.
+        return stored_entries(tensor);
     }
     let values = tensor.values().cloned();
     let len = tensor.nnz();
@@ -109,7 +113,12 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
     if tree::pads(format.levels()) { entries.without(padding) } else { Ok(entries) }
 }
 
-/// All entries of a tensor in storage order, padding included.
+/// Levels whose coordinates are not stored in order.
+fn is_nonordered(levels: &[LevelSpec]) -> bool {
+    levels.iter().any(|level| level.nonordered)
+}
+
+/// All entries of a tensor in the order of its levels, padding included.
 pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
     let order = storage_order(tensor.format())?;
     if let (true, Some(values)) = (tensor.format().is_all_dense(), tensor.values()) {
@@ -117,5 +126,9 @@ pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
     }
     let stored = tree::enumerate(tensor.levels())?;
     let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;
-    Ok(Entries::from_columns(order, stored.columns, values, stored.positions.len()))
+    let len = stored.positions.len();
+    if is_nonordered(tensor.format().levels()) {
+        return super::reorder::in_any_order(tensor.shape(), order, stored.columns, values, len);
+    }
+    Ok(Entries::from_columns(order, stored.columns, values, len))
 }

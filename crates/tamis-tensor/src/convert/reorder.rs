@@ -58,6 +58,23 @@ pub(crate) fn sort_unsorted(
     Ok((entries, found))
 }
 
+/// Distinct entries in any order, sorted by their columns; those that are sorted already stay as they are.
+pub(super) fn in_any_order(
+    shape: &[u64],
+    order: Vec<usize>,
+    columns: Vec<IndexArray>,
+    values: Option<ValueArray>,
+    len: usize,
+) -> Result<Entries> {
+    if sort::order(&columns.iter().collect::<Vec<_>>(), len) != Order::Unsorted {
+        return Ok(Entries::from_columns(order, columns, values, len));
+    }
+    match values {
+        Some(values) => Ok(sort_unsorted(shape, &order, columns, values)?.0),
+        None => sort(order, columns, None, len),
+    }
+}
+
 fn sort(order: Vec<usize>, columns: Vec<IndexArray>, values: Option<ValueArray>, len: usize) -> Result<Entries> {
     let places = permutation(&columns.iter().collect::<Vec<_>>(), len)?;
     let columns = columns.iter().map(|c| gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;

@@ -64,14 +64,14 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     Ok(Arc::new(level))
 }
 
-fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let [flags, pos, crd] = check::take(arrays, &TYPE)?;
     check::width("flags", &flags, Some(Width::U8))?;
     let flags = check::first("flags", flags, Some(product(shape.parents, shape.extent)?))?;
     let IndexArray::U8(flags) = flags else {
         return Err(Diagnostic::new(Code::E0701, "`flags` are not bytes").help("give `flags` as an array of u8"));
     };
-    let list = Compressed::cut(pos, crd, shape)?;
+    let list = Compressed::cut(pos, crd, spec, shape)?;
     Ok(Arc::new(Bytemap { extent: usize::try_from(shape.extent).unwrap_or(usize::MAX), flags, list }))
 }
 

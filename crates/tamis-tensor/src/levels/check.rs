@@ -131,3 +131,30 @@ pub(super) fn increasing(pos: &IndexArray, crd: &IndexArray, spec: &LevelSpec) -
         Ok(())
     }))
 }
+
+/// The coordinates of each fiber stand there once, in any order; `pos` is a partition of `crd`.
+pub(super) fn distinct(pos: &IndexArray, crd: &IndexArray) -> Result<()> {
+    with_indices!(pos, pos => with_indices!(crd, crd => {
+        let longest = pos.windows(2).map(|w| w[1].to_usize() - w[0].to_usize()).max().unwrap_or(0);
+        let mut sorted = crate::memory::reserve(longest, "the coordinates of a fiber")?;
+        for (fiber, w) in pos.windows(2).enumerate() {
+            let coordinates = &crd[w[0].to_usize()..w[1].to_usize()];
+            if coordinates.windows(2).all(|w| w[0] < w[1]) {
+                continue;
+            }
+            sorted.clear();
+            sorted.extend_from_slice(coordinates);
+            sorted.sort_unstable();
+            if let Some(w) = sorted.windows(2).find(|w| w[0] == w[1]) {
+                let twice = w[0];
+                let mut places = (pos[fiber].to_usize()..).zip(coordinates).filter(|(_, c)| **c == twice).map(|(at, _)| at);
+                let (first, second) = (places.next().unwrap_or(0), places.next().unwrap_or(0));
+                let message = format!("coordinate {} stands twice in fiber {fiber} (indices {first} and {second} of `crd`)", twice.to_u64());
+                return Err(Diagnostic::new(Code::E0708, message)
+                    .note("the coordinates of a nonordered fiber stand in any order, each once")
+                    .help("build the tensor from coordinates instead, which combines duplicates"));
+            }
+        }
+        Ok(())
+    }))
+}

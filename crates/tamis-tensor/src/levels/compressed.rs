@@ -14,11 +14,14 @@ use tamis_ir::format::{LevelSpec, Width};
 /// - `pos` has one number more than there are parent positions (E0701);
 /// - `pos` starts at 0, never decreases, and ends at the length of `crd` (E0702);
 /// - every coordinate is below the size of the dimension (E0703);
-/// - the coordinates of a fiber increase strictly; in a nonunique level they never decrease (E0704).
+/// - the coordinates of a fiber increase strictly; in a nonunique level they never decrease (E0704); in a nonordered
+///   level they stand in any order, each once (E0708).
 #[derive(Debug)]
 pub(super) struct Compressed {
     pub pos: IndexArray,
     pub crd: IndexArray,
+    /// Coordinates are found by bisection.
+    pub ordered: bool,
 }
 
 impl Compressed {
@@ -28,15 +31,19 @@ impl Compressed {
         check::length("pos", &pos, shape.parents.checked_add(1), "one number more than there are fibers")?;
         check::partition(&pos, crd.len())?;
         check::in_range(&crd, shape.extent)?;
-        check::increasing(&pos, &crd, spec)?;
-        Ok(Compressed { pos, crd })
+        if spec.nonordered {
+            check::distinct(&pos, &crd)?;
+        } else {
+            check::increasing(&pos, &crd, spec)?;
+        }
+        Ok(Compressed { pos, crd, ordered: !spec.nonordered })
     }
 
     /// Arrays that may be longer than needed: `pos` says how much of `crd` there is.
-    pub fn cut(pos: IndexArray, crd: IndexArray, shape: Shape) -> Result<Compressed> {
+    pub fn cut(pos: IndexArray, crd: IndexArray, spec: &LevelSpec, shape: Shape) -> Result<Compressed> {
         let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
         let crd = check::first("crd", crd, usize::try_from(pos.get(shape.parents)).ok())?;
-        Ok(Compressed { pos, crd })
+        Ok(Compressed { pos, crd, ordered: !spec.nonordered })
     }
 
     pub fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Compressed> {
@@ -49,7 +56,7 @@ impl Compressed {
             Width::U32 => positions::<u32>(&nodes)?.into(),
             Width::U64 => positions::<u64>(&nodes)?.into(),
         };
-        Ok(Compressed { pos, crd })
+        Ok(Compressed { pos, crd, ordered: !spec.nonordered })
     }
 
     pub fn fiber(&self, parent: usize) -> Range<usize> {
@@ -78,7 +85,13 @@ impl Compressed {
         if parents.is_empty() {
             return 0..0;
         }
-        equal_range(&self.crd, self.fiber(parents.start), coordinate)
+        let fiber = self.fiber(parents.start);
+        if !self.ordered {
+            let found =
+                with_indices!(&self.crd, crd => crd[fiber.clone()].iter().position(|c| c.to_u64() == coordinate));
+            return found.map_or(0..0, |at| fiber.start + at..fiber.start + at + 1);
+        }
+        equal_range(&self.crd, fiber, coordinate)
     }
 
     pub fn arrays(&self) -> LevelArrays {

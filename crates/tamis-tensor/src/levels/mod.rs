@@ -155,10 +155,10 @@ pub trait Level: fmt::Debug + Send + Sync {
     /// How many coordinates are stored below one parent position.
     fn fiber_length(&self, parent: usize) -> usize;
 
-    /// Appends what is stored below each parent position, in order.
+    /// Appends what is stored below each parent position, in order (nonordered levels: as it is stored).
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration);
 
-    /// Calls `each` with every coordinate below one parent position, in order, and its child position.
+    /// Calls `each` with every coordinate below one parent position, in the same order, and its child position.
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize));
 
     /// The child positions of a coordinate below `parents`: at most one, except for nonunique levels,
@@ -239,7 +239,7 @@ pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
 /// make them so, and checking again would cost as much as the conversion.
 pub(crate) fn trusted_compressed(pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
     let row = if spec.kind == LevelKind::Hash { &hash::TYPE } else { &sparse::TYPE };
-    sparse::trusted(row, pos, crd)
+    sparse::trusted(row, pos, crd, spec)
 }
 
 /// A singleton level of coordinates that are known to be in range, one for each parent.

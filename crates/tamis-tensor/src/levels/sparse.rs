@@ -1,4 +1,5 @@
-//! `sparse`: a sorted list of coordinates per fiber; with `nonunique`, one per entry (COO).
+//! `sparse`: a sorted list of coordinates per fiber; with `nonunique`, one per entry (COO); with `nonordered`, in any
+//! order.
 //!
 //! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`. In a nonunique level
 //! a coordinate may repeat; together with the singletons below, the tuples increase strictly
@@ -60,12 +61,12 @@ pub(super) fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -
 pub(super) fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let row = level_type(spec.kind)?;
     let [pos, crd] = check::take(arrays, row)?;
-    Ok(Arc::new(Sparse { row, list: Compressed::cut(pos, crd, shape)? }))
+    Ok(Arc::new(Sparse { row, list: Compressed::cut(pos, crd, spec, shape)? }))
 }
 
 /// A level of arrays that are known to keep the invariants.
-pub(super) fn trusted(row: &'static LevelType, pos: IndexArray, crd: IndexArray) -> Arc<dyn Level> {
-    Arc::new(Sparse { row, list: Compressed { pos, crd } })
+pub(super) fn trusted(row: &'static LevelType, pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
+    Arc::new(Sparse { row, list: Compressed { pos, crd, ordered: !spec.nonordered } })
 }
 
 pub(super) fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {

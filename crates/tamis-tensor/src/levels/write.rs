@@ -79,8 +79,9 @@ pub trait Write: Sync {
         w.dense_child(parent, coordinate)
     }
 
-    /// Completes the arrays after insertions, which came in order or did not; gives how many child positions there are.
-    fn settle(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _in_order: bool) -> ExprId {
+    /// Completes the arrays after insertions, whose list is sorted under a condition that is constant in the end; gives
+    /// how many child positions there are.
+    fn settle(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
         mul(w, parents, w.extent)
     }
 }
@@ -344,13 +345,11 @@ impl Write for Flagged {
         at
     }
 
-    fn settle(&self, w: &mut Writer, list: BufferId, parents: ExprId, in_order: bool) -> ExprId {
+    fn settle(&self, w: &mut Writer, list: BufferId, parents: ExprId, sorts: ExprId) -> ExprId {
         let (pos, crd) = (w.array("pos"), w.array("crd"));
         let (zero, one, count) = (w.builder.int(0), w.builder.int(1), w.builder.get(w.count));
-        if !in_order {
-            let flags = Some(w.array("flags"));
-            w.builder.emit(Stmt::Sort { buffer: list, start: zero, stop: count, flags });
-        }
+        let flags = Some(w.array("flags"));
+        w.builder.branch(sorts, |b| b.emit(Stmt::Sort { buffer: list, start: zero, stop: count, flags }), |_| {});
         let len = after(w, parents);
         grow(w, pos, len, None);
         if list == crd {
