@@ -85,9 +85,8 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
 }
 
 fn mentions(work: &Work, id: ExprId, names: &[Expr]) -> bool {
-    match work.program.expr(id) {
-        other => names.contains(other) || other.operands().iter().any(|operand| mentions(work, *operand, names)),
-    }
+    let expr = work.program.expr(id);
+    names.contains(expr) || expr.operands().iter().any(|operand| mentions(work, *operand, names))
 }
 
 /// How many values there are between two bounds; never negative, so that the product of two lengths is right.

@@ -10,8 +10,9 @@ use tamis_ir::program::{
     Access, Block, Expr, ExprId, IndexId, ParamType, Program, Stmt, StmtKind, TensorId, Types, VarId, visit_block,
 };
 
-/// The first statement of a loop that does something where an access to a parameter is its fill, if there is one.
-pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<Stmt> {
+/// The first statement of a loop that does something where an access to a parameter is its fill, if there is one, and that
+/// fill.
+pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<(Stmt, Value)> {
     let stmt = work.loop_of(index).ok()?;
     let StmtKind::For { body, .. } = &stmt.kind else { return None };
     let program = &work.program;
@@ -22,7 +23,7 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
         ParamType { dtype, shape, value: None }
     };
     let params: Vec<ParamType> = program.params.iter().map(param).collect();
-    let Ok(types) = program.infer_types(&params) else { return Some(stmt.clone()) };
+    let Ok(types) = program.infer_types(&params) else { return Some((stmt.clone(), Value::I64(0))) };
     let dtype = types.tensors.get(access.tensor.index()).copied().unwrap_or(DType::F64);
     let fill = match format.leaf() {
         Leaf::Pattern => Value::Bool(false),
@@ -35,7 +36,7 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
         }
     });
     let mut known = Known { program, types: &types, access, fill, private, vars: FxHashMap::default() };
-    known.busy(body)
+    known.busy(body).map(|stmt| (stmt, fill))
 }
 
 /// What is known where nothing is stored.

@@ -25,17 +25,16 @@ pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> R
     let access = find_access(work, index, tensor, text, &pattern)?;
     work.check_new(position, 1, index, &[])?;
     let way = Way::of(work, index, &access, &format)?;
-    if let Some(stmt) = busy(work, index, &access, &format) {
+    if let Some((stmt, fill)) = busy(work, index, &access, &format) {
         let name = &work.program.tensor(tensor).name;
         let message = format!("the loop does something where `{name}` stores nothing");
         let d = work.fault(Code::E1210, message, Some(0), "goes over more than what is stored");
         let d = d.note(format!("that is {}", work.place(&stmt)));
+        let shown = work.program.access(&access);
+        let stored = if fill.is_truthy() { format!("{shown} != {fill}") } else { shown.clone() };
         return Err(d
-            .help(format!(
-                "go over coordinates, or do it only where `{}` is stored: as a product with it",
-                work.program.access(&access)
-            ))
-            .help(format!("or put it under `if {}:`", work.program.access(&access))));
+            .help(format!("go over coordinates, or do it only where `{shown}` is stored: as a product with it"))
+            .help(format!("or put it under `if {stored}:`")));
     }
     way.go(work, position)
 }

@@ -258,7 +258,7 @@ and, if you can, the tensors. `--interpret` runs programs without the compiler m
 
 E1201 "schedule"
 "A schedule is a list of commands, separated by `;` or `,`, each a name with arguments: reorder(i,k,j), split(i,i0,i1,32),
-tile(i,j,i0,i1,j0,j1,32,32), fuse(i,j,f), bound(i,n,exactly), unroll(i,4), vectorize(i), parallelize(i),
+tile(i,j,i0,i1,j0,j1,32,32), fuse(i,j,f), pos(j,p,A), bound(i,n,exactly), unroll(i,4), vectorize(i), parallelize(i),
 precompute(A[i,j] * x[j], j, jw, dense), insert_workspace(coord, 1024), convert(A, csc). `docs/book/schedules.md` tells what each does."
 E1202 "name in a schedule"
 "A command names a loop, a tensor or an expression that the program does not have (any more: the commands before it may have

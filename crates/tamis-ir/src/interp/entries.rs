@@ -69,9 +69,10 @@ impl Machine<'_> {
             if let Some(expr) = entry.at.first() {
                 d = d.label(self.program.origin.expr(self.stmt, *expr), format!("is {number} here"));
             }
-            return Err(d
-                .note(self.where_loops_stand())
-                .help(format!("entries are numbered from 0: loop over `range({name}.nnz)`")));
+            if !self.program.indices.is_empty() {
+                d = d.note(self.where_loops_stand());
+            }
+            return Err(d.help(format!("entries are numbered from 0: loop over `range({name}.nnz)`")));
         };
         match entry.what {
             EntryPart::Coordinate(dim) => {

@@ -79,14 +79,17 @@ impl Resolver {
     }
 
     fn entry(&mut self, base: &Name, part: EntryPart, at: &[syntax::Expr], span: Span) -> Option<Entry> {
-        let tensor = match self.lookup(base)? {
-            Binding::Tensor(tensor) => Some(tensor),
-            _ => None,
-        };
-        let Some(tensor) = tensor.filter(|tensor| self.program.tensor(*tensor).declaration.is_none()) else {
-            let message = format!("`{}` is not a parameter, so it has no entries to number", base.text);
-            let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have");
-            return self.error(d.help(format!("read its elements in loops, as in `{}[i]`", base.text)));
+        let found = self.lookup(base)?;
+        let tensor = match found {
+            Binding::Tensor(tensor) if self.program.tensor(tensor).declaration.is_none() => tensor,
+            _ => {
+                let message = format!("`{}` is not a parameter, so it has no entries to number", base.text);
+                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have");
+                return self.error(match found {
+                    Binding::Tensor(_) => d.help(format!("read its elements in loops, as in `{}[i]`", base.text)),
+                    _ => d.help("ask a tensor that the program is called with, as in `A.nnz`"),
+                });
+            }
         };
         if matches!(part, EntryPart::Coordinate(dim) if dim >= crate::format::MAX_RANK)
             || at.len() > crate::format::MAX_RANK
