@@ -74,6 +74,7 @@ const FORMAT_WORDS: &[&str] = &[
     "dense",
     "sparse",
     "(nonunique)",
+    "(nonordered)",
     "singleton",
     "->",
     "(i,j)",

@@ -102,6 +102,64 @@ fn coordinate_lists() {
 }
 
 #[test]
+fn lists_in_any_order() {
+    let list = |pos: &str, crd: &str| {
+        let level = vec![("pos", numbers(pos)), ("crd", numbers(crd))];
+        parts(&[2, 4], "dense, sparse(nonordered); pattern", vec![vec![], level], None)
+    };
+    let tensor = list("0 3 4", "3 0 2 2").unwrap();
+    let got: Vec<bool> = (0..8).map(|k| tensor.get(&[k / 4, k % 4]) == Some(Value::Bool(true))).collect();
+    assert_eq!(got, [true, false, true, true, false, false, true, false]);
+    let mut visited = Vec::new();
+    tensor.for_each(&mut |at, _| visited.push(at.to_vec()));
+    assert_eq!(visited, [[0, 3], [0, 0], [0, 2], [1, 2]], "as stored");
+    assert!(list("0 0 0", "").is_ok() && list("0 4 8", "3 2 1 0 0 1 2 3").is_ok());
+    refuse("twice, apart", list("0 3 4", "3 0 3 2"), Code::E0708);
+    refuse("twice, together", list("0 1 4", "3 0 2 2"), Code::E0708);
+    refuse("out of range", list("0 3 4", "3 0 4 2"), Code::E0703);
+    refuse("partition", list("0 3 3", "3 0 1 2"), Code::E0702);
+    refuse("short pos", list("0 4", "3 0 1 2"), Code::E0701);
+    let told = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
+    assert_eq!(told, "coordinate 3 stands twice in fiber 0 (indices 0 and 2 of `crd`)");
+    let sorted = tensor.convert(&Format::parse("csr; pattern", 2).unwrap()).unwrap();
+    assert_eq!(sorted.level_arrays(1).get("crd").unwrap().to_vec(), [0, 2, 3, 2]);
+    // Into it, nothing is moved.
+    let back = sorted.convert(tensor.format()).unwrap();
+    assert_eq!(back.level_arrays(1), sorted.level_arrays(1));
+    assert!(back.same_values(&tensor));
+}
+
+/// What structure a matrix has does not depend on the order in which its entries are stored.
+#[test]
+fn statistics_of_lists_in_any_order() {
+    let level = vec![("pos", numbers("0 2 4")), ("crd", numbers("1 0 1 0"))];
+    let values = Some(vec![2.0, 1.0, 0.0, 2.0].into());
+    let tensor = parts(&[2, 2], "dense, sparse(nonordered)", vec![vec![], level], values).unwrap();
+    let matrix = tensor.statistics().unwrap().matrix.unwrap();
+    assert!(matrix.symmetric && matrix.structurally_symmetric && !matrix.diagonal);
+    assert_eq!((matrix.diagonal_nonzeros, matrix.most_per_row, matrix.most_per_column), (1, 2, 2));
+    assert_eq!(tensor.statistics().unwrap().levels[1].name, "sparse(nonordered)");
+}
+
+/// Files list entries in order, whatever the tensor does.
+#[test]
+fn files_of_lists_in_any_order() {
+    use tamis_tensor::io::{FileKind, WriteOptions, write_to};
+    let level = vec![("pos", numbers("0 2 3")), ("crd", numbers("2 0 1"))];
+    let tensor = parts(&[2, 3], "dense, sparse(nonordered)", vec![vec![], level], Some(vec![5.0, 6.0, 7.0].into()));
+    let tensor = tensor.unwrap();
+    let sorted = tensor.convert(&Format::csr()).unwrap();
+    for kind in [FileKind::MatrixMarket, FileKind::Frostt, FileKind::ScipyArchive] {
+        let write = |tensor: &Tensor| {
+            let mut out = Vec::new();
+            write_to(kind, &mut out, tensor, &WriteOptions::default()).unwrap();
+            out
+        };
+        assert_eq!(write(&tensor), write(&sorted), "{kind:?}");
+    }
+}
+
+#[test]
 fn bytemaps() {
     let bytemap = |flags: &[u8], pos: &str, crd: &str, values: usize| {
         let level = vec![("flags", flags.to_vec().into()), ("pos", numbers(pos)), ("crd", numbers(crd))];
