@@ -16,6 +16,7 @@ pub struct Ours {
     results: Vec<(String, Tensor)>,
     kernel: Duration,
     time: Duration,
+    report: Option<tamis::WorkspaceReport>,
 }
 
 /// What a compilation took: all of it, and the backend's part by stages.
@@ -36,7 +37,7 @@ pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
     let program = Program::parse(text).map_err(told)?;
     let references: Vec<&Tensor> = tensors.iter().collect();
     let executable = tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
-    Ok(Ours { executable, tensors: tensors.to_vec(), results: Vec::new(), kernel: Duration::ZERO, time })
+    Ok(Ours { executable, tensors: tensors.to_vec(), results: Vec::new(), report: None, kernel: Duration::ZERO, time })
 }
 
 /// From text to something that runs, without any cache.
@@ -77,6 +78,7 @@ impl Ours {
         let tensors: Vec<&Tensor> = self.tensors.iter().collect();
         let timed = self.executable.call_timed(&tensors).map_err(|d| d.render(false))?;
         (self.results, self.kernel) = (timed.results, timed.kernel);
+        self.report = timed.workspaces.into_iter().map(|(_, report)| report).next();
         Ok(())
     }
 
@@ -93,6 +95,11 @@ impl Ours {
     /// What the kernel alone took when it was last called.
     pub fn kernel(&self) -> Duration {
         self.kernel
+    }
+
+    /// What the workspace of the last run did and needed, if it had one.
+    pub fn report(&self) -> Option<tamis::WorkspaceReport> {
+        self.report
     }
 
     /// The results of the last run.

@@ -167,7 +167,7 @@ fn lists_are_sorted_where_the_order_can_be_seen() {
 #[test]
 fn operands_are_read_alone() {
     let mut judge = Judge::sharing(2);
-    let (same, refused) = (Wanted::Same, Wanted::Refused(Code::E0609));
+    let (same, refused) = (Wanted::Same, Wanted::Refused(Code::E0610));
     let data = edges(2);
     let body = |declared: &str, body: &str| format!("def f(A):\n    C = {declared}\n    for {body}\n    return C\n");
     let cases = [

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use tamis::prelude::*;
 use tamis::{IndexArray, gallery, io};
-use tamis_backend::runtime::workspace::take_report;
 use tamis_tests::random::Random;
 
 /// The test that limits memory, which it does for all threads, runs alone.
@@ -504,15 +503,14 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
         // Coordinates, values and packed keys have up to 8 bytes each, keys with numbers 16, and arrays double as they grow;
         // tables of half as many slots as they are large.
         let before = tamis::limit_arrays(32 * products);
-        take_report();
         let references: Vec<&Tensor> = tensors.iter().collect();
-        let result = executable.call(&references);
+        let result = executable.call_timed(&references);
         tamis::limit_arrays(before);
-        let report = take_report().unwrap_or_else(|| panic!("{variant}: nothing was reported"));
+        let timed = result.unwrap_or_else(|d| panic!("{variant}: {}", d.render(false)));
+        let [(_, report)] = timed.workspaces[..] else { panic!("{variant}: {:?}", timed.workspaces) };
         assert_eq!(report.inserts, products as u64, "{variant}");
         assert!(report.peak_bytes < 160 * products as u64, "{variant}: {report:?} for {products} products");
-        let result = result.unwrap_or_else(|d| panic!("{variant}: {}", d.render(false))).remove(0).1;
-        results.push(result);
+        results.extend(timed.results.into_iter().map(|(_, tensor)| tensor).take(1));
     }
     for (variant, result) in variants(&["1000", ""]).iter().zip(&results) {
         assert_identical(result, &results[0], variant);

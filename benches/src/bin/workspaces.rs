@@ -7,8 +7,8 @@
 //! most 4 is wanted, the same for all sizes); and the bytes that the workspace had at its peak for each product.
 
 use std::time::Instant;
+use tamis::WorkspaceReport as Report;
 use tamis::{DType, Diagnostic, Tensor};
-use tamis_backend::runtime::workspace::{Report, take_report};
 use tamis_benches::inputs::{random_rows, tensor};
 use tamis_benches::measure::{difference, least, median};
 use tamis_benches::ours::{Ours, ours, process_time};
@@ -123,12 +123,11 @@ impl Side {
     }
 
     fn run(&mut self) -> Result<(), String> {
-        take_report();
         let (start, processor) = (Instant::now(), process_time());
         self.program.call()?;
         self.processor.push(process_time().saturating_sub(processor).as_secs_f64());
         self.times.push(start.elapsed().as_secs_f64());
-        self.report = take_report();
+        self.report = self.program.report();
         Ok(())
     }
 }

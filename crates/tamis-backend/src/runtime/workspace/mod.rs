@@ -18,7 +18,6 @@ mod merge;
 mod own;
 mod pipeline;
 mod policy;
-mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +26,6 @@ pub(super) use abi::SYMBOLS;
 pub use merge::Merge;
 pub use own::OwnWorkspace;
 pub use policy::{Constructor, Entries, Place, Policy, appends, policies, register};
-pub use reports::take_report;
 
 use super::memory::{self, RawBuffer, Storage, element_bytes};
 use super::typed::Shortage;
@@ -176,15 +174,6 @@ pub struct Workspace {
     spare: Option<Side>,
     pipeline: Pipeline,
     report: Report,
-}
-
-/// What it did is known for as long as somebody may ask.
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        if self.report != Report::default() {
-            reports::keep(self.report);
-        }
-    }
 }
 
 impl std::fmt::Debug for Workspace {
