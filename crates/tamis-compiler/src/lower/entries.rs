@@ -33,7 +33,10 @@ impl Lowerer<'_> {
         }
         match entry.what {
             EntryPart::Count => Node::Value(self.count(tensor, self.levels(tensor))),
-            EntryPart::First => Node::Value(self.first(tensor, &entry.at)),
+            EntryPart::First => {
+                self.warn_of_first(entry);
+                Node::Value(self.first(tensor, &entry.at))
+            }
             EntryPart::Coordinate(dim) => {
                 let number = self.number(entry);
                 let moving = match entry.at.first() {
@@ -179,6 +182,25 @@ impl Lowerer<'_> {
         let first = self.b.name("first", first);
         self.counted.push((tensor, first));
         first
+    }
+
+    /// Where an outer level is a list, each of its coordinates is searched for.
+    fn warn_of_first(&mut self, entry: &Entry) {
+        let searched =
+            |level: &usize| self.row(entry.tensor, *level).is_some_and(|row| !row.capabilities.random_access);
+        let Some(level) = (0..entry.at.len()).find(searched) else { return };
+        let program = self.program;
+        let name = &program.tensor(entry.tensor).name;
+        let message = format!("level {level} of `{name}` is a list, so each `{name}.first[...]` searches it");
+        if self.warnings.iter().any(|d| d.message == message) {
+            return;
+        }
+        let d = Diagnostic::warning(Code::E0607, message)
+            .label(program.origin.stmt(entry.stmt), "asked for here")
+            .note("each question costs about log2 of its entries, where a `dense` level is looked at once")
+            .help(format!("go over all entries in one loop, `range({name}.nnz)`: `fuse` the loops before `pos`"))
+            .help(format!("or store `{name}` with a `dense` level there, as `csr` does"));
+        self.warnings.push(program.origin.attach(d));
     }
 
     /// A coordinate of the entry at a position, which may be what a loop goes over.
