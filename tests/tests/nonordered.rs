@@ -191,6 +191,22 @@ fn operands_are_read_alone() {
         (body("tensor(\"dense\")", "i in _:\n        C[i] = A[i,0]"), refused),
         (body("tensor(\"dense\")", "i, j in _:\n        C[i] += A[i,gallop(j)]"), same),
         (body("tensor(\"dense\")", "i, j in _:\n        C[i] += A[i,follow(j)]"), refused),
+        (
+            body(
+                "tensor(\"dense\", shape=(A.shape[0],))",
+                "p in range(A.nnz):\n        C[A.coords[0, p]] += A.data[p] * (p + 1)",
+            ),
+            same,
+        ),
+        (
+            body(
+                "tensor(\"dense\", shape=(A.shape[1],))",
+                "p in range(A.nnz):\n        C[A.coords[1, p]] += A.data[p] * (p + 1)",
+            ),
+            same,
+        ),
+        (body("tensor(\"dense\")", "i, j in _:\n        C[i] += A[i,j] * A.first[i]"), same),
+        (body("tensor(\"dense\")", "i, j in _:\n        C[i] += A[i,j] * A.first[i, j]"), refused),
         (body("tensor(\"dense\")", "i, j in _:\n        if j < i:\n            C[i] += A[i,j]"), refused),
         (body("tensor(\"dense\")", "i in _:\n        for j in range(0, 1):\n            C[i] += A[i,j]"), refused),
     ];

@@ -35,6 +35,9 @@ impl Lowerer<'_> {
             EntryPart::Count => Node::Value(self.count(tensor, self.levels(tensor))),
             EntryPart::First => {
                 self.warn_of_first(entry);
+                for level in 0..entry.at.len() {
+                    self.check_search(tensor, level, entry.stmt);
+                }
                 Node::Value(self.first(tensor, &entry.at))
             }
             EntryPart::Coordinate(dim) => {
