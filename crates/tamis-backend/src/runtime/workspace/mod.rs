@@ -3,9 +3,9 @@
 //! Entries are collected in an *accumulation array*, which is the kernel's own: one array of coordinates per dimension, and
 //! one of values. When that is full it is *flushed*: its entries are sorted (numbers are, entries do not move) and merged with the
 //! *all-array* into the other half of that, which is there twice. How an entry is found on insertion is the [`Policy`]:
-//! [`coord`], [`hash`], [`bucket`], and the two [`extremes`]. Keys are packed coordinates ([`key`]), sorted by digits
-//! (`sort::ids`), merged by loops of their own for each operator ([`merge`], [`engine`]), on a second thread if
-//! wanted ([`pipeline`]). Compiled code uses a workspace by the functions in [`abi`].
+//! `coord`, `hash`, `bucket`, and the two `extremes`. Keys are packed coordinates (`key`), sorted by digits
+//! (`sort::ids`), merged by loops of their own for each operator (`merge`, `engine`), on a second thread if
+//! wanted (`pipeline`). Compiled code uses a workspace by the functions in `abi`.
 
 mod abi;
 mod bucket;
