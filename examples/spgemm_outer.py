@@ -2,7 +2,7 @@
 #   tamis run examples/spgemm_outer.py "A=rmat(5,4)" "B=rmat(5,4,7)" -f A=csc -f B=csr
 
 def spgemm_outer(A, B):
-    w = tensor("hash, hash")
+    w = tensor("ism(hash)")
     for j, i, k in _:
         w[i,k] += A[i,j] * B[j,k]
     C = tensor("csr")

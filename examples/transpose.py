@@ -2,10 +2,7 @@
 #   tamis run examples/transpose.py "A=rmat(6,4)" -f A=csr
 
 def transpose(A):
-    w = tensor("hash, hash")
-    for i, j in _:
-        w[j,i] = A[i,j]
     B = tensor("csr")
-    for j, i in _:
-        B[j,i] = w[j,i]
+    for i, j in _:
+        B[j,i] = A[i,j]
     return B

@@ -71,33 +71,49 @@ fn initialise() -> Result<String, Diagnostic> {
 }
 
 thread_local! {
-    /// The machine that this thread compiled for last: making one takes longer than compiling a small kernel.
-    static MACHINE: RefCell<Option<(Target, Level, TargetMachine)>> = const { RefCell::new(None) };
+    /// The machines that this thread compiled for last: making one takes longer than compiling a small kernel.
+    static MACHINES: RefCell<Vec<(Target, OptimizationLevel, TargetMachine)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How many machines are kept.
+const KEPT: usize = 3;
+
+/// How hard code generation tries. Large kernels are mostly code that runs once, which need not be the best.
+fn effort(ir: &Emitted, level: Level) -> OptimizationLevel {
+    match level {
+        Level::None => OptimizationLevel::None,
+        Level::Short if ir.large => OptimizationLevel::Less,
+        Level::Short | Level::Full => OptimizationLevel::Default,
+    }
 }
 
 fn with_machine<T>(
     target: &Target,
-    level: Level,
+    effort: OptimizationLevel,
     work: impl FnOnce(&TargetMachine) -> Result<T, Diagnostic>,
 ) -> Result<T, Diagnostic> {
     initialise()?;
-    let kept = MACHINE.with(|machine| machine.borrow_mut().take());
+    let kept = MACHINES.with(|machines| {
+        let mut machines = machines.borrow_mut();
+        let at = machines.iter().position(|(known, at, _)| known == target && *at == effort)?;
+        Some(machines.remove(at).2)
+    });
     let machine = match kept {
-        Some((known, at, machine)) if known == *target && at == level => machine,
-        _ => {
+        Some(machine) => machine,
+        None => {
             let triple = TargetTriple::create(&target.triple);
             let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
-            let optimise = match level {
-                Level::None => OptimizationLevel::None,
-                Level::Short | Level::Full => OptimizationLevel::Default,
-            };
             let (cpu, features) = (&target.cpu, &target.features);
-            llvm.create_target_machine(&triple, cpu, features, optimise, RelocMode::PIC, CodeModel::Default)
+            llvm.create_target_machine(&triple, cpu, features, effort, RelocMode::PIC, CodeModel::Default)
                 .ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?
         }
     };
     let result = work(&machine);
-    MACHINE.with(|kept| *kept.borrow_mut() = Some((target.clone(), level, machine)));
+    MACHINES.with(|machines| {
+        let mut machines = machines.borrow_mut();
+        machines.insert(0, (target.clone(), effort, machine));
+        machines.truncate(KEPT);
+    });
     result
 }
 
@@ -153,7 +169,7 @@ pub(super) fn object(
     level: Level,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
-    with_machine(target, level, |machine| {
+    with_machine(target, effort(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, timings)?;
         let start = Instant::now();
@@ -167,7 +183,7 @@ pub(super) fn object(
 
 /// What passes and code generation made of a kernel, to be read: IR and assembly.
 pub(super) fn texts(ir: &Emitted, target: &Target, level: Level) -> Result<(String, String), Diagnostic> {
-    with_machine(target, level, |machine| {
+    with_machine(target, effort(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, &mut Timings::default())?;
         let llvm = module.print_to_string().to_string_lossy().into_owned();

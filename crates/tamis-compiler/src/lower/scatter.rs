@@ -124,6 +124,19 @@ impl Lowerer<'_> {
         }
         self.assemble_all(tensor);
         let levels = format.levels().len();
+        // No level gets more coordinates than there are entries.
+        let appended: Vec<usize> = (0..levels)
+            .filter(|k| self.row(tensor, *k).is_some_and(|row| row.write.placement() == Placement::Appended))
+            .collect();
+        for level in &appended {
+            self.writer(tensor, *level, |row, w| row.write.reserve(w, count));
+            self.states[tensor.index()].reserved[*level] = true;
+        }
+        let whole = appended.last() == Some(&(levels - 1));
+        if let (Some(values), true) = (values, whole) {
+            self.b.emit(Stmt::Grow { buffer: values, len: count, fill: None });
+            self.states[tensor.index()].reserved[levels] = true;
+        }
         let last: Vec<VarId> = (0..levels).map(|k| self.b.variable(format!("last{k}"), Value::I64(-1))).collect();
         let var = self.b.new_var("t", DType::I64, false);
         let t = self.b.get(var);
@@ -144,6 +157,7 @@ impl Lowerer<'_> {
             }
         });
         self.b.emit(Stmt::For { var, start: zero, stop: count, body, hint: tamis_ir::kernel::Hint::default() });
+        self.states[tensor.index()].reserved.fill(false);
     }
 
     /// Appends one entry to the levels; those of its coordinates that the entry before has, too, are there already.
@@ -224,7 +238,9 @@ impl Lowerer<'_> {
         if let Some(values) = values {
             let one = this.b.int(1);
             let len = this.b.add(parent, one);
-            this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+            if !this.states[tensor.index()].reserved[levels] {
+                this.b.emit(Stmt::Grow { buffer: values, len, fill: None });
+            }
             this.b.store(values, parent, value);
         }
     }

@@ -119,7 +119,12 @@ pub(super) struct Emitted {
     pub(super) text: String,
     /// Whether some loop may be vectorised or unrolled, so that loop passes are worth their time.
     pub(super) hinted: bool,
+    /// Whether the kernel is so large that not all of it can be worth much time.
+    pub(super) large: bool,
 }
+
+/// Kernels with so many statements are large.
+const LARGE: usize = 50;
 
 /// Writes a kernel as IR.
 pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<Emitted, Diagnostic> {
@@ -158,7 +163,7 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         return Err(bug("the kernel is too large"));
     }
     let hinted = emitter.hinted;
-    Ok(Emitted { text: emitter.module(options), hinted })
+    Ok(Emitted { text: emitter.module(options), hinted, large: kernel.size() >= LARGE })
 }
 
 impl Emitter<'_> {
