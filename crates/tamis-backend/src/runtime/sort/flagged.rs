@@ -19,8 +19,11 @@ const DENSE: usize = 20;
 /// The most groups that can be marked: their marks lie on the stack.
 const MARKS: usize = 1 << 14;
 
-/// A list of one element for so many of its range is worth clearing the marks.
+/// A list of one element for so many of its range is worth clearing the marks, ...
 const SPARSE: usize = 4096;
+
+/// ... if it is longer than this: digits sort shorter ones sooner.
+const LONG: usize = 256;
 
 /// What came of it.
 pub(super) enum Outcome {
@@ -52,7 +55,7 @@ pub(super) fn sort<T: Coordinate>(elements: &mut [T], flags: &[u8]) -> Outcome {
     let range = last - first;
     let marked = if range / DENSE <= elements.len() {
         false
-    } else if groups.last - groups.first < MARKS && range / SPARSE <= elements.len() {
+    } else if elements.len() > LONG && groups.last - groups.first < MARKS && range / SPARSE <= elements.len() {
         true
     } else {
         return Outcome::Unsuitable;
