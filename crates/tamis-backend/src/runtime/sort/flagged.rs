@@ -329,7 +329,7 @@ mod tests {
         let mut elements = narrow(&numbers);
         match sort(&mut elements, &flags) {
             Outcome::Sorted => assert_eq!(elements, narrow(&expected)),
-            Outcome::Unsuitable => assert!(numbers.len() <= SHORT || extent > 1 << 19, "{extent}, one of {of}"),
+            Outcome::Unsuitable => assert!(numbers.len() <= LONG || extent > 1 << 19, "{extent}, one of {of}"),
             Outcome::Contradiction => panic!("{extent}, one of {of}: the flags are right"),
         }
     }
