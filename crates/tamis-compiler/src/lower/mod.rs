@@ -124,6 +124,7 @@ fn start<'a>(
         prologue: Vec::new(),
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
+        pieces: vec![None; program.indices.len()],
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         cursors: Vec::new(),
@@ -163,6 +164,8 @@ struct Lowerer<'a> {
     indices: Vec<Option<ExprId>>,
     /// Loops whose bounds are written.
     bounded: Vec<bool>,
+    /// For each loop over one of the pieces that another index numbers, that index.
+    pieces: Vec<Option<tamis_ir::program::IndexId>>,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.

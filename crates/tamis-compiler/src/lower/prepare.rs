@@ -47,6 +47,7 @@ impl Lowerer<'_> {
             StmtKind::For { index, extent, attributes, body } => {
                 self.attributes[index.index()] = *attributes;
                 self.bounded[index.index()] = matches!(extent, Extent::Range(..));
+                self.pieces[index.index()] = self.program.piece_of(extent);
                 let bounds = match extent {
                     Extent::Infer => Bounds::Inferred,
                     Extent::Range(start, stop) => Bounds::Range(self.node(*start), self.node(*stop)),

@@ -5,7 +5,7 @@
 
 use super::Lowerer;
 use super::bind::{Stored, chain_head};
-use super::node::{Bounds, Node, Step, Sub, Target};
+use super::node::{Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
@@ -129,9 +129,9 @@ impl Lowerer<'_> {
         for step in steps {
             match step {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
-                Step::For(index, bounds, body) => {
+                Step::For(index, _, body) => {
                     let unordered = self.reads_unordered(*index, body);
-                    loops.push(Loop { index: *index, piece_of: piece_of(bounds), unordered });
+                    loops.push(Loop { index: *index, piece_of: self.pieces[index.index()], unordered });
                     self.find_writes(body, loops, found);
                     loops.pop();
                 }
@@ -189,27 +189,6 @@ struct Loop {
     piece_of: Option<IndexId>,
     /// Something is read along it whose coordinates come in any order.
     unordered: bool,
-}
-
-/// The index that numbers the pieces of which these bounds are one: from `x*n` to `x*n + n`, or to an end before.
-fn piece_of(bounds: &Bounds) -> Option<IndexId> {
-    let Bounds::Range(start, stop) = bounds else { return None };
-    let (pieces, length) = match start {
-        Node::Call(Op::Mul, _, factors) => match &factors[..] {
-            [Node::Index(x), Node::Known(Value::I64(n))] | [Node::Known(Value::I64(n)), Node::Index(x)] => (*x, *n),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let ends = |node: &Node| {
-        let Node::Call(Op::Add, _, terms) = node else { return false };
-        terms.contains(start) && terms.contains(&Node::Known(Value::I64(length))) && terms.len() == 2
-    };
-    let within = match stop {
-        Node::Call(Op::Min, _, ends_of) => ends_of.iter().any(ends),
-        other => ends(other),
-    };
-    (within && length > 0).then_some(pieces)
 }
 
 /// The loops around a write, a loop over pieces and the one over what is in a piece taken together.

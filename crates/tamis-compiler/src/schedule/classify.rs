@@ -2,10 +2,7 @@
 //! storage are produced out of order if not.
 
 use std::fmt;
-use tamis_ir::algebra::Op;
-use tamis_ir::program::{
-    Access, Block, Checked, Expr, ExprId, Extent, IndexId, Program, Stmt, StmtId, StmtKind, TensorId,
-};
+use tamis_ir::program::{Access, Block, Checked, Expr, IndexId, Program, Stmt, StmtId, StmtKind, TensorId};
 
 /// How one assignment produces the elements of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +60,7 @@ fn walk(
         match &stmt.kind {
             StmtKind::Declare(tensor) => depths[tensor.index()] = loops.len(),
             StmtKind::For { index, body, extent, .. } => {
-                loops.push((*index, piece_of(program, extent)));
+                loops.push((*index, program.piece_of(extent)));
                 walk(program, checked, body, loops, depths, found);
                 loops.pop();
             }
@@ -80,30 +77,6 @@ fn walk(
             StmtKind::Let { .. } => {}
         }
     }
-}
-
-/// The index that numbers the pieces of which an extent is one: from `x*n` to `x*n + n`, or to an end before. Together, the
-/// loop over pieces and the one over what is in a piece go over everything in order.
-pub(super) fn piece_of(program: &Program, extent: &Extent) -> Option<IndexId> {
-    let Extent::Range(start, stop) = extent else { return None };
-    let int = |id: &ExprId| match program.expr(*id) {
-        Expr::Literal(value) => value.as_i64(),
-        _ => None,
-    };
-    let Expr::Call(Op::Mul, factors) = program.expr(*start) else { return None };
-    let (pieces, length) = match (program.expr(factors[0]), program.expr(factors[1])) {
-        (Expr::Index(x), Expr::Literal(n)) | (Expr::Literal(n), Expr::Index(x)) => (*x, n.as_i64()?),
-        _ => return None,
-    };
-    let ends = |id: &ExprId| {
-        let Expr::Call(Op::Add, terms) = program.expr(*id) else { return false };
-        terms.contains(start) && terms.iter().any(|term| int(term) == Some(length))
-    };
-    let within = match program.expr(*stop) {
-        Expr::Call(Op::Min, operands) => operands.iter().any(ends),
-        _ => ends(stop),
-    };
-    (within && length > 0).then_some(pieces)
 }
 
 fn production(

@@ -4,7 +4,7 @@
 //! Loops that go over the outermost levels of the tensor in order are shared by both, so the temporary has no more
 //! dimensions than are produced out of order.
 
-use super::classify::{piece_of, productions};
+use super::classify::productions;
 use crate::lower::{Mode, Plan};
 use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
@@ -91,7 +91,10 @@ pub fn insert(
         if format.levels().iter().all(inserts) {
             continue;
         }
-        let mut inserter = Inserter { program: result.clone(), tensor, order, format, checked, wish, merges };
+        let mut next_stmt = 0;
+        result.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0 + 1));
+        let program = result.clone();
+        let mut inserter = Inserter { program, tensor, order, format, checked, wish, merges, next_stmt };
         if let Some(done) = inserter.insert() {
             result = inserter.program;
             inserted.push(done);
@@ -113,6 +116,7 @@ struct Inserter<'a> {
     checked: &'a Checked,
     wish: &'a Wish,
     merges: bool,
+    next_stmt: u32,
 }
 
 impl Inserter<'_> {
@@ -165,7 +169,7 @@ impl Inserter<'_> {
             && let StmtKind::For { index: pieces, body, .. } = &mut block[only].kind
             && let inner = body.iter().position(|stmt| self.writes(stmt))
             && let Some(StmtKind::For { extent, .. }) = inner.map(|k| &body[k].kind)
-            && piece_of(&self.program, extent) == Some(*pieces)
+            && self.program.piece_of(extent) == Some(*pieces)
             && let Some(StmtKind::For { index, body: inside, .. }) = inner.map(|k| &body[k].kind)
             && self.is_subscript(inside, *index, self.order[loops.len()])
             && body.iter().filter(|stmt| self.writes(stmt)).count() == 1
@@ -239,17 +243,17 @@ impl Inserter<'_> {
         let shape = self.checked.extents.shapes.get(self.tensor.index()).map_or(&[][..], Vec::as_slice);
         let size = inner.iter().fold(1u64, |size, dim| size.saturating_mul(shape.get(*dim).copied().unwrap_or(0)));
         let dense = inner.len() == 1 && size <= LARGEST_DENSE;
-        // What is stored whole says nothing about what is true in it.
-        let small = size <= LARGEST_DENSE && leaf != Leaf::Pattern;
         let levels = &self.format.levels()[self.order.len() - inner.len()..];
-        let full = levels.iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.full));
+        // A workspace as large as what one position of the result holds, of which a pattern would say nothing.
+        let full = leaf != Leaf::Pattern
+            && levels.iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.full));
         // Which of the kept dimensions each level stores.
         let map: Vec<usize> = inner.iter().map(|dim| kept.iter().position(|d| d == dim).unwrap_or(0)).collect();
         let natural = map.iter().enumerate().all(|(k, d)| k == *d);
         let map: Vec<DimExpr> = map.into_iter().map(DimExpr::Dim).collect();
         let (ism, why) = match self.wish {
             Wish::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
-            Wish::Any if full && small && natural => {
+            Wish::Any if full && natural => {
                 let why = format!("what is out of order, {size} elements, is stored whole");
                 return (FormatSpec::AnyRank(ShortName::Dense, leaf), why);
             }
@@ -373,11 +377,8 @@ impl Inserter<'_> {
 
     /// A statement that stands where another one does.
     fn stmt(&mut self, kind: StmtKind, origin: StmtId) -> Stmt {
-        let mut largest = 0;
-        for id in self.program.origin.stmts.keys() {
-            largest = largest.max(id.0);
-        }
-        let id = StmtId(largest.max(origin.0) + 1);
+        let id = StmtId(self.next_stmt);
+        self.next_stmt += 1;
         let span = self.program.origin.stmt(origin);
         self.program.origin.stmts.insert(id, span);
         Stmt { id, kind }

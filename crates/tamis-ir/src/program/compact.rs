@@ -9,19 +9,7 @@ use rustc_hash::FxHashMap;
 impl Program {
     /// Drops expressions that no statement uses, and numbers the others by their first use.
     pub fn compact(&mut self) {
-        let mut body = std::mem::take(&mut self.body);
-        let mut renamer = Renamer {
-            old: std::mem::take(&mut self.exprs),
-            new: ExprPool::default(),
-            ids: FxHashMap::default(),
-            numbers: Numbers::default(),
-        };
-        renamer.block(self, &mut body);
-        self.body = body;
-        self.exprs = renamer.new;
-        let spans = std::mem::take(&mut self.origin.exprs);
-        let renamed = spans.into_iter().filter_map(|((stmt, id), span)| Some(((stmt, *renamer.ids.get(&id)?), span)));
-        self.origin.exprs = renamed.collect();
+        self.rename(Numbers::default());
     }
 
     /// Numbers loop indices, bound names and tensors in the order in which the text has them, drops what is gone, and
@@ -57,6 +45,12 @@ impl Program {
         origin.tensors = spans.into_iter().filter_map(|(id, span)| Some((*numbers.tensors.get(&id)?, span))).collect();
         let spans = std::mem::take(&mut origin.indices);
         origin.indices = spans.into_iter().filter_map(|(id, span)| Some((*numbers.indices.get(&id)?, span))).collect();
+        self.rename(numbers);
+        self.settle_ranks();
+    }
+
+    /// Numbers expressions by their first use, and what they name anew.
+    fn rename(&mut self, numbers: Numbers) {
         let mut body = std::mem::take(&mut self.body);
         let old = std::mem::take(&mut self.exprs);
         let mut renamer = Renamer { old, new: ExprPool::default(), ids: FxHashMap::default(), numbers };
@@ -66,7 +60,6 @@ impl Program {
         let spans = std::mem::take(&mut self.origin.exprs);
         let renamed = spans.into_iter().filter_map(|((stmt, id), span)| Some(((stmt, *renamer.ids.get(&id)?), span)));
         self.origin.exprs = renamed.collect();
-        self.settle_ranks();
     }
 }
 

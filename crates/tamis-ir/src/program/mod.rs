@@ -411,6 +411,30 @@ impl Program {
         }
     }
 
+    /// The index that numbers the pieces of which an extent is one: from `x*n` to `x*n + n`, or to an end before. Together,
+    /// the loop over pieces and the one over what is in a piece go over everything in order.
+    pub fn piece_of(&self, extent: &Extent) -> Option<IndexId> {
+        let Extent::Range(start, stop) = extent else { return None };
+        let int = |id: &ExprId| match self.expr(*id) {
+            Expr::Literal(value) => value.as_i64(),
+            _ => None,
+        };
+        let Expr::Call(Op::Mul, factors) = self.expr(*start) else { return None };
+        let (pieces, length) = match (self.expr(factors[0]), self.expr(factors[1])) {
+            (Expr::Index(x), Expr::Literal(n)) | (Expr::Literal(n), Expr::Index(x)) => (*x, n.as_i64()?),
+            _ => return None,
+        };
+        let ends = |id: &ExprId| {
+            let Expr::Call(Op::Add, terms) = self.expr(*id) else { return false };
+            terms.contains(start) && terms.iter().any(|term| int(term) == Some(length))
+        };
+        let within = match self.expr(*stop) {
+            Expr::Call(Op::Min, operands) => operands.iter().any(ends),
+            _ => ends(stop),
+        };
+        (within && length > 0).then_some(pieces)
+    }
+
     /// Reads a program: syntax, names, ranks and lifecycles are checked.
     pub fn parse(text: &str) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source(&Source::new("program", text))
