@@ -87,7 +87,8 @@ impl Lowerer<'_> {
                 .collect();
             let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
             let pattern = format.leaf() == Leaf::Pattern;
-            if pattern && tree::pads(format.levels()) {
+            // Without levels, too, there is nothing that could be left out.
+            if pattern && (format.levels().is_empty() || tree::pads(format.levels())) {
                 self.refuse_full_pattern(TensorId(k as u32));
             }
             let computed = placements.iter().all(|p| *p == Placement::Computed);
@@ -119,9 +120,13 @@ impl Lowerer<'_> {
             Code::E0604,
             format!("`{name}` is a pattern over levels that store what nobody wrote, which would be true there"),
         )
-        .label(self.program.origin.tensor(tensor), "declared here")
-        .help("let the last level be `bytemap`, `sparse` or `hash`, as in `bytemap; pattern`")
-        .help("or store booleans: `dense` with `dtype=\"bool\"`");
+        .label(self.program.origin.tensor(tensor), "declared here");
+        let d = match self.program.tensor(tensor).rank {
+            0 => d.help("write `scalar(False)`"),
+            _ => d
+                .help("let the last level be `bytemap`, `sparse` or `hash`, as in `bytemap; pattern`")
+                .help("or store booleans: `dense` with `dtype=\"bool\"`"),
+        };
         self.errors.push(self.program.origin.attach(d));
     }
 
