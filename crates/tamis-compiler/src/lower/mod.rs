@@ -68,6 +68,10 @@ pub fn lower(
     let (mut lowerer, sizes) = start(program, checked, layouts, policy)?;
     let mut body = lowerer.prepare(&program.body);
     lowerer.classify(&mut body);
+    // What cannot be stored cannot be set up, either.
+    if !lowerer.errors.is_empty() {
+        return Err(Diagnostics(lowerer.errors));
+    }
     lowerer.set_up();
     for step in simplify::root(body, policy) {
         lowerer.step(step);
