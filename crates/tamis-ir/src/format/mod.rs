@@ -4,6 +4,7 @@
 //! tensor it is used for (`dense`, `coo`, `csf`). The text form is parsed by [`FormatSpec::parse`] and
 //! printed by `Display`; parsing what was printed gives the same format.
 
+pub mod map;
 mod parse;
 mod print;
 
@@ -55,6 +56,11 @@ impl LevelKind {
             LevelKind::Hash => "hash",
             LevelKind::Bytemap => "bytemap",
         }
+    }
+
+    /// Whether it has an array of positions (`pos` or `ofs`), whose width may be written.
+    pub const fn has_positions(self) -> bool {
+        !matches!(self, LevelKind::Dense | LevelKind::Singleton | LevelKind::Interval)
     }
 }
 
@@ -117,9 +123,9 @@ pub struct LevelSpec {
     pub nonunique: bool,
     /// The coordinates of a fiber are stored in any order, each once.
     pub nonordered: bool,
-    /// The width of positions, where written.
+    /// The width of positions (`pos`, `ofs`), where written.
     pub pos: Option<Width>,
-    /// The width of coordinates, where written.
+    /// The width of coordinates (`crd`, `start`, `end`), where written.
     pub crd: Option<Width>,
 }
 
@@ -338,7 +344,8 @@ impl Format {
             let name = print::dim_name(d);
             match uses[..] {
                 [DimExpr::Dim(_) | DimExpr::Diff(..)] => {}
-                [DimExpr::Div(_, a), DimExpr::Mod(_, b)] if a == b && *a > 0 => {}
+                [DimExpr::Div(_, a), DimExpr::Mod(_, b)] | [DimExpr::Mod(_, a), DimExpr::Div(_, b)]
+                    if a == b && *a > 0 => {}
                 [] => return bad(format!("no level stores dimension {name}")),
                 _ => return bad(format!("dimension {name} is not stored exactly once")),
             }
@@ -371,7 +378,7 @@ impl Format {
             if level.nonordered {
                 self.check_nonordered(k)?;
             }
-            let has_pos = !matches!(level.kind, LevelKind::Dense | LevelKind::Singleton);
+            let has_pos = level.kind.has_positions();
             if (level.pos.is_some() && !has_pos) || (level.crd.is_some() && level.kind == LevelKind::Dense) {
                 let message = format!("`{}` has no such arrays, so a width says nothing", level.kind.name());
                 return Err(

@@ -241,7 +241,7 @@ impl Parser {
             let first = self.width()?;
             if self.eat(",") {
                 (level.pos, level.crd) = (first, self.width()?);
-            } else if kind == LevelKind::Singleton {
+            } else if !kind.has_positions() {
                 level.crd = first;
             } else {
                 (level.pos, level.crd) = (first, first);
@@ -346,6 +346,13 @@ mod tests {
             ("dense, sparse[u8]", "dense, sparse[u8,u8]"),
             ("dense, singleton[u16]", "dense, singleton[u16]"),
             ("sparse[_,u16]", "sparse[_,u16]"),
+            ("dense, interval[u16]", "dense, interval[u16]"),
+            ("blocks[u8,u64], band[u32]", "blocks[u8,u64], band[u32,u32]"),
+            ("(i,j) -> (i%4, j, i/4): dense, sparse, runs", "(i,j) -> (i%4,j,i/4): dense, sparse, runs"),
+            (
+                "(i,j) -> (i/4, j/4, j%4, i%4): dense, sparse, dense, dense",
+                "(i,j) -> (i/4,j/4,j%4,i%4): dense, sparse, dense, dense",
+            ),
             ("dense, sparse_runs; pattern", "dense, sparse_runs; pattern"),
             ("ism(coord)", "ism(coord)"),
             ("ism(hash, 64); pattern", "ism(hash, 64); pattern"),
@@ -388,6 +395,10 @@ mod tests {
             ("dense, sparse(unordered)", Code::E0602),
             ("dense(nonunique), dense", Code::E0604),
             ("dense[u32], sparse", Code::E0604),
+            ("dense, interval[u32,u32]", Code::E0604),
+            ("(i,j) -> (i%3,j,i/4): dense, dense, dense", Code::E0606),
+            ("(i,j) -> (i%4,j,i%4): dense, dense, dense", Code::E0606),
+            ("(i,j) -> (j-i,i/2,i%2): sparse, dense, dense", Code::E0606),
             ("dense sparse", Code::E0601),
             ("dense, sparse; element(x)", Code::E0601),
             ("csr extra", Code::E0601),

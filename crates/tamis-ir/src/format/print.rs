@@ -1,6 +1,6 @@
 //! Formats as text that [`super::FormatSpec::parse`] reads back.
 
-use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
+use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelSpec, ShortName};
 use std::fmt;
 
 /// The name of dimension `d` in a printed map: i, j, k, …, then d9, d10, ….
@@ -22,7 +22,7 @@ impl fmt::Display for LevelSpec {
         }
         match (self.pos, self.crd) {
             (Some(pos), Some(crd)) => write!(f, "[{},{}]", pos.name(), crd.name()),
-            (None, Some(crd)) if self.kind == LevelKind::Singleton => write!(f, "[{}]", crd.name()),
+            (None, Some(crd)) if !self.kind.has_positions() => write!(f, "[{}]", crd.name()),
             (None, Some(crd)) => write!(f, "[_,{}]", crd.name()),
             (Some(pos), None) => write!(f, "[{},_]", pos.name()),
             (None, None) => Ok(()),

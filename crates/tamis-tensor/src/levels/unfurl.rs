@@ -309,3 +309,106 @@ fn search(fiber: &mut Fiber, crd: BufferId, start: ExprId, stop: ExprId) -> Loca
     });
     Located { position: at, present: Some(present), group_stop }
 }
+
+// Runs, blocks and bands: each coordinate is looked up.
+
+/// `runs`: where the run of a coordinate is, is looked up.
+pub(super) fn runs(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
+}
+
+/// `sparse_runs`: as for `runs`.
+pub(super) fn sparse_runs(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
+}
+
+/// `interval`: as for `runs`.
+pub(super) fn interval(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
+}
+
+/// `blocks`: as for `runs`.
+pub(super) fn blocks(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
+}
+
+/// `band`: as for `runs`.
+pub(super) fn band(_: &mut Fiber) -> Looplet {
+    Looplet::Lookup
+}
+
+/// The first run that ends behind `fiber.index`.
+pub(super) fn locate_runs(fiber: &mut Fiber) -> Located {
+    let end = fiber.array("end");
+    let (at, inside) = first_behind(fiber, end, 1);
+    Located { position: at, present: Some(inside), group_stop: None }
+}
+
+/// The first run that ends behind `fiber.index`, if it starts at or before it.
+pub(super) fn locate_sparse_runs(fiber: &mut Fiber) -> Located {
+    let (start, end) = (fiber.array("start"), fiber.array("end"));
+    let (at, inside) = first_behind(fiber, end, 1);
+    let b = &mut *fiber.builder;
+    let first = b.load(start, at);
+    let started = b.call_in(Op::Le, DType::I64, &[first, fiber.index]);
+    let present = b.call_in(Op::And, DType::Bool, &[inside, started]);
+    Located { position: at, present: Some(present), group_stop: None }
+}
+
+/// Whether the one run covers `fiber.index`.
+pub(super) fn locate_interval(fiber: &mut Fiber) -> Located {
+    let (start, end, position) = (fiber.array("start"), fiber.array("end"), fiber.position);
+    let b = &mut *fiber.builder;
+    let (first, stop) = (b.load(start, position), b.load(end, position));
+    let started = b.call_in(Op::Le, DType::I64, &[first, fiber.index]);
+    let open = b.call_in(Op::Lt, DType::I64, &[fiber.index, stop]);
+    let covered = b.call_in(Op::And, DType::Bool, &[started, open]);
+    Located { position, present: Some(both(fiber, covered)), group_stop: None }
+}
+
+/// The first block that ends at or behind `fiber.index`, counted back from its last coordinate.
+pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
+    let crd = fiber.array("crd");
+    let (at, inside) = first_behind(fiber, crd, 0);
+    counted_back(fiber, at, Some(inside))
+}
+
+/// The one block, counted back from its last coordinate.
+pub(super) fn locate_band(fiber: &mut Fiber) -> Located {
+    let (position, present) = (fiber.position, fiber.present);
+    counted_back(fiber, position, present)
+}
+
+/// The first place in the fiber's part of a sorted list that is at least `fiber.index + more`, and whether there is one.
+fn first_behind(fiber: &mut Fiber, list: BufferId, more: i64) -> (ExprId, ExprId) {
+    let (start, stop) = bounds(fiber);
+    let (index, name) = (fiber.index, fiber.name);
+    let b = &mut *fiber.builder;
+    let (start, stop) = (b.name(format!("{name}_start"), start), b.name(format!("{name}_stop"), stop));
+    let more = b.int(more);
+    let least = b.add(index, more);
+    let at = b.search(format!("{name}_at"), list, start, stop, least);
+    let inside = b.call_in(Op::Lt, DType::I64, &[at, stop]);
+    (at, inside)
+}
+
+/// The position of `fiber.index` in a block, counted from the block's end.
+fn counted_back(fiber: &mut Fiber, block: ExprId, present: Option<ExprId>) -> Located {
+    let (crd, ofs) = (fiber.array("crd"), fiber.array("ofs"));
+    let b = &mut *fiber.builder;
+    let one = b.int(1);
+    let next = b.add(block, one);
+    let (last, first_child, stop) = (b.load(crd, block), b.load(ofs, block), b.load(ofs, next));
+    let last_child = b.call_in(Op::Sub, DType::I64, &[stop, one]);
+    let back = b.call_in(Op::Sub, DType::I64, &[last, fiber.index]);
+    let position = b.call_in(Op::Sub, DType::I64, &[last_child, back]);
+    let zero = b.int(0);
+    let behind = b.call_in(Op::Ge, DType::I64, &[back, zero]);
+    let reached = b.call_in(Op::Ge, DType::I64, &[position, first_child]);
+    let covered = b.call_in(Op::And, DType::Bool, &[behind, reached]);
+    let present = match present {
+        Some(present) => b.call_in(Op::And, DType::Bool, &[present, covered]),
+        None => covered,
+    };
+    Located { position, present: Some(present), group_stop: None }
+}

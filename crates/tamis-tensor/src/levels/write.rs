@@ -447,3 +447,61 @@ impl Write for Flagged {
         mul(w, parents, w.extent)
     }
 }
+
+/// `sparse_runs`: one run after the other.
+pub(super) struct Runs;
+
+/// Levels that no kernel writes: another level takes their elements, and is converted.
+pub(super) struct Unwritable;
+
+impl Write for Runs {
+    fn placement(&self) -> Placement {
+        Placement::Appended
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        assemble_pos(w, start, count);
+        None
+    }
+
+    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
+        w.builder.get(w.count)
+    }
+
+    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId) {
+        let (starts, ends, count) = (w.array("start"), w.array("end"), w.builder.get(w.count));
+        let (next, stop) = (after(w, count), after(w, coordinate));
+        grow(w, starts, next, None);
+        grow(w, ends, next, None);
+        keep(w.builder, w.narrow, starts, count, coordinate);
+        keep(w.builder, w.narrow, ends, count, stop);
+        w.builder.assign(w.count, next);
+    }
+
+    fn end(&self, w: &mut Writer, parent: ExprId) {
+        end_pos(w, parent);
+    }
+
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
+        freeze_pos(w, parents);
+        w.builder.get(w.count)
+    }
+}
+
+impl Write for Unwritable {
+    fn placement(&self) -> Placement {
+        Placement::Appended
+    }
+
+    fn assemble(&self, _: &mut Writer, _: ExprId, _: ExprId) -> Option<(ExprId, ExprId)> {
+        None
+    }
+
+    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
+        w.builder.get(w.count)
+    }
+
+    fn freeze(&self, w: &mut Writer, _: ExprId) -> ExprId {
+        w.builder.get(w.count)
+    }
+}
