@@ -124,7 +124,7 @@ impl Lowerer<'_> {
         ask: impl FnOnce(&'static LevelType, &mut Writer) -> T,
     ) -> Option<T> {
         let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
-        let dim = *format.dim_order()?.get(level)?;
+        let extent = *self.bound[tensor.index()].extents.get(level)?;
         let row = level_type(format.levels()[level].kind).ok()?;
         let state = &self.states[tensor.index()];
         let (count, skipped, reserved) = (state.counts[level], state.skipped[level], state.reserved[level]);
@@ -132,7 +132,7 @@ impl Lowerer<'_> {
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let mut writer = Writer {
             arrays: &arrays[level],
-            extent: self.bound[tensor.index()].dims[dim],
+            extent,
             count,
             skipped,
             reserved,
@@ -247,7 +247,6 @@ impl Lowerer<'_> {
         if !self.program.params.contains(&tensor) {
             return None;
         }
-        let order = format.dim_order()?;
         let mut count = self.b.int(1);
         for k in 0..=level {
             let pos = arrays[k].iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
@@ -255,7 +254,7 @@ impl Lowerer<'_> {
             count = match pos {
                 Some(pos) => self.b.load(pos, count),
                 None if full => {
-                    let size = self.bound[tensor.index()].dims[order[k]];
+                    let size = *self.bound[tensor.index()].extents.get(k)?;
                     self.b.call_in(Op::Mul, DType::I64, &[count, size])
                 }
                 None => count,
