@@ -60,17 +60,21 @@ impl<T: Clone> Buffer<T> {
 /// Waste below this many bytes is not worth a call of the allocator.
 const LITTLE: usize = 4096;
 
+/// So many bytes are moved in a microsecond or two.
+const QUICK: usize = 32 << 10;
+
 impl<T: Clone> Buffer<T> {
-    /// The first `len` values (all, if there are fewer). If nobody else holds this buffer nothing is copied, and memory
-    /// beyond a quarter more than needed is given back.
+    /// The first `len` values (all, if there are fewer). If nobody else holds this buffer they stay where they are, unless
+    /// they are few, or memory for many more goes with them: giving memory back takes longer than a call should.
     pub(crate) fn truncated(self, len: usize) -> Buffer<T> {
         if self.len() <= len && !self.is_wasteful(len) {
             return self;
         }
         let mut values = self.into_vec();
         values.truncate(len);
-        let waste = (values.capacity() - values.len()) * size_of::<T>();
-        if waste > LITTLE && waste / size_of::<T>() > values.len() / 4 {
+        let spare = values.capacity() - values.len();
+        let few = values.len() * size_of::<T>() <= QUICK;
+        if spare * size_of::<T>() > LITTLE && spare > if few { values.len() / 4 } else { 3 * values.len() } {
             values = crate::memory::fitted(values);
         }
         values.into()

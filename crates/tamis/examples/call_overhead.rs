@@ -21,6 +21,26 @@ def ttv(A, x, s):
     return y, t
 ";
 
+const SQUARE: &str = "
+def square(A):
+    C = tensor('csr')
+    for i in _:
+        w = tensor('bytemap')
+        for j, k in _:
+            w[k] += A[i,j] * A[j,k]
+        for k in _:
+            C[i,k] = w[k]
+    return C
+";
+
+const BOTH: &str = "
+def both(A, B):
+    C = tensor('csr')
+    for i, j in _:
+        C[i,j] = A[i,j] * B[i,j]
+    return C
+";
+
 fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e6
@@ -62,6 +82,19 @@ fn main() -> Result<(), Diagnostics> {
         for format in ["csr", "dcsr", "coo"] {
             let a = Tensor::from_coordinates(&entries, &Format::parse(format, 2)?, 0.0.into(), Combine::Error)?;
             measure(&format!("spmv {format} laplacian({side})"), SPMV, &[("A", &a), ("x", &x)])?;
+        }
+    }
+    // Results whose size is known only in the end.
+    for side in [32u64, 300] {
+        let csr = Format::parse("csr", 2)?;
+        let entries = tamis::gallery::generate(&format!("laplacian({side})"))?;
+        let a = Tensor::from_coordinates(&entries, &csr, 0.0.into(), Combine::Error)?;
+        measure(&format!("square laplacian({side})"), SQUARE, &[("A", &a)])?;
+        for other in ["1", "2"] {
+            let n = side * side;
+            let entries = tamis::gallery::generate(&format!("rand({n},{n}; {}; {other})", 5.0 / n as f64))?;
+            let b = Tensor::from_coordinates(&entries, &csr, 0.0.into(), Combine::Error)?;
+            measure(&format!("A * random {n}"), BOTH, &[("A", &a), ("B", &b)])?;
         }
     }
     let entries = tamis::gallery::generate("rand(10,10,10; 0.1; 1)")?;

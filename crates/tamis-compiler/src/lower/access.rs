@@ -43,9 +43,10 @@ impl Lowerer<'_> {
                 let index = self.permit(index, size, &mut missing);
                 // Nothing is looked for where there is nothing.
                 at.present = self.also(at.present, missing.last().copied());
-                index
+                self.part_of(tensor, sub, index)
             } else {
-                self.subscript(tensor, sub)
+                let index = self.subscript(tensor, sub);
+                self.part_of(tensor, sub, index)
             };
             self.warn_of_search(tensor, &access, k, sub);
             self.check_search(tensor, k, access.stmt);

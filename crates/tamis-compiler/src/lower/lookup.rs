@@ -10,6 +10,9 @@ use tamis_ir::looplet::{Located, Looplet, Payload};
 impl Lowerer<'_> {
     /// A loop over every coordinate.
     pub(super) fn lookups(&mut self, region: Region, steps: Vec<Step>) {
+        if !region.point && self.repeats(region.index, &steps) {
+            return self.repeat(region, steps);
+        }
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
         let i = self.b.get(var);
@@ -42,7 +45,7 @@ impl Lowerer<'_> {
         let mut found: Vec<super::node::Access> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
-                && matches!(access.looplet, Some(Looplet::Lookup))
+                && matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block(_)))
                 && found.iter().all(|other| other.id != access.id)
             {
                 found.push((**access).clone());
@@ -50,7 +53,17 @@ impl Lowerer<'_> {
         });
         let mut steps = steps;
         for access in found {
-            let Source::Tensor(tensor, _) = access.source else { continue };
+            if let Some(Looplet::Block(base)) = access.looplet {
+                let child = self.b.add(base, i);
+                steps = self.replace(steps, access.id, &Payload::Child(child), None);
+                continue;
+            }
+            let Source::Tensor(tensor, subs) = &access.source else { continue };
+            let tensor = *tensor;
+            let i = match subs.get(access.level) {
+                Some(sub) => self.stored_coordinate(tensor, sub),
+                None => i,
+            };
             let position = access.position.unwrap_or(self.b.int(0));
             let at = Located { position, present: access.present, group_stop: access.group_stop };
             self.check_search(tensor, access.level, access.stmt);

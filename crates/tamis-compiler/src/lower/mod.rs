@@ -8,6 +8,7 @@
 //! through a `table`; `storage` makes and completes them.
 
 mod access;
+mod along;
 mod assign;
 pub mod bind;
 mod emit;
@@ -15,9 +16,11 @@ pub mod entries;
 mod jumper;
 mod lookup;
 pub mod node;
+mod pieces;
 mod prepare;
 mod promises;
 mod region;
+mod repeat;
 mod run;
 mod scatter;
 mod sequence;
@@ -39,7 +42,7 @@ use node::{Source, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
-use tamis_ir::program::{self, Attributes, Checked, Program, StmtId, TensorId, VarId};
+use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
 /// A kernel and what its parameters are.
 #[derive(Clone, Debug)]
@@ -142,6 +145,7 @@ fn start<'a>(
         required: Vec::new(),
         resolved: Vec::new(),
         exits: Vec::new(),
+        run: None,
         depth: 0,
         copies: 1,
         looplets: Vec::new(),
@@ -168,8 +172,8 @@ struct Lowerer<'a> {
     indices: Vec<Option<ExprId>>,
     /// Loops whose bounds are written.
     bounded: Vec<bool>,
-    /// For each loop over one of the pieces that another index numbers, that index.
-    pieces: Vec<Option<tamis_ir::program::IndexId>>,
+    /// For each loop over one of the pieces that another index numbers, that index and the length of the pieces.
+    pieces: Vec<Option<(IndexId, u64)>>,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.
@@ -196,6 +200,8 @@ struct Lowerer<'a> {
     resolved: Vec<(node::Access, node::Node)>,
     /// Scalars that can end loops, with where to go then.
     exits: Vec<(TensorId, LabelId)>,
+    /// All turns of the loop over this index are done at once, up to a coordinate.
+    run: Option<(IndexId, ExprId)>,
     /// How many loops are around.
     depth: usize,
     /// How many copies of this place there are because of sequences around.

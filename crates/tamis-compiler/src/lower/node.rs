@@ -90,6 +90,41 @@ pub struct Sub {
     pub protocol: Option<Protocol>,
     /// Known to be inside the dimension.
     pub inside: bool,
+    /// What of the coordinate the level stores.
+    pub part: Part,
+}
+
+/// What a level stores of a coordinate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The quotient by a number.
+    Quotient(u64),
+    /// The remainder; what is left after the piece of that length that an index numbers, if there is one.
+    Remainder(u64, Option<IndexId>),
+    /// The difference to the coordinate of another dimension, counted from the least there is.
+    Minus(Box<Sub>),
+}
+
+impl Sub {
+    /// The expressions that it is computed from.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let other = match &self.part {
+            Part::Minus(other) => Some(&other.node),
+            _ => None,
+        };
+        std::iter::once(&self.node).chain(other)
+    }
+
+    /// Rewrites the expressions that it is computed from.
+    pub fn map(mut self, f: &mut dyn FnMut(Node) -> Node) -> Sub {
+        self.node = self.node.map(f);
+        if let Part::Minus(other) = self.part {
+            self.part = Part::Minus(Box::new(other.map(f)));
+        }
+        self
+    }
 }
 
 /// A statement.
@@ -154,9 +189,8 @@ impl Node {
             Node::Access(mut access) => {
                 match &mut access.source {
                     Source::Tensor(_, subs) => {
-                        for sub in subs {
-                            sub.node = std::mem::replace(&mut sub.node, Node::Missing).map(f);
-                        }
+                        let given = std::mem::take(subs);
+                        *subs = given.into_iter().map(|sub| sub.map(f)).collect();
                     }
                     Source::Mask(_, _, other) => {
                         let node = std::mem::replace(other.as_mut(), Node::Missing);
@@ -177,7 +211,7 @@ impl Node {
             Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
             Node::Entry(entry) => entry.at.iter().for_each(|n| n.visit(f)),
             Node::Access(access) => match &access.source {
-                Source::Tensor(_, subs) => subs.iter().for_each(|s| s.node.visit(f)),
+                Source::Tensor(_, subs) => subs.iter().flat_map(Sub::nodes).for_each(|n| n.visit(f)),
                 Source::Mask(_, _, other) => other.visit(f),
             },
             _ => {}
@@ -188,7 +222,7 @@ impl Node {
 /// Rewrites every expression of some steps, bottom-up.
 pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step> {
     let subs = |subs: Vec<Sub>, f: &mut dyn FnMut(Node) -> Node| -> Vec<Sub> {
-        subs.into_iter().map(|s| Sub { node: s.node.map(f), ..s }).collect()
+        subs.into_iter().map(|s| s.map(f)).collect()
     };
     steps
         .into_iter()

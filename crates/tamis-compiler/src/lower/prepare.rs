@@ -3,9 +3,10 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::entries::coordinate_of;
-use super::node::{Access, Bounds, Entry, Node, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
+use super::node::{Access, Bounds, Entry, Node, Part, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
 use tamis_ir::algebra::Op;
-use tamis_ir::program::{self, Block, Expr, ExprId, Extent, StmtKind, TensorId};
+use tamis_ir::format::DimExpr;
+use tamis_ir::program::{self, Block, Expr, ExprId, Extent, IndexId, StmtKind, TensorId};
 
 impl Lowerer<'_> {
     pub(super) fn prepare(&mut self, block: &Block) -> Vec<Step> {
@@ -70,7 +71,49 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Which dimension each level stores.
+    /// The subscripts of an access as its levels store them.
+    fn subs(&mut self, access: &program::Access) -> Vec<Sub> {
+        let map: Vec<DimExpr> = match &self.bound[access.tensor.index()].storage {
+            Stored::Levels { format, .. } => format.map().to_vec(),
+            Stored::Scalar { .. } => Vec::new(),
+        };
+        let dims = self.dim_subs(access);
+        map.into_iter()
+            .map(|stored| match stored {
+                DimExpr::Dim(dim) => dims[dim].clone(),
+                DimExpr::Div(dim, by) => self.quotient(&dims[dim], by),
+                DimExpr::Mod(dim, by) => self.remainder(&dims[dim], by),
+                DimExpr::Diff(dim, other) => {
+                    Sub { part: Part::Minus(Box::new(dims[other].clone())), ..dims[dim].clone() }
+                }
+            })
+            .collect()
+    }
+
+    /// Which of the pieces that a loop is cut into a subscript lies in, if they are as long as a level's.
+    fn piece_of(&self, sub: &Sub, by: u64) -> Option<IndexId> {
+        let Node::Index(index) = sub.node else { return None };
+        let (number, length) = self.pieces[index.index()]?;
+        (sub.part == Part::Whole && length == by).then_some(number)
+    }
+
+    fn quotient(&self, sub: &Sub, by: u64) -> Sub {
+        let node = match self.piece_of(sub, by) {
+            // The first coordinate of the piece has the same quotient.
+            Some(number) => {
+                let by = Node::Known(tamis_ir::Value::I64(by as i64));
+                Node::Call(Op::Mul, tamis_ir::DType::I64, vec![Node::Index(number), by])
+            }
+            None => sub.node.clone(),
+        };
+        Sub { node, part: Part::Quotient(by), ..sub.clone() }
+    }
+
+    fn remainder(&self, sub: &Sub, by: u64) -> Sub {
+        Sub { part: Part::Remainder(by, self.piece_of(sub, by)), ..sub.clone() }
+    }
+
+    /// Which dimension each level stores, if each stores one.
     pub(super) fn order(&self, tensor: TensorId) -> Vec<usize> {
         let bound = &self.bound[tensor.index()];
         match &bound.storage {
@@ -79,10 +122,9 @@ impl Lowerer<'_> {
         }
     }
 
-    fn subs(&mut self, access: &program::Access) -> Vec<Sub> {
-        let order = self.order(access.tensor);
-        order
-            .into_iter()
+    /// The subscripts of an access, by dimension.
+    fn dim_subs(&mut self, access: &program::Access) -> Vec<Sub> {
+        (0..access.subscripts.len())
             .map(|dim| {
                 let subscript = access.subscripts[dim];
                 let inside = match self.program.expr(subscript.expr) {
@@ -97,6 +139,7 @@ impl Lowerer<'_> {
                     permissive: subscript.permissive,
                     protocol: subscript.protocol,
                     inside,
+                    part: Part::Whole,
                 }
             })
             .collect()

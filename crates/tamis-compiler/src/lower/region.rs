@@ -8,7 +8,7 @@ use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Spike};
+use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
@@ -22,6 +22,8 @@ pub(super) struct Region {
     pub(super) whole: bool,
     /// It is a single coordinate.
     pub(super) point: bool,
+    /// There is a coordinate in it.
+    pub(super) filled: bool,
 }
 
 /// Whether a stepper's current coordinate is the loop's.
@@ -50,7 +52,7 @@ impl Lowerer<'_> {
         let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
-        self.region(Region { index, start, stop, whole, point: false }, body);
+        self.region(Region { index, start, stop, whole, point: false, filled: false }, body);
         self.depth -= 1;
         self.cursors.truncate(cursors);
         self.end_fibers(index, &written);
@@ -118,13 +120,9 @@ impl Lowerer<'_> {
                     access.looplet = Some(self.mask(op, bound));
                 }
             }
-            Source::Tensor(tensor, subs) => {
-                if let Some(sub) = subs.get(access.level)
-                    && sub.node == Node::Index(index)
-                    && sub.inside
-                    && let Stored::Levels { .. } = self.bound[tensor.index()].storage
-                {
-                    access.looplet = self.unfurl(tensor, &access, sub.protocol);
+            Source::Tensor(tensor, _) => {
+                if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
+                    access.looplet = self.unfurl_along(&access, index);
                 }
             }
             _ => {}
@@ -132,7 +130,7 @@ impl Lowerer<'_> {
         Node::Access(access)
     }
 
-    fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
+    pub(super) fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
         if protocol == Some(Protocol::Follow) {
             return Some(Looplet::Lookup);
         }
@@ -206,11 +204,9 @@ impl Lowerer<'_> {
         let one = self.b.int(1);
         let after = self.b.add(bound, one);
         let run = |value| Looplet::Run(Payload::Truth(value));
+        let sequence = |phases| Looplet::Sequence { phases, inside: false };
         let two = |stop, first| {
-            Looplet::Sequence(vec![
-                Phase { stop: Some(stop), body: run(first) },
-                Phase { stop: None, body: run(!first) },
-            ])
+            sequence(vec![Phase { stop: Some(stop), body: run(first) }, Phase { stop: None, body: run(!first) }])
         };
         match op {
             Op::Lt => two(bound, true),
@@ -220,7 +216,7 @@ impl Lowerer<'_> {
             _ => {
                 let equal = op == Op::Eq;
                 let spike = Spike { body: Payload::Truth(!equal), tail: Payload::Truth(equal), at: bound };
-                Looplet::Sequence(vec![
+                sequence(vec![
                     Phase { stop: Some(after), body: Looplet::Spike(spike) },
                     Phase { stop: None, body: run(!equal) },
                 ])
@@ -251,11 +247,12 @@ impl Lowerer<'_> {
             Looplet::Switch { cond, then, guarded } => self.switch(region, steps, id, cond, *then, *guarded),
             Looplet::Thunk { preamble, body } => self.thunk(region, steps, id, preamble, *body),
             Looplet::Run(payload) => self.run(region, steps, id, &payload),
-            Looplet::Sequence(phases) => self.sequence(region, steps, id, phases),
+            Looplet::Sequence { phases, inside } => self.sequence(region, steps, id, phases, inside),
             Looplet::Spike(spike) => self.spike(region, steps, id, spike),
             Looplet::Jumper(_) => self.jumpers(region, steps),
+            Looplet::Pieces(_) => self.pieces(region, steps),
             Looplet::Stepper(_) => self.steppers(region, steps),
-            Looplet::Lookup => self.lookups(region, steps),
+            Looplet::Block(_) | Looplet::Lookup => self.lookups(region, steps),
         }
     }
 
@@ -289,6 +286,7 @@ impl Lowerer<'_> {
             access.looplet = None;
             match (payload, &access.source) {
                 (Payload::Truth(value), _) => Node::Known(Value::Bool(*value)),
+                (Payload::Missing, _) => Node::Missing,
                 (Payload::Fill, Source::Tensor(tensor, _)) => Node::Known(self.bound[tensor.index()].fill),
                 (Payload::Child(position), _) => {
                     access.level += 1;
@@ -310,6 +308,21 @@ impl Lowerer<'_> {
         })
     }
 
+    /// An access holds something only where a condition holds.
+    pub(super) fn guard(&mut self, steps: Vec<Step>, id: u32, cond: ExprId) -> Vec<Step> {
+        map_steps(steps, &mut |node| match node {
+            Node::Access(mut access) if access.id == id => {
+                access.present = Some(match access.present {
+                    Some(present) => self.b.call_in(Op::And, DType::Bool, &[present, cond]),
+                    None => cond,
+                });
+                access.safe = false;
+                Node::Access(access)
+            }
+            other => other,
+        })
+    }
+
     /// What an access holds along the loop is described anew.
     pub(super) fn set_looplet(&self, steps: Vec<Step>, id: u32, looplet: &Looplet) -> Vec<Step> {
         map_steps(steps, &mut |node| match node {
@@ -323,11 +336,16 @@ impl Lowerer<'_> {
 
     /// Whether nothing is left of statements where these accesses hold their fills.
     pub(super) fn idle_without(&mut self, steps: &[Step], ids: &[u32]) -> bool {
+        self.without(steps, ids).is_empty()
+    }
+
+    /// What is left of statements where these accesses hold their fills.
+    pub(super) fn without(&mut self, steps: &[Step], ids: &[u32]) -> Vec<Step> {
         let mut rest = steps.to_vec();
         for id in ids {
             rest = self.replace(rest, *id, &Payload::Fill, None);
         }
-        simplify::steps(rest, self.policy).is_empty()
+        simplify::steps(rest, self.policy)
     }
 }
 
@@ -339,7 +357,7 @@ fn parts(looplet: &Looplet) -> usize {
     match looplet {
         Looplet::Thunk { body, .. } => parts(body),
         Looplet::Switch { then, .. } => parts(then),
-        Looplet::Sequence(phases) => phases.iter().map(|phase| parts(&phase.body)).sum(),
+        Looplet::Sequence { phases, .. } => phases.iter().map(|phase| parts(&phase.body)).sum(),
         Looplet::Spike(_) => 2,
         _ => 1,
     }
@@ -349,6 +367,7 @@ fn parts(looplet: &Looplet) -> usize {
 fn leading(looplet: Looplet) -> Looplet {
     match looplet {
         Looplet::Stepper(stepper) => Looplet::Jumper(stepper),
+        Looplet::Pieces(pieces) => Looplet::Pieces(Pieces { leads: true, ..pieces }),
         Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(leading(*body)) },
         other => other,
     }

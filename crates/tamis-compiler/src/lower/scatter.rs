@@ -219,12 +219,12 @@ impl Lowerer<'_> {
                 }
                 if in_chain {
                     for link in (head + 1..=level).rev() {
-                        this.writer(tensor, link, |row, w| row.write.commit(w, position, coordinates[link]));
+                        this.writer(tensor, link, |row, w| row.write.commit(w, position, coordinates[link], None));
                     }
-                    this.writer(tensor, head, |row, w| row.write.commit(w, parent, coordinates[head]));
+                    this.writer(tensor, head, |row, w| row.write.commit(w, parent, coordinates[head], None));
                     this.writer(tensor, head, |row, w| row.write.end(w, parent));
                 } else {
-                    this.writer(tensor, level, |row, w| row.write.commit(w, parent, coordinate));
+                    this.writer(tensor, level, |row, w| row.write.commit(w, parent, coordinate, None));
                     this.writer(tensor, level, |row, w| row.write.end(w, parent));
                 }
             });

@@ -4,17 +4,21 @@ use super::Lowerer;
 use super::node::Step;
 use super::region::Region;
 use tamis_ir::algebra::{DType, Op};
-use tamis_ir::looplet::Phase;
+use tamis_ir::looplet::{Looplet, Payload, Phase};
 
 impl Lowerer<'_> {
-    pub(super) fn sequence(&mut self, region: Region, steps: Vec<Step>, id: u32, phases: Vec<Phase>) {
+    /// `inside`: the phases' ends are known not to decrease, and to lie in the dimension.
+    pub(super) fn sequence(&mut self, region: Region, steps: Vec<Step>, id: u32, phases: Vec<Phase>, inside: bool) {
         let mut start = region.start;
         let copies = self.copies;
         self.copies *= phases.len();
         // No phase is sure to be the whole region.
         self.conditional += 1;
         for phase in phases {
+            // A band without anything in it ends behind its last coordinate, even if the dimension has none.
+            let known = inside && region.whole && !matches!(phase.body, Looplet::Run(Payload::Fill));
             let stop = match phase.stop {
+                Some(stop) if known => stop,
                 Some(stop) => {
                     let low = self.b.call_in(Op::Max, DType::I64, &[stop, start]);
                     let high = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
@@ -23,7 +27,7 @@ impl Lowerer<'_> {
                 None => region.stop,
             };
             let body = self.set_looplet(steps.clone(), id, &phase.body);
-            self.region(Region { start, stop, whole: false, point: false, ..region }, body);
+            self.region(Region { start, stop, whole: false, point: false, filled: false, ..region }, body);
             start = stop;
         }
         self.conditional -= 1;

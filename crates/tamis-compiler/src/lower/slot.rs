@@ -18,6 +18,8 @@ pub(super) struct Open {
     level: usize,
     parent: ExprId,
     coordinate: ExprId,
+    /// One past the last coordinate, if it is the first of a run.
+    stop: Option<ExprId>,
     /// Where what lies below goes; nowhere yet, if the levels below share the position.
     position: Option<ExprId>,
     /// Whether anything was written, if that matters.
@@ -189,8 +191,10 @@ impl Lowerer<'_> {
         let Stored::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
         let coordinate = self.subscript(tensor, sub);
         let parent = self.open_position(tensor);
+        let fixed_by = self.plans[tensor.index()].as_ref().and_then(|plan| plan.fixed_by.get(level).copied());
+        let stop = self.run.filter(|(index, _)| Some(*index) == fixed_by).map(|(_, stop)| stop);
         if is_grouped(&format, level) {
-            let open = Open { level, parent, coordinate, position: None, dirty: None };
+            let open = Open { level, parent, coordinate, stop, position: None, dirty: None };
             self.states[tensor.index()].open.push(open);
             return;
         }
@@ -199,7 +203,7 @@ impl Lowerer<'_> {
         let position = self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
         let position = position.unwrap_or(parent);
         let dirty = self.commits(tensor, level).then(|| self.b.variable("dirty", Value::Bool(false)));
-        self.states[tensor.index()].open.push(Open { level, parent, coordinate, position: Some(position), dirty });
+        self.states[tensor.index()].open.push(Open { level, parent, coordinate, stop, position: Some(position), dirty });
         let last = level + 1 == self.level_count(tensor);
         let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
         if appended && !last {
@@ -273,10 +277,10 @@ impl Lowerer<'_> {
             }
             let (parent, at) =
                 if chain.is_empty() { (open.parent, open.coordinate) } else { (position, open.coordinate) };
-            this.writer(tensor, open.level, |row, w| row.write.commit(w, parent, at));
+            this.writer(tensor, open.level, |row, w| row.write.commit(w, parent, at, open.stop));
             // The first level of a chain counts, so it comes last.
             for link in chain {
-                this.writer(tensor, link.level, |row, w| row.write.commit(w, position, link.coordinate));
+                this.writer(tensor, link.level, |row, w| row.write.commit(w, position, link.coordinate, link.stop));
             }
             if let Some(above) = above {
                 let yes = this.b.constant(Value::Bool(true));

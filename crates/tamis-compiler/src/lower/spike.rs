@@ -15,11 +15,11 @@ impl Lowerer<'_> {
         let before = self.b.name("before", before);
         self.conditional += 1;
         let body = self.set_looplet(steps.clone(), id, &Looplet::Run(spike.body));
-        self.region(Region { stop: before, whole: false, point: false, ..region }, body);
+        self.region(Region { stop: before, whole: false, point: false, filled: false, ..region }, body);
         let one = self.b.int(1);
         let after = self.b.add(spike.at, one);
         let tail = self.set_looplet(steps, id, &Looplet::Run(spike.tail));
-        let point = Region { start: spike.at, stop: after, whole: false, point: true, ..region };
+        let point = Region { start: spike.at, stop: after, whole: false, point: true, filled: true, ..region };
         let then = self.in_block(|this| this.region(point, tail));
         self.conditional -= 1;
         if !then.is_empty() {

@@ -53,7 +53,11 @@ impl Lowerer<'_> {
                 self.levels_of.insert(access.id, access.level);
             }
         });
-        let gaps_are_empty = self.idle_without(&steps, &all);
+        let gaps = self.without(&steps, &all);
+        if !gaps.is_empty() && self.repeats(region.index, &gaps) && self.cut(region, &found, &steps) {
+            return;
+        }
+        let gaps_are_empty = gaps.is_empty();
         self.walk(region, &all, gaps_are_empty && found.len() == 1, &steps);
         let clipped: Vec<(u32, Stepper)> = found.into_iter().map(|(id, s)| (id, self.clip(region, s))).collect();
         if !gaps_are_empty {
@@ -76,23 +80,24 @@ impl Lowerer<'_> {
     }
 
     /// A stepper's positions inside the region.
-    fn clip(&mut self, region: Region, stepper: Stepper) -> Stepper {
-        if region.whole {
+    pub(super) fn clip(&mut self, region: Region, stepper: Stepper) -> Stepper {
+        let extent = (region.start, region.stop);
+        if (region.whole && stepper.shift.is_none()) || stepper.within == Some(extent) {
             return stepper;
         }
-        let start = self.b.search("from", stepper.coordinates, stepper.start, stepper.stop, region.start);
-        let stop = self.b.search("to", stepper.coordinates, start, stepper.stop, region.stop);
-        Stepper { start, stop, ..stepper }
+        let start = stepper.seek(&mut self.b, "from", stepper.start, region.start);
+        let stop = stepper.seek(&mut self.b, "to", start, region.stop);
+        Stepper { start, stop, within: Some(extent), ..stepper }
     }
 
     fn positions(&mut self, region: Region, id: u32, stepper: &Stepper, steps: Vec<Step>) {
         let var = self.b.new_var("q", DType::I64, false);
         let q = self.b.get(var);
         let name = self.program.indices[region.index.index()].clone();
-        let coordinate = self.b.load(stepper.coordinates, q);
+        let coordinate = stepper.coordinate(&mut self.b, q);
         let index = self.b.new_var(name, DType::I64, false);
         let i = self.b.get(index);
-        let child = self.below(stepper.below, q, i);
+        let child = self.below(stepper, q, i);
         let steps = self.replace(steps, id, &Payload::Child(child), None);
         let most = self.length(stepper);
         let reserved = self.reserve(region.index, &steps, most, &[id]);
@@ -105,10 +110,14 @@ impl Lowerer<'_> {
     }
 
     /// The position below a stepper's position.
-    fn below(&mut self, below: Below, position: ExprId, i: ExprId) -> ExprId {
-        match below {
-            Below::Position => position,
-            Below::Coordinate(base) => self.b.add(base, i),
+    fn below(&mut self, stepper: &Stepper, position: ExprId, i: ExprId) -> ExprId {
+        match (stepper.below, stepper.shift) {
+            (Below::Position, _) => position,
+            (Below::Coordinate(base), None) => self.b.add(base, i),
+            (Below::Coordinate(base), Some(shift)) => {
+                let stored = self.b.sub(i, shift);
+                self.b.add(base, stored)
+            }
         }
     }
 
@@ -136,14 +145,14 @@ impl Lowerer<'_> {
     /// The coordinate of a walker that is not at its end.
     fn here(&mut self, walker: &Walker) -> ExprId {
         let q = self.b.get(walker.cursor);
-        let here = self.b.load(walker.stepper.coordinates, q);
+        let here = walker.stepper.coordinate(&mut self.b, q);
         self.b.name("c", here)
     }
 
     /// The walker's coordinate, or one past all coordinates at its end.
     fn coordinate(&mut self, walker: &Walker) -> ExprId {
         let (alive, q) = (self.alive(walker), self.b.get(walker.cursor));
-        let here = self.b.load(walker.stepper.coordinates, q);
+        let here = walker.stepper.coordinate(&mut self.b, q);
         let never = self.b.int(i64::MAX);
         let coordinate = self.b.call_in(Op::Select, DType::I64, &[alive, here, never]);
         self.b.name("c", coordinate)
@@ -174,7 +183,7 @@ impl Lowerer<'_> {
                 Some(end) => end,
                 None => self.b.add(q, one),
             });
-            let child = self.below(walker.stepper.below, q, i);
+            let child = self.below(&walker.stepper, q, i);
             let cond = Some(*cond).filter(|c| self.b.as_constant(*c).is_none());
             let presence = Presence { cond, group_stop, safe };
             steps = self.replace(steps, walker.id, &Payload::Child(child), Some(presence));
@@ -217,7 +226,7 @@ impl Lowerer<'_> {
         let end = self.b.variable_from("end", start);
         let at = self.b.get(end);
         let inside = self.b.call_in(Op::Lt, DType::I64, &[at, walker.stepper.stop]);
-        let found = self.b.load(walker.stepper.coordinates, at);
+        let found = walker.stepper.coordinate(&mut self.b, at);
         let same = self.b.call_in(Op::Eq, DType::I64, &[found, i]);
         let cond = self.b.call_in(Op::And, DType::Bool, &[inside, same]);
         let one = self.b.int(1);
@@ -230,11 +239,11 @@ impl Lowerer<'_> {
     fn catch_up(&mut self, walker: &Walker, i: ExprId, advance: Advance) {
         let q = self.b.get(walker.cursor);
         if advance == Advance::Search {
-            let at = self.b.search("next", walker.stepper.coordinates, q, walker.stepper.stop, i);
+            let at = walker.stepper.seek(&mut self.b, "next", q, i);
             return self.b.assign(walker.cursor, at);
         }
         let alive = self.alive(walker);
-        let here = self.b.load(walker.stepper.coordinates, q);
+        let here = walker.stepper.coordinate(&mut self.b, q);
         let behind = self.b.call_in(Op::Lt, DType::I64, &[here, i]);
         let cond = self.b.call_in(Op::And, DType::Bool, &[alive, behind]);
         let one = self.b.int(1);
@@ -257,7 +266,7 @@ impl Lowerer<'_> {
                 .iter()
                 .map(|walker| {
                     let (alive, q) = (this.alive(walker), this.b.get(walker.cursor));
-                    let here = this.b.load(walker.stepper.coordinates, q);
+                    let here = walker.stepper.coordinate(&mut this.b, q);
                     let same = this.b.call_in(Op::Eq, DType::I64, &[here, i]);
                     let present = this.b.call_in(Op::And, DType::Bool, &[alive, same]);
                     this.b.name("present", present)

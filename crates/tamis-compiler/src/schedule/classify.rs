@@ -60,7 +60,7 @@ fn walk(
         match &stmt.kind {
             StmtKind::Declare(tensor) => depths[tensor.index()] = loops.len(),
             StmtKind::For { index, body, extent, .. } => {
-                loops.push((*index, program.piece_of(extent)));
+                loops.push((*index, program.piece_of(extent).map(|(number, _)| number)));
                 walk(program, checked, body, loops, depths, found);
                 loops.pop();
             }

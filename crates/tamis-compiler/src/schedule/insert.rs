@@ -169,7 +169,7 @@ impl Inserter<'_> {
             && let StmtKind::For { index: pieces, body, .. } = &mut block[only].kind
             && let inner = body.iter().position(|stmt| self.writes(stmt))
             && let Some(StmtKind::For { extent, .. }) = inner.map(|k| &body[k].kind)
-            && self.program.piece_of(extent) == Some(*pieces)
+            && self.program.piece_of(extent).is_some_and(|(number, _)| number == *pieces)
             && let Some(StmtKind::For { index, body: inside, .. }) = inner.map(|k| &body[k].kind)
             && self.is_subscript(inside, *index, self.order[loops.len()])
             && body.iter().filter(|stmt| self.writes(stmt)).count() == 1

@@ -240,6 +240,11 @@ impl Builder {
         self.call_in(Op::Add, DType::I64, &[a, b])
     }
 
+    /// `a - b` of two integers.
+    pub fn sub(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        self.call_in(Op::Sub, DType::I64, &[a, b])
+    }
+
     // Statements
 
     /// Emits a statement into the current block.

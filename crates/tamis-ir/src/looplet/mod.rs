@@ -12,8 +12,15 @@
 //! | `Sequence` | one after the other |
 //! | `Spike` | one thing everywhere but at the last coordinate |
 //! | `Jumper` | a stepper that leads, and skips ahead by search |
+//! | `Pieces` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
 //! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
+//! | `Block` | things that lie next to each other, one for each coordinate |
 //! | `Lookup` | the level is asked at each coordinate |
+
+mod pieces;
+mod transform;
+
+pub use pieces::{Extents, Pieces};
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 
@@ -26,6 +33,8 @@ pub enum Payload {
     Child(ExprId),
     /// A truth value (of a mask).
     Truth(bool),
+    /// Outside of the tensor, where that is permitted.
+    Missing,
 }
 
 /// The structure of one access along one loop.
@@ -38,7 +47,16 @@ pub enum Looplet {
     /// One thing up to a coordinate, and another at it.
     Spike(Spike),
     /// One after the other; the last phase goes to the end.
-    Sequence(Vec<Phase>),
+    Sequence {
+        /// The phases.
+        phases: Vec<Phase>,
+        /// The stops are known not to decrease, and to be inside of the dimension.
+        inside: bool,
+    },
+    /// Stretches, one after the other; everything else holds the fill.
+    Pieces(Pieces),
+    /// At each coordinate, the child at this base plus the coordinate.
+    Block(ExprId),
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
     /// A stepper that leads: the others are brought to its coordinates by search.
@@ -95,6 +113,30 @@ pub struct Stepper {
     pub below: Below,
     /// A coordinate may repeat; what lies below is then a range of positions.
     pub grouped: bool,
+    /// What is added to a stored coordinate to make it one of the loop's.
+    pub shift: Option<ExprId>,
+    /// The extent that `start` and `stop` are known to be cut to.
+    pub within: Option<(ExprId, ExprId)>,
+}
+
+impl Stepper {
+    /// The coordinate of the loop at a position.
+    pub fn coordinate(&self, b: &mut Builder, position: ExprId) -> ExprId {
+        let stored = b.load(self.coordinates, position);
+        match self.shift {
+            Some(shift) => b.add(stored, shift),
+            None => stored,
+        }
+    }
+
+    /// The first position from `start` on whose coordinate is not below one of the loop's.
+    pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        let key = match self.shift {
+            Some(shift) => b.sub(coordinate, shift),
+            None => coordinate,
+        };
+        b.search(name, self.coordinates, start, self.stop, key)
+    }
 }
 
 /// Where a stepper's sub-fibers are.
@@ -110,13 +152,15 @@ impl Looplet {
     /// Which looplet is lowered first: the greatest present.
     pub fn priority(&self) -> u8 {
         match self {
-            Looplet::Switch { .. } => 8,
-            Looplet::Thunk { .. } => 7,
-            Looplet::Run(_) => 6,
-            Looplet::Sequence(_) => 5,
-            Looplet::Spike(_) => 4,
-            Looplet::Jumper(_) => 3,
-            Looplet::Stepper(_) => 2,
+            Looplet::Switch { .. } => 10,
+            Looplet::Thunk { .. } => 9,
+            Looplet::Run(_) => 8,
+            Looplet::Sequence { .. } => 7,
+            Looplet::Spike(_) => 6,
+            Looplet::Jumper(_) => 5,
+            Looplet::Pieces(_) => 4,
+            Looplet::Stepper(_) => 3,
+            Looplet::Block(_) => 2,
             Looplet::Lookup => 1,
         }
     }
@@ -127,6 +171,7 @@ impl Looplet {
             Payload::Fill => "fill".to_string(),
             Payload::Child(position) => format!("child({})", kernel.show(*position)),
             Payload::Truth(value) => value.to_string(),
+            Payload::Missing => "missing".to_string(),
         };
         match self {
             Looplet::Run(p) => format!("run({})", payload(p)),
@@ -134,7 +179,9 @@ impl Looplet {
             Looplet::Spike(s) => {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
-            Looplet::Sequence(phases) => {
+            Looplet::Pieces(pieces) => pieces.show(kernel),
+            Looplet::Block(base) => format!("block({} + i)", kernel.show(*base)),
+            Looplet::Sequence { phases, .. } => {
                 let phases = phases.iter().map(|phase| match phase.stop {
                     Some(stop) => format!("{} to {}", phase.body.show(kernel), kernel.show(stop)),
                     None => phase.body.show(kernel),
@@ -144,7 +191,8 @@ impl Looplet {
             Looplet::Stepper(s) | Looplet::Jumper(s) => {
                 let kind = if matches!(self, Looplet::Jumper(_)) { "jumper" } else { "stepper" };
                 let name = &kernel.buffer(s.coordinates).name;
-                format!("{kind}({name}[{}..{}])", kernel.show(s.start), kernel.show(s.stop))
+                let shift = s.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
+                format!("{kind}({name}[{}..{}]{shift})", kernel.show(s.start), kernel.show(s.stop))
             }
             Looplet::Switch { cond, then, .. } => {
                 format!("switch({} -> {}, run(fill))", kernel.show(*cond), then.show(kernel))

@@ -411,9 +411,9 @@ impl Program {
         }
     }
 
-    /// The index that numbers the pieces of which an extent is one: from `x*n` to `x*n + n`, or to an end before. Together,
-    /// the loop over pieces and the one over what is in a piece go over everything in order.
-    pub fn piece_of(&self, extent: &Extent) -> Option<IndexId> {
+    /// The index that numbers the pieces of which an extent is one, and how long they are: from `x*n` to `x*n + n`, or to
+    /// an end before. Together, the loop over pieces and the one over what is in a piece go over everything in order.
+    pub fn piece_of(&self, extent: &Extent) -> Option<(IndexId, u64)> {
         let Extent::Range(start, stop) = extent else { return None };
         let int = |id: &ExprId| match self.expr(*id) {
             Expr::Literal(value) => value.as_i64(),
@@ -432,7 +432,7 @@ impl Program {
             Expr::Call(Op::Min, operands) => operands.iter().any(ends),
             _ => ends(stop),
         };
-        (within && length > 0).then_some(pieces)
+        (within && length > 0).then_some((pieces, length as u64))
     }
 
     /// Reads a program: syntax, names, ranks and lifecycles are checked.

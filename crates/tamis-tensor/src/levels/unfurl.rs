@@ -4,7 +4,7 @@
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, ExprId, Stmt};
-use tamis_ir::looplet::{Below, Fiber, Located, Looplet, Payload, Phase, Spike, Stepper};
+use tamis_ir::looplet::{Below, Extents, Fiber, Located, Looplet, Payload, Phase, Pieces, Spike, Stepper};
 
 /// `dense`: every coordinate is computed.
 pub(super) fn dense(_: &mut Fiber) -> Looplet {
@@ -27,7 +27,7 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     let crd = fiber.array("crd");
     if let Some(stop) = fiber.group_stop {
         let (start, below) = (fiber.position, Below::Position);
-        return Looplet::Stepper(Stepper { coordinates: crd, start, stop, below, grouped: fiber.grouped });
+        return list(fiber, crd, start, stop, below);
     }
     let mut only = fiber.builder.load(crd, fiber.position);
     if let Some(present) = fiber.present {
@@ -38,19 +38,117 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     let one = fiber.builder.int(1);
     let after = fiber.builder.add(only, one);
     let spike = Spike { body: Payload::Fill, tail: Payload::Child(fiber.position), at: only };
-    let body = Looplet::Sequence(vec![
+    let phases = vec![
         Phase { stop: Some(after), body: Looplet::Spike(spike) },
         Phase { stop: None, body: Looplet::Run(Payload::Fill) },
-    ]);
+    ];
+    let body = Looplet::Sequence { phases, inside: false };
     Looplet::Thunk { preamble: vec![preamble], body: Box::new(body) }
+}
+
+/// `runs`: one run after the other, and nothing between them.
+pub(super) fn runs(fiber: &mut Fiber) -> Looplet {
+    let extents = Extents::Ends(fiber.array("end"));
+    // A fiber that is absent has no runs.
+    let gapless = fiber.present.is_none();
+    pieces(fiber, extents, gapless)
+}
+
+/// `sparse_runs`: runs, with the fill between them.
+pub(super) fn sparse_runs(fiber: &mut Fiber) -> Looplet {
+    let extents = Extents::Runs { starts: fiber.array("start"), ends: fiber.array("end") };
+    pieces(fiber, extents, false)
+}
+
+/// `blocks`: blocks, with the fill between them.
+pub(super) fn blocks(fiber: &mut Fiber) -> Looplet {
+    let extents = Extents::Blocks { lasts: fiber.array("crd"), offsets: fiber.array("ofs") };
+    pieces(fiber, extents, false)
+}
+
+/// `interval`: one run, and the fill on both sides.
+pub(super) fn interval(fiber: &mut Fiber) -> Looplet {
+    let (first, end) = ends_of_interval(fiber);
+    let position = fiber.position;
+    one_piece(fiber, first, end, |_, _| Looplet::Run(Payload::Child(position)))
+}
+
+/// `band`: one block, and the fill on both sides.
+pub(super) fn band(fiber: &mut Fiber) -> Looplet {
+    let (first, end, stop) = ends_of_band(fiber);
+    one_piece(fiber, first, end, |fiber, end| Looplet::Block(fiber.builder.sub(stop, end)))
+}
+
+/// The fill, something from `first` to `end`, and the fill again.
+fn one_piece(
+    fiber: &mut Fiber,
+    first: ExprId,
+    end: ExprId,
+    holds: impl FnOnce(&mut Fiber, ExprId) -> Looplet,
+) -> Looplet {
+    let (first, first_named) = named(fiber, "first", first);
+    let (end, end_named) = named(fiber, "end", end);
+    let phases = vec![
+        Phase { stop: Some(first), body: Looplet::Run(Payload::Fill) },
+        Phase { stop: Some(end), body: holds(fiber, end) },
+        Phase { stop: None, body: Looplet::Run(Payload::Fill) },
+    ];
+    let body = Looplet::Sequence { phases, inside: true };
+    Looplet::Thunk { preamble: vec![first_named, end_named], body: Box::new(body) }
+}
+
+/// Where the run of an interval begins and ends; an absent fiber has an empty one.
+fn ends_of_interval(fiber: &mut Fiber) -> (ExprId, ExprId) {
+    let (starts, ends) = (fiber.array("start"), fiber.array("end"));
+    let (first, end) = (fiber.builder.load(starts, fiber.position), fiber.builder.load(ends, fiber.position));
+    (guarded(fiber, first), guarded(fiber, end))
+}
+
+/// Where the block of a band begins and ends, and the position after its last child; an absent fiber has an empty one.
+fn ends_of_band(fiber: &mut Fiber) -> (ExprId, ExprId, ExprId) {
+    let (lasts, offsets, position) = (fiber.array("crd"), fiber.array("ofs"), fiber.position);
+    let b = &mut *fiber.builder;
+    let one = b.int(1);
+    let next = b.add(position, one);
+    let (from, to, last) = (b.load(offsets, position), b.load(offsets, next), b.load(lasts, position));
+    // An empty band has a last coordinate, too: it begins and ends behind it.
+    let end = b.add(last, one);
+    let length = b.sub(to, from);
+    let (end, length, to) = (guarded(fiber, end), guarded(fiber, length), guarded(fiber, to));
+    (fiber.builder.sub(end, length), end, to)
+}
+
+/// A number that is 0 where the fiber is absent.
+fn guarded(fiber: &mut Fiber, value: ExprId) -> ExprId {
+    let zero = fiber.builder.int(0);
+    match fiber.present {
+        Some(present) => fiber.builder.call_in(Op::Select, DType::I64, &[present, value, zero]),
+        None => value,
+    }
 }
 
 fn listed(fiber: &mut Fiber, below: Below) -> Looplet {
     let coordinates = fiber.array("crd");
+    with_bounds(fiber, |fiber, start, stop| list(fiber, coordinates, start, stop, below))
+}
+
+fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below: Below) -> Looplet {
+    let grouped = fiber.grouped;
+    Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped, shift: None, within: None })
+}
+
+fn pieces(fiber: &mut Fiber, extents: Extents, gapless: bool) -> Looplet {
+    with_bounds(fiber, |_, start, stop| {
+        Looplet::Pieces(Pieces { start, stop, extents, gapless, scale: 1, shift: None, leads: false })
+    })
+}
+
+/// Something between the positions where the fiber starts and stops, which are named.
+fn with_bounds(fiber: &mut Fiber, body: impl FnOnce(&Fiber, ExprId, ExprId) -> Looplet) -> Looplet {
     let (start, stop) = bounds(fiber);
     let (start, preamble_start) = named(fiber, "start", start);
     let (stop, preamble_stop) = named(fiber, "stop", stop);
-    let body = Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped: fiber.grouped });
+    let body = body(fiber, start, stop);
     Looplet::Thunk { preamble: vec![preamble_start, preamble_stop], body: Box::new(body) }
 }
 
@@ -112,6 +210,80 @@ pub(super) fn locate_singleton(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(both(fiber, same)), group_stop: None }
 }
 
+/// Finds the run that `fiber.index` is in: there is one.
+pub(super) fn locate_runs(fiber: &mut Fiber) -> Located {
+    let end = fiber.array("end");
+    let (position, _, _) = covering(fiber, end, 1);
+    Located { position, present: fiber.present, group_stop: None }
+}
+
+/// Finds the run that `fiber.index` is in, by search.
+pub(super) fn locate_sparse_runs(fiber: &mut Fiber) -> Located {
+    let (starts, ends) = (fiber.array("start"), fiber.array("end"));
+    let (position, inside, index) = covering(fiber, ends, 1);
+    let first = fiber.builder.load(starts, position);
+    let begun = fiber.builder.call_in(Op::Le, DType::I64, &[first, index]);
+    let present = fiber.builder.call_in(Op::And, DType::Bool, &[inside, begun]);
+    Located { position, present: Some(present), group_stop: None }
+}
+
+/// Finds the block that `fiber.index` is in, by search.
+pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
+    let (lasts, offsets) = (fiber.array("crd"), fiber.array("ofs"));
+    let (q, inside, index) = covering(fiber, lasts, 0);
+    let b = &mut *fiber.builder;
+    let one = b.int(1);
+    let next = b.add(q, one);
+    let (from, to, last) = (b.load(offsets, q), b.load(offsets, next), b.load(lasts, q));
+    // As many positions before the end as coordinates before the last.
+    let back = b.sub(last, index);
+    let stop = b.sub(to, one);
+    let position = b.sub(stop, back);
+    let begun = b.call_in(Op::Ge, DType::I64, &[position, from]);
+    let present = b.call_in(Op::And, DType::Bool, &[inside, begun]);
+    Located { position, present: Some(present), group_stop: None }
+}
+
+/// Compares `fiber.index` with the ends of the one run there is.
+pub(super) fn locate_interval(fiber: &mut Fiber) -> Located {
+    let (starts, ends, position, index) = (fiber.array("start"), fiber.array("end"), fiber.position, fiber.index);
+    let b = &mut *fiber.builder;
+    let (first, end) = (b.load(starts, position), b.load(ends, position));
+    let begun = b.call_in(Op::Le, DType::I64, &[first, index]);
+    let before = b.call_in(Op::Lt, DType::I64, &[index, end]);
+    let covered = b.call_in(Op::And, DType::Bool, &[begun, before]);
+    Located { position, present: Some(both(fiber, covered)), group_stop: None }
+}
+
+/// Compares `fiber.index` with the ends of the one block there is.
+pub(super) fn locate_band(fiber: &mut Fiber) -> Located {
+    let (lasts, offsets, parent, index) = (fiber.array("crd"), fiber.array("ofs"), fiber.position, fiber.index);
+    let b = &mut *fiber.builder;
+    let one = b.int(1);
+    let next = b.add(parent, one);
+    let (from, to, last) = (b.load(offsets, parent), b.load(offsets, next), b.load(lasts, parent));
+    let back = b.sub(last, index);
+    let stop = b.sub(to, one);
+    let position = b.sub(stop, back);
+    let begun = b.call_in(Op::Ge, DType::I64, &[position, from]);
+    let before = b.call_in(Op::Le, DType::I64, &[index, last]);
+    let covered = b.call_in(Op::And, DType::Bool, &[begun, before]);
+    Located { position, present: Some(both(fiber, covered)), group_stop: None }
+}
+
+/// The first piece whose number in an array is at least `fiber.index` (and some more); whether there is one.
+fn covering(fiber: &mut Fiber, array: BufferId, more: i64) -> (ExprId, ExprId, ExprId) {
+    let (start, stop) = bounds(fiber);
+    let (name, index) = (fiber.name, fiber.index);
+    let b = &mut *fiber.builder;
+    let stop = b.name(format!("{name}_stop"), stop);
+    let more = b.int(more);
+    let key = b.add(index, more);
+    let at = b.search(format!("{name}_at"), array, start, stop, key);
+    let inside = b.call_in(Op::Lt, DType::I64, &[at, stop]);
+    (at, inside, index)
+}
+
 /// The condition, if the fiber is there at all.
 fn both(fiber: &mut Fiber, cond: ExprId) -> ExprId {
     match fiber.present {
@@ -136,107 +308,4 @@ fn search(fiber: &mut Fiber, crd: BufferId, start: ExprId, stop: ExprId) -> Loca
         b.search(format!("{name}_end"), crd, at, stop, after)
     });
     Located { position: at, present: Some(present), group_stop }
-}
-
-// Runs, blocks and bands: each coordinate is looked up.
-
-/// `runs`: where the run of a coordinate is, is looked up.
-pub(super) fn runs(_: &mut Fiber) -> Looplet {
-    Looplet::Lookup
-}
-
-/// `sparse_runs`: as for `runs`.
-pub(super) fn sparse_runs(_: &mut Fiber) -> Looplet {
-    Looplet::Lookup
-}
-
-/// `interval`: as for `runs`.
-pub(super) fn interval(_: &mut Fiber) -> Looplet {
-    Looplet::Lookup
-}
-
-/// `blocks`: as for `runs`.
-pub(super) fn blocks(_: &mut Fiber) -> Looplet {
-    Looplet::Lookup
-}
-
-/// `band`: as for `runs`.
-pub(super) fn band(_: &mut Fiber) -> Looplet {
-    Looplet::Lookup
-}
-
-/// The first run that ends behind `fiber.index`.
-pub(super) fn locate_runs(fiber: &mut Fiber) -> Located {
-    let end = fiber.array("end");
-    let (at, inside) = first_behind(fiber, end, 1);
-    Located { position: at, present: Some(inside), group_stop: None }
-}
-
-/// The first run that ends behind `fiber.index`, if it starts at or before it.
-pub(super) fn locate_sparse_runs(fiber: &mut Fiber) -> Located {
-    let (start, end) = (fiber.array("start"), fiber.array("end"));
-    let (at, inside) = first_behind(fiber, end, 1);
-    let b = &mut *fiber.builder;
-    let first = b.load(start, at);
-    let started = b.call_in(Op::Le, DType::I64, &[first, fiber.index]);
-    let present = b.call_in(Op::And, DType::Bool, &[inside, started]);
-    Located { position: at, present: Some(present), group_stop: None }
-}
-
-/// Whether the one run covers `fiber.index`.
-pub(super) fn locate_interval(fiber: &mut Fiber) -> Located {
-    let (start, end, position) = (fiber.array("start"), fiber.array("end"), fiber.position);
-    let b = &mut *fiber.builder;
-    let (first, stop) = (b.load(start, position), b.load(end, position));
-    let started = b.call_in(Op::Le, DType::I64, &[first, fiber.index]);
-    let open = b.call_in(Op::Lt, DType::I64, &[fiber.index, stop]);
-    let covered = b.call_in(Op::And, DType::Bool, &[started, open]);
-    Located { position, present: Some(both(fiber, covered)), group_stop: None }
-}
-
-/// The first block that ends at or behind `fiber.index`, counted back from its last coordinate.
-pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
-    let crd = fiber.array("crd");
-    let (at, inside) = first_behind(fiber, crd, 0);
-    counted_back(fiber, at, Some(inside))
-}
-
-/// The one block, counted back from its last coordinate.
-pub(super) fn locate_band(fiber: &mut Fiber) -> Located {
-    let (position, present) = (fiber.position, fiber.present);
-    counted_back(fiber, position, present)
-}
-
-/// The first place in the fiber's part of a sorted list that is at least `fiber.index + more`, and whether there is one.
-fn first_behind(fiber: &mut Fiber, list: BufferId, more: i64) -> (ExprId, ExprId) {
-    let (start, stop) = bounds(fiber);
-    let (index, name) = (fiber.index, fiber.name);
-    let b = &mut *fiber.builder;
-    let (start, stop) = (b.name(format!("{name}_start"), start), b.name(format!("{name}_stop"), stop));
-    let more = b.int(more);
-    let least = b.add(index, more);
-    let at = b.search(format!("{name}_at"), list, start, stop, least);
-    let inside = b.call_in(Op::Lt, DType::I64, &[at, stop]);
-    (at, inside)
-}
-
-/// The position of `fiber.index` in a block, counted from the block's end.
-fn counted_back(fiber: &mut Fiber, block: ExprId, present: Option<ExprId>) -> Located {
-    let (crd, ofs) = (fiber.array("crd"), fiber.array("ofs"));
-    let b = &mut *fiber.builder;
-    let one = b.int(1);
-    let next = b.add(block, one);
-    let (last, first_child, stop) = (b.load(crd, block), b.load(ofs, block), b.load(ofs, next));
-    let last_child = b.call_in(Op::Sub, DType::I64, &[stop, one]);
-    let back = b.call_in(Op::Sub, DType::I64, &[last, fiber.index]);
-    let position = b.call_in(Op::Sub, DType::I64, &[last_child, back]);
-    let zero = b.int(0);
-    let behind = b.call_in(Op::Ge, DType::I64, &[back, zero]);
-    let reached = b.call_in(Op::Ge, DType::I64, &[position, first_child]);
-    let covered = b.call_in(Op::And, DType::Bool, &[behind, reached]);
-    let present = match present {
-        Some(present) => b.call_in(Op::And, DType::Bool, &[present, covered]),
-        None => covered,
-    };
-    Located { position, present: Some(present), group_stop: None }
 }

@@ -33,14 +33,21 @@ pub trait Write: Sync {
     /// The position of a coordinate that is about to be written.
     fn child(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) -> ExprId;
 
-    /// Keeps a coordinate that something was written at.
-    fn commit(&self, _: &mut Writer, _parent: ExprId, _coordinate: ExprId) {}
+    /// Whether [`Self::commit`] takes several coordinates at once, which hold the same.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// Keeps a coordinate that something was written at; those up to `stop`, if it is the first of a run.
+    fn commit(&self, _: &mut Writer, _parent: ExprId, _coordinate: ExprId, _stop: Option<ExprId>) {}
 
     /// Makes room for so many coordinates in all, so that none is needed when they are kept.
     fn reserve(&self, w: &mut Writer, count: ExprId) {
-        let crd = w.arrays.iter().find(|(name, _)| *name == "crd").map(|(_, buffer)| *buffer);
-        if let Some(crd) = crd {
-            grow(w, crd, count, None);
+        for list in ["crd", "start", "end"] {
+            let list = w.arrays.iter().find(|(name, _)| *name == list).map(|(_, buffer)| *buffer);
+            if let Some(list) = list {
+                grow(w, list, count, None);
+            }
         }
     }
 
@@ -158,12 +165,20 @@ fn freeze_pos(w: &mut Writer, parents: ExprId) {
 }
 
 fn append_crd(w: &mut Writer, coordinate: ExprId) {
-    let (crd, count) = (w.array("crd"), w.builder.get(w.count));
+    append(w, &[("crd", coordinate)]);
+}
+
+/// Appends a number to each of these lists.
+fn append(w: &mut Writer, lists: &[(&str, ExprId)]) {
+    let count = w.builder.get(w.count);
     let next = after(w, count);
-    if !w.reserved {
-        grow(w, crd, next, None);
+    for (name, value) in lists {
+        let list = w.array(name);
+        if !w.reserved {
+            grow(w, list, next, None);
+        }
+        keep(w.builder, w.narrow, list, count, *value);
     }
-    keep(w.builder, w.narrow, crd, count, coordinate);
     w.builder.assign(w.count, next);
 }
 
@@ -205,7 +220,7 @@ impl Write for Listed {
         w.builder.get(w.count)
     }
 
-    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId) {
+    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId, _: Option<ExprId>) {
         append_crd(w, coordinate);
     }
 
@@ -216,6 +231,63 @@ impl Write for Listed {
     fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
         freeze_pos(w, parents);
         w.builder.get(w.count)
+    }
+}
+
+/// `sparse_runs`: a list of runs.
+pub(super) struct Runs;
+
+impl Write for Runs {
+    fn placement(&self) -> Placement {
+        Placement::Appended
+    }
+
+    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
+        assemble_pos(w, start, count);
+        None
+    }
+
+    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
+        w.builder.get(w.count)
+    }
+
+    fn takes_runs(&self) -> bool {
+        true
+    }
+
+    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId, stop: Option<ExprId>) {
+        let stop = stop.unwrap_or_else(|| after(w, coordinate));
+        append(w, &[("start", coordinate), ("end", stop)]);
+    }
+
+    fn end(&self, w: &mut Writer, parent: ExprId) {
+        end_pos(w, parent);
+    }
+
+    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
+        freeze_pos(w, parents);
+        w.builder.get(w.count)
+    }
+}
+
+/// Levels that kernels write as others, which are converted in the end: `crate::written_as` says as which.
+pub(super) struct Unwritable;
+
+impl Write for Unwritable {
+    fn placement(&self) -> Placement {
+        Placement::Appended
+    }
+
+    fn assemble(&self, _: &mut Writer, _: ExprId, _: ExprId) -> Option<(ExprId, ExprId)> {
+        None
+    }
+
+    fn child(&self, _: &mut Writer, parent: ExprId, _: ExprId) -> ExprId {
+        parent
+    }
+
+    fn freeze(&self, _: &mut Writer, parents: ExprId) -> ExprId {
+        parents
     }
 }
 
@@ -239,7 +311,7 @@ impl Write for Single {
         parent
     }
 
-    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) {
+    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId, _: Option<ExprId>) {
         let (crd, len) = (w.array("crd"), after(w, parent));
         if !w.reserved {
             grow(w, crd, len, None);
@@ -274,7 +346,7 @@ impl Write for Flagged {
         w.dense_child(parent, coordinate)
     }
 
-    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) {
+    fn commit(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId, _: Option<ExprId>) {
         let (flags, at, one) = (w.array("flags"), w.dense_child(parent, coordinate), w.builder.int(1));
         w.builder.store(flags, at, one);
         append_crd(w, coordinate);
@@ -373,63 +445,5 @@ impl Write for Flagged {
             freeze_pos(w, parents);
         }
         mul(w, parents, w.extent)
-    }
-}
-
-/// `sparse_runs`: one run after the other.
-pub(super) struct Runs;
-
-/// Levels that no kernel writes: another level takes their elements, and is converted.
-pub(super) struct Unwritable;
-
-impl Write for Runs {
-    fn placement(&self) -> Placement {
-        Placement::Appended
-    }
-
-    fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)> {
-        assemble_pos(w, start, count);
-        None
-    }
-
-    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
-        w.builder.get(w.count)
-    }
-
-    fn commit(&self, w: &mut Writer, _: ExprId, coordinate: ExprId) {
-        let (starts, ends, count) = (w.array("start"), w.array("end"), w.builder.get(w.count));
-        let (next, stop) = (after(w, count), after(w, coordinate));
-        grow(w, starts, next, None);
-        grow(w, ends, next, None);
-        keep(w.builder, w.narrow, starts, count, coordinate);
-        keep(w.builder, w.narrow, ends, count, stop);
-        w.builder.assign(w.count, next);
-    }
-
-    fn end(&self, w: &mut Writer, parent: ExprId) {
-        end_pos(w, parent);
-    }
-
-    fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId {
-        freeze_pos(w, parents);
-        w.builder.get(w.count)
-    }
-}
-
-impl Write for Unwritable {
-    fn placement(&self) -> Placement {
-        Placement::Appended
-    }
-
-    fn assemble(&self, _: &mut Writer, _: ExprId, _: ExprId) -> Option<(ExprId, ExprId)> {
-        None
-    }
-
-    fn child(&self, w: &mut Writer, _: ExprId, _: ExprId) -> ExprId {
-        w.builder.get(w.count)
-    }
-
-    fn freeze(&self, w: &mut Writer, _: ExprId) -> ExprId {
-        w.builder.get(w.count)
     }
 }

@@ -1,0 +1,182 @@
+//! How what a level stores moves with a loop: subscripts with offsets, quotients and remainders, differences.
+
+use super::Lowerer;
+use super::node::{Access, Node, Part, Source, Sub};
+use super::repeat::depends;
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::ExprId;
+use tamis_ir::looplet::{Looplet, Payload, Phase};
+use tamis_ir::program::{IndexId, TensorId};
+
+/// Along an index `i`, a level stores `(i - shift) / scale`.
+struct Along {
+    scale: u64,
+    shift: Option<ExprId>,
+}
+
+impl Lowerer<'_> {
+    /// The structure of an access along a loop whose index moves its next level's coordinate up, one by one (or one for
+    /// several turns).
+    pub(super) fn unfurl_along(&mut self, access: &Access, index: IndexId) -> Option<Looplet> {
+        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let (tensor, sub) = (*tensor, subs.get(access.level)?);
+        if !sub.inside && !sub.permissive {
+            return None;
+        }
+        if sub.node == Node::Index(index) && sub.part == Part::Whole && sub.inside {
+            return self.unfurl(tensor, access, sub.protocol);
+        }
+        // Lists in any order cannot be cut.
+        if self.is_nonordered(tensor, access.level) {
+            return None;
+        }
+        let along = self.along(tensor, sub, index)?;
+        let looplet = self.unfurl(tensor, access, sub.protocol)?;
+        let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
+        if !sub.permissive {
+            return Some(looplet);
+        }
+        // Outside of the tensor there is nothing.
+        let offset = self.offset(&sub.node, index)?;
+        let (zero, size) = (self.b.int(0), self.bound[tensor.index()].dims[sub.dim]);
+        let (first, end) = match offset {
+            Some(offset) => (self.b.sub(zero, offset), self.b.sub(size, offset)),
+            None => (zero, size),
+        };
+        let missing = || Looplet::Run(Payload::Missing);
+        let phases = vec![
+            Phase { stop: Some(first), body: missing() },
+            Phase { stop: Some(end), body: looplet },
+            Phase { stop: None, body: missing() },
+        ];
+        Some(Looplet::Sequence { phases, inside: false })
+    }
+
+    fn along(&mut self, tensor: TensorId, sub: &Sub, index: IndexId) -> Option<Along> {
+        let zero = self.b.int(0);
+        match &sub.part {
+            Part::Whole => {
+                let offset = self.offset(&sub.node, index)?;
+                let shift = offset.map(|offset| self.b.sub(zero, offset));
+                Some(Along { scale: 1, shift })
+            }
+            Part::Quotient(by) => {
+                if is_multiple(&sub.node, index, *by) {
+                    return Some(Along { scale: 1, shift: None });
+                }
+                let offset = self.offset(&sub.node, index)?;
+                let shift = offset.map(|offset| self.b.sub(zero, offset));
+                Some(Along { scale: *by, shift })
+            }
+            // The remainder goes up within a piece only.
+            Part::Remainder(by, Some(number)) if sub.node == Node::Index(index) => {
+                let number = self.indices[number.index()]?;
+                let by = self.b.int(*by as i64);
+                Some(Along { scale: 1, shift: Some(self.b.call_in(Op::Mul, DType::I64, &[number, by])) })
+            }
+            Part::Remainder(..) => None,
+            Part::Minus(other) if self.is_known(&other.node) => {
+                let offset = self.offset(&sub.node, index)?;
+                let start = offset.unwrap_or(zero);
+                let stored = self.difference(tensor, start, other);
+                Some(Along { scale: 1, shift: Some(self.b.sub(zero, stored)) })
+            }
+            Part::Minus(_) => None,
+        }
+    }
+
+    /// What is added to an index to make an expression, if the expression is such a sum.
+    fn offset(&mut self, node: &Node, index: IndexId) -> Option<Option<ExprId>> {
+        match node {
+            Node::Index(i) if *i == index => Some(None),
+            Node::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) => {
+                let [a, b] = &operands[..] else { return None };
+                let (moving, fixed) = match (depends(a, index), depends(b, index)) {
+                    (true, false) => (a, b),
+                    (false, true) if *op == Op::Add => (b, a),
+                    _ => return None,
+                };
+                if !self.is_known(fixed) {
+                    return None;
+                }
+                let rest = self.offset(moving, index)?;
+                let fixed = self.integer(fixed);
+                let zero = self.b.int(0);
+                let rest = rest.unwrap_or(zero);
+                Some(Some(self.b.call_in(*op, DType::I64, &[rest, fixed])))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an expression can be computed here, and cheaply: indices of loops around, sizes and numbers.
+    fn is_known(&self, node: &Node) -> bool {
+        match node {
+            Node::Index(index) => self.indices[index.index()].is_some(),
+            Node::Known(Value::I64(_)) | Node::Size(..) | Node::Value(_) => true,
+            Node::Call(Op::Add | Op::Sub | Op::Mul, DType::I64, operands) => operands.iter().all(|n| self.is_known(n)),
+            _ => false,
+        }
+    }
+
+    /// What a level stores, where a subscript is known to be inside.
+    pub(super) fn stored_coordinate(&mut self, tensor: TensorId, sub: &Sub) -> ExprId {
+        let at = self.integer(&sub.node);
+        self.part_of(tensor, sub, at)
+    }
+
+    /// What a level stores of a coordinate that is inside.
+    pub(super) fn part_of(&mut self, tensor: TensorId, sub: &Sub, at: ExprId) -> ExprId {
+        match &sub.part {
+            Part::Whole => at,
+            Part::Quotient(by) => match &sub.node {
+                Node::Call(Op::Mul, _, operands) if operands[1] == Node::Known(Value::I64(*by as i64)) => {
+                    self.integer(&operands[0])
+                }
+                _ => {
+                    let by = self.b.int(*by as i64);
+                    self.b.call_in(Op::FloorDiv, DType::I64, &[at, by])
+                }
+            },
+            Part::Remainder(by, number) => {
+                let by = self.b.int(*by as i64);
+                match number.and_then(|number| self.indices[number.index()]) {
+                    Some(number) => {
+                        let first = self.b.call_in(Op::Mul, DType::I64, &[number, by]);
+                        self.b.sub(at, first)
+                    }
+                    None => self.b.call_in(Op::Mod, DType::I64, &[at, by]),
+                }
+            }
+            Part::Minus(other) => {
+                let stored = self.difference(tensor, at, other);
+                if sub.inside && other.inside {
+                    return stored;
+                }
+                // The other one is looked at later: until then, nothing may lie outside.
+                let (zero, one) = (self.b.int(0), self.b.int(1));
+                let (a, b) = (self.bound[tensor.index()].dims[sub.dim], self.bound[tensor.index()].dims[other.dim]);
+                let sum = self.b.add(a, b);
+                let two = self.b.add(one, one);
+                let last = self.b.sub(sum, two);
+                let low = self.b.call_in(Op::Max, DType::I64, &[stored, zero]);
+                self.b.call_in(Op::Min, DType::I64, &[low, last])
+            }
+        }
+    }
+
+    /// `at - other`, counted from the least difference there is.
+    fn difference(&mut self, tensor: TensorId, at: ExprId, other: &Sub) -> ExprId {
+        let one = self.b.int(1);
+        let least = self.b.sub(self.bound[tensor.index()].dims[other.dim], one);
+        let other = self.integer(&other.node);
+        let difference = self.b.sub(at, other);
+        self.b.add(difference, least)
+    }
+}
+
+/// Whether an expression is an index times a number.
+fn is_multiple(node: &Node, index: IndexId, by: u64) -> bool {
+    matches!(node, Node::Call(Op::Mul, _, operands)
+        if operands[..] == [Node::Index(index), Node::Known(Value::I64(by as i64))])
+}

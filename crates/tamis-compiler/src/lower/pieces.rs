@@ -1,0 +1,409 @@
+//! Pieces: stretches of coordinates, alone or together.
+//!
+//! - Lists of coordinates that are needed lead: pieces are looked up at their coordinates.
+//! - One list of pieces, and nothing to do between them (or nothing between them): a loop over pieces.
+//! - Some that are needed: where all of them overlap, the rest inside of that.
+//! - None of them needed: the region is cut wherever one of them begins or ends.
+//!
+//! Each part is a region of its own, along which what a piece holds is known, or lies in one block.
+
+use super::Lowerer;
+use super::node::{Node, Step, map_steps, visit_steps};
+use super::region::{Presence, Region};
+use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
+use tamis_ir::looplet::{Looplet, Payload, Pieces, Stepper};
+
+/// Pieces with their cursor.
+struct Walker {
+    id: u32,
+    pieces: Pieces,
+    cursor: VarId,
+}
+
+/// A list or pieces inside of the parts that others cut, with how far they have come.
+enum Inner {
+    List(u32, Stepper, VarId),
+    Pieces(u32, Pieces, VarId),
+}
+
+impl Lowerer<'_> {
+    pub(super) fn pieces(&mut self, region: Region, steps: Vec<Step>) {
+        let (found, lists) = (pieces_in(&steps), lists_in(&steps));
+        let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
+        if lists.iter().any(|(id, _)| self.idle_without(&steps, &[*id])) {
+            let followed = map_steps(steps, &mut |node| match node {
+                Node::Access(mut access) if ids.contains(&access.id) => {
+                    access.looplet = Some(Looplet::Lookup);
+                    Node::Access(access)
+                }
+                other => other,
+            });
+            return self.region(region, followed);
+        }
+        let gaps = self.without(&steps, &ids);
+        self.conditional += 1;
+        let needed: Vec<u32> = ids.iter().copied().filter(|id| self.idle_without(&steps, &[*id])).collect();
+        match &found[..] {
+            [(id, only)] if gaps.is_empty() || only.gapless => self.each_piece(region, *id, only, steps),
+            _ if needed.is_empty() => {
+                // Lists that have work to do where there are no pieces take part in cutting.
+                let both = [&ids[..], &lists.iter().map(|(id, _)| *id).collect::<Vec<_>>()].concat();
+                let points = lists.iter().filter_map(|(id, list)| Some((*id, as_pieces(list)?)));
+                let all: Vec<(u32, Pieces)> = found.iter().cloned().chain(points).collect();
+                let split = !gaps.is_empty() && all.len() == both.len() && self.cuts(region, &steps, &both);
+                if split {
+                    self.note_lists(region, &lists, &steps);
+                }
+                self.cut_all(region, if split { all } else { found }, steps);
+            }
+            _ => {
+                let lead = found.into_iter().filter(|(id, _)| needed.contains(id)).collect();
+                self.overlaps(region, lead, steps);
+            }
+        }
+        self.conditional -= 1;
+    }
+
+    /// Whether cutting a region at every coordinate of its lists leaves nothing to go over one by one, or nothing at all.
+    fn cuts(&mut self, region: Region, steps: &[Step], ids: &[u32]) -> bool {
+        let rest = self.without(steps, ids);
+        rest.is_empty() || self.repeats(region.index, &rest)
+    }
+
+    /// Cuts a region at every coordinate of its lists, if they can be taken as pieces.
+    pub(super) fn cut(&mut self, region: Region, lists: &[(u32, Stepper)], steps: &[Step]) -> bool {
+        let points: Option<Vec<(u32, Pieces)>> =
+            lists.iter().map(|(id, list)| Some((*id, as_pieces(list)?))).collect();
+        let Some(points) = points else { return false };
+        self.note_lists(region, lists, steps);
+        self.conditional += 1;
+        self.cut_all(region, points, steps.to_vec());
+        self.conditional -= 1;
+        true
+    }
+
+    /// Lists are walked in order.
+    fn note_lists(&mut self, region: Region, lists: &[(u32, Stepper)], steps: &[Step]) {
+        let ids: Vec<u32> = lists.iter().map(|(id, _)| *id).collect();
+        self.walk(region, &ids, false, steps);
+    }
+
+    /// A loop over the pieces of one list.
+    fn each_piece(&mut self, region: Region, id: u32, pieces: &Pieces, steps: Vec<Step>) {
+        let exact = region.whole && is_plain(pieces);
+        let pieces = &self.clip_pieces(region, pieces.clone());
+        let (inner, steps) = self.inner(&[id], steps);
+        let from = pieces.gapless.then(|| self.b.variable_from("from", region.start));
+        let var = self.b.new_var("q", DType::I64, false);
+        let q = self.b.get(var);
+        let body = self.in_block(|this| {
+            let piece = pieces.piece(&mut this.b, q);
+            let mut first = match (from, piece.first) {
+                (Some(from), _) => this.b.get(from),
+                (None, Some(first)) => first,
+                (None, None) => region.start,
+            };
+            let mut end = piece.end;
+            if !exact {
+                end = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
+                first = this.b.call_in(Op::Max, DType::I64, &[first, region.start]);
+            }
+            let (first, end) = (this.b.name("first", first), this.b.name("end", end));
+            let part = Region { start: first, stop: end, whole: false, point: false, filled: exact, ..region };
+            let steps = this.enter(steps, id, pieces, (q, piece.end), None);
+            this.part(part, &inner, steps);
+            if let Some(from) = from {
+                this.b.assign(from, end);
+            }
+        });
+        self.b.emit(Stmt::For { var, start: pieces.start, stop: pieces.stop, body, hint: Hint::default() });
+    }
+
+    /// Where all of these overlap.
+    fn overlaps(&mut self, region: Region, found: Vec<(u32, Pieces)>, steps: Vec<Step>) {
+        let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
+        let (inner, steps) = self.inner(&ids, steps);
+        let walkers = self.piece_walkers(region, found);
+        let from = walkers.iter().any(|w| w.pieces.gapless).then(|| self.b.variable_from("from", region.start));
+        let mut cond = self.b.constant(Value::Bool(true));
+        for walker in &walkers {
+            let alive = self.has_piece(walker);
+            cond = self.b.call_in(Op::And, DType::Bool, &[cond, alive]);
+        }
+        let body = self.in_block(|this| {
+            let mut firsts: Vec<ExprId> = from.iter().map(|from| this.b.get(*from)).collect();
+            let mut ends = Vec::new();
+            for walker in &walkers {
+                let q = this.b.get(walker.cursor);
+                let piece = walker.pieces.piece(&mut this.b, q);
+                firsts.extend(piece.first.filter(|_| !walker.pieces.gapless));
+                ends.push(this.b.name("end", piece.end));
+            }
+            if !region.whole {
+                firsts.push(region.start);
+            }
+            let first = this.extreme(Op::Max, firsts, region.start);
+            let first = this.b.name("first", first);
+            let end = this.extreme(Op::Min, ends.clone(), region.stop);
+            let end = this.b.name("least", end);
+            let clipped = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
+            let stop = if region.whole && walkers.iter().all(|w| is_plain(&w.pieces)) { end } else { clipped };
+            let stop = this.b.name("stop", stop);
+            let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
+            let part = Region { start: first, stop, whole: false, point: false, filled: true, ..region };
+            let then = this.in_block(|this| {
+                let mut steps = steps;
+                for (walker, end) in walkers.iter().zip(&ends) {
+                    let q = this.b.get(walker.cursor);
+                    steps = this.enter(steps, walker.id, &walker.pieces, (q, *end), None);
+                }
+                this.part(part, &inner, steps);
+            });
+            this.b.emit(Stmt::If { cond: meet, then, otherwise: Vec::new() });
+            for (walker, piece_end) in walkers.iter().zip(&ends) {
+                this.advance_piece(walker, *piece_end, end, first);
+            }
+            if let Some(from) = from {
+                this.b.assign(from, end);
+            }
+        });
+        self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// Everything, cut wherever a piece begins or ends.
+    fn cut_all(&mut self, region: Region, found: Vec<(u32, Pieces)>, steps: Vec<Step>) {
+        let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
+        let idle = self.idle_without(&steps, &ids);
+        let (inner, steps) = self.inner(&ids, steps);
+        let walkers = self.piece_walkers(region, found);
+        let from = self.b.variable_from("from", region.start);
+        let start = self.b.get(from);
+        let mut cond = self.b.call_in(Op::Lt, DType::I64, &[start, region.stop]);
+        if idle {
+            let alive = walkers.iter().map(|w| self.has_piece(w)).collect();
+            let some = self.any(alive).unwrap_or(cond);
+            cond = self.b.call_in(Op::And, DType::Bool, &[cond, some]);
+        }
+        let body = self.in_block(|this| {
+            let here = this.b.get(from);
+            let here = this.b.name("here", here);
+            let never = this.b.int(i64::MAX);
+            let (mut edges, mut ends, mut present) = (Vec::new(), Vec::new(), Vec::new());
+            for walker in &walkers {
+                let (alive, q) = (this.has_piece(walker), this.b.get(walker.cursor));
+                let piece = walker.pieces.piece(&mut this.b, q);
+                let end = this.b.call_in(Op::Select, DType::I64, &[alive, piece.end, never]);
+                let end = this.b.name("end", end);
+                ends.push(end);
+                match piece.first.filter(|_| !walker.pieces.gapless) {
+                    Some(first) => {
+                        let first = this.b.call_in(Op::Select, DType::I64, &[alive, first, never]);
+                        let first = this.b.name("first", first);
+                        let begun = this.b.call_in(Op::Le, DType::I64, &[first, here]);
+                        let begun = this.b.name("present", begun);
+                        present.push(Some(begun));
+                        edges.push(this.b.call_in(Op::Select, DType::I64, &[begun, end, first]));
+                    }
+                    None => {
+                        present.push(None);
+                        edges.push(end);
+                    }
+                }
+            }
+            let next = this.extreme(Op::Min, edges, region.stop);
+            let next = this.b.call_in(Op::Min, DType::I64, &[next, region.stop]);
+            let next = this.b.name("stop", next);
+            let part = Region { start: here, stop: next, whole: false, point: false, filled: true, ..region };
+            let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
+            let then = this.in_block(|this| {
+                let known = this.assumed.len();
+                this.assumed.extend(some.filter(|_| idle));
+                let mut steps = steps;
+                for ((walker, end), present) in walkers.iter().zip(&ends).zip(&present) {
+                    let q = this.b.get(walker.cursor);
+                    steps = this.enter(steps, walker.id, &walker.pieces, (q, *end), *present);
+                }
+                this.part(part, &inner, steps);
+                this.assumed.truncate(known);
+            });
+            match some.filter(|_| idle) {
+                Some(some) => this.b.emit(Stmt::If { cond: some, then, otherwise: Vec::new() }),
+                None => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
+            }
+            for (walker, end) in walkers.iter().zip(&ends) {
+                let (q, one) = (this.b.get(walker.cursor), this.b.int(1));
+                let done = this.b.call_in(Op::Le, DType::I64, &[*end, next]);
+                let after = this.b.add(q, one);
+                let after = this.b.call_in(Op::Select, DType::I64, &[done, after, q]);
+                this.b.assign(walker.cursor, after);
+            }
+            this.b.assign(from, next);
+        });
+        self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// A part of the region, with what the pieces around it do not cut brought there first.
+    fn part(&mut self, part: Region, inner: &[Inner], steps: Vec<Step>) {
+        let mut steps = steps;
+        for inner in inner {
+            match inner {
+                Inner::List(id, list, cursor) => {
+                    let start = self.b.get(*cursor);
+                    let clipped = self.clip(part, Stepper { start, ..list.clone() });
+                    self.b.assign(*cursor, clipped.stop);
+                    steps = self.set_looplet(steps, *id, &Looplet::Stepper(clipped));
+                }
+                Inner::Pieces(id, pieces, cursor) => {
+                    let q = self.b.get(*cursor);
+                    let start = pieces.seek(&mut self.b, "from", q, part.start);
+                    self.b.assign(*cursor, start);
+                    let looplet = Looplet::Pieces(Pieces { start, ..pieces.clone() });
+                    steps = self.set_looplet(steps, *id, &looplet);
+                }
+            }
+        }
+        self.region(part, steps);
+    }
+
+    /// Lists and pieces that are not among those that cut: their cursors go up with the parts.
+    fn inner(&mut self, cutting: &[u32], steps: Vec<Step>) -> (Vec<Inner>, Vec<Step>) {
+        let mut inner = Vec::new();
+        for (id, list) in lists_in(&steps).into_iter().filter(|(id, _)| !cutting.contains(id)) {
+            let cursor = self.b.variable_from("q", list.start);
+            inner.push(Inner::List(id, list, cursor));
+        }
+        for (id, pieces) in pieces_in(&steps).into_iter().filter(|(id, _)| !cutting.contains(id)) {
+            let cursor = self.b.variable_from("q", pieces.start);
+            inner.push(Inner::Pieces(id, pieces, cursor));
+        }
+        (inner, steps)
+    }
+
+    /// What a piece holds, over a part of it.
+    fn enter(
+        &mut self,
+        steps: Vec<Step>,
+        id: u32,
+        pieces: &Pieces,
+        (q, end): (ExprId, ExprId),
+        present: Option<ExprId>,
+    ) -> Vec<Step> {
+        if let Some(child) = pieces.child(&mut self.b, q) {
+            let presence = present.map(|cond| Presence { cond: Some(cond), group_stop: None, safe: false });
+            return self.replace(steps, id, &Payload::Child(child), presence);
+        }
+        let Some(base) = pieces.base(&mut self.b, q, end) else { return steps };
+        // Where it is absent, there is no base, either.
+        let base = match present {
+            Some(cond) => {
+                let zero = self.b.int(0);
+                self.b.call_in(Op::Select, DType::I64, &[cond, base, zero])
+            }
+            None => base,
+        };
+        let base = self.b.name("base", base);
+        let steps = match present {
+            Some(cond) => self.guard(steps, id, cond),
+            None => steps,
+        };
+        self.set_looplet(steps, id, &Looplet::Block(base))
+    }
+
+    /// Those pieces that reach into the region.
+    fn clip_pieces(&mut self, region: Region, pieces: Pieces) -> Pieces {
+        if region.whole && pieces.shift.is_none() {
+            return pieces;
+        }
+        let one = self.b.int(1);
+        let start = pieces.seek(&mut self.b, "from", pieces.start, region.start);
+        let last = self.b.sub(region.stop, one);
+        let last = pieces.seek(&mut self.b, "to", start, last);
+        // The piece that the region ends in belongs to it, if there is one.
+        let after = self.b.add(last, one);
+        let stop = self.b.call_in(Op::Min, DType::I64, &[after, pieces.stop]);
+        let stop = self.b.name("stop", stop);
+        Pieces { start, stop, ..pieces }
+    }
+
+    /// Cursors at the first pieces of the region.
+    fn piece_walkers(&mut self, region: Region, found: Vec<(u32, Pieces)>) -> Vec<Walker> {
+        let mut walkers = Vec::new();
+        for (id, pieces) in found {
+            let pieces = self.clip_pieces(region, pieces);
+            let cursor = self.b.variable_from("q", pieces.start);
+            walkers.push(Walker { id, pieces, cursor });
+        }
+        walkers
+    }
+
+    fn has_piece(&mut self, walker: &Walker) -> ExprId {
+        let q = self.b.get(walker.cursor);
+        self.b.call_in(Op::Lt, DType::I64, &[q, walker.pieces.stop])
+    }
+
+    /// Goes on after a piece that ends by `stop`; by search, if it leads.
+    fn advance_piece(&mut self, walker: &Walker, end: ExprId, stop: ExprId, first: ExprId) {
+        let (q, one) = (self.b.get(walker.cursor), self.b.int(1));
+        let after = if walker.pieces.leads {
+            // Nothing meets before the latest of the beginnings.
+            let behind = self.b.call_in(Op::Max, DType::I64, &[stop, first]);
+            let at = walker.pieces.seek(&mut self.b, "next", q, behind);
+            return self.b.assign(walker.cursor, at);
+        } else {
+            self.b.add(q, one)
+        };
+        let done = self.b.call_in(Op::Le, DType::I64, &[end, stop]);
+        let after = self.b.call_in(Op::Select, DType::I64, &[done, after, q]);
+        self.b.assign(walker.cursor, after);
+    }
+
+    fn extreme(&mut self, op: Op, values: Vec<ExprId>, none: ExprId) -> ExprId {
+        values.into_iter().reduce(|a, b| self.b.call_in(op, DType::I64, &[a, b])).unwrap_or(none)
+    }
+}
+
+/// The pieces never reach beyond the dimension.
+fn is_plain(pieces: &Pieces) -> bool {
+    pieces.scale == 1 && pieces.shift.is_none()
+}
+
+fn pieces_in(steps: &[Step]) -> Vec<(u32, Pieces)> {
+    let mut found: Vec<(u32, Pieces)> = Vec::new();
+    visit_steps(steps, &mut |node| {
+        if let Node::Access(access) = node
+            && let Some(Looplet::Pieces(pieces)) = &access.looplet
+            && found.iter().all(|(id, _)| *id != access.id)
+        {
+            found.push((access.id, pieces.clone()));
+        }
+    });
+    found
+}
+
+fn lists_in(steps: &[Step]) -> Vec<(u32, Stepper)> {
+    let mut found: Vec<(u32, Stepper)> = Vec::new();
+    visit_steps(steps, &mut |node| {
+        if let Node::Access(access) = node
+            && let Some(Looplet::Stepper(list)) = &access.looplet
+            && found.iter().all(|(id, _)| *id != access.id)
+        {
+            found.push((access.id, list.clone()));
+        }
+    });
+    found
+}
+
+/// A list as pieces of one coordinate each.
+fn as_pieces(list: &Stepper) -> Option<Pieces> {
+    use tamis_ir::looplet::Extents;
+    (!list.grouped).then(|| Pieces {
+        start: list.start,
+        stop: list.stop,
+        extents: Extents::Points(list.coordinates, list.below),
+        gapless: false,
+        scale: 1,
+        shift: list.shift,
+        leads: false,
+    })
+}

@@ -1,0 +1,200 @@
+//! Loops whose turns are all the same: what a turn does is done once, and counted.
+//!
+//! Adding the same value again and again is adding a multiple; multiplying by it, multiplying by a power; the least of equal
+//! values is any of them. A result whose level takes whole runs is given one.
+
+use super::Lowerer;
+use super::assign::declared;
+use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
+use super::region::Region;
+use super::writes::Mode;
+use tamis_ir::algebra::{DType, Kind, Op, Value};
+use tamis_ir::kernel::{ExprId, Stmt};
+use tamis_ir::program::{IndexId, TensorId};
+
+/// How an update that is done many times over with the same value is done once.
+enum Repeat {
+    /// With the value, times their number.
+    Times,
+    /// With the value, to the power of their number.
+    Power,
+    /// With the value, if their number is odd.
+    Parity,
+    /// With the value.
+    Once,
+}
+
+impl Lowerer<'_> {
+    /// Whether every turn of a loop does the same, and doing it many times is doing it once in some other way.
+    pub(super) fn repeats(&self, index: IndexId, steps: &[Step]) -> bool {
+        let inner = declared(steps);
+        let mut written: Vec<(TensorId, Option<Op>)> = Vec::new();
+        if !self.all_repeat(index, steps, &inner, &mut written) {
+            return false;
+        }
+        // What is written here is not read here, and in one way only.
+        let mut reads = false;
+        visit_steps(steps, &mut |node| {
+            if let Node::Access(access) = node
+                && let Source::Tensor(tensor, _) = &access.source
+            {
+                reads |= written.iter().any(|(other, _)| other == tensor);
+            }
+        });
+        let one_way = written.iter().all(|(tensor, op)| written.iter().all(|(t, o)| t != tensor || o == op));
+        !reads && one_way
+    }
+
+    fn all_repeat(
+        &self,
+        index: IndexId,
+        steps: &[Step],
+        inner: &[TensorId],
+        written: &mut Vec<(TensorId, Option<Op>)>,
+    ) -> bool {
+        steps.iter().all(|step| match step {
+            Step::Declare(..) | Step::Freeze(_) => true,
+            Step::Let(_, value) => !depends(value, index),
+            Step::For(_, bounds, body) => {
+                let fixed = match bounds {
+                    Bounds::Inferred => true,
+                    Bounds::Range(start, stop) => !depends(start, index) && !depends(stop, index),
+                };
+                fixed && self.all_repeat(index, body, inner, written)
+            }
+            Step::If(cond, then, otherwise) => {
+                !depends(cond, index)
+                    && self.all_repeat(index, then, inner, written)
+                    && self.all_repeat(index, otherwise, inner, written)
+            }
+            Step::Assign(target, update, value) => {
+                let fixed = !depends(value, index)
+                    && update.iter().flat_map(|u| &u.extra).all(|extra| !depends(extra, index));
+                if inner.contains(&target.tensor) {
+                    return fixed && target.subs.iter().all(|sub| !depends(&sub.node, index));
+                }
+                written.push((target.tensor, update.as_ref().map(|u| u.op)));
+                fixed && self.takes(index, target, update.as_ref())
+            }
+        })
+    }
+
+    /// Whether a write that is the same in every turn can be done at once.
+    fn takes(&self, index: IndexId, target: &Target, update: Option<&Update>) -> bool {
+        if target.subs.iter().all(|sub| !depends(&sub.node, index)) {
+            return update.is_none_or(|update| repeated(update).is_some());
+        }
+        // A run of the result.
+        let Some(plan) = &self.plans[target.tensor.index()] else { return false };
+        let [level] = plan.fixed(index)[..] else { return false };
+        plan.mode == Mode::Append
+            && target.subs.iter().enumerate().all(|(k, sub)| match k == level {
+                true => sub.node == Node::Index(index) && sub.inside,
+                false => !depends(&sub.node, index),
+            })
+            && self.row(target.tensor, level).is_some_and(|row| row.write.takes_runs())
+    }
+
+    /// All turns of a loop at once.
+    pub(super) fn repeat(&mut self, region: Region, steps: Vec<Step>) {
+        let inner = declared(&steps);
+        let length = self.b.sub(region.stop, region.start);
+        let length = self.b.name("length", length);
+        let steps = multiplied(steps, region.index, &inner, length);
+        let before = self.run.replace((region.index, region.stop));
+        self.conditional += 1;
+        let body = self.at(region.index, region.start, steps);
+        self.conditional -= 1;
+        self.run = before;
+        if region.filled {
+            return body.into_iter().for_each(|stmt| self.b.emit(stmt));
+        }
+        if !body.is_empty() {
+            let zero = self.b.int(0);
+            let some = self.b.call_in(Op::Lt, DType::I64, &[zero, length]);
+            self.b.emit(Stmt::If { cond: some, then: body, otherwise: Vec::new() });
+        }
+    }
+}
+
+fn repeated(update: &Update) -> Option<Repeat> {
+    let (info, dtype, plain) = (update.op.info(), update.operand, update.extra.is_empty());
+    match (update.op, dtype.kind()) {
+        (Op::Add | Op::Sub, _) if plain => Some(Repeat::Times),
+        // Powers of complex numbers are not exact enough, and a number of turns that wraps around is another power.
+        (Op::Mul, Kind::Float) if plain => Some(Repeat::Power),
+        (Op::Mul, Kind::Int) if plain && dtype.size() == 8 => Some(Repeat::Power),
+        (Op::BitXor, _) if plain => Some(Repeat::Parity),
+        _ if (info.idempotent && info.associative) || update.op == Op::Choose => Some(Repeat::Once),
+        _ => None,
+    }
+}
+
+/// Updates of what lives outside, done so many times.
+fn multiplied(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
+    steps
+        .into_iter()
+        .map(|step| match step {
+            Step::For(i, bounds, body) => Step::For(i, bounds, multiplied(body, index, inner, length)),
+            Step::If(cond, then, otherwise) => {
+                let (then, otherwise) =
+                    (multiplied(then, index, inner, length), multiplied(otherwise, index, inner, length));
+                Step::If(cond, then, otherwise)
+            }
+            Step::Assign(target, Some(update), value) if !inner.contains(&target.tensor) => {
+                let runs = target.subs.iter().any(|sub| depends(&sub.node, index));
+                let rule = repeated(&update).filter(|_| !runs);
+                let value = match rule {
+                    Some(Repeat::Times) => Node::Call(Op::Mul, update.operand, vec![value, count(length, update.operand)]),
+                    Some(Repeat::Power) => Node::Call(Op::Pow, update.operand, vec![value, count(length, update.operand)]),
+                    Some(Repeat::Parity) => {
+                        // An even number of times is none.
+                        let odd = Node::Call(Op::BitAnd, DType::I64, vec![Node::Value(length), known(1)]);
+                        let identity = Node::Known(Value::zero(update.operand));
+                        Node::Call(Op::Select, update.operand, vec![odd, value, identity])
+                    }
+                    _ => value,
+                };
+                Step::Assign(target, Some(update), value)
+            }
+            other => other,
+        })
+        .collect()
+}
+
+fn known(value: i64) -> Node {
+    Node::Known(Value::I64(value))
+}
+
+/// A count in a type: integers wrap around, as the sums do that it stands for.
+fn count(length: ExprId, dtype: DType) -> Node {
+    let bits = 8 * dtype.size() as i64;
+    let length = Node::Value(length);
+    match dtype.kind() {
+        Kind::Int if bits < 64 && dtype.is_signed_int() => {
+            let up = Node::Call(Op::Shl, DType::I64, vec![length, known(64 - bits)]);
+            Node::Call(Op::Shr, DType::I64, vec![up, known(64 - bits)])
+        }
+        Kind::Int if bits < 64 => Node::Call(Op::BitAnd, DType::I64, vec![length, known((1 << bits) - 1)]),
+        _ => length,
+    }
+}
+
+/// Whether an expression changes with a loop's index, as far as it is not resolved.
+pub(super) fn depends(node: &Node, index: IndexId) -> bool {
+    match node {
+        Node::Index(i) => *i == index,
+        Node::Call(_, _, operands) => operands.iter().any(|n| depends(n, index)),
+        Node::Entry(entry) => entry.at.iter().any(|n| depends(n, index)),
+        Node::Access(access) => {
+            access.looplet.is_some()
+                || match &access.source {
+                    Source::Tensor(_, subs) => {
+                        subs.iter().skip(access.level).flat_map(Sub::nodes).any(|n| depends(n, index))
+                    },
+                    Source::Mask(_, on, other) => *on == index || depends(other, index),
+                }
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,145 @@
+//! Pieces: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
+
+use super::Below;
+use crate::DType;
+use crate::algebra::Op;
+use crate::kernel::{BufferId, Builder, ExprId, Kernel};
+
+/// A list of stretches, in order and without overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pieces {
+    /// The first piece of the fiber.
+    pub start: ExprId,
+    /// One past the last piece.
+    pub stop: ExprId,
+    /// Where pieces begin and end, and what they hold.
+    pub extents: Extents,
+    /// Each piece begins where the one before ends, and together they are all of the dimension.
+    pub gapless: bool,
+    /// How many of the loop's coordinates one stored coordinate stands for.
+    pub scale: u64,
+    /// What is added to a stored coordinate, scaled, to make it one of the loop's.
+    pub shift: Option<ExprId>,
+    /// Others are brought to these pieces by search.
+    pub leads: bool,
+}
+
+/// Where pieces begin and end, and what they hold. Ends are those of half-open intervals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Extents {
+    /// One child each, up to `ends`, from where the piece before ends.
+    Ends(BufferId),
+    /// One child each, from `starts` to `ends`.
+    Runs {
+        /// Where they begin.
+        starts: BufferId,
+        /// Where they end.
+        ends: BufferId,
+    },
+    /// A child for each coordinate.
+    Blocks {
+        /// The last coordinate of each.
+        lasts: BufferId,
+        /// The position of the first child of each; one more, for the end.
+        offsets: BufferId,
+    },
+    /// One stored coordinate each.
+    Points(BufferId, Below),
+}
+
+/// What is known of one piece.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// Where it begins; where the one before ends, if there is none.
+    pub first: Option<ExprId>,
+    /// Where it ends.
+    pub end: ExprId,
+}
+
+impl Pieces {
+    /// Where a piece begins and ends, in coordinates of the loop.
+    pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
+        let one = b.int(1);
+        let (first, end) = match self.extents {
+            Extents::Ends(ends) => (None, b.load(ends, q)),
+            Extents::Runs { starts, ends } => (Some(b.load(starts, q)), b.load(ends, q)),
+            Extents::Blocks { lasts, offsets } => {
+                let last = b.load(lasts, q);
+                let end = b.add(last, one);
+                let next = b.add(q, one);
+                let (from, to) = (b.load(offsets, q), b.load(offsets, next));
+                let length = b.sub(to, from);
+                (Some(b.sub(end, length)), end)
+            }
+            Extents::Points(coordinates, _) => {
+                let first = b.load(coordinates, q);
+                (Some(first), b.add(first, one))
+            }
+        };
+        let mut placed = |at: ExprId| {
+            let scale = b.int(self.scale as i64);
+            let at = b.call_in(Op::Mul, DType::I64, &[at, scale]);
+            match self.shift {
+                Some(shift) => b.add(at, shift),
+                None => at,
+            }
+        };
+        Piece { first: first.map(&mut placed), end: placed(end) }
+    }
+
+    /// The position below a piece, if it holds one thing.
+    pub fn child(&self, b: &mut Builder, q: ExprId) -> Option<ExprId> {
+        match self.extents {
+            Extents::Ends(_) | Extents::Runs { .. } | Extents::Points(_, Below::Position) => Some(q),
+            Extents::Points(coordinates, Below::Coordinate(base)) => {
+                let at = b.load(coordinates, q);
+                Some(b.add(base, at))
+            }
+            Extents::Blocks { .. } => None,
+        }
+    }
+
+    /// What is added to a coordinate of the loop to find its child, if a piece holds a block.
+    pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
+        let Extents::Blocks { offsets, .. } = self.extents else { return None };
+        let one = b.int(1);
+        let next = b.add(q, one);
+        let to = b.load(offsets, next);
+        Some(b.sub(to, end))
+    }
+
+    /// The first piece from `start` on that ends behind a coordinate of the loop.
+    pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        let mut key = match self.shift {
+            Some(shift) => b.sub(coordinate, shift),
+            None => coordinate,
+        };
+        if self.scale != 1 {
+            let scale = b.int(self.scale as i64);
+            key = b.call_in(Op::FloorDiv, DType::I64, &[key, scale]);
+        }
+        let one = b.int(1);
+        let (array, key) = match self.extents {
+            Extents::Ends(ends) | Extents::Runs { ends, .. } => (ends, b.add(key, one)),
+            Extents::Blocks { lasts, .. } => (lasts, key),
+            Extents::Points(coordinates, _) => (coordinates, key),
+        };
+        b.search(name, array, start, self.stop, key)
+    }
+
+    /// As text, with the names of a kernel.
+    pub fn show(&self, kernel: &Kernel) -> String {
+        let name = |buffer: BufferId| kernel.buffer(buffer).name.clone();
+        let (what, arrays) = match self.extents {
+            Extents::Ends(ends) => ("run", name(ends)),
+            Extents::Runs { starts, ends } => ("run", format!("{} to {}", name(starts), name(ends))),
+            Extents::Blocks { lasts, offsets } => ("block", format!("{} last, {}", name(lasts), name(offsets))),
+            Extents::Points(coordinates, _) => ("run", name(coordinates)),
+        };
+        let range = format!("{}..{}", kernel.show(self.start), kernel.show(self.stop));
+        let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
+        let shift = self.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
+        let lead = if self.leads { "leading " } else { "" };
+        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift})")
+    }
+}

@@ -1,0 +1,95 @@
+//! Looplets under a change of coordinates: a level that stores `(i + c) / k` is described along `i`.
+
+use super::{Extents, Looplet, Phase, Pieces, Spike, Stepper};
+use crate::DType;
+use crate::algebra::Op;
+use crate::kernel::{Builder, ExprId};
+
+impl Looplet {
+    /// The structure along an index `i`, where this is the structure along `(i - shift) / scale`, rounded down; none if
+    /// it has none that a looplet could say.
+    pub fn along(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
+        if scale == 1 && shift.is_none() {
+            return Some(self);
+        }
+        Some(match self {
+            // It is asked at each coordinate, whatever that stands for.
+            Looplet::Lookup | Looplet::Run(_) => self,
+            Looplet::Block(base) => {
+                let shift = shift.filter(|_| scale == 1)?;
+                Looplet::Block(b.sub(base, shift))
+            }
+            Looplet::Stepper(s) if scale == 1 => Looplet::Stepper(moved(b, s, shift)),
+            Looplet::Jumper(s) if scale == 1 => Looplet::Jumper(moved(b, s, shift)),
+            Looplet::Stepper(s) => Looplet::Pieces(stretched(s, scale, shift, false)?),
+            Looplet::Jumper(s) => Looplet::Pieces(stretched(s, scale, shift, true)?),
+            Looplet::Pieces(p) => {
+                let blocks = matches!(p.extents, Extents::Blocks { .. });
+                if p.scale != 1 || p.shift.is_some() || (blocks && scale != 1) {
+                    return None;
+                }
+                Looplet::Pieces(Pieces { scale, shift, ..p })
+            }
+            Looplet::Spike(Spike { body, tail, at }) => {
+                let at = placed(b, at, scale, shift);
+                if scale == 1 {
+                    return Some(Looplet::Spike(Spike { body, tail, at }));
+                }
+                let phases = vec![
+                    Phase { stop: Some(at), body: Looplet::Run(body) },
+                    Phase { stop: None, body: Looplet::Run(tail) },
+                ];
+                Looplet::Sequence { phases, inside: false }
+            }
+            Looplet::Sequence { phases, .. } => {
+                let mut moved = Vec::new();
+                for Phase { stop, body } in phases {
+                    let stop = stop.map(|at| placed(b, at, scale, shift));
+                    moved.push(Phase { stop, body: body.along(b, scale, shift)? });
+                }
+                Looplet::Sequence { phases: moved, inside: false }
+            }
+            Looplet::Switch { cond, then, guarded } => Looplet::Switch {
+                cond,
+                then: Box::new(then.along(b, scale, shift)?),
+                guarded: Box::new(guarded.along(b, scale, shift)?),
+            },
+            Looplet::Thunk { preamble, body } => {
+                Looplet::Thunk { preamble, body: Box::new(body.along(b, scale, shift)?) }
+            }
+        })
+    }
+}
+
+fn placed(b: &mut Builder, at: ExprId, scale: u64, shift: Option<ExprId>) -> ExprId {
+    let scale = b.int(scale as i64);
+    let at = b.call_in(Op::Mul, DType::I64, &[at, scale]);
+    match shift {
+        Some(shift) => b.add(at, shift),
+        None => at,
+    }
+}
+
+fn moved(b: &mut Builder, stepper: Stepper, shift: Option<ExprId>) -> Stepper {
+    let shift = match (stepper.shift, shift) {
+        (Some(a), Some(c)) => Some(b.add(a, c)),
+        (a, c) => a.or(c),
+    };
+    Stepper { shift, ..stepper }
+}
+
+/// Each coordinate of a list stands for several of the loop's.
+fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Pieces> {
+    if stepper.grouped || stepper.shift.is_some() {
+        return None;
+    }
+    Some(Pieces {
+        start: stepper.start,
+        stop: stepper.stop,
+        extents: Extents::Points(stepper.coordinates, stepper.below),
+        gapless: false,
+        scale,
+        shift,
+        leads,
+    })
+}
