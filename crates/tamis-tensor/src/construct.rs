@@ -1,10 +1,10 @@
 //! Tensors made from coordinates, dense arrays and scalars, with everything a user may get wrong checked.
 
-use crate::convert::{self, Entries, numbers, reorder, sort};
-use crate::levels::{storage_order, tree};
+use crate::convert::{self, Entries, axes, numbers, reorder, sort};
+use crate::levels::tree;
 use crate::memory::product;
 use crate::{Combine, Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
-use tamis_ir::format::{Format, Leaf};
+use tamis_ir::format::{DimExpr, Format, Leaf};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 impl Tensor {
@@ -15,7 +15,7 @@ impl Tensor {
     /// equal the fill stay stored. `fill` must be a number of the value type.
     pub fn from_coordinates(entries: &Coordinates, format: &Format, fill: Value, combine: Combine) -> Result<Tensor> {
         let shape = &entries.shape;
-        let order = check_shape(shape, format)?;
+        check_shape(shape, format)?;
         check_columns(entries)?;
         check_booleans(&entries.values)?;
         let dtype = entries.values.dtype();
@@ -24,11 +24,13 @@ impl Tensor {
             Leaf::Pattern => check_fill(Leaf::Pattern, DType::Bool, fill)?,
             leaf => check_fill(leaf, dtype, fill)?,
         };
-        let columns: Vec<IndexArray> = order.iter().map(|d| entries.columns[*d].clone()).collect();
-        let views: Vec<&IndexArray> = columns.iter().collect();
-        let (sorted, found) = match sort::order(&views, entries.len()) {
-            sort::Order::Unsorted => reorder::sort_unsorted(shape, &order, columns, entries.values.clone())?,
-            found => (Entries::from_columns(order, columns, Some(entries.values.clone()), entries.len()), found),
+        let axes = format.map().to_vec();
+        let columns = axes::store(&axes, &entries.columns, shape)?;
+        let found = sort::order(&columns.iter().collect::<Vec<_>>(), entries.len());
+        let given = Entries::from_columns(axes, columns, Some(entries.values.clone()), entries.len());
+        let (sorted, found) = match found {
+            sort::Order::Unsorted => reorder::sort_unsorted(given, shape)?,
+            found => (given, found),
         };
         let distinct = match found {
             sort::Order::Increasing => sorted,
@@ -82,21 +84,20 @@ fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<En
         return Ok(sorted);
     }
     if combine == Combine::Error {
-        return Err(duplicate(&sorted, &columns, &starts, given));
+        return Err(duplicate(&sorted.axes, &columns, &starts, given));
     }
     let values = sorted.values.as_ref().map(|values| numbers::combine(values, &starts, combine)).transpose()?;
     let places: IndexArray = starts.iter().map(|s| *s as u64).collect::<Vec<u64>>().into();
     let columns = columns.iter().map(|c| sort::gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
-    Ok(Entries::from_columns(sorted.order, columns, values, starts.len()))
+    Ok(Entries::from_columns(sorted.axes, columns, values, starts.len()))
 }
 
 /// Says which coordinates are given twice, and where.
-fn duplicate(sorted: &Entries, columns: &[IndexArray], starts: &[usize], given: &Coordinates) -> Diagnostic {
+fn duplicate(axes: &[DimExpr], columns: &[IndexArray], starts: &[usize], given: &Coordinates) -> Diagnostic {
     let at = starts.iter().enumerate().find(|(k, start)| k != *start).map_or(starts.len(), |(k, _)| k);
-    let mut tuple = vec![0; sorted.order.len()];
-    for (d, column) in sorted.order.iter().zip(columns) {
-        tuple[*d] = column.get(at);
-    }
+    let stored: Vec<u64> = columns.iter().map(|column| column.get(at)).collect();
+    let mut tuple = vec![0; given.shape.len()];
+    tamis_ir::format::map::restore(axes, &given.shape, &stored, &mut tuple);
     let equal = |e: &usize| given.columns.iter().zip(&tuple).all(|(column, c)| column.get(*e) == *c);
     let places: Vec<String> = (0..given.len()).filter(equal).take(2).map(|e| e.to_string()).collect();
     let coordinates: Vec<String> = tuple.iter().map(u64::to_string).collect();
@@ -105,16 +106,15 @@ fn duplicate(sorted: &Entries, columns: &[IndexArray], starts: &[usize], given: 
         .help("say how to combine them: sum, prod, min, max, any, all, first or last; for example `Combine::Sum`")
 }
 
-/// The rank and every size are within bounds; gives the dimension that each level stores.
-pub(crate) fn check_shape(shape: &[u64], format: &Format) -> Result<Vec<usize>> {
-    let order = storage_order(format)?;
+/// The rank and every size are within bounds; gives the size of each level.
+pub(crate) fn check_shape(shape: &[u64], format: &Format) -> Result<Vec<u64>> {
     if format.rank() != shape.len() {
         return Err(convert::wrong_rank(format, shape.len()));
     }
     match shape.iter().position(|n| *n > i64::MAX as u64) {
         Some(d) => Err(Diagnostic::new(Code::E0404, format!("dimension {d} has size {}, more than 2^63-1", shape[d]))
             .help("a dimension has at most 9223372036854775807 coordinates")),
-        None => Ok(order),
+        None => format.level_extents(shape),
     }
 }
 

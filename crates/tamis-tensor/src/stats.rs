@@ -7,6 +7,7 @@ use crate::convert::{self, numbers, reorder};
 use crate::levels::tree;
 use crate::{IndexArray, Tensor, ValueArray, with_indices};
 use std::fmt;
+use tamis_ir::format::DimExpr;
 use tamis_ir::{DType, Value, diag::Result};
 
 /// What [`Tensor::statistics`] finds.
@@ -33,11 +34,13 @@ pub struct Statistics {
 pub struct LevelStatistics {
     /// The level as formats write it.
     pub name: String,
-    /// The dimension it stores.
+    /// The dimension it stores; of a difference, the first one.
     pub dimension: usize,
-    /// The size of that dimension.
+    /// What it stores of the dimensions.
+    pub stores: DimExpr,
+    /// How many coordinates the level has.
     pub size: u64,
-    /// How many fibers there are: one for each stored position above.
+    /// How many fibers there are: one for each stored position above, which a run is, however long.
     pub fibers: usize,
     /// How many coordinates are stored in all of them.
     pub coordinates: usize,
@@ -145,9 +148,9 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
     let mut reached: Option<Vec<usize>> = None;
     for (k, level) in tensor.levels().iter().enumerate() {
         let capabilities = level.level_type().capabilities;
-        let coordinates = level.stored(fibers).unwrap_or(usize::MAX);
-        let (mut least, mut most, mut empty) = (usize::MAX, 0, 0);
+        let (mut coordinates, mut least, mut most, mut empty) = (0usize, usize::MAX, 0, 0);
         let mut count = |length: usize, times: usize| {
+            coordinates = coordinates.saturating_add(length.saturating_mul(times));
             (least, most) = (least.min(length), most.max(length));
             empty += if length == 0 { times } else { 0 };
         };
@@ -159,11 +162,12 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
             Some(list) => list.iter().for_each(|parent| count(level.fiber_length(*parent), 1)),
             None => (0..fibers).for_each(|parent| count(level.fiber_length(parent), 1)),
         }
-        let dimension = tensor.order()[k];
+        let stores = tensor.format().map()[k];
         all.push(LevelStatistics {
             name: tensor.format().levels()[k].to_string(),
-            dimension,
-            size: tensor.shape()[dimension],
+            dimension: stores.dimension(),
+            stores,
+            size: tensor.extents()[k],
             fibers,
             coordinates,
             empty_fibers: empty,
@@ -176,9 +180,9 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
             reached = Some(Vec::new());
         } else if capabilities.holes || reached.is_some() {
             let parents = reached.take().unwrap_or_else(|| (0..fibers).collect());
-            reached = Some(tree::below(level, &parents)?.positions);
+            reached = Some(tree::reached_below(level, &parents)?);
         }
-        fibers = coordinates;
+        fibers = reached.as_ref().map_or(level.children(), Vec::len);
     }
     Ok(all)
 }
@@ -186,8 +190,8 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
 fn matrix_statistics(tensor: &Tensor) -> Result<MatrixStatistics> {
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let entries = convert::entries(tensor, tensor.fill())?;
-    let by_row = reorder::reorder(entries, shape, &[0, 1])?;
-    let by_column = reorder::reorder(by_row.clone(), shape, &[1, 0])?;
+    let by_row = reorder::reorder(entries, shape, &[DimExpr::Dim(0), DimExpr::Dim(1)])?;
+    let by_column = reorder::reorder(by_row.clone(), shape, &[DimExpr::Dim(1), DimExpr::Dim(0)])?;
     let (row_columns, column_columns) = (by_row.columns()?, by_column.columns()?);
     let ([rows, columns], [transposed_rows, transposed_columns]) = (&row_columns[..], &column_columns[..]) else {
         return Ok(empty_matrix(shape));

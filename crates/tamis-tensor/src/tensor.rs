@@ -2,13 +2,15 @@
 
 mod compare;
 mod display;
+mod elements;
 
 use crate::convert::{self, numbers, reorder, words};
 use crate::levels::tree::{self, Levels};
-use crate::levels::{Level, LevelArrays, storage_order};
+use crate::levels::{Level, LevelArrays};
 use crate::{Coordinates, ValueArray};
-use std::sync::Arc;
-use tamis_ir::format::{Format, Leaf};
+use elements::Elements;
+use std::sync::{Arc, OnceLock};
+use tamis_ir::format::{Format, Leaf, map};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// A tensor in some format: immutable, cheap to clone, and safe to share between threads.
@@ -41,12 +43,12 @@ pub struct Tensor {
 
 struct Parts {
     format: Format,
-    order: Vec<usize>,
+    extents: Vec<u64>,
     shape: Vec<u64>,
     fill: Value,
     levels: Levels,
     values: Option<ValueArray>,
-    nnz: usize,
+    nnz: OnceLock<usize>,
 }
 
 /// A pattern below `dense` stores nothing at all, however many entries it has; so many may be listed.
@@ -62,14 +64,21 @@ impl Tensor {
         values: Option<ValueArray>,
     ) -> Result<Tensor> {
         let format = format.settled();
-        let order = storage_order(&format)?;
+        let extents = format.level_extents(shape)?;
         let nnz =
             tree::stored(&levels).filter(|nnz| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels()));
         let Some(nnz) = nnz else {
-            return Err(Diagnostic::new(Code::E0706, "the format makes more coordinates true than can be listed")
-                .help("store what is true in a last level that lists it, such as `sparse; pattern`"));
+            let message = match values {
+                None => "the format makes more coordinates true than can be listed",
+                Some(_) => "the runs of the tensor hold more coordinates than can be counted",
+            };
+            return Err(Diagnostic::new(Code::E0706, message).help(
+                "store the large dimensions in levels that hold only what is there, such as `sparse` or `sparse_runs`",
+            ));
         };
-        Ok(Tensor { parts: Arc::new(Parts { format, order, shape: shape.to_vec(), fill, levels, values, nnz }) })
+        // Where not everything that is stored is an element, somebody who asks has them counted.
+        let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
+        Ok(Tensor { parts: Arc::new(Parts { format, extents, shape: shape.to_vec(), fill, levels, values, nnz }) })
     }
 
     /// A tensor of arrays that are taken as they are, without copying.
@@ -95,8 +104,8 @@ impl Tensor {
         values: Option<ValueArray>,
         fill: Value,
     ) -> Result<Tensor> {
-        let order = crate::construct::check_shape(shape, format)?;
-        let levels = tree::from_arrays(format.levels(), &convert::extents(shape, &order), levels)?;
+        let extents = crate::construct::check_shape(shape, format)?;
+        let levels = tree::from_arrays(format.levels(), &extents, levels)?;
         let dtype = match (&values, format.leaf()) {
             (Some(values), Leaf::Element(_)) => {
                 let count = tree::positions(&levels);
@@ -119,7 +128,11 @@ impl Tensor {
             }
         };
         let fill = crate::construct::check_fill(format.leaf(), dtype, fill)?;
-        Tensor::new(format.clone(), shape, fill, levels, values)
+        let tensor = Tensor::new(format.clone(), shape, fill, levels, values)?;
+        if let (Some(values), false) = (tensor.values(), format.is_onto(shape)) {
+            tensor.elements().check_rest(values, fill)?;
+        }
+        Ok(tensor)
     }
 
     /// A tensor of arrays that a kernel wrote, which may be longer than needed: each is cut to the length that
@@ -189,15 +202,20 @@ impl Tensor {
         &self.parts.format
     }
 
-    /// The dimension that each level stores, outermost first.
-    pub fn order(&self) -> &[usize] {
-        &self.parts.order
+    /// The size of each level, outermost first: that of the dimension it stores, unless the format's map cuts or
+    /// combines dimensions.
+    pub fn extents(&self) -> &[u64] {
+        &self.parts.extents
     }
 
     /// How many entries are stored, those that equal the fill included. What a `dense` level stores is
     /// every coordinate, so for an all-dense tensor this is the number of its cells.
     pub fn nnz(&self) -> usize {
-        self.parts.nnz
+        *self.parts.nnz.get_or_init(|| self.elements().count())
+    }
+
+    fn elements(&self) -> Elements<'_> {
+        Elements::new(self.format(), self.shape(), self.extents(), self.levels())
     }
 
     /// Bytes of all arrays.
@@ -266,8 +284,7 @@ impl Tensor {
         } else {
             convert::entries(self, self.fill())?
         };
-        let order: Vec<usize> = (0..self.rank()).collect();
-        let entries = reorder::reorder(entries, self.shape(), &order)?;
+        let entries = reorder::reorder(entries, self.shape(), &convert::axes::whole(self.rank()))?;
         let values = match &entries.values {
             Some(values) => values.clone(),
             None => words::repeat(Value::Bool(true), entries.len)?,
@@ -290,7 +307,8 @@ impl Tensor {
         if coordinates.len() != self.rank() || coordinates.iter().zip(self.shape()).any(|(c, n)| c >= n) {
             return None;
         }
-        let position = tree::locate(self.levels(), self.parts.order.iter().map(|d| coordinates[*d]));
+        let stored = self.format().map().iter().map(|e| e.store(self.shape(), coordinates));
+        let position = tree::locate(self.levels(), stored);
         Some(match (position, self.values()) {
             (None, _) => self.fill(),
             (Some(position), Some(values)) => values.get(position),
@@ -303,10 +321,9 @@ impl Tensor {
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         let mut coordinates = vec![0; self.rank()];
         tree::visit(self.levels(), &mut |stored, position| {
-            for (d, c) in self.parts.order.iter().zip(stored) {
-                coordinates[*d] = *c;
+            if map::restore(self.format().map(), self.shape(), stored, &mut coordinates) {
+                visit(&coordinates, self.values().map_or(Value::Bool(true), |values| values.get(position)));
             }
-            visit(&coordinates, self.values().map_or(Value::Bool(true), |values| values.get(position)));
         });
     }
 
@@ -330,12 +347,12 @@ impl Tensor {
         Tensor {
             parts: Arc::new(Parts {
                 format: parts.format.clone().with_leaf(leaf),
-                order: parts.order.clone(),
+                extents: parts.extents.clone(),
                 shape: parts.shape.clone(),
                 fill,
                 levels: parts.levels.clone(),
                 values: Some(values),
-                nnz: parts.nnz,
+                nnz: parts.nnz.clone(),
             }),
         }
     }
@@ -379,13 +396,13 @@ fn cut(
     levels: Vec<LevelArrays>,
     values: Option<ValueArray>,
 ) -> Result<(Levels, Option<ValueArray>)> {
-    let order = crate::construct::check_shape(shape, format)?;
+    let extents = crate::construct::check_shape(shape, format)?;
     if levels.len() != format.levels().len() {
         let message =
             format!("arrays are given for {} levels, but the format has {}", levels.len(), format.levels().len());
         return Err(Diagnostic::new(Code::E0701, message).help("give the arrays of each level, outermost first"));
     }
-    let levels = tree::finish(format.levels(), &convert::extents(shape, &order), levels)?;
+    let levels = tree::finish(format.levels(), &extents, levels)?;
     let count = tree::positions(&levels);
     match values {
         Some(values) if values.len() < count => {

@@ -247,13 +247,6 @@ fn mistakes_in_coordinates() {
         Tensor::from_coordinates(&bytes, &format("sparse", 1), Value::Bool(false), Combine::Sum).unwrap_err().code,
         Code::E0709
     );
-    for text in ["runs", "sparse_runs", "interval", "blocks", "band"] {
-        let d = build(&list(&[3], &[]), text).unwrap_err();
-        assert_eq!(d.code, Code::E0605);
-        assert!(d.help[0].contains("`sparse`"));
-    }
-    assert_eq!(build(&v1(), "bsr(2,2)").unwrap_err().code, Code::E0605);
-    assert_eq!(build(&v1(), "csr").unwrap().convert(&format("bsr(2,2)", 2)).unwrap_err().code, Code::E0605);
     assert_eq!(
         Tensor::from_dense(&[2, 2], vec![1.0].into(), &Format::csr(), Value::I64(0)).unwrap_err().code,
         Code::E0701

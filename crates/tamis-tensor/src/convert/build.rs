@@ -2,10 +2,11 @@
 
 use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
+use super::structured::{Structure, Unstored};
 use super::words::scatter;
-use super::{Entries, First, dense, extents, words};
+use super::{Entries, First, dense, words};
 use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
-use crate::{IndexArray, Tensor};
+use crate::{IndexArray, Tensor, ValueArray};
 use std::sync::Arc;
 use tamis_ir::format::{Format, Leaf, Width};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
@@ -25,7 +26,7 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         (None, Leaf::Element(_)) => Some(words::repeat(Value::Bool(true), entries.len)?),
         (values, _) => values.clone(),
     };
-    let extents = extents(shape, &entries.order);
+    let extents = format.level_extents(shape)?;
     let specs = format.levels();
     let direct = if is_compressed_matrix(specs) {
         Some(compressed_matrix(format, &extents, &entries)?)
@@ -42,21 +43,48 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         let levels = tree::from_arrays(specs, &extents, vec![Default::default(); specs.len()])?;
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
+    if tree::shares(specs) {
+        let unstored = if tree::pads(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
+        // A pattern has dropped what is not true.
+        let unstored = if values.is_some() { unstored } else { Unstored::Nothing };
+        let entries = Entries { values, ..entries };
+        let structure = Structure::of_entries(&entries, unstored, specs)?;
+        return build_structure(format, shape, fill, &structure, entries.values.as_ref());
+    }
     let assembly = tree::assemble(specs, &extents, &entries.columns()?, entries.len)?;
     let count = tree::positions(&assembly.levels);
     let values = values.map(|values| scatter(&values, &assembly.positions, count, fill)).transpose()?;
     let tensor = Tensor::new(format.clone(), shape, fill, assembly.levels, values)?;
-    if tensor.values().is_none() && tensor.nnz() != entries.len {
-        let message = format!(
-            "`{format}` stores {} coordinates, all of which a pattern makes true, but only {} are",
-            tensor.nnz(),
-            entries.len
-        );
-        return Err(Diagnostic::new(Code::E0707, message)
-            .help("write the values out with the leaf `element(False)`")
-            .help("or make the last level `sparse`, which stores only what is true"));
+    check_pattern(tensor, Some(entries.len))
+}
+
+/// A tensor of what was found to be equal.
+pub(super) fn build_structure(
+    format: &Format,
+    shape: &[u64],
+    fill: Value,
+    structure: &Structure,
+    values: Option<&ValueArray>,
+) -> Result<Tensor> {
+    let (levels, values) = structure.build(format, &format.level_extents(shape)?, values, fill)?;
+    let tensor = Tensor::new(format.clone(), shape, fill, levels, values)?;
+    if tensor.values().is_some() { Ok(tensor) } else { check_pattern(tensor, structure.count()) }
+}
+
+/// A pattern stores so many coordinates as true, and no others.
+pub(super) fn check_pattern(tensor: Tensor, entries: Option<usize>) -> Result<Tensor> {
+    if tensor.values().is_some() || Some(tensor.nnz()) == entries {
+        return Ok(tensor);
     }
-    Ok(tensor)
+    let message = format!(
+        "`{}` stores {} coordinates, all of which a pattern makes true, but only {} are",
+        tensor.format(),
+        tensor.nnz(),
+        entries.unwrap_or(usize::MAX)
+    );
+    Err(Diagnostic::new(Code::E0707, message)
+        .help("write the values out with the leaf `element(False)`")
+        .help("or make the last level `sparse`, which stores only what is true"))
 }
 
 fn crd_width(array: &IndexArray, written: Option<Width>, extent: u64) -> Result<IndexArray> {
@@ -70,7 +98,7 @@ fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Res
 /// The levels of CSR and CSC: the list of coordinates is taken over as it is.
 fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
     let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
-        return Err(crate::convert::wrong_rank(format, entries.order.len()));
+        return Err(crate::convert::wrong_rank(format, entries.axes.len()));
     };
     let outer = dense_level(1, extents[0])?;
     let pos = match first {

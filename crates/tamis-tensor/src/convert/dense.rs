@@ -6,13 +6,14 @@ use super::{Entries, First};
 use crate::memory::{filled, product, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
+use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
 /// What is another number than `padding`, in storage order; everything if there is none.
 pub(super) fn entries(
     values: &ValueArray,
-    shape: &[u64],
-    order: Vec<usize>,
+    extents: &[u64],
+    axes: Vec<DimExpr>,
     padding: Option<Value>,
 ) -> Result<Entries> {
     let mask = match padding {
@@ -20,24 +21,24 @@ pub(super) fn entries(
         None => Mask::full(values.len())?,
     };
     let len = mask.count();
-    let extents: Vec<usize> = order.iter().map(|d| shape[*d] as usize).collect();
+    let extents: Vec<usize> = extents.iter().map(|n| *n as usize).collect();
     let all = len == values.len();
     let values = Some(if all { values.clone() } else { map_words!(values, words => select(words, &mask, len)?) });
     let Some((inner, outer)) = extents.split_last() else {
-        return Ok(Entries { order, first: None, rest: Vec::new(), values, len });
+        return Ok(Entries { axes, first: None, rest: Vec::new(), values, len });
     };
     if len == 0 {
         // Some dimension may be 0, and another one huge.
-        let columns = order.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Ok(Entries::from_columns(order, columns, values, 0));
+        let columns = axes.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
+        return Ok(Entries::from_columns(axes, columns, values, 0));
     }
     let widest = extents.iter().copied().max().unwrap_or(0);
     Ok(if widest as u64 <= u32::MAX as u64 && len as u64 <= u32::MAX as u64 {
         let (first, rest) = columns::<u32>(&mask, len, outer, *inner)?;
-        Entries { order, first: Some(first), rest, values, len }
+        Entries { axes, first: Some(first), rest, values, len }
     } else {
         let (first, rest) = columns::<u64>(&mask, len, outer, *inner)?;
-        Entries { order, first: Some(first), rest, values, len }
+        Entries { axes, first: Some(first), rest, values, len }
     })
 }
 

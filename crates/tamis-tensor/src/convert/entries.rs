@@ -4,9 +4,9 @@ use super::matrix::expand;
 use super::numbers::differing;
 use super::sort::gather_indices;
 use super::{dense, words};
-use crate::levels::{storage_order, tree};
+use crate::levels::tree;
 use crate::{IndexArray, Tensor, ValueArray};
-use tamis_ir::format::{LevelKind, LevelSpec};
+use tamis_ir::format::{DimExpr, LevelKind, LevelSpec};
 use tamis_ir::{Value, diag::Result};
 
 /// The coordinates of the outermost level.
@@ -18,14 +18,14 @@ pub(crate) enum First {
     Pos(IndexArray),
 }
 
-/// Entries whose tuples of coordinates increase strictly in some order of the dimensions.
+/// Entries whose tuples of coordinates increase strictly, as the levels of some map store them.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries {
-    /// The dimensions, most significant first.
-    pub order: Vec<usize>,
+    /// What the columns hold, most significant first.
+    pub axes: Vec<DimExpr>,
     /// The coordinates in the first of these; none for a scalar.
     pub first: Option<First>,
-    /// For each other dimension, the coordinate of every entry.
+    /// For each other axis, the coordinate of every entry.
     pub rest: Vec<IndexArray>,
     /// The values; none when all are `true`.
     pub values: Option<ValueArray>,
@@ -34,19 +34,19 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Entries with a column for each dimension of `order`.
+    /// Entries with a column for each of `axes`.
     pub fn from_columns(
-        order: Vec<usize>,
+        axes: Vec<DimExpr>,
         columns: Vec<IndexArray>,
         values: Option<ValueArray>,
         len: usize,
     ) -> Entries {
         let mut columns = columns.into_iter();
         let first = columns.next().map(First::Crd);
-        Entries { order, first, rest: columns.collect(), values, len }
+        Entries { axes, first, rest: columns.collect(), values, len }
     }
 
-    /// A column for each dimension of `order`.
+    /// A column for each of `axes`.
     pub fn columns(&self) -> Result<Vec<IndexArray>> {
         let first = match &self.first {
             None => None,
@@ -60,7 +60,7 @@ impl Entries {
     pub fn select(&self, places: &IndexArray) -> Result<Entries> {
         let columns = self.columns()?.iter().map(|c| gather_indices(c, places)).collect::<Result<Vec<_>>>()?;
         let values = self.values.as_ref().map(|values| words::gather(values, places)).transpose()?;
-        Ok(Entries::from_columns(self.order.clone(), columns, values, places.len()))
+        Ok(Entries::from_columns(self.axes.clone(), columns, values, places.len()))
     }
 
     /// Without the entries whose value is the same number as `value`.
@@ -85,28 +85,28 @@ pub(super) fn is_compressed_matrix(levels: &[LevelSpec]) -> bool {
 /// The entries of a tensor; from formats that pad, without those whose value is `padding`, which is of the tensor's
 /// type. Every format but nonordered ones gives its values in the order of its levels, so the entries are sorted.
 pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
-    let format = tensor.format();
-    let order = storage_order(format)?;
+    let (format, shape) = (tensor.format(), tensor.shape());
+    let axes = format.map().to_vec();
     let arrays = |k: usize, name: &str| tensor.levels().get(k).and_then(|level| level.arrays().get(name).cloned());
     if format.is_all_dense()
         && let Some(values) = tensor.values()
     {
-        return dense::entries(values, tensor.shape(), order, Some(padding));
+        return dense::entries(values, tensor.extents(), axes, Some(padding))?.elements(shape);
     }
     if is_nonordered(format.levels()) {
         // Its last level stores what was asked for, and nothing else.
         return stored_entries(tensor);
     }
     let values = tensor.values().cloned();
-    let len = tensor.nnz();
+    let len = tree::positions(tensor.levels());
     if is_compressed_matrix(format.levels())
         && let (Some(pos), Some(crd)) = (arrays(1, "pos"), arrays(1, "crd"))
     {
-        return Ok(Entries { order, first: Some(First::Pos(pos)), rest: vec![crd], values, len });
+        return Entries { axes, first: Some(First::Pos(pos)), rest: vec![crd], values, len }.elements(shape);
     }
     if is_coordinate_list(format.levels()) {
-        let columns: Vec<IndexArray> = (0..order.len()).filter_map(|k| arrays(k, "crd")).collect();
-        return Ok(Entries::from_columns(order, columns, values, len));
+        let columns: Vec<IndexArray> = (0..axes.len()).filter_map(|k| arrays(k, "crd")).collect();
+        return Entries::from_columns(axes, columns, values, len).elements(shape);
     }
     let entries = stored_entries(tensor)?;
     // Nothing else can tell an entry from padding in these formats.
@@ -114,21 +114,22 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
 }
 
 /// Levels whose coordinates are not stored in order.
-fn is_nonordered(levels: &[LevelSpec]) -> bool {
+pub(super) fn is_nonordered(levels: &[LevelSpec]) -> bool {
     levels.iter().any(|level| level.nonordered)
 }
 
 /// All entries of a tensor in the order of its levels, padding included.
 pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
-    let order = storage_order(tensor.format())?;
+    let (axes, shape) = (tensor.format().map().to_vec(), tensor.shape());
     if let (true, Some(values)) = (tensor.format().is_all_dense(), tensor.values()) {
-        return dense::entries(values, tensor.shape(), order, None);
+        return dense::entries(values, tensor.extents(), axes, None)?.elements(shape);
     }
     let stored = tree::enumerate(tensor.levels())?;
     let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;
     let len = stored.positions.len();
+    let entries = Entries::from_columns(axes, stored.columns, values, len);
     if is_nonordered(tensor.format().levels()) {
-        return super::reorder::in_any_order(tensor.shape(), order, stored.columns, values, len);
+        return super::reorder::in_any_order(entries.elements(shape)?, shape);
     }
-    Ok(Entries::from_columns(order, stored.columns, values, len))
+    entries.elements(shape)
 }

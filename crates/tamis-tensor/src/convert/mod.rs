@@ -9,6 +9,7 @@
 //! coordinate asked or not (`dense`, or `singleton` below it), where nobody can tell; such entries are
 //! dropped.
 
+pub(crate) mod axes;
 mod bucket;
 mod build;
 mod dense;
@@ -17,19 +18,20 @@ pub(crate) mod matrix;
 pub(crate) mod numbers;
 pub(crate) mod reorder;
 pub(crate) mod sort;
+mod structured;
 pub(crate) mod words;
 
 pub(crate) use build::build;
 pub(crate) use entries::{Entries, First, entries, stored_entries};
 
-use crate::levels::{storage_order, tree};
+use crate::levels::tree;
 use crate::{Tensor, ValueArray};
+use structured::{Structure, Unstored};
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// The same tensor in another format; see [`Tensor::convert`].
 pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
-    let order = storage_order(format)?;
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
@@ -45,21 +47,48 @@ pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if tensor.format().is_all_dense()
         && format.is_all_dense()
         && let (Some(values), Leaf::Element(_)) = (tensor.values(), format.leaf())
+        && let (Some(from), Some(to)) = (tensor.format().dim_order(), format.dim_order())
     {
-        let from = storage_order(tensor.format())?;
-        let values = dense::permute(values, tensor.shape(), &from, &order)?;
-        let assembly = tree::from_arrays(
-            format.levels(),
-            &extents(tensor.shape(), &order),
-            vec![Default::default(); order.len()],
-        )?;
-        return Tensor::new(format.clone(), tensor.shape(), fill, assembly, Some(values));
+        let values = dense::permute(values, tensor.shape(), &from, &to)?;
+        let extents = format.level_extents(tensor.shape())?;
+        let levels = tree::from_arrays(format.levels(), &extents, vec![Default::default(); to.len()])?;
+        return Tensor::new(format.clone(), tensor.shape(), fill, levels, Some(values));
+    }
+    if let Some(found) = structured(tensor, format, fill)? {
+        return Ok(found);
     }
     // Padding is what equals the fill; a pattern drops zeros, which are of the source's type.
     let padding = if format.leaf() == Leaf::Pattern { Value::zero(tensor.dtype()) } else { fill };
     let entries = entries(tensor, padding)?;
-    let entries = reorder::reorder(entries, tensor.shape(), &order)?;
+    let entries = reorder::reorder(entries, tensor.shape(), format.map())?;
     build(format, tensor.shape(), fill, entries)
+}
+
+/// Between formats of one map, of which one has levels of runs: from level to level, so that a run costs no more than a
+/// coordinate does.
+fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
+    let (from, to) = (tensor.format().levels(), format.levels());
+    let listed = from.iter().any(|level| level.nonunique || level.nonordered);
+    if listed || tensor.format().map() != format.map() || !(tree::shares(from) || tree::shares(to)) {
+        return Ok(None);
+    }
+    let mut values = tensor.values();
+    let truths;
+    if values.is_none() && format.leaf() != Leaf::Pattern {
+        truths = values_of_pattern(tensor)?;
+        values = Some(&truths);
+    }
+    let unstored = match (values, format.leaf()) {
+        (None, _) => Unstored::Nothing,
+        (Some(_), Leaf::Pattern) => Unstored::Number(Value::zero(tensor.dtype())),
+        // What the result stores beyond what is asked for has the bits of the fill.
+        (Some(_), _) if tree::pads(to) => Unstored::Bits(fill),
+        (Some(_), _) if tree::pads(from) && tensor.values().is_some() => Unstored::Number(fill),
+        _ => Unstored::Nothing,
+    };
+    let structure = Structure::of_levels(tensor.levels(), values, unstored, to)?;
+    let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
+    build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
 }
 
 /// The value type and fill of the result.
@@ -91,18 +120,13 @@ pub(crate) fn wrong_rank(format: &Format, rank: usize) -> Diagnostic {
     })
 }
 
-/// The sizes of the dimensions that the levels store.
-pub(crate) fn extents(shape: &[u64], order: &[usize]) -> Vec<u64> {
-    order.iter().map(|d| shape[*d]).collect()
-}
-
 /// The value array that a pattern stands for: true where something is stored, false in the holes.
 pub(crate) fn values_of_pattern(tensor: &Tensor) -> Result<ValueArray> {
     let count = tree::positions(tensor.levels());
-    if count == tensor.nnz() {
+    if !tensor.levels().iter().any(|level| level.level_type().capabilities.holes) {
         return words::repeat(Value::Bool(true), count);
     }
-    let stored = tree::enumerate(tensor.levels())?;
-    let values = words::repeat(Value::Bool(true), stored.positions.len())?;
-    words::scatter(&values, &stored.positions, count, Value::Bool(false))
+    let reached = tree::reached(tensor.levels())?;
+    let values = words::repeat(Value::Bool(true), reached.len())?;
+    words::scatter(&values, &reached, count, Value::Bool(false))
 }

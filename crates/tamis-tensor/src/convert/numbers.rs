@@ -29,6 +29,12 @@ impl Mask {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
+    /// Whether this bit is set.
+    #[inline(always)]
+    pub fn is_set(&self, at: usize) -> bool {
+        self.words[at / 64] >> (at % 64) & 1 == 1
+    }
+
     /// Whether every bit is set.
     pub fn is_full(&self) -> bool {
         self.count() == self.len

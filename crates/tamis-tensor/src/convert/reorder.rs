@@ -1,51 +1,49 @@
-//! The middle step of a conversion: entries sorted by another order of the dimensions.
+//! The middle step of a conversion: entries sorted as another map stores the dimensions.
 
+use super::axes::store;
 use super::bucket::bucket;
 use super::matrix::transpose;
 use super::sort::{self, Order, gather_indices, permutation};
 use super::{Entries, First, words};
-use crate::{IndexArray, ValueArray};
 use tamis_ir::diag::Result;
+use tamis_ir::format::DimExpr;
 
-/// The entries sorted by `order`; as they are when that is their order.
-pub(crate) fn reorder(entries: Entries, shape: &[u64], order: &[usize]) -> Result<Entries> {
-    if entries.order == order {
+/// The entries as the levels of another map store them; as they are when that is their map.
+pub(crate) fn reorder(entries: Entries, shape: &[u64], axes: &[DimExpr]) -> Result<Entries> {
+    if entries.axes == axes {
         return Ok(entries);
     }
-    if let ([major, minor], Some(first), [crd]) = (order, &entries.first, &entries.rest[..])
-        && countable(shape[*major], entries.len)
-    {
-        let values = entries.values.as_ref();
-        let sorted = transpose(first, crd, shape[*minor], shape[*major] as usize, values)?;
-        return Ok(Entries {
-            order: order.to_vec(),
-            first: Some(First::Pos(sorted.pos)),
-            rest: vec![sorted.crd],
-            values: sorted.values,
-            len: entries.len,
-        });
+    let turned = axes.len() == 2 && entries.axes.iter().rev().eq(axes);
+    if let (true, Some(first), [crd]) = (turned, &entries.first, &entries.rest[..]) {
+        let (major, minor) = (axes[0].extent(shape)?, axes[1].extent(shape)?);
+        if countable(major, entries.len) {
+            let values = entries.values.as_ref();
+            let sorted = transpose(first, crd, minor, major as usize, values)?;
+            return Ok(Entries {
+                axes: axes.to_vec(),
+                first: Some(First::Pos(sorted.pos)),
+                rest: vec![sorted.crd],
+                values: sorted.values,
+                len: entries.len,
+            });
+        }
     }
-    let columns = entries.columns()?;
-    let column = |d: &usize| entries.order.iter().position(|e| e == d).and_then(|k| columns.get(k)).cloned();
-    let columns: Vec<IndexArray> = order.iter().filter_map(column).collect();
-    sort(order.to_vec(), columns, entries.values, entries.len)
+    let columns = store(axes, &entries.dimensions(shape)?, shape)?;
+    in_any_order(Entries::from_columns(axes.to_vec(), columns, entries.values, entries.len), shape)
 }
 
 /// Entries in any order, sorted by their columns; equal tuples, of which the result says whether there are any, stand
 /// next to each other in the order given.
-pub(crate) fn sort_unsorted(
-    shape: &[u64],
-    order: &[usize],
-    columns: Vec<IndexArray>,
-    values: ValueArray,
-) -> Result<(Entries, Order)> {
-    let len = values.len();
-    if let ([major, _], [rows, crd]) = (order, &columns[..])
-        && countable(shape[*major], len)
+pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries, Order)> {
+    let len = entries.len;
+    if let ([major, _], [crd], Some(First::Crd(rows)), Some(values)) =
+        (&entries.axes[..], &entries.rest[..], &entries.first, &entries.values)
+        && let extent = major.extent(shape)?
+        && countable(extent, len)
     {
-        let sorted = bucket(rows, crd, shape[*major] as usize, &values)?;
+        let sorted = bucket(rows, crd, extent as usize, values)?;
         let entries = Entries {
-            order: order.to_vec(),
+            axes: entries.axes,
             first: Some(First::Pos(sorted.pos)),
             rest: vec![sorted.crd],
             values: Some(sorted.values),
@@ -53,33 +51,28 @@ pub(crate) fn sort_unsorted(
         };
         return Ok((entries, if sorted.repeats { Order::Repeating } else { Order::Increasing }));
     }
-    let entries = sort(order.to_vec(), columns, Some(values), len)?;
+    let entries = sort(entries)?;
     let found = sort::order(&entries.columns()?.iter().collect::<Vec<_>>(), len);
     Ok((entries, found))
 }
 
 /// Distinct entries in any order, sorted by their columns; those that are sorted already stay as they are.
-pub(super) fn in_any_order(
-    shape: &[u64],
-    order: Vec<usize>,
-    columns: Vec<IndexArray>,
-    values: Option<ValueArray>,
-    len: usize,
-) -> Result<Entries> {
-    if sort::order(&columns.iter().collect::<Vec<_>>(), len) != Order::Unsorted {
-        return Ok(Entries::from_columns(order, columns, values, len));
+pub(super) fn in_any_order(entries: Entries, shape: &[u64]) -> Result<Entries> {
+    if sort::order(&entries.columns()?.iter().collect::<Vec<_>>(), entries.len) != Order::Unsorted {
+        return Ok(entries);
     }
-    match values {
-        Some(values) => Ok(sort_unsorted(shape, &order, columns, values)?.0),
-        None => sort(order, columns, None, len),
+    match entries.values {
+        Some(_) => Ok(sort_unsorted(entries, shape)?.0),
+        None => sort(entries),
     }
 }
 
-fn sort(order: Vec<usize>, columns: Vec<IndexArray>, values: Option<ValueArray>, len: usize) -> Result<Entries> {
-    let places = permutation(&columns.iter().collect::<Vec<_>>(), len)?;
+fn sort(entries: Entries) -> Result<Entries> {
+    let columns = entries.columns()?;
+    let places = permutation(&columns.iter().collect::<Vec<_>>(), entries.len)?;
     let columns = columns.iter().map(|c| gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
-    let values = values.map(|values| words::gather(&values, &places)).transpose()?;
-    Ok(Entries::from_columns(order, columns, values, len))
+    let values = entries.values.map(|values| words::gather(&values, &places)).transpose()?;
+    Ok(Entries::from_columns(entries.axes, columns, values, entries.len))
 }
 
 /// Whether counters for a whole dimension cost no more than the entries do.

@@ -36,6 +36,34 @@ macro_rules! map_words {
 }
 pub(crate) use map_words;
 
+/// Runs `$body` with `$x` bound to the values as a slice of plain words.
+macro_rules! with_words {
+    ($values:expr, $x:ident => $body:expr) => {{
+        macro_rules! arm {
+            ($buffer:ident, $word:ty) => {{
+                let $x: &[$word] = bytemuck::must_cast_slice(&$buffer[..]);
+                $body
+            }};
+        }
+        match $values {
+            $crate::ValueArray::Bool(b) => arm!(b, u8),
+            $crate::ValueArray::I8(b) => arm!(b, u8),
+            $crate::ValueArray::I16(b) => arm!(b, u16),
+            $crate::ValueArray::I32(b) => arm!(b, u32),
+            $crate::ValueArray::I64(b) => arm!(b, u64),
+            $crate::ValueArray::U8(b) => arm!(b, u8),
+            $crate::ValueArray::U16(b) => arm!(b, u16),
+            $crate::ValueArray::U32(b) => arm!(b, u32),
+            $crate::ValueArray::U64(b) => arm!(b, u64),
+            $crate::ValueArray::F32(b) => arm!(b, u32),
+            $crate::ValueArray::F64(b) => arm!(b, u64),
+            $crate::ValueArray::C64(b) => arm!(b, [u32; 2]),
+            $crate::ValueArray::C128(b) => arm!(b, [u64; 2]),
+        }
+    }};
+}
+pub(crate) use with_words;
+
 /// A scalar as the plain type it is stored in, which must have its size.
 pub(crate) fn stored_form<T: Pod>(value: Value) -> T {
     let one = ValueArray::from_values(&[value], value.dtype());

@@ -11,8 +11,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense, unfurl,
-    write,
+    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense,
+    unfurl, write,
 };
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
@@ -29,12 +29,13 @@ pub(super) static TYPE: LevelType = LevelType {
         padding: Padding::Removes,
         holes: true,
         one_per_fiber: false,
+        shared: false,
         random_access: true,
         insert: true,
         append: true,
         gallop: true,
     },
-    assemble,
+    assemble: Assemble::Coordinates(assemble),
     from_arrays,
     finish,
     unfurl: unfurl::bytemap,

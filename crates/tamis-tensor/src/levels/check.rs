@@ -69,11 +69,11 @@ pub(super) fn first(name: &str, array: IndexArray, len: Option<usize>) -> Result
     }
 }
 
-/// `pos` starts at 0, never decreases, and ends at `children`.
-pub(super) fn partition(pos: &IndexArray, children: usize) -> Result<()> {
+/// `pos` starts at 0, never decreases, and ends at `children`, the length of `list`.
+pub(super) fn partition(pos: &IndexArray, list: &str, children: usize) -> Result<()> {
     let wrong = |message: String| {
         Err(Diagnostic::new(Code::E0702, message)
-            .help("`pos` starts at 0, never decreases, and ends at the length of `crd`")
+            .help(format!("`pos` starts at 0, never decreases, and ends at the length of `{list}`"))
             .help(REBUILD))
     };
     with_indices!(pos, pos => {
@@ -88,7 +88,7 @@ pub(super) fn partition(pos: &IndexArray, children: usize) -> Result<()> {
         }
         match pos.last() {
             Some(last) if last.to_u64() != children as u64 => {
-                wrong(format!("`pos` ends at {}, but `crd` has length {children}", last.to_u64()))
+                wrong(format!("`pos` ends at {}, but `{list}` has length {children}", last.to_u64()))
             }
             _ => Ok(()),
         }
@@ -111,6 +111,50 @@ pub(super) fn in_range(crd: &IndexArray, extent: u64) -> Result<()> {
         }
         None => Ok(()),
     })
+}
+
+/// Every number, one past a coordinate, is at most `extent`.
+pub(super) fn ends_in_range(end: &IndexArray, extent: u64) -> Result<()> {
+    if end.largest() <= Some(extent) {
+        return Ok(());
+    }
+    with_indices!(end, end => match end.iter().position(|e| e.to_u64() > extent) {
+        Some(at) => {
+            let message =
+                format!("run {at} ends at {}, beyond {extent}, the size of its dimension", end[at].to_u64());
+            let help = format!("every run lies in 0..{extent}; correct it, or enlarge the shape");
+            Err(Diagnostic::new(Code::E0703, message).help(help))
+        }
+        None => Ok(()),
+    })
+}
+
+/// `ofs` starts at 0 and increases: strictly, unless blocks may be empty.
+pub(super) fn offsets(ofs: &IndexArray, empty: bool) -> Result<()> {
+    let wrong = |message: String| {
+        let rule = if empty { "never decreases" } else { "increases, for every block has a coordinate" };
+        Err(Diagnostic::new(Code::E0702, message).help(format!("`ofs` starts at 0 and {rule}")).help(REBUILD))
+    };
+    with_indices!(ofs, ofs => {
+        match ofs.first() {
+            Some(first) if first.to_u64() == 0 => {}
+            Some(first) => return wrong(format!("`ofs` starts at {}, not 0", first.to_u64())),
+            None => return wrong("`ofs` is empty".to_string()),
+        }
+        if let Some(last) = ofs.last().filter(|last| usize::try_from(last.to_u64()).is_err()) {
+            return wrong(format!("`ofs` ends at {}, more than memory holds", last.to_u64()));
+        }
+        match ofs.windows(2).position(|w| w[0] > w[1] || (!empty && w[0] == w[1])) {
+            Some(at) if ofs[at] == ofs[at + 1] => wrong(format!("block {at} has no coordinates (`ofs` is {} twice)", ofs[at].to_u64())),
+            Some(at) => wrong(format!("`ofs` decreases from {} to {} at index {}", ofs[at].to_u64(), ofs[at + 1].to_u64(), at + 1)),
+            None => Ok(()),
+        }
+    })
+}
+
+/// A diagnostic for runs or blocks that are not where they may be.
+pub(super) fn misplaced(message: String, rule: &str) -> Diagnostic {
+    Diagnostic::new(Code::E0704, message).note(rule).help(REBUILD)
 }
 
 /// The coordinates of each fiber increase; `pos` is a partition of `crd`.

@@ -29,7 +29,7 @@ impl Compressed {
         check::width("pos", &pos, spec.pos)?;
         check::width("crd", &crd, spec.crd)?;
         check::length("pos", &pos, shape.parents.checked_add(1), "one number more than there are fibers")?;
-        check::partition(&pos, crd.len())?;
+        check::partition(&pos, "crd", crd.len())?;
         check::in_range(&crd, shape.extent)?;
         if spec.nonordered {
             check::distinct(&pos, &crd)?;
@@ -49,13 +49,7 @@ impl Compressed {
     pub fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Compressed> {
         let width = spec.crd.unwrap_or(Width::automatic(nodes.extent.saturating_sub(1)));
         let crd = IndexArray::with_width(nodes.coordinates, width)?;
-        let width = spec.pos.unwrap_or(Width::automatic(crd.len() as u64));
-        let pos = match width {
-            Width::U8 => positions::<u8>(&nodes)?.into(),
-            Width::U16 => positions::<u16>(&nodes)?.into(),
-            Width::U32 => positions::<u32>(&nodes)?.into(),
-            Width::U64 => positions::<u64>(&nodes)?.into(),
-        };
+        let pos = partition(nodes.parents, nodes.parent_count, spec.pos)?;
         Ok(Compressed { pos, crd, ordered: !spec.nonordered })
     }
 
@@ -109,13 +103,23 @@ pub(super) fn equal_range(crd: &IndexArray, within: Range<usize>, coordinate: u6
     })
 }
 
+/// `pos` of a list of which each item lies below one of `count` parents.
+pub(super) fn partition(parents: &[usize], count: usize, written: Option<Width>) -> Result<IndexArray> {
+    Ok(match written.unwrap_or(Width::automatic(parents.len() as u64)) {
+        Width::U8 => positions::<u8>(parents, count)?.into(),
+        Width::U16 => positions::<u16>(parents, count)?.into(),
+        Width::U32 => positions::<u32>(parents, count)?.into(),
+        Width::U64 => positions::<u64>(parents, count)?.into(),
+    })
+}
+
 /// `pos` by counting; parents are sorted, so one pass writes each number once.
-fn positions<I: Index>(nodes: &Nodes<'_>) -> Result<Vec<I>> {
-    let total = nodes.parents.len();
+fn positions<I: Index>(parents: &[usize], count: usize) -> Result<Vec<I>> {
+    let total = parents.len();
     if total as u64 > I::WIDTH.max() {
         return Err(crate::arrays::too_wide(total as u64, I::WIDTH));
     }
-    let Some(length) = nodes.parent_count.checked_add(1) else {
+    let Some(length) = count.checked_add(1) else {
         return Err(crate::memory::too_large(u64::MAX, size_of::<I>(), "`pos`"));
     };
     if total == 0 {
@@ -123,7 +127,7 @@ fn positions<I: Index>(nodes: &Nodes<'_>) -> Result<Vec<I>> {
     }
     let mut pos: Vec<I> = reserve(length, "`pos`")?;
     pos.push(I::default());
-    for (k, parent) in nodes.parents.iter().enumerate() {
+    for (k, parent) in parents.iter().enumerate() {
         // Every fiber up to the node's own starts at or before it.
         while pos.len() <= *parent {
             pos.push(I::from_u64(k as u64));

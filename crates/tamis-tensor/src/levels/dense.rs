@@ -7,8 +7,8 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, positions,
-    unfurl, write,
+    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
+    positions, unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -24,12 +24,13 @@ pub(super) static TYPE: LevelType = LevelType {
         padding: Padding::Adds,
         holes: false,
         one_per_fiber: false,
+        shared: false,
         random_access: true,
         insert: true,
         append: true,
         gallop: false,
     },
-    assemble,
+    assemble: Assemble::Coordinates(assemble),
     from_arrays,
     // There are no arrays, so there is nothing to cut.
     finish: from_arrays,
@@ -94,9 +95,9 @@ impl Level for Dense {
         }
     }
 
-    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
-        for i in 0..self.extent {
-            each(i as u64, parent * self.extent + i);
+    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+        if self.extent > 0 {
+            each(Piece { start: 0, stop: self.extent as u64, child: parent * self.extent, shared: false });
         }
     }
 

@@ -9,14 +9,19 @@
 //! To add a level: write its file (struct, invariants, `from_arrays` that checks them in order,
 //! `assemble`, [`Level`]), and add its row to [`LEVELS`].
 
+mod band;
+mod blocks;
 mod bytemap;
 mod check;
 mod compressed;
 mod dense;
 mod hash;
+mod interval;
 mod positions;
+mod runs;
 mod singleton;
 mod sparse;
+mod sparse_runs;
 pub mod tree;
 mod unfurl;
 mod write;
@@ -32,7 +37,7 @@ use tamis_ir::format::{Format, LevelKind, LevelSpec};
 use tamis_ir::looplet::{Fiber, Located, Looplet};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
-/// The arrays of one level, by the names of INTERFACE section 1 (`pos`, `crd`, `flags`).
+/// The arrays of one level, by the names of INTERFACE section 1 (`pos`, `crd`, `end`, ...).
 ///
 /// ```
 /// use tamis_tensor::LevelArrays;
@@ -68,6 +73,8 @@ impl LevelArrays {
 pub enum Padding {
     /// Stores every coordinate, asked or not.
     Adds,
+    /// Stores every coordinate between those that were asked for.
+    Between,
     /// Stores one coordinate for each parent, so padding above stays padding.
     Keeps,
     /// Stores what was asked for, whatever the parents are.
@@ -85,6 +92,8 @@ pub struct Capabilities {
     pub holes: bool,
     /// A fiber holds exactly one coordinate.
     pub one_per_fiber: bool,
+    /// Neighbouring coordinates may have one child position, which holds what lies below each of them: a run.
+    pub shared: bool,
     /// A coordinate is found without searching.
     pub random_access: bool,
     /// Coordinates may be written in any order.
@@ -131,13 +140,67 @@ pub struct Nodes<'a> {
     pub extent: u64,
 }
 
+/// What a level of runs is assembled from: one node for each stretch of coordinates whose sub-fibers are equal.
+///
+/// They are sorted by parent position, then by coordinate, and do not overlap. What lies below two that touch
+/// is different.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    /// The parent position of each run.
+    pub parents: &'a [usize],
+    /// The first coordinate of each run.
+    pub starts: &'a [u64],
+    /// One past the last coordinate of each run: above its start, and at most `extent`.
+    pub stops: &'a [u64],
+    /// How many parent positions there are, with or without runs.
+    pub parent_count: usize,
+    /// The size of the dimension.
+    pub extent: u64,
+}
+
 /// A level, and where its nodes went.
 #[derive(Debug)]
 pub struct Assembled {
     /// The level.
     pub level: Arc<dyn Level>,
-    /// The child position of each node.
+    /// The child position of each node; they increase, except for those of a singleton below a nonunique level.
     pub positions: Vec<usize>,
+}
+
+/// How a level is built.
+#[derive(Clone, Copy)]
+pub enum Assemble {
+    /// From coordinates, each with a sub-fiber of its own.
+    Coordinates(fn(Nodes<'_>, &LevelSpec) -> Result<Assembled>),
+    /// From runs of coordinates, each with one sub-fiber.
+    Runs(fn(Runs<'_>, &LevelSpec) -> Result<Assembled>),
+}
+
+/// Neighbouring coordinates of a fiber, and the child positions of what lies below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first coordinate.
+    pub start: u64,
+    /// One past the last coordinate.
+    pub stop: u64,
+    /// The child position of the first coordinate.
+    pub child: usize,
+    /// All coordinates have that child position; else each has the one after that of the coordinate before.
+    pub shared: bool,
+}
+
+impl Piece {
+    /// The child positions.
+    pub fn children(&self) -> Range<usize> {
+        self.child..self.child + if self.shared { 1 } else { (self.stop - self.start) as usize }
+    }
+
+    /// Calls `each` with every coordinate and its child position.
+    fn expand(&self, each: &mut dyn FnMut(u64, usize)) {
+        for (k, coordinate) in (self.start..self.stop).enumerate() {
+            each(coordinate, if self.shared { self.child } else { self.child + k });
+        }
+    }
 }
 
 /// One level's storage. It holds its invariants (its file lists them), so nothing here can fail as
@@ -149,17 +212,37 @@ pub trait Level: fmt::Debug + Send + Sync {
     /// How many child positions there are, stored or not.
     fn children(&self) -> usize;
 
-    /// How many coordinates are stored below `parents` stored parent positions; `None` on overflow.
+    /// How many coordinates are stored below `parents` stored parent positions, each of which is the child of one
+    /// coordinate above; `None` on overflow.
     fn stored(&self, parents: usize) -> Option<usize>;
+
+    /// How many child positions are stored below `parents` stored parent positions; `None` on overflow.
+    fn occupied(&self, parents: usize) -> Option<usize> {
+        self.stored(parents)
+    }
 
     /// How many coordinates are stored below one parent position.
     fn fiber_length(&self, parent: usize) -> usize;
 
-    /// Appends what is stored below each parent position, in order (nonordered levels: as it is stored).
-    fn enumerate(&self, parents: &[usize], out: &mut Enumeration);
+    /// Calls `each` with what is stored below one parent position, in order (nonordered levels: as it is stored).
+    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+        self.visit(parent, &mut |coordinate, child| {
+            each(Piece { start: coordinate, stop: coordinate + 1, child, shared: false });
+        });
+    }
 
-    /// Calls `each` with every coordinate below one parent position, in the same order, and its child position.
-    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize));
+    /// Calls `each` with every coordinate below one parent position, in the same order, and its child position, which
+    /// the coordinates of a run share. One of this and [`Level::pieces`] is written for each level; the other follows.
+    fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
+        self.pieces(parent, &mut |piece| piece.expand(each));
+    }
+
+    /// Appends every coordinate below each of these parent positions.
+    fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
+        for (k, parent) in parents.iter().enumerate() {
+            self.visit(*parent, &mut |coordinate, position| out.push(k, coordinate, position));
+        }
+    }
 
     /// The child positions of a coordinate below `parents`: at most one, except for nonunique levels,
     /// whose several positions are the `parents` of the `singleton` below.
@@ -177,8 +260,8 @@ pub struct LevelType {
     pub arrays: &'static [&'static str],
     /// What it can do.
     pub capabilities: Capabilities,
-    /// Builds a level from sorted nodes.
-    pub assemble: fn(Nodes<'_>, &LevelSpec) -> Result<Assembled>,
+    /// Builds a level from what is to be stored, sorted.
+    pub assemble: Assemble,
     /// Takes arrays as they are, after checking every invariant of the level.
     pub from_arrays: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
     /// Takes arrays that a kernel wrote, which may be longer than needed, and cuts them to length. But for the
@@ -210,7 +293,18 @@ pub struct Shape {
 }
 
 /// Every kind of level that tensors can be stored in.
-pub static LEVELS: &[&LevelType] = &[&dense::TYPE, &sparse::TYPE, &singleton::TYPE, &hash::TYPE, &bytemap::TYPE];
+pub static LEVELS: &[&LevelType] = &[
+    &dense::TYPE,
+    &sparse::TYPE,
+    &singleton::TYPE,
+    &runs::TYPE,
+    &sparse_runs::TYPE,
+    &interval::TYPE,
+    &blocks::TYPE,
+    &band::TYPE,
+    &hash::TYPE,
+    &bytemap::TYPE,
+];
 
 /// The row of a kind, or a diagnostic that names the kinds that work.
 pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
@@ -221,17 +315,14 @@ pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
     })
 }
 
-/// The dimension that each level of a format stores, after checking that tensors can be stored in it.
+/// The dimension that each level of a format stores, for those who work with whole dimensions only.
 pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
     for level in format.levels() {
         level_type(level.kind)?;
     }
     format.dim_order().ok_or_else(|| {
-        Diagnostic::new(
-            Code::E0605,
-            format!("tensors cannot be stored as `{format}` yet: its map cuts or combines dimensions"),
-        )
-        .help("use a format that only reorders dimensions, such as `csr`, `coo` or `(i,j) -> (j,i): dense, sparse`")
+        Diagnostic::new(Code::E0605, format!("`{format}` cannot be used here yet: its map cuts or combines dimensions"))
+            .help("use a format that only reorders dimensions, such as `csr`, `coo` or `(i,j) -> (j,i): dense, sparse`")
     })
 }
 

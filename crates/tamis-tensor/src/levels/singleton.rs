@@ -10,8 +10,8 @@
 
 use super::compressed::equal_range;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, positions,
-    unfurl, write,
+    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check,
+    positions, unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -28,12 +28,13 @@ pub(super) static TYPE: LevelType = LevelType {
         padding: Padding::Keeps,
         holes: false,
         one_per_fiber: true,
+        shared: false,
         random_access: false,
         insert: false,
         append: true,
         gallop: false,
     },
-    assemble,
+    assemble: Assemble::Coordinates(assemble),
     from_arrays,
     finish,
     unfurl: unfurl::singleton,

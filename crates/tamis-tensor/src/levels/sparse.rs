@@ -9,8 +9,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, level_type,
-    positions, unfurl, write,
+    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check,
+    level_type, positions, unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -23,7 +23,7 @@ pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Sparse,
     arrays: ARRAYS,
     capabilities: CAPABILITIES,
-    assemble,
+    assemble: Assemble::Coordinates(assemble),
     from_arrays,
     finish,
     unfurl: unfurl::compressed,
@@ -39,6 +39,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     padding: Padding::Removes,
     holes: false,
     one_per_fiber: false,
+    shared: false,
     random_access: false,
     insert: false,
     append: true,

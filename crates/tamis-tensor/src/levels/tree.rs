@@ -1,6 +1,6 @@
 //! Levels on top of each other: all of them enumerated, assembled, checked or searched at once.
 
-use super::{Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
+use super::{Assemble, Assembled, Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
 use crate::convert::sort::visit_descents;
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
@@ -22,11 +22,6 @@ pub struct Stored {
     pub positions: Vec<usize>,
 }
 
-/// How many entries the levels store; `None` when that overflows.
-pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
-    levels.iter().try_fold(1, |parents, level| level.stored(parents))
-}
-
 /// How many positions there are below the last level.
 pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
     levels.last().map_or(1, |level| level.children())
@@ -35,10 +30,99 @@ pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
 /// Whether these levels may store entries that nobody asked for, as `dense` does.
 pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
-        Ok(Padding::Adds) => true,
+        Ok(Padding::Adds | Padding::Between) => true,
         Ok(Padding::Keeps) => padded,
         _ => false,
     })
+}
+
+/// Whether some coordinates of these levels share what lies below them.
+pub fn shares(specs: &[LevelSpec]) -> bool {
+    specs.iter().any(|spec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared))
+}
+
+/// How many entries the levels store, those of runs one by one; `None` when that overflows.
+pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
+    let Some(first) = levels.iter().position(|level| level.level_type().capabilities.shared) else {
+        return levels.iter().try_fold(1, |parents, level| level.stored(parents));
+    };
+    let mut below = Counts::Equal(1);
+    for k in (first..levels.len()).rev() {
+        below = below.above(&levels[k], positions(&levels[..k]))?;
+    }
+    if has_holes(&levels[..first]) {
+        let reached = reached(&levels[..first]).ok()?;
+        return match below {
+            Counts::Equal(count) => reached.len().checked_mul(count),
+            Counts::Each(counts) => reached.iter().try_fold(0usize, |sum, p| sum.checked_add(counts[*p])),
+        };
+    }
+    match below {
+        Counts::Equal(count) => positions(&levels[..first]).checked_mul(count),
+        Counts::Each(counts) => counts.into_iter().try_fold(0usize, usize::checked_add),
+    }
+}
+
+/// How many entries are stored below each position.
+enum Counts {
+    /// So many below all of them.
+    Equal(usize),
+    /// One number for each position.
+    Each(Vec<usize>),
+}
+
+impl Counts {
+    /// The counts one level higher, for its `parents` positions.
+    fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<Counts> {
+        let capabilities = level.level_type().capabilities;
+        if level.children() == 0 {
+            // There may be more parents than anything has room for.
+            return Some(Counts::Equal(0));
+        }
+        if let (Counts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
+            return level.fiber_length(0).checked_mul(*count).map(Counts::Equal);
+        }
+        // Every other level has arrays that are as long as this, or something below has.
+        let mut counts: Vec<usize> = reserve(parents, "counters").ok()?;
+        for parent in 0..parents {
+            let mut sum = Some(0usize);
+            level.pieces(parent, &mut |piece| {
+                let length = (piece.stop - piece.start) as usize;
+                let more = match &self {
+                    Counts::Equal(count) => length.checked_mul(*count),
+                    Counts::Each(counts) if piece.shared => length.checked_mul(counts[piece.child]),
+                    Counts::Each(counts) => {
+                        counts[piece.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
+                    }
+                };
+                sum = sum.zip(more).and_then(|(sum, more)| sum.checked_add(more));
+            });
+            counts.push(sum?);
+        }
+        Some(Counts::Each(counts))
+    }
+}
+
+fn has_holes(levels: &[Arc<dyn Level>]) -> bool {
+    levels.iter().any(|level| level.level_type().capabilities.holes)
+}
+
+/// The positions below the last level at which something is stored, each once and in order.
+pub(crate) fn reached(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
+    levels.iter().try_fold(vec![0], |parents, level| reached_below(level, &parents))
+}
+
+/// The child positions of these positions, each once and in order.
+pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result<Vec<usize>> {
+    let bound = match level.level_type().capabilities.shared {
+        true => level.children(),
+        false => level.stored(parents.len()).unwrap_or(usize::MAX).min(level.children()),
+    };
+    let mut found: Vec<usize> = reserve(bound, "the positions of entries")?;
+    for parent in parents {
+        level.pieces(*parent, &mut |piece| found.extend(piece.children()));
+    }
+    Ok(found)
 }
 
 /// All stored entries in storage order, in time linear in their number and that of the parents.
@@ -50,8 +134,17 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
     }
     let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
     let mut positions = vec![0];
-    for level in levels {
-        let mut list = below(level, &positions)?;
+    for (k, level) in levels.iter().enumerate() {
+        // Below runs positions repeat, and below holes some are left out, so only adding up tells how many there are.
+        let plain = levels[..=k].iter().all(|level| {
+            let capabilities = level.level_type().capabilities;
+            !capabilities.shared && !capabilities.holes
+        });
+        let count = match plain {
+            true => level.stored(positions.len()),
+            false => positions.iter().try_fold(0usize, |sum, p| sum.checked_add(level.fiber_length(*p))),
+        };
+        let mut list = below(level, &positions, count)?;
         positions = std::mem::take(&mut list.positions);
         lists.push(list);
     }
@@ -72,9 +165,9 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
     Ok(Stored { columns, positions })
 }
 
-/// What is stored below these parent positions.
-pub(crate) fn below(level: &Arc<dyn Level>, parents: &[usize]) -> Result<Enumeration> {
-    let count = level.stored(parents.len()).unwrap_or(usize::MAX);
+/// What is stored below these parent positions: so many coordinates, if they can be counted.
+fn below(level: &Arc<dyn Level>, parents: &[usize], count: Option<usize>) -> Result<Enumeration> {
+    let count = count.unwrap_or(usize::MAX);
     let mut list = Enumeration {
         parents: reserve(count, "the entries of a tensor")?,
         coordinates: reserve(count, "the entries of a tensor")?,
@@ -129,14 +222,15 @@ pub struct Assembly {
 }
 
 /// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k, the tuples
-/// increase strictly, and every coordinate is below its extent.
+/// increase strictly, and every coordinate is below its extent. Levels of runs need to know what is equal:
+/// [`crate::convert`] builds them.
 pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], entries: usize) -> Result<Assembly> {
     let differs = first_difference(columns, entries)?;
     let mut levels: Levels = Vec::with_capacity(specs.len());
     let mut positions = vec![0; entries.min(1)];
     let mut parent_count = 1;
     let mut parent_depth = None;
-    for (k, ((spec, extent), column)) in specs.iter().zip(extents).zip(columns).enumerate() {
+    for (k, (extent, column)) in extents.iter().zip(columns).enumerate() {
         let depth = Some(node_depth(specs, k) as u8);
         let mut parents: Vec<usize> = reserve(entries, "the nodes of a level")?;
         let mut coordinates: Vec<u64> = reserve(entries, "the nodes of a level")?;
@@ -149,13 +243,24 @@ pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], en
             }
         });
         let nodes = Nodes { parents: &parents, coordinates: &coordinates, parent_count, extent: *extent };
-        let assembled = (level_type(spec.kind)?.assemble)(nodes, spec).map_err(|d| in_level(d, specs, k))?;
+        let assembled = assemble_level(nodes, specs, k)?;
         positions = assembled.positions;
         parent_count = assembled.level.children();
         parent_depth = depth;
         levels.push(assembled.level);
     }
     Ok(Assembly { levels, positions })
+}
+
+/// Level k of these, built from coordinates.
+pub(crate) fn assemble_level(nodes: Nodes<'_>, specs: &[LevelSpec], k: usize) -> Result<Assembled> {
+    match level_type(specs[k].kind)?.assemble {
+        Assemble::Coordinates(assemble) => assemble(nodes, &specs[k]).map_err(|d| in_level(d, specs, k)),
+        Assemble::Runs(_) => {
+            let message = format!("`{}` was built from coordinates instead of runs", specs[k]);
+            Err(Diagnostic::new(Code::E1101, message).help("report this"))
+        }
+    }
 }
 
 /// The last level whose coordinates tell the nodes of level k apart: itself, or for a nonunique level and
@@ -168,13 +273,13 @@ fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
 }
 
 /// A nonunique level and the singletons right below it.
-fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
+pub(crate) fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
     let one = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
     start..start + 1 + specs[start + 1..].iter().take_while(one).count()
 }
 
 /// For each entry, the first level at which it differs from the one before (0 for the first entry).
-fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
+pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
     let mut first: Vec<u8> = crate::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
     for (k, column) in columns.iter().enumerate().rev() {
         with_indices!(column, column => for (first, w) in first.iter_mut().skip(1).zip(column.windows(2)) {
@@ -202,7 +307,7 @@ pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays
     for start in (0..specs.len()).filter(|k| specs[*k].nonunique) {
         check_tuples(&levels[chain(specs, start)]).map_err(|d| in_level(d, specs, start))?;
     }
-    if levels.iter().any(|level| level.level_type().capabilities.holes) {
+    if has_holes(&levels) {
         check_reachable(&levels, specs)?;
     }
     Ok(levels)
@@ -249,28 +354,32 @@ fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
         .help("build the tensor from coordinates instead, which sorts them and combines duplicates"))
 }
 
-/// Nothing is stored below positions that are not stored themselves (the holes of a bytemap).
+/// Nothing is stored below positions that are not stored themselves (the holes of a bytemap, empty intervals).
 fn check_reachable(levels: &[Arc<dyn Level>], specs: &[LevelSpec]) -> Result<()> {
-    let mut reached = vec![0];
+    let mut parents = vec![0];
     for (k, level) in levels.iter().enumerate() {
-        if level.stored(reached.len()) == Some(0) {
+        let stored = level.occupied(parents.len());
+        if stored == Some(0) {
             return Ok(());
         }
-        let list = below(level, &reached)?;
-        if level.stored(reached.len()) != Some(list.positions.len()) {
+        let found = reached_below(level, &parents)?;
+        // Levels that store every coordinate do so below every position.
+        let full = level.level_type().capabilities.padding == Padding::Adds;
+        if !full && stored != Some(found.len()) {
             let message = format!(
-                "{} coordinates are stored, but only {} of them below positions that are stored",
-                level.stored(reached.len()).unwrap_or(usize::MAX),
-                list.positions.len()
+                "{} positions are stored, but only {} of them below positions that are stored",
+                stored.unwrap_or(usize::MAX),
+                found.len()
             );
-            let d = Diagnostic::new(Code::E0701, message).help("leave the fibers below flags that are 0 empty");
+            let d = Diagnostic::new(Code::E0701, message)
+                .help("leave the fibers empty that lie below flags that are 0, or below empty intervals");
             return Err(in_level(d, specs, k));
         }
-        reached = list.positions;
+        parents = found;
     }
     Ok(())
 }
 
-fn in_level(d: Diagnostic, specs: &[LevelSpec], k: usize) -> Diagnostic {
+pub(crate) fn in_level(d: Diagnostic, specs: &[LevelSpec], k: usize) -> Diagnostic {
     d.note(format!("in level {k} (of {}, the outermost is 0), `{}`", specs.len(), specs[k]))
 }
