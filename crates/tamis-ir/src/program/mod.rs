@@ -8,6 +8,7 @@ mod attributes;
 mod compact;
 pub mod dims;
 mod lifecycle;
+mod operators;
 mod pool;
 mod print;
 mod resolve;
@@ -16,6 +17,7 @@ mod verify;
 
 pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{Extents, LoopExtent};
+pub use operators::{define, parse_operators};
 pub use pool::{ExprId, ExprPool};
 pub use types::Types;
 
@@ -442,8 +444,33 @@ impl Program {
 
     /// Reads a program from a named source.
     pub fn parse_source(source: &Arc<Source>) -> std::result::Result<Program, Diagnostics> {
-        let function = crate::text::parser::parse_function(source)?;
-        let program = resolve::resolve(&function, source)?;
+        Program::parse_source_with(source, &[])
+    }
+
+    /// Reads a program that uses operators that were defined elsewhere.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Laws;
+    /// use tamis_ir::program::{Program, define};
+    /// let far = define("far", &["a", "b"], "abs(a - b) > 1", Laws::default()).unwrap();
+    /// let program = Program::parse_with("
+    /// def count(x, y):
+    ///     n = scalar(0)
+    ///     for i in _:
+    ///         n += far(x[i], y[i])
+    ///     return n
+    /// ", &[far]).unwrap();
+    /// assert!(program.to_string().contains("abs(x[i] - y[i]) > 1"));
+    /// ```
+    pub fn parse_with(text: &str, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
+        Program::parse_source_with(&Source::new("program", text), operators)
+    }
+
+    /// Reads a program from a named source, with operators that were defined elsewhere.
+    pub fn parse_source_with(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
+        let (function, operators) = operators::parse(source, operators)?;
+        let function = function.ok_or_else(|| crate::text::parser::no_program(source))?;
+        let program = resolve::resolve(&function, operators, source)?;
         program.verify()?;
         Ok(program)
     }
