@@ -8,6 +8,7 @@ mod attributes;
 mod compact;
 pub mod dims;
 mod lifecycle;
+mod masks;
 mod operators;
 mod pool;
 mod print;
@@ -17,6 +18,7 @@ mod verify;
 
 pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{Extents, LoopExtent};
+pub use masks::{Atom, Comparison, Linear, Mask, Masks};
 pub use operators::{define, parse_operators};
 pub use pool::{ExprId, ExprPool};
 pub use types::Types;
@@ -398,21 +400,6 @@ pub struct Checked {
 }
 
 impl Program {
-    /// Whether an expression is a mask: a comparison of a loop index with another index, a size or an integer, or such
-    /// masks combined. Where a mask holds is known before its loop starts.
-    pub fn is_mask(&self, id: ExprId) -> bool {
-        let simple =
-            |e: &ExprId| matches!(self.expr(*e), Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)));
-        match self.expr(id) {
-            Expr::Call(Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, operands) => {
-                let indexed = operands.iter().any(|e| matches!(self.expr(*e), Expr::Index(_)));
-                indexed && operands.iter().all(simple) && operands.windows(2).all(|w| w[0] != w[1])
-            }
-            Expr::Call(Op::And | Op::Or | Op::Not, operands) => operands.iter().all(|e| self.is_mask(*e)),
-            _ => false,
-        }
-    }
-
     /// The index that numbers the pieces of which an extent is one: from `x*n` to `x*n + n`, or to an end before. Together,
     /// the loop over pieces and the one over what is in a piece go over everything in order.
     pub fn piece_of(&self, extent: &Extent) -> Option<IndexId> {
