@@ -97,8 +97,10 @@ impl Lowerer<'_> {
                 placements[k - 1] == Placement::Parent && !format.levels()[chain_head(&format, k - 1)].nonunique
             });
             let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty() && !shared;
+            // What is read as soon as it is written is in its place from the beginning.
+            let read = self.program.is_read_while_written(TensorId(k as u32));
             let mode = match (computed, in_order) {
-                (true, true) if !lists => Mode::Append,
+                (true, true) if !lists && !read => Mode::Append,
                 // What is listed stays listed.
                 (true, _) if pattern && writes.unsets => Mode::Scatter,
                 (true, _) => Mode::Insert,

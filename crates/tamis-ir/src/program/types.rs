@@ -6,7 +6,7 @@
 use super::{
     Declaration, EntryPart, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update,
 };
-use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Typing, Value, can_store, eval};
+use crate::algebra::{DType, Kind, Op, OpType, Ty, TypeError, Typing, Value, can_store, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::format::Leaf;
 use rustc_hash::FxHashMap;
@@ -216,6 +216,12 @@ impl<'a> Inference<'a> {
         let span = self.program.origin.expr(stmt.id, id);
         match self.program.expr(id) {
             Expr::Call(op, operands) => match self.exprs[id.index()].clone() {
+                Some(Ok(op_type)) if matches!(op, Op::User(_)) => {
+                    for operand in operands {
+                        self.check_literal(stmt, *operand, op_type.operand);
+                    }
+                    self.check_laws(*op, op_type.operand, span);
+                }
                 Some(Err(reason)) => {
                     let name = op.info().symbol.unwrap_or(op.info().name);
                     let mut d =
@@ -253,6 +259,21 @@ impl<'a> Inference<'a> {
             }
             _ => {}
         }
+    }
+
+    /// What is declared of an operator has to hold on the type that it is used with.
+    fn check_laws(&mut self, op: Op, dtype: DType, span: Span) {
+        let Op::User(user) = op else { return };
+        let Err(failure) = user.test_laws(dtype) else { return };
+        let law = failure.law;
+        let mut d = Diagnostic::new(Code::E0309, format!("`{}` is not {} on {dtype}", user.name(), said_of(law)))
+            .label(span, format!("used with {dtype} here"))
+            .note(failure.counterexample)
+            .help(format!("drop `{law}` from `@op(...)`: no law is needed, each only allows more"));
+        if dtype.kind() >= Kind::Float && law != "annihilator" {
+            d = d.help("or say in the body what becomes of NaN; `min(a, b)` and `max(a, b)` let it win");
+        }
+        self.error(d);
     }
 
     fn check_dim(&mut self, tensor: TensorId, dim: usize, span: Span) {
@@ -345,7 +366,10 @@ impl<'a> Inference<'a> {
         let result = match update {
             None => from,
             Some(update) => match self.update_type(update, Ty::strong(to.dtype), from) {
-                Ok(op_type) => op_type.result,
+                Ok(op_type) => {
+                    self.check_laws(update.op, op_type.operand, span);
+                    op_type.result
+                }
                 Err(reason) => {
                     let symbol = update.op.info().symbol.unwrap_or(update.op.info().name);
                     let d = Diagnostic::new(Code::E0301, format!("the update `{symbol}` {reason}"));
@@ -419,6 +443,14 @@ impl<'a> Inference<'a> {
             }
         });
         Types { tensors, fills, exprs, operands, updates }
+    }
+}
+
+/// A law as a message says it of an operator.
+fn said_of(law: &str) -> String {
+    match law {
+        "commutative" | "associative" | "idempotent" => law.to_string(),
+        number => format!("one with this {}", number.replace('_', " ")),
     }
 }
 
