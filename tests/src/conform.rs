@@ -117,6 +117,27 @@ pub fn edges(rank: usize) -> Vec<Data> {
     found
 }
 
+/// Tensors of a rank with structure: runs of equal values, blocks, a band, a triangle, equal rows.
+pub fn structured(rank: usize) -> Vec<Data> {
+    let sizes = [7u64, 9, 4];
+    let shape = if rank == 1 { vec![13] } else { sizes[..rank].to_vec() };
+    let mut found = Vec::new();
+    let mut add = |what, keep: &dyn Fn(&[u64]) -> bool, number: &dyn Fn(&[u64]) -> f64| {
+        let cells: Vec<Vec<u64>> = cells(&shape).into_iter().filter(|cell| keep(cell)).collect();
+        let numbers = cells.iter().map(|cell| number(cell)).collect();
+        found.push(Data { what, shape: shape.clone(), cells, numbers });
+    };
+    let last = rank - 1;
+    add("runs", &|_| true, &|cell| [2.0, 2.0, -1.0, 0.0][(cell[last] / 3 % 4) as usize]);
+    add("runs with gaps", &|cell| cell[last] / 2 % 2 == 1, &|cell| (cell[last] / 4) as f64 + 1.0);
+    add("blocks", &|cell| cell[last] % 5 < 3 && cell[0] != 2, &|cell| (cell.iter().sum::<u64>() % 5) as f64 - 2.0);
+    add("a band", &|cell| cell[last].abs_diff(cell[0]) <= 2, &|cell| cell[last] as f64 - 3.0);
+    add("an interval", &|cell| (3..8).contains(&cell[last]) && cell[0] > 1, &|_| 4.0);
+    add("a triangle", &|cell| cell[last] <= cell[0], &|cell| 1.0 + cell[0] as f64);
+    add("equal rows", &|cell| cell[last] % 3 == 0, &|cell| (cell[0] / 3) as f64 + cell[last] as f64);
+    found
+}
+
 /// What is not a number, or has no size; for floating-point types.
 pub fn wild(rank: usize) -> Data {
     let shape = [4u64, 5, 3][..rank].to_vec();
