@@ -15,6 +15,7 @@ mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
+pub use convert::{settle, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
 pub use memory::{Keeper, keep_memory_with};

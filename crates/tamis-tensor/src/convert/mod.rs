@@ -14,14 +14,18 @@ mod bucket;
 mod build;
 mod dense;
 mod entries;
+mod last;
 pub(crate) mod matrix;
 pub(crate) mod numbers;
 pub(crate) mod reorder;
+mod settle;
 pub(crate) mod sort;
 mod structured;
 pub(crate) mod words;
 
 pub(crate) use build::build;
+pub use settle::{settle, written_as};
+
 pub(crate) use entries::{Entries, First, entries, stored_entries};
 
 use crate::levels::tree;
@@ -53,6 +57,28 @@ pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
         let extents = format.level_extents(tensor.shape())?;
         let levels = tree::from_arrays(format.levels(), &extents, vec![Default::default(); to.len()])?;
         return Tensor::new(format.clone(), tensor.shape(), fill, levels, Some(values));
+    }
+    if let Some(found) = last::relisted(tensor, format, fill)? {
+        return Ok(found);
+    }
+    by_any_route(tensor, format, fill)
+}
+
+/// As [`convert`], where what is stored may have equal neighbours, which become one.
+pub(crate) fn convert_settled(tensor: &Tensor, format: &Format) -> Result<Tensor> {
+    if !tree::shares(format.levels()) && !tree::shares(tensor.format().levels()) {
+        return convert(tensor, format);
+    }
+    if format.rank() != tensor.rank() {
+        return Err(wrong_rank(format, tensor.rank()));
+    }
+    let (_, fill) = target(tensor, format)?;
+    by_any_route(tensor, format, fill)
+}
+
+fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor> {
+    if let Some(found) = last::last_level(tensor, format, fill)? {
+        return Ok(found);
     }
     if let Some(found) = structured(tensor, format, fill)? {
         return Ok(found);

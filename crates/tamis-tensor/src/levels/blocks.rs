@@ -102,25 +102,12 @@ fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
     if !last.is_empty() {
         ofs.push(nodes.parents.len() as u64);
     }
-    let level = narrowed(&parents, nodes.parent_count, &last, &ofs, nodes.extent, spec)?;
+    let crd = IndexArray::with_width(&last, spec.crd.unwrap_or(Width::automatic(nodes.extent.saturating_sub(1))))?;
+    let ofs = IndexArray::with_width(&ofs, spec.pos.unwrap_or(Width::automatic(nodes.parents.len() as u64)))?;
+    let level = trusted(partition(&parents, nodes.parent_count, spec.pos)?, crd, ofs);
     let mut positions = reserve(nodes.parents.len(), "the positions of entries")?;
     positions.extend(0..nodes.parents.len());
     Ok(Assembled { level, positions })
-}
-
-/// A level of these blocks, in the widths that the format writes.
-pub(super) fn narrowed(
-    parents: &[usize],
-    parent_count: usize,
-    last: &[u64],
-    ofs: &[u64],
-    extent: u64,
-    spec: &LevelSpec,
-) -> Result<Arc<dyn Level>> {
-    let crd = IndexArray::with_width(last, spec.crd.unwrap_or(Width::automatic(extent.saturating_sub(1))))?;
-    let children = ofs.last().copied().unwrap_or(0);
-    let ofs = IndexArray::with_width(ofs, spec.pos.unwrap_or(Width::automatic(children)))?;
-    Ok(trusted(partition(parents, parent_count, spec.pos)?, crd, ofs))
 }
 
 impl Blocks {

@@ -78,7 +78,7 @@ pub(super) fn trusted(start: IndexArray, end: IndexArray) -> Arc<dyn Level> {
 }
 
 /// The diagnostic for a fiber with a second run.
-pub(super) fn second_run(fiber: usize, first: Range<u64>, second: Range<u64>) -> Diagnostic {
+pub(crate) fn second_run(fiber: usize, first: Range<u64>, second: Range<u64>) -> Diagnostic {
     let message = format!(
         "`interval` holds one run per fiber, but fiber {fiber} has {}..{} and {}..{}",
         first.start, first.end, second.start, second.end

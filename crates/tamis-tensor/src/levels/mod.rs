@@ -33,7 +33,7 @@ use crate::IndexArray;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use tamis_ir::format::{Format, LevelKind, LevelSpec};
+use tamis_ir::format::{Format, LevelKind, LevelSpec, Width};
 use tamis_ir::looplet::{Fiber, Located, Looplet};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
@@ -336,6 +336,51 @@ pub(crate) fn trusted_compressed(pos: IndexArray, crd: IndexArray, spec: &LevelS
 /// A singleton level of coordinates that are known to be in range, one for each parent.
 pub(crate) fn trusted_singleton(crd: IndexArray) -> Arc<dyn Level> {
     singleton::trusted(crd)
+}
+
+pub(crate) use interval::second_run;
+
+/// A level of runs (`runs`, `sparse_runs`, `interval`) that are known to keep its invariants: those of fiber p are from
+/// `pos[p]` to `pos[p+1]`.
+pub(crate) fn trusted_runs(
+    pos: &[u64],
+    starts: &[u64],
+    stops: &[u64],
+    spec: &LevelSpec,
+    shape: Shape,
+) -> Result<Arc<dyn Level>> {
+    let width = spec.crd.unwrap_or(Width::automatic(shape.extent));
+    let end = IndexArray::with_width(stops, width)?;
+    let pos = || IndexArray::with_width(pos, spec.pos.unwrap_or(Width::automatic(starts.len() as u64)));
+    let start = || IndexArray::with_width(starts, width);
+    Ok(match spec.kind {
+        LevelKind::Runs => runs::trusted(pos()?, end, shape.extent),
+        LevelKind::Interval => interval::trusted(start()?, end),
+        _ => sparse_runs::trusted(pos()?, start()?, end),
+    })
+}
+
+/// A list of coordinates, or of blocks by their last ones, that is known to keep the invariants of its level.
+pub(crate) fn trusted_list(
+    pos: &[u64],
+    crd: &[u64],
+    ofs: &[u64],
+    spec: &LevelSpec,
+    shape: Shape,
+) -> Result<Arc<dyn Level>> {
+    let pos = IndexArray::with_width(pos, spec.pos.unwrap_or(Width::automatic(crd.len() as u64)))?;
+    let crd = IndexArray::with_width(crd, spec.crd.unwrap_or(Width::automatic(shape.extent.saturating_sub(1))))?;
+    if spec.kind != LevelKind::Blocks {
+        return Ok(trusted_compressed(pos, crd, spec));
+    }
+    let children = ofs.last().copied().unwrap_or(0);
+    let ofs = IndexArray::with_width(ofs, spec.pos.unwrap_or(Width::automatic(children)))?;
+    Ok(blocks::trusted(pos, crd, ofs))
+}
+
+/// A band of blocks, by their last coordinates, that is known to keep its invariants.
+pub(crate) fn trusted_band(last: &[u64], ofs: &[u64], spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
+    band::narrowed(last, ofs, shape.extent, spec)
 }
 
 /// A dense level.

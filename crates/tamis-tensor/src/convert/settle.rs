@@ -1,0 +1,77 @@
+//! What kernels write, brought into the format that was asked for.
+//!
+//! Kernels append coordinates, or runs of them, in order. Which neighbours are equal, how long a block will be, and where
+//! blocks of a cut dimension lie is known when everything is written, so such formats are written as simpler ones.
+
+use super::{convert_settled, last};
+use crate::Tensor;
+use crate::levels::tree;
+use tamis_ir::diag::Result;
+use tamis_ir::format::{Format, LevelKind, LevelSpec};
+
+/// The format in which a kernel writes a tensor that is to have this one; [`settle`] does the rest.
+///
+/// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose map cuts or combines
+/// dimensions as a list of coordinates (or `dense`, if all their levels are). Other formats are written as they are.
+/// The width of coordinates stays; positions of a level that changes have any width, since there may be more of them.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::written_as;
+/// let written = |text: &str| Format::parse(text, 2).map(|format| written_as(&format).to_string());
+/// assert_eq!(written("dense, runs; pattern")?, "dense, sparse_runs; pattern");
+/// assert_eq!(written("dense, band")?, "csr");
+/// assert_eq!(written("bsr(4,4)")?, "sparse(nonunique), singleton");
+/// assert_eq!(written("csc")?, "csc");
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
+pub fn written_as(format: &Format) -> Format {
+    let list = || Format::coo(format.rank()).with_leaf(format.leaf());
+    if format.dim_order().is_none() {
+        return if format.is_all_dense() { Format::dense(format.rank()).with_leaf(format.leaf()) } else { list() };
+    }
+    let replace = |spec: &LevelSpec| {
+        let kind = match spec.kind {
+            LevelKind::Runs | LevelKind::Interval => LevelKind::SparseRuns,
+            LevelKind::Blocks | LevelKind::Band => LevelKind::Sparse,
+            _ => return *spec,
+        };
+        LevelSpec { kind, pos: None, ..*spec }
+    };
+    let levels: Vec<LevelSpec> = format.levels().iter().map(replace).collect();
+    if levels == format.levels() {
+        return format.clone();
+    }
+    Format::new(format.rank(), format.map().to_vec(), levels, format.leaf()).unwrap_or_else(|_| list())
+}
+
+/// The tensor in `format`, from what a kernel wrote as [`written_as`] says: sorted, but with neighbouring runs that may
+/// be equal. A fiber that does not fit its level, such as two runs in an `interval`, is a diagnostic.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{LevelArrays, Tensor, settle, written_as};
+/// let format = Format::parse("runs", 1)?;
+/// let arrays = [("pos", vec![0u32, 2].into()), ("start", vec![1u32, 2].into()), ("end", vec![2u32, 4].into())];
+/// let values = Some(vec![7.0, 7.0].into());
+/// let written = Tensor::from_parts(&[6], &written_as(&format), vec![LevelArrays::new(arrays)], values, Value::F64(0.0))?;
+/// let settled = settle(written, &format)?;
+/// assert_eq!(settled.level_arrays(0).get("end").unwrap().to_vec(), [1, 4, 6]);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
+pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
+    let specs = format.levels();
+    if tensor.format() != format {
+        return convert_settled(&tensor, format);
+    }
+    if !tree::shares(specs) {
+        return Ok(tensor);
+    }
+    let last_only = specs.split_last().is_some_and(|(_, above)| !tree::shares(above));
+    if let (true, Some((level, above))) = (last_only, tensor.levels().split_last())
+        && !last::has_equal_neighbours(level, tree::positions(above), tensor.values())
+    {
+        return Ok(tensor);
+    }
+    convert_settled(&tensor, format)
+}
