@@ -62,8 +62,7 @@ fn pairs(all: &[Data], a: &str, b: &str, fill: (f64, f64)) -> Vec<Vec<Tensor>> {
 fn every_pair_of_levels() {
     let mut judge = Judge::sharing(5);
     let data = all(1);
-    let operators =
-        ["A[i] * B[i]", "A[i] + B[i]", "min(A[i], B[i])", "select(A[i] > 1, B[i], 2)", "A[i] * B[i] + 1"];
+    let operators = ["A[i] * B[i]", "A[i] + B[i]", "min(A[i], B[i])", "select(A[i] > 1, B[i], 2)", "A[i] * B[i] + 1"];
     for a in LEVELS {
         for b in LEVELS {
             for (k, expr) in operators.iter().enumerate() {
@@ -86,8 +85,9 @@ fn triples_of_levels() {
     for (x, a) in levels.iter().enumerate() {
         for (y, b) in levels.iter().enumerate() {
             for (z, c) in levels.iter().enumerate() {
-                let expr = ["A[i] + B[i] + C[i]", "(A[i] + B[i]) * C[i]", "A[i] * B[i] * C[i]", "max(A[i], B[i]) + C[i]"]
-                    [(x + y + z) % 4];
+                let expr =
+                    ["A[i] + B[i] + C[i]", "(A[i] + B[i]) * C[i]", "A[i] * B[i] * C[i]", "max(A[i], B[i]) + C[i]"]
+                        [(x + y + z) % 4];
                 let text = format!(
                     "def f(A, B, C):\n    y = tensor(\"dense\")\n    m = scalar(-inf)\n    for i in _:\n        y[i] = {expr}\n    for i in _:\n        m max= {expr}\n    return y, m\n"
                 );
@@ -147,17 +147,85 @@ fn pairs_of_matrices() {
     judge.verdict(700);
 }
 
+/// Results of every level and map, from every kind of source, in order and not.
+#[test]
+fn structures_are_written() {
+    let mut judge = Judge::sharing(3);
+    let data = all(2);
+    let results = [&MATRICES[..], &["dense, sparse", "hash, hash", "sparse, sparse"]].concat();
+    for (k, result) in results.iter().enumerate() {
+        let texts = [
+            format!(
+                "def f(A):\n    C = tensor(\"{result}\")\n    for i, j in _:\n        C[i,j] = A[i,j]\n    return C\n"
+            ),
+            format!(
+                "def f(A):\n    C = tensor(\"{result}\")\n    for j, i in _:\n        C[i,j] += 2 * A[i,j]\n    return C\n"
+            ),
+            format!(
+                "def f(A):\n    C = tensor(\"{result}\", fill=1)\n    for i, j in _:\n        if j <= i:\n            C[i,j] = A[i,j]\n    return C\n"
+            ),
+            format!(
+                "def f(A):\n    C = tensor(\"{result}\")\n    for i, j in _:\n        C[i,j] = select(i < 3, 4, 0) + 0 * A[i,j]\n    return C\n"
+            ),
+            format!(
+                "def f(A):\n    C = tensor(\"{result}\")\n    y = tensor(\"dense\")\n    for i, j in _:\n        C[i,j] = A[i,j] + 1\n    for i, j in _:\n        y[j] += C[i,j] * A[i,j]\n    return y, C\n"
+            ),
+        ];
+        for (t, text) in texts.iter().enumerate() {
+            for source in ["dense", "csr", "dense, sparse_runs", "runs, runs"].iter().skip((k + t) % 2).step_by(2) {
+                let sets: Vec<Vec<Tensor>> =
+                    data.iter().filter_map(|d| Some(vec![d.tensor(source, DType::F64, Value::F64(0.0))?])).collect();
+                judge.case(&format!("{source} to {result}"), text, &sets, Wanted::Same);
+            }
+        }
+    }
+    judge.verdict(2000);
+}
+
+/// Vectors as temporaries, made anew in each turn of a loop.
+#[test]
+fn structures_are_temporary() {
+    let mut judge = Judge::sharing(3);
+    let data = all(2);
+    for level in LEVELS {
+        let text = format!(
+            "def f(A):\n    y = tensor(\"dense\")\n    for i in _:\n        w = tensor(\"{level}\")\n        for j in _:\n            w[j] = A[i,j]\n        for j in _:\n            y[i,j] = 2 * w[j] + 1\n    return y\n"
+        );
+        for source in ["dense", "csr", "dense, runs", "dense, sparse_runs", "blocks, band"] {
+            let sets: Vec<Vec<Tensor>> =
+                data.iter().filter_map(|d| Some(vec![d.tensor(source, DType::F64, Value::F64(0.0))?])).collect();
+            judge.case(&format!("{source} by {level}"), &text, &sets, Wanted::Same);
+        }
+    }
+    judge.verdict(300);
+}
+
 /// Updates by every operator over runs: computed, not looped over.
 #[test]
 fn runs_are_computed() {
     let mut judge = Judge::sharing(3);
     let data = all(1);
     for dtype in [DType::I8, DType::U8, DType::I64, DType::F32, DType::F64, DType::C128, DType::Bool] {
-        for (update, start) in [("+=", "0"), ("-=", "0"), ("*=", "1"), ("min=", "3"), ("max=", "-3"), ("|=", "0"), ("^=", "0"), ("&=", "-1")] {
+        for (update, start) in [
+            ("+=", "0"),
+            ("-=", "0"),
+            ("*=", "1"),
+            ("min=", "3"),
+            ("max=", "-3"),
+            ("|=", "0"),
+            ("^=", "0"),
+            ("&=", "-1"),
+        ] {
             let whole = !matches!(update, "+=" | "-=" | "*=");
-            if (dtype.kind() >= tamis_ir::Kind::Float && whole && !update.starts_with('m')) || (dtype == DType::C128 && whole) {
+            if dtype == DType::Bool && !whole {
                 continue;
             }
+            if (dtype.kind() >= tamis_ir::Kind::Float && whole && !update.starts_with('m'))
+                || (dtype == DType::C128 && whole)
+            {
+                continue;
+            }
+            let start = if dtype.is_unsigned_int() || dtype == DType::Bool { "0" } else { start };
             for format in ["runs", "sparse_runs", "interval", "sparse"] {
                 let text = format!(
                     "def f(A):\n    s = scalar({start}, dtype=\"{dtype}\")\n    for i in _:\n        s {update} A[i]\n    return s\n"

@@ -146,7 +146,7 @@ fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
         if let Some(format) = format
             && program.tensors[k].declaration.is_some()
         {
-            let other = format.clone();
+            let other = tamis_tensor::written_as(format);
             if other != *format {
                 written.to_mut().formats[k] = Some(other);
             }

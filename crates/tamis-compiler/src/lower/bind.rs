@@ -147,9 +147,12 @@ fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId]) -> ExprId {
             b.call_in(Op::Min, DType::I64, &[dims[dim], by])
         }
         DimExpr::Diff(dim, other) => {
-            let one = b.int(1);
+            let (zero, one) = (b.int(0), b.int(1));
             let sum = b.add(dims[dim], dims[other]);
-            b.sub(sum, one)
+            let all = b.sub(sum, one);
+            let least = b.call_in(Op::Min, DType::I64, &[dims[dim], dims[other]]);
+            let some = b.call_in(Op::Lt, DType::I64, &[zero, least]);
+            b.call_in(Op::Select, DType::I64, &[some, all, zero])
         }
     }
 }

@@ -249,16 +249,21 @@ impl Lowerer<'_> {
         }
         let mut count = self.b.int(1);
         for k in 0..=level {
-            let pos = arrays[k].iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
             let full = level_type(format.levels()[k].kind).is_ok_and(|row| row.capabilities.full);
+            let named = |name: &str| arrays[k].iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
+            let (pos, blocks) = (named("pos"), named("ofs"));
             count = match pos {
                 Some(pos) => self.b.load(pos, count),
+                None if blocks.is_some() => count,
                 None if full => {
                     let size = *self.bound[tensor.index()].extents.get(k)?;
                     self.b.call_in(Op::Mul, DType::I64, &[count, size])
                 }
                 None => count,
             };
+            if let Some(offsets) = blocks {
+                count = self.b.load(offsets, count);
+            }
         }
         Some(count)
     }

@@ -138,7 +138,11 @@ impl Lowerer<'_> {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
                 Step::For(index, _, body) => {
                     let unordered = self.reads_unordered(*index, body);
-                    loops.push(Loop { index: *index, piece_of: self.pieces[index.index()].map(|(number, _)| number), unordered });
+                    loops.push(Loop {
+                        index: *index,
+                        piece_of: self.pieces[index.index()].map(|(number, _)| number),
+                        unordered,
+                    });
                     self.find_writes(body, loops, found);
                     loops.pop();
                 }
