@@ -71,7 +71,7 @@ impl Lowerer<'_> {
                 state.counts.push(count);
                 let crd = named.iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer);
                 let zero = self.b.int(0);
-                if crd.is_some() {
+                if !named.is_empty() {
                     self.prologue.push(Stmt::Let { var: count, value: zero });
                 }
                 let list = match (crd, plan.mode) {
