@@ -10,6 +10,7 @@
 //! dropped.
 
 pub(crate) mod axes;
+mod blocked;
 mod bucket;
 mod build;
 mod dense;
@@ -23,7 +24,7 @@ pub(crate) mod sort;
 mod structured;
 pub(crate) mod words;
 
-pub(crate) use build::build;
+pub(crate) use build::{axes as build_axes, build};
 pub use settle::{settle, written_as};
 
 pub(crate) use entries::{Entries, First, entries, stored_entries};
@@ -86,7 +87,7 @@ fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor>
     // Padding is what equals the fill; a pattern drops zeros, which are of the source's type.
     let padding = if format.leaf() == Leaf::Pattern { Value::zero(tensor.dtype()) } else { fill };
     let entries = entries(tensor, padding)?;
-    let entries = reorder::reorder(entries, tensor.shape(), format.map())?;
+    let entries = reorder::reorder(entries, tensor.shape(), &build::axes(format))?;
     build(format, tensor.shape(), fill, entries)
 }
 
