@@ -59,7 +59,7 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
     if tree::shares(specs) {
-        let unstored = if tree::pads(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
+        let unstored = if tree::fills(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
         // A pattern has dropped what is not true.
         let unstored = if values.is_some() { unstored } else { Unstored::Nothing };
         let entries = Entries { values, ..entries };

@@ -32,7 +32,7 @@ pub(crate) use entries::{Entries, First, entries, stored_entries};
 use crate::levels::tree;
 use crate::{Tensor, ValueArray};
 use structured::{Structure, Unstored};
-use tamis_ir::format::{Format, Leaf};
+use tamis_ir::format::{Format, Leaf, LevelSpec};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// The same tensor in another format; see [`Tensor::convert`].
@@ -108,14 +108,23 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
     let unstored = match (values, format.leaf()) {
         (None, _) => Unstored::Nothing,
         (Some(_), Leaf::Pattern) => Unstored::Number(Value::zero(tensor.dtype())),
-        // What the result stores beyond what is asked for has the bits of the fill.
-        (Some(_), _) if tree::pads(to) => Unstored::Bits(fill),
-        (Some(_), _) if tree::pads(from) && tensor.values().is_some() => Unstored::Number(fill),
-        _ => Unstored::Nothing,
+        _ => unstored(tensor, to, fill),
     };
     let structure = Structure::of_levels(tensor.levels(), values, unstored, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
+}
+
+/// Which values of a tensor are left out of these levels: padding, but nothing that they would not store again.
+fn unstored(tensor: &Tensor, to: &[LevelSpec], fill: Value) -> Unstored {
+    let padded = tree::pads(tensor.format().levels()) && tensor.values().is_some();
+    match (padded, tree::pads(to)) {
+        // What the result stores beyond what is asked for has the bits of the fill.
+        _ if tree::fills(to) => Unstored::Bits(fill),
+        (true, true) => Unstored::Bits(fill),
+        (true, false) => Unstored::Number(fill),
+        (false, _) => Unstored::Nothing,
+    }
 }
 
 /// The value type and fill of the result.

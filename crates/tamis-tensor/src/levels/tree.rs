@@ -36,6 +36,15 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
     })
 }
 
+/// Whether these levels store every coordinate, so that it makes no difference whether somebody stores the fill.
+pub fn fills(specs: &[LevelSpec]) -> bool {
+    specs.iter().fold(true, |filled, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
+        Ok(Padding::Adds) => true,
+        Ok(Padding::Keeps) => filled,
+        _ => false,
+    })
+}
+
 /// Whether some coordinates of these levels share what lies below them.
 pub fn shares(specs: &[LevelSpec]) -> bool {
     specs.iter().any(|spec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared))
