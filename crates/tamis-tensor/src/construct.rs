@@ -24,7 +24,7 @@ impl Tensor {
             Leaf::Pattern => check_fill(Leaf::Pattern, DType::Bool, fill)?,
             leaf => check_fill(leaf, dtype, fill)?,
         };
-        let axes = format.map().to_vec();
+        let axes = convert::build_axes(format);
         let columns = axes::store(&axes, &entries.columns, shape)?;
         let found = sort::order(&columns.iter().collect::<Vec<_>>(), entries.len());
         let given = Entries::from_columns(axes, columns, Some(entries.values.clone()), entries.len());

@@ -124,6 +124,16 @@ impl Tensor {
     /// How many stored values are the number `zero`, and how many the fill.
     fn count_stored(&self, zero: Value) -> Result<(usize, usize)> {
         let Some(values) = self.values() else { return Ok((0, 0)) };
+        if tree::shares(self.format().levels()) && self.format().is_onto(self.shape()) {
+            // The value of a run stands for each of its coordinates.
+            let weights = tree::weights(self.levels())?;
+            let equal = |number: Value| {
+                let differing = numbers::differing(values, number)?;
+                let equal = weights.iter().enumerate().filter(|(at, _)| !differing.is_set(*at));
+                Ok(equal.fold(0usize, |sum, (_, weight)| sum.saturating_add(*weight)))
+            };
+            return Ok((equal(zero)?, equal(self.fill())?));
+        }
         let gathered;
         // Positions that are not stored (the holes of a bytemap) hold fills that nobody stored.
         let values: &ValueArray = if values.len() == self.nnz() {

@@ -1,25 +1,48 @@
 //! Properties of random tensors: whatever the shape, entries and formats.
 
 use proptest::prelude::*;
-use tamis_ir::format::{Leaf, LevelKind, LevelSpec};
+use tamis_ir::format::{DimExpr, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{Format, Value};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor};
+use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, settle, written_as};
 
-/// A format of the given rank: any order, any level that can hold any tensor.
+/// A format of the given rank: any order, any level that can hold any tensor, and dimensions that are cut or subtracted.
 fn any_format(rank: usize) -> impl Strategy<Value = Format> {
-    let kinds = [LevelKind::Dense, LevelKind::Sparse, LevelKind::Hash, LevelKind::Bytemap];
-    let levels = proptest::collection::vec(0..kinds.len(), rank);
-    let order = Just((0..rank).collect::<Vec<usize>>()).prop_shuffle();
-    (levels, order, any::<bool>()).prop_map(move |(levels, order, list)| {
-        let mut levels: Vec<LevelSpec> = levels.into_iter().map(|k| LevelSpec::new(kinds[k])).collect();
-        // Half of the time, end in a list of coordinates.
-        if list && rank >= 2 {
-            levels[rank - 2] = LevelSpec { nonunique: true, ..LevelSpec::new(LevelKind::Sparse) };
-            levels[rank - 1] = LevelSpec::new(LevelKind::Singleton);
+    use LevelKind::{Band, Blocks, Bytemap, Dense, Hash, Runs, Sparse, SparseRuns};
+    let kinds = [Dense, Sparse, Hash, Bytemap, Runs, SparseRuns, Blocks, Band];
+    let map = (Just((0..rank).collect::<Vec<usize>>()).prop_shuffle(), 0u8..8, 1u64..5, any::<bool>());
+    let map = map.prop_map(move |(order, choice, k, swapped)| {
+        let mut map: Vec<DimExpr> = order.iter().copied().map(DimExpr::Dim).collect();
+        let (first, last) = (order[0], order[rank - 1]);
+        match choice {
+            // The outermost dimension is cut in two, which stand next to each other or apart, in either order.
+            0 | 1 => {
+                let (quotient, remainder) = (DimExpr::Div(first, k), DimExpr::Mod(first, k));
+                map[0] = if swapped { remainder } else { quotient };
+                map.insert(if choice == 0 { 1 } else { rank }, if swapped { quotient } else { remainder });
+            }
+            2 if rank > 1 => map[0] = DimExpr::Diff(first, last),
+            _ => {}
         }
-        let map = order.into_iter().map(tamis_ir::format::DimExpr::Dim).collect();
-        Format::new(rank, map, levels, Leaf::Element(None)).unwrap()
+        map
+    });
+    map.prop_flat_map(move |map| {
+        let levels = proptest::collection::vec(0..kinds.len(), map.len());
+        (Just(map), levels, any::<bool>()).prop_map(move |(map, levels, list)| {
+            let count = levels.len();
+            let mut levels: Vec<LevelSpec> = levels.into_iter().map(|k| LevelSpec::new(kinds[k])).collect();
+            // Half of the time, end in a list of coordinates.
+            if list && count >= 2 {
+                levels[count - 2] = LevelSpec { nonunique: true, ..LevelSpec::new(LevelKind::Sparse) };
+                levels[count - 1] = LevelSpec::new(LevelKind::Singleton);
+            }
+            Format::new(rank, map, levels, Leaf::Element(None)).unwrap()
+        })
     })
+}
+
+/// Levels that store what nobody asked for.
+fn adds(format: &Format) -> bool {
+    format.levels().iter().any(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Runs | LevelKind::Band))
 }
 
 fn any_entries() -> impl Strategy<Value = Coordinates> {
@@ -46,6 +69,34 @@ fn arrays(tensor: &Tensor) -> Vec<LevelArrays> {
     (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect()
 }
 
+/// The same tensor with each run of a last level of runs cut in two, as a kernel may write it.
+fn unmerged(tensor: &Tensor) -> Tensor {
+    let last = tensor.levels().len() - 1;
+    let mut levels = arrays(tensor);
+    let (Some(pos), Some(start), Some(end)) =
+        (levels[last].get("pos"), levels[last].get("start"), levels[last].get("end"))
+    else {
+        return tensor.clone();
+    };
+    let (mut new_pos, mut starts, mut ends, mut values) = (vec![0u32], Vec::new(), Vec::new(), Vec::new());
+    for w in pos.to_vec().windows(2) {
+        for q in w[0] as usize..w[1] as usize {
+            let middle = (start.get(q) + end.get(q)) / 2;
+            for (a, b) in [(start.get(q), middle), (middle, end.get(q))] {
+                if a < b {
+                    starts.push(a as u32);
+                    ends.push(b as u32);
+                    values.push(tensor.values().unwrap().get(q));
+                }
+            }
+        }
+        new_pos.push(starts.len() as u32);
+    }
+    levels[last] = LevelArrays::new([("pos", new_pos.into()), ("start", starts.into()), ("end", ends.into())]);
+    let values = tamis_tensor::ValueArray::from_values(&values, tensor.dtype());
+    Tensor::from_parts(tensor.shape(), tensor.format(), levels, Some(values), tensor.fill()).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -59,7 +110,7 @@ proptest! {
         // Going straight gives the same as going through the other format, up to entries that equal the fill.
         let direct = Tensor::from_coordinates(&entries, &to, Value::I32(fill), Combine::Sum).unwrap();
         prop_assert!(direct.same_values(&there));
-        if !from.levels().iter().any(|l| l.kind == LevelKind::Dense) {
+        if !adds(&from) {
             prop_assert_eq!(arrays(&there), arrays(&direct));
             prop_assert_eq!(there.values(), direct.values());
         }
@@ -73,6 +124,17 @@ proptest! {
         let stored = Tensor::from_dense(&entries.shape, values.clone(), &format, fill).unwrap();
         prop_assert_eq!(stored.to_dense().unwrap(), values);
         prop_assert!(stored.same_values(&dense));
+    }
+
+    #[test]
+    fn settled_results_are_what_was_asked_for((entries, format, _) in entries_and_formats(), fill in -1i32..2) {
+        let fill = Value::I32(fill);
+        let asked = Tensor::from_coordinates(&entries, &format, fill, Combine::Sum).unwrap();
+        let written = Tensor::from_coordinates(&entries, &written_as(&format), fill, Combine::Sum).unwrap();
+        let settled = settle(unmerged(&written), &format).unwrap();
+        prop_assert_eq!(settled.format(), &format);
+        prop_assert_eq!(arrays(&settled), arrays(&asked));
+        prop_assert_eq!(settled.values(), asked.values());
     }
 
     #[test]

@@ -1,17 +1,25 @@
 //! The last step of a conversion: levels and values from sorted entries.
 
+use super::blocked::Blocked;
 use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
+use super::reorder::reorder;
 use super::structured::{Structure, Unstored};
 use super::words::scatter;
 use super::{Entries, First, dense, words};
 use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
 use crate::{IndexArray, Tensor, ValueArray};
 use std::sync::Arc;
-use tamis_ir::format::{Format, Leaf, Width};
+use tamis_ir::format::{DimExpr, Format, Leaf, Width};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
 
-/// A tensor of entries that are sorted in the order of the format's levels.
+/// How entries are sorted that [`build`] takes: as the levels of the format store them, unless blocks are found quicker
+/// among entries that are sorted by whole dimensions.
+pub(crate) fn axes(format: &Format) -> Vec<DimExpr> {
+    Blocked::of(format).map_or_else(|| format.map().to_vec(), |blocked| blocked.axes())
+}
+
+/// A tensor of entries that are sorted by [`axes`].
 ///
 /// `fill` is of the result's type; where the leaf is a pattern, values that are zero are left out.
 pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entries) -> Result<Tensor> {
@@ -21,6 +29,13 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
             Entries { values: None, ..entries.without(zero)? }
         }
         _ => entries,
+    };
+    let entries = match Blocked::of(format) {
+        None => entries,
+        Some(blocked) => match blocked.build(format, shape, fill, &entries)? {
+            Some(tensor) => return Ok(tensor),
+            None => reorder(entries, shape, format.map())?,
+        },
     };
     let values = match (&entries.values, format.leaf()) {
         (None, Leaf::Element(_)) => Some(words::repeat(Value::Bool(true), entries.len)?),
@@ -44,7 +59,7 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
     if tree::shares(specs) {
-        let unstored = if tree::pads(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
+        let unstored = if tree::fills(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
         // A pattern has dropped what is not true.
         let unstored = if values.is_some() { unstored } else { Unstored::Nothing };
         let entries = Entries { values, ..entries };

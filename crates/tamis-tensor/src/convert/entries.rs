@@ -3,7 +3,7 @@
 use super::matrix::expand;
 use super::numbers::differing;
 use super::sort::gather_indices;
-use super::{dense, words};
+use super::{blocked, dense, words};
 use crate::levels::tree;
 use crate::{IndexArray, Tensor, ValueArray};
 use tamis_ir::format::{DimExpr, LevelKind, LevelSpec};
@@ -97,6 +97,9 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
         // Its last level stores what was asked for, and nothing else.
         return stored_entries(tensor);
     }
+    if let Some(found) = blocked::entries(tensor, Some(padding))? {
+        return Ok(found);
+    }
     let values = tensor.values().cloned();
     let len = tree::positions(tensor.levels());
     if is_compressed_matrix(format.levels())
@@ -123,6 +126,9 @@ pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
     let (axes, shape) = (tensor.format().map().to_vec(), tensor.shape());
     if let (true, Some(values)) = (tensor.format().is_all_dense(), tensor.values()) {
         return dense::entries(values, tensor.extents(), axes, None)?.elements(shape);
+    }
+    if let Some(found) = blocked::entries(tensor, None)? {
+        return Ok(found);
     }
     let stored = tree::enumerate(tensor.levels())?;
     let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;

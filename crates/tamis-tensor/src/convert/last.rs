@@ -4,6 +4,7 @@
 //! sorted. Where lists become blocks, or blocks lists, even the positions of what lies below stay.
 
 use super::numbers::{Mask, differing};
+use super::structured::Unstored;
 use super::words::{map_words, stored_form};
 use super::{build, words};
 use crate::levels::{self, Level, Shape, tree};
@@ -87,10 +88,13 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
     let (found, mut count) = (OnceCell::new(), 0);
     let values = match tensor.values() {
         Some(values) => {
-            let numbers = tree::pads(from) && !tree::pads(to);
-            let mask = numbers.then(|| differing(values, fill)).transpose()?.filter(|mask| !mask.is_full());
+            let unstored = super::unstored(tensor, to, fill);
+            let mask = match unstored {
+                Unstored::Number(number) => Some(differing(values, number)?).filter(|mask| !mask.is_full()),
+                _ => None,
+            };
             Some(map_words!(values, words => {
-                let bits = tree::pads(to).then(|| stored_form(fill));
+                let bits = matches!(unstored, Unstored::Bits(_)).then(|| stored_form(fill));
                 let kept = Kept { mask, bits };
                 let rewritten = rewrite(&source, target, words, stored_form(fill), &kept).map_err(in_last)?;
                 let _ = found.set(rewritten.level);

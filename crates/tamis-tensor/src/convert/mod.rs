@@ -10,6 +10,7 @@
 //! dropped.
 
 pub(crate) mod axes;
+mod blocked;
 mod bucket;
 mod build;
 mod dense;
@@ -23,7 +24,7 @@ pub(crate) mod sort;
 mod structured;
 pub(crate) mod words;
 
-pub(crate) use build::build;
+pub(crate) use build::{axes as build_axes, build};
 pub use settle::{settle, written_as};
 
 pub(crate) use entries::{Entries, First, entries, stored_entries};
@@ -31,7 +32,7 @@ pub(crate) use entries::{Entries, First, entries, stored_entries};
 use crate::levels::tree;
 use crate::{Tensor, ValueArray};
 use structured::{Structure, Unstored};
-use tamis_ir::format::{Format, Leaf};
+use tamis_ir::format::{Format, Leaf, LevelSpec};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// The same tensor in another format; see [`Tensor::convert`].
@@ -86,7 +87,7 @@ fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor>
     // Padding is what equals the fill; a pattern drops zeros, which are of the source's type.
     let padding = if format.leaf() == Leaf::Pattern { Value::zero(tensor.dtype()) } else { fill };
     let entries = entries(tensor, padding)?;
-    let entries = reorder::reorder(entries, tensor.shape(), format.map())?;
+    let entries = reorder::reorder(entries, tensor.shape(), &build::axes(format))?;
     build(format, tensor.shape(), fill, entries)
 }
 
@@ -107,14 +108,23 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
     let unstored = match (values, format.leaf()) {
         (None, _) => Unstored::Nothing,
         (Some(_), Leaf::Pattern) => Unstored::Number(Value::zero(tensor.dtype())),
-        // What the result stores beyond what is asked for has the bits of the fill.
-        (Some(_), _) if tree::pads(to) => Unstored::Bits(fill),
-        (Some(_), _) if tree::pads(from) && tensor.values().is_some() => Unstored::Number(fill),
-        _ => Unstored::Nothing,
+        _ => unstored(tensor, to, fill),
     };
     let structure = Structure::of_levels(tensor.levels(), values, unstored, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
+}
+
+/// Which values of a tensor are left out of these levels: padding, but nothing that they would not store again.
+fn unstored(tensor: &Tensor, to: &[LevelSpec], fill: Value) -> Unstored {
+    let padded = tree::pads(tensor.format().levels()) && tensor.values().is_some();
+    match (padded, tree::pads(to)) {
+        // What the result stores beyond what is asked for has the bits of the fill.
+        _ if tree::fills(to) => Unstored::Bits(fill),
+        (true, true) => Unstored::Bits(fill),
+        (true, false) => Unstored::Number(fill),
+        (false, _) => Unstored::Nothing,
+    }
 }
 
 /// The value type and fill of the result.

@@ -2,7 +2,7 @@
 
 use super::{Assemble, Assembled, Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
 use crate::convert::sort::visit_descents;
-use crate::memory::reserve;
+use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -32,6 +32,15 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
         Ok(Padding::Adds | Padding::Between) => true,
         Ok(Padding::Keeps) => padded,
+        _ => false,
+    })
+}
+
+/// Whether these levels store every coordinate, so that it makes no difference whether somebody stores the fill.
+pub fn fills(specs: &[LevelSpec]) -> bool {
+    specs.iter().fold(true, |filled, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
+        Ok(Padding::Adds) => true,
+        Ok(Padding::Keeps) => filled,
         _ => false,
     })
 }
@@ -101,6 +110,20 @@ impl Counts {
         }
         Some(Counts::Each(counts))
     }
+}
+
+/// For each position below the last level, how many entries it stands for: those of a run, or none in a hole.
+pub(crate) fn weights(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
+    levels.iter().try_fold(vec![1usize], |above, level| {
+        let mut weights: Vec<usize> = zeroed(level.children(), "counters")?;
+        for (parent, weight) in above.iter().enumerate().filter(|(_, weight)| **weight > 0) {
+            level.pieces(parent, &mut |piece| {
+                let times = if piece.shared { (piece.stop - piece.start) as usize } else { 1 };
+                weights[piece.children()].fill(weight.saturating_mul(times));
+            });
+        }
+        Ok(weights)
+    })
 }
 
 fn has_holes(levels: &[Arc<dyn Level>]) -> bool {

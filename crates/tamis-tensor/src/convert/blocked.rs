@@ -1,0 +1,249 @@
+//! Matrices of small dense blocks (BSR): their entries row by row, and blocks from rows of entries. Both are linear, and
+//! sort nothing but the blocks of a row.
+
+use super::matrix::{compress, with_common_index};
+use super::numbers::Mask;
+use super::words::{map_words, stored_form};
+use super::{Entries, First};
+use crate::levels::{Level, dense_level, trusted_compressed};
+use crate::memory::{filled, product, reserve, zeroed};
+use crate::{Index, IndexArray, Tensor, with_indices};
+use bytemuck::Pod;
+use std::sync::Arc;
+use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
+use tamis_ir::{Value, diag::Result};
+
+/// A format whose levels are rows of blocks, a list of those that are stored, and two dense levels inside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocked {
+    /// The dimension that rows of blocks cut, and into how much.
+    outer: (usize, u64),
+    /// The other dimension.
+    inner: (usize, u64),
+    /// Blocks are stored along the outer dimension, not along the inner one.
+    turned: bool,
+    list: LevelSpec,
+}
+
+/// The sizes of blocks, and of the matrix.
+#[derive(Clone, Copy)]
+struct Sizes {
+    rows: usize,
+    columns: usize,
+    /// Of one block; at most as large as the matrix.
+    block: (usize, usize),
+    /// How far apart neighbours of a block are in memory, along both.
+    stride: (usize, usize),
+    /// By how much coordinates are divided.
+    by: (u64, u64),
+}
+
+impl Sizes {
+    fn area(&self) -> usize {
+        self.block.0 * self.block.1
+    }
+}
+
+impl Blocked {
+    pub fn of(format: &Format) -> Option<Blocked> {
+        let [rows, list, one, other] = format.levels() else { return None };
+        let [DimExpr::Div(a, m), DimExpr::Div(b, n), inside @ ..] = format.map() else { return None };
+        let (along, across) = (DimExpr::Mod(*a, *m), DimExpr::Mod(*b, *n));
+        let dense = |spec: &LevelSpec| spec.kind == LevelKind::Dense;
+        let listed = matches!(list.kind, LevelKind::Sparse | LevelKind::Hash) && !list.nonunique && !list.nonordered;
+        let fits = dense(rows) && listed && dense(one) && dense(other);
+        let turned = inside == [across, along];
+        (fits && (turned || inside == [along, across])).then_some(Blocked {
+            outer: (*a, *m),
+            inner: (*b, *n),
+            turned,
+            list: *list,
+        })
+    }
+
+    /// How entries are sorted that blocks are built from.
+    pub fn axes(&self) -> Vec<DimExpr> {
+        vec![DimExpr::Dim(self.outer.0), DimExpr::Dim(self.inner.0)]
+    }
+
+    fn sizes(&self, shape: &[u64]) -> Option<Sizes> {
+        let (rows, columns) = (shape[self.outer.0], shape[self.inner.0]);
+        let size = |x: u64| usize::try_from(x).ok();
+        let block = (size(self.outer.1.min(rows))?, size(self.inner.1.min(columns))?);
+        block.0.checked_mul(block.1)?;
+        let stride = if self.turned { (1, block.0) } else { (block.1, 1) };
+        Some(Sizes { rows: size(rows)?, columns: size(columns)?, block, stride, by: (self.outer.1, self.inner.1) })
+    }
+
+    /// The entries row by row, those that the mask does not keep left out.
+    pub fn entries(&self, tensor: &Tensor, kept: Option<Mask>) -> Result<Option<Entries>> {
+        let arrays = tensor.level_arrays(1);
+        let (Some(pos), Some(crd), Some(sizes)) = (arrays.get("pos"), arrays.get("crd"), self.sizes(tensor.shape()))
+        else {
+            return Ok(None);
+        };
+        let rows_of_blocks = pos.len().saturating_sub(1);
+        // Rows that no block has are listed as well, so there must not be too many of them.
+        if sizes.rows > (crd.len().saturating_mul(sizes.area())).saturating_mul(4).saturating_add(1024) {
+            return Ok(None);
+        }
+        let most = crd.len() * sizes.area();
+        let count = kept.as_ref().map_or(most, Mask::count);
+        let (pos, crd, kept) = (pos.to_width(Width::U64)?, crd, kept.as_ref());
+        let IndexArray::U64(pos) = &pos else { return Ok(None) };
+        let largest = (sizes.rows.max(sizes.columns) as u64).max(most as u64);
+        with_common_index!(largest, I => {
+            let mut row_pos: Vec<I> = reserve(sizes.rows + 1, "`pos`")?;
+            let mut columns: Vec<I> = reserve(count, "coordinates")?;
+            row_pos.push(I::default());
+            // Every value that is kept, in the order of rows.
+            let each = |push: &mut dyn FnMut(usize, u64), end: &mut dyn FnMut()| with_indices!(crd, crd => {
+                for block_row in 0..rows_of_blocks {
+                    let blocks = pos[block_row] as usize..pos[block_row + 1] as usize;
+                    let first = block_row * sizes.by.0 as usize;
+                    for row in 0..sizes.block.0.min(sizes.rows - first) {
+                        for q in blocks.clone() {
+                            let start = crd[q].to_u64() * sizes.by.1;
+                            let width = sizes.block.1.min(sizes.columns - start as usize);
+                            let base = q * sizes.area() + row * sizes.stride.0;
+                            for column in 0..width {
+                                let at = base + column * sizes.stride.1;
+                                if kept.is_none_or(|kept| kept.is_set(at)) {
+                                    push(at, start + column as u64);
+                                }
+                            }
+                        }
+                        end();
+                    }
+                }
+            });
+            let done = std::cell::Cell::new(0usize);
+            let mut add = |column: u64| {
+                columns.push(I::from_u64(column));
+                done.set(done.get() + 1);
+            };
+            let mut end_row = || row_pos.push(I::from_u64(done.get() as u64));
+            let values = match tensor.values() {
+                None => {
+                    each(&mut |_, column| add(column), &mut end_row);
+                    None
+                }
+                Some(values) => Some(map_words!(values, words => {
+                    let mut out = reserve(count, "values")?;
+                    each(&mut |at, column| { out.push(words[at]); add(column) }, &mut end_row);
+                    out
+                })),
+            };
+            let len = done.get();
+            row_pos.resize(sizes.rows + 1, I::from_u64(len as u64));
+            let first = Some(First::Pos(row_pos.into()));
+            Ok(Some(Entries { axes: self.axes(), first, rest: vec![columns.into()], values, len }))
+        })
+    }
+
+    /// A tensor of entries that are sorted by [`Blocked::axes`]; none if counting columns would cost more than they do.
+    pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &Entries) -> Result<Option<Tensor>> {
+        let (Some(sizes), Some(values), Leaf::Element(_)) = (self.sizes(shape), &entries.values, format.leaf()) else {
+            return Ok(None);
+        };
+        let extents = format.level_extents(shape)?;
+        let room = (entries.len as u64).saturating_mul(4).saturating_add(1024);
+        let ([crd], true) = (&entries.rest[..], sizes.rows as u64 <= room && extents[1] <= room) else {
+            return Ok(None);
+        };
+        let pos = match &entries.first {
+            Some(First::Pos(pos)) => pos.clone(),
+            Some(First::Crd(rows)) => compress(rows, sizes.rows, None)?,
+            None => return Ok(None),
+        };
+        let blocks = with_indices!(&pos, pos => with_indices!(crd, crd => find(pos, crd, sizes, &extents)?));
+        let count = product(blocks.crd.len(), sizes.area() as u64)?;
+        let values = map_words!(values, words => {
+            let out = filled(count, stored_form(fill), "the values of blocks")?;
+            with_indices!(&pos, pos => with_indices!(crd, crd => scatter(pos, crd, words, sizes, &blocks, &extents, out)?))
+        });
+        let levels = self.levels(&blocks, &extents)?;
+        Tensor::new(format.clone(), shape, fill, levels, Some(values)).map(Some)
+    }
+
+    fn levels(&self, blocks: &Found, extents: &[u64]) -> Result<Vec<Arc<dyn Level>>> {
+        let count = blocks.crd.len();
+        let pos = IndexArray::with_width(&blocks.pos, self.list.pos.unwrap_or(Width::automatic(count as u64)))?;
+        let width = self.list.crd.unwrap_or(Width::automatic(extents[1].saturating_sub(1)));
+        let list = trusted_compressed(pos, IndexArray::with_width(&blocks.crd, width)?, &self.list);
+        let rows = dense_level(count, extents[2])?;
+        let inside = dense_level(rows.children(), extents[3])?;
+        Ok(vec![dense_level(1, extents[0])?, list, rows, inside])
+    }
+}
+
+/// The blocks that something is stored in: for each row of blocks, its columns of blocks in order.
+struct Found {
+    pos: Vec<u64>,
+    crd: Vec<u64>,
+}
+
+fn find<P: Index, C: Index>(pos: &[P], crd: &[C], sizes: Sizes, extents: &[u64]) -> Result<Found> {
+    let mut found = Found { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
+    found.pos.push(0);
+    // The last row of blocks, counted from 1, that each column of blocks was found in.
+    let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
+    for block_row in 0..extents[0] {
+        let start = found.crd.len();
+        let rows = rows_of(block_row, sizes);
+        for c in &crd[pos[rows.start].to_usize()..pos[rows.end].to_usize()] {
+            let column = c.to_u64() / sizes.by.1;
+            let last = &mut seen[column as usize];
+            if *last != block_row + 1 {
+                *last = block_row + 1;
+                found.crd.push(column);
+            }
+        }
+        found.crd[start..].sort_unstable();
+        found.pos.push(found.crd.len() as u64);
+    }
+    Ok(found)
+}
+
+fn rows_of(block_row: u64, sizes: Sizes) -> std::ops::Range<usize> {
+    let start = (block_row * sizes.by.0) as usize;
+    start..sizes.rows.min(start.saturating_add(sizes.by.0 as usize))
+}
+
+fn scatter<P: Index, C: Index, W: Pod>(
+    pos: &[P],
+    crd: &[C],
+    words: &[W],
+    sizes: Sizes,
+    blocks: &Found,
+    extents: &[u64],
+    mut out: Vec<W>,
+) -> Result<Vec<W>> {
+    // Where the block of each column is, in the row of blocks at hand.
+    let mut place: Vec<usize> = zeroed(extents[1] as usize, "counters")?;
+    for block_row in 0..extents[0] {
+        let (start, stop) = (blocks.pos[block_row as usize] as usize, blocks.pos[block_row as usize + 1] as usize);
+        for (q, column) in (start..stop).zip(&blocks.crd[start..stop]) {
+            place[*column as usize] = q * sizes.area();
+        }
+        let rows = rows_of(block_row, sizes);
+        for (row, within) in rows.clone().zip(0..) {
+            let fiber = pos[row].to_usize()..pos[row + 1].to_usize();
+            for (c, word) in crd[fiber.clone()].iter().zip(&words[fiber]) {
+                let (column, rest) = (c.to_u64() / sizes.by.1, (c.to_u64() % sizes.by.1) as usize);
+                out[place[column as usize] + within * sizes.stride.0 + rest * sizes.stride.1] = *word;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The entries of a tensor whose format is [`Blocked`], without those whose value is `padding`.
+pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<Entries>> {
+    let Some(blocked) = Blocked::of(tensor.format()) else { return Ok(None) };
+    let mask = match (tensor.values(), padding) {
+        (Some(values), Some(padding)) => Some(super::numbers::differing(values, padding)?),
+        _ => None,
+    };
+    blocked.entries(tensor, mask)
+}
