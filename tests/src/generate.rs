@@ -3,6 +3,7 @@
 //! Every tensor dimension belongs to one of a few *axes* of fixed size, and a loop runs over one axis, so that sizes
 //! always agree. Statements follow the lifecycle rule: what a top-level statement writes it does not read.
 
+use crate::masks::mask;
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::interp::Grid;
@@ -88,8 +89,22 @@ struct Generator {
     indices: Vec<(String, usize)>,
     /// Names bound in scope.
     lets: Vec<String>,
+    /// The program has operators of its own.
+    defines: bool,
     names: usize,
 }
+
+/// Operators of their own that programs may use.
+const OPERATORS: &str = "\
+@op
+def mixed(a, b):
+    return a * 2 - b
+
+@op(commutative)
+def product(a, b):
+    return a * b + 1
+
+";
 
 /// A random program and its inputs, from a seed.
 pub fn case(seed: u64) -> Case {
@@ -102,8 +117,13 @@ pub fn case(seed: u64) -> Case {
         readable: Vec::new(),
         indices: Vec::new(),
         lets: Vec::new(),
+        defines: false,
         names: 0,
     };
+    g.defines = g.random.one_in(3);
+    if g.defines {
+        g.text += OPERATORS;
+    }
     let mut inputs = Vec::new();
     for name in ["A", "B", "x"].into_iter().take(1 + g.random.below(3)) {
         let rank = g.random.below(4);
@@ -119,6 +139,9 @@ pub fn case(seed: u64) -> Case {
         let result = g.result();
         results.push(result.name.clone());
         g.readable.push(result);
+    }
+    if g.random.one_in(4) {
+        results.push(g.recurrence());
     }
     let _ = writeln!(g.text, "    return {}", results.join(", "));
     Case { text: g.text, inputs }
@@ -308,6 +331,27 @@ impl Generator {
         }
     }
 
+    /// A vector whose elements depend on those that were written before.
+    fn recurrence(&mut self) -> String {
+        let (name, index) = (self.fresh("R"), self.fresh("r"));
+        let n = 1 + self.random.below(5);
+        self.line(1, &format!("{name} = tensor(\"dense\", shape=({n},))"));
+        self.line(1, &format!("for {index} in range({n}):"));
+        self.indices.push((index.clone(), usize::MAX));
+        let (value, back) = (self.number(1), self.random.below(4) as i64 - 1);
+        if self.random.one_in(2) {
+            let condition = self.condition(1);
+            self.line(2, &format!("if {condition}:"));
+            self.line(3, &format!("{name}[{index}] = 1.5"));
+        }
+        self.line(2, &format!("{name}[{index}] = {value} + 0.5 * coalesce({name}[~({index} - {back})], 2)"));
+        if self.random.one_in(2) {
+            self.line(2, &format!("{name}[{index}] += {name}[{index}] * 0.25"));
+        }
+        self.indices.pop();
+        name
+    }
+
     /// An axis without coordinates can only be read permissively.
     fn reads(&mut self, variable: &Variable) -> String {
         if variable.axes.iter().any(|a| self.sizes[*a] == 0) || self.random.one_in(6) && !variable.axes.is_empty() {
@@ -343,7 +387,9 @@ impl Generator {
             };
         }
         let (a, b) = (self.number(depth - 1), self.number(depth - 1));
-        match self.random.below(14) {
+        match self.random.below(16) {
+            14 if self.defines => format!("mixed({a}, {b})"),
+            15 if self.defines => format!("product({a}, {b})"),
             0..=2 => format!("{a} * {b}"),
             3 | 4 => format!("({a} + {b})"),
             5 => format!("({a} - {b})"),
@@ -359,6 +405,10 @@ impl Generator {
     }
 
     fn condition(&mut self, depth: usize) -> String {
+        if !self.indices.is_empty() && self.random.one_in(2) {
+            let indices: Vec<String> = self.indices.iter().map(|(name, _)| name.clone()).collect();
+            return mask(&mut self.random, &indices, depth.min(2));
+        }
         if self.indices.len() >= 2 && self.random.one_in(2) {
             let (a, b) = (self.random.pick(&self.indices).0.clone(), self.random.pick(&self.indices).0.clone());
             let op = *self.random.pick(&["<", "<=", "==", "!=", ">=", ">"]);

@@ -41,6 +41,8 @@ struct Inference<'a> {
     exprs: Vec<Option<Result<OpType, TypeError>>>,
     /// Tensors that were given the default type.
     settled: Vec<bool>,
+    /// What is not known is left out of account.
+    guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
     errors: Vec<Diagnostic>,
@@ -67,6 +69,7 @@ impl<'a> Inference<'a> {
             vars: vec![None; program.vars.len()],
             exprs: vec![None; program.exprs.len()],
             settled: vec![false; program.tensors.len()],
+            guessing: false,
             ranks: program.ranks(params),
             errors: Vec::new(),
         })
@@ -80,7 +83,7 @@ impl<'a> Inference<'a> {
         for _ in 0..4 * program.tensors.len() + 8 {
             let before = self.tensors.clone();
             self.round();
-            if before == self.tensors && !self.settle_one() {
+            if before == self.tensors && !self.guess() && !self.settle_one() {
                 break;
             }
         }
@@ -131,6 +134,16 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// Types what depends on itself, as in `x[i] = a[i] + x[i-1]`, by what else it depends on; false if that tells nothing. Further
+    /// rounds raise the guess where it was too low.
+    fn guess(&mut self) -> bool {
+        let before = self.tensors.clone();
+        self.guessing = true;
+        self.round();
+        self.guessing = false;
+        before != self.tensors
+    }
+
     /// Gives a tensor that nothing is stored in the default type; false if there is none.
     fn settle_one(&mut self) -> bool {
         let Some(t) = self.tensors.iter().position(Option::is_none) else { return false };
@@ -172,8 +185,14 @@ impl<'a> Inference<'a> {
                 plain(Ty { nullable, ..ty })
             }),
             Expr::Call(op, operands) => {
-                let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
-                types.map(|types| op.type_of(&types))
+                let mut types: Vec<Option<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
+                if self.guessing {
+                    // What decides between values says nothing about their type.
+                    let values = usize::from(*op == Op::Select);
+                    let known = types.iter().skip(values).flatten().next().copied();
+                    types.iter_mut().for_each(|ty| *ty = ty.or(known));
+                }
+                types.into_iter().collect::<Option<Vec<Ty>>>().map(|types| op.type_of(&types))
             }
         }
     }
@@ -266,11 +285,24 @@ impl<'a> Inference<'a> {
         let Op::User(user) = op else { return };
         let Err(failure) = user.test_laws(dtype) else { return };
         let law = failure.law;
-        let mut d = Diagnostic::new(Code::E0309, format!("`{}` is not {} on {dtype}", user.name(), said_of(law)))
+        let (name, laws) = (user.name(), user.laws());
+        let message = |what: &str, value: Option<Value>| match value {
+            Some(value) => format!("{value} is not {what} of `{name}` on {dtype}"),
+            None => format!("`{name}` is not {law} on {dtype}"),
+        };
+        let message = match law {
+            "identity" => message("an identity", laws.left_identity),
+            "left_identity" => message("a left identity", laws.left_identity),
+            "right_identity" => message("a right identity", laws.right_identity),
+            "annihilator" => message("an annihilator", laws.annihilator),
+            _ => message(law, None),
+        };
+        let nan = failure.counterexample.contains("nan");
+        let mut d = Diagnostic::new(Code::E0309, message)
             .label(span, format!("used with {dtype} here"))
             .note(failure.counterexample)
             .help(format!("drop `{law}` from `@op(...)`: no law is needed, each only allows more"));
-        if dtype.kind() >= Kind::Float && law != "annihilator" {
+        if nan {
             d = d.help("or say in the body what becomes of NaN; `min(a, b)` and `max(a, b)` let it win");
         }
         self.error(d);
@@ -443,14 +475,6 @@ impl<'a> Inference<'a> {
             }
         });
         Types { tensors, fills, exprs, operands, updates }
-    }
-}
-
-/// A law as a message says it of an operator.
-fn said_of(law: &str) -> String {
-    match law {
-        "commutative" | "associative" | "idempotent" => law.to_string(),
-        number => format!("one with this {}", number.replace('_', " ")),
     }
 }
 

@@ -25,6 +25,8 @@ pub(in crate::program) fn define_all(
     known: &mut Operators,
     errors: &mut Vec<Diagnostic>,
 ) {
+    // What uses an operator with a mistake in it is not wrong for that.
+    let mut failed: Vec<String> = Vec::new();
     for (k, operator) in operators.iter().enumerate() {
         let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
         let defined = read_laws(&operator.laws).and_then(|laws| define(&operator.into(), laws, known, &later));
@@ -39,7 +41,12 @@ pub(in crate::program) fn define_all(
                     known.insert(operator.name.text.clone(), user);
                 }
             },
-            Err(d) => errors.push(d),
+            Err(d) => {
+                failed.push(format!("there is no function `{}`", operator.name.text));
+                if !failed.contains(&d.message) {
+                    errors.push(d);
+                }
+            }
         }
     }
 }
