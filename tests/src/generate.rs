@@ -46,7 +46,18 @@ impl Input {
 pub fn formats(rank: usize) -> &'static [&'static str] {
     match rank {
         0 => &["dense"],
-        1 => &["dense", "sparse", "hash", "bytemap", "sparse[u8,u8]"],
+        1 => &[
+            "dense",
+            "sparse",
+            "hash",
+            "bytemap",
+            "sparse[u8,u8]",
+            "runs",
+            "sparse_runs",
+            "blocks",
+            "band",
+            "(i) -> (i/2, i%2): sparse, dense",
+        ],
         2 => &[
             "dense",
             "csr",
@@ -60,6 +71,13 @@ pub fn formats(rank: usize) -> &'static [&'static str] {
             "sparse, dense",
             "(i,j) -> (j,i): dense, dense",
             "(i,j) -> (j,i): sparse(nonunique), singleton",
+            "dense, runs",
+            "runs, sparse_runs",
+            "sparse_runs, band",
+            "dense, blocks",
+            "blocks, runs",
+            "bsr(2,2)",
+            "(i,j) -> (j-i, i): sparse, band",
         ],
         _ => &[
             "dense",
@@ -68,6 +86,9 @@ pub fn formats(rank: usize) -> &'static [&'static str] {
             "dense, dense, sparse",
             "(i,j,k) -> (k,i,j): sparse, hash, bytemap",
             "sparse, dense, sparse",
+            "runs, sparse, blocks",
+            "sparse_runs, runs, dense",
+            "(i,j,k) -> (i/2, j, k/3, i%2, k%3): dense, sparse, sparse, dense, dense",
         ],
     }
 }

@@ -104,7 +104,7 @@ pub fn compile_checked(
         passes.push(Pass { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
-    let mut lowered = lower(program, &as_written(program, &checked), layouts, policy)?;
+    let mut lowered = lower(program, &checked, layouts, policy)?;
     timed("lower", start.elapsed(), &lowered.kernel);
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
     lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
@@ -123,16 +123,17 @@ fn with_workspaces(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Option<(Program, Checked, Vec<Inserted>)>, Diagnostics> {
-    let written = as_written(program, checked);
-    let plans = plans(program, &written, layouts, policy)?;
+    let plans = plans(program, checked, layouts, policy)?;
     if !plans.iter().flatten().any(|plan| plan.mode == Mode::Scatter) {
         return Ok(None);
     }
     let scattered = insert::scattered(&plans);
-    let Some((with, inserted)) = insert::insert(program, &written, &scattered, &Wish::Any) else { return Ok(None) };
+    let Some((with, inserted)) = insert::insert(program, &as_written(program, checked), &scattered, &Wish::Any) else {
+        return Ok(None);
+    };
     let Ok(checked) = with.check(params) else { return Ok(None) };
     // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
-    let again = crate::lower::plans(&with, &as_written(&with, &checked), layouts, policy)?;
+    let again = crate::lower::plans(&with, &checked, layouts, policy)?;
     let left =
         inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))

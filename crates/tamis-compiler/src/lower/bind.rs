@@ -6,6 +6,7 @@ use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
 use tamis_ir::program::{Checked, Declaration, Program, ScalarKind, Storage, TensorId};
 use tamis_tensor::levels::level_type;
+use tamis_tensor::written_as;
 
 /// A parameter as the kernel sees it: its format, type and fill, and the widths of its arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +112,8 @@ pub fn bind(
                 Stored::Scalar { var: b.new_var("_", dtype, true), written, output }
             }
             _ => {
-                let format = checked.formats[k].clone().unwrap_or_else(|| Format::dense(shape.len()));
+                // Levels that need to know all of a fiber are written as others, and made of these in the end.
+                let format = checked.formats[k].as_ref().map(written_as).unwrap_or_else(|| Format::dense(shape.len()));
                 let extents = check_levels(&format)
                     .and_then(|()| format.level_extents(shape))
                     .map_err(|d| program.origin.attach(d.label(program.origin.tensor(id), "declared here")))?;
