@@ -343,7 +343,7 @@ fn works() -> Vec<Work> {
         work(true, "upper triangle, dense: the triangle alone", &masked("i <= j"), &[&square], rows * rows * 11 / 20),
         work(true, "diagonal, dense: one visit per row", &masked("i == j"), &[&square], 8 * rows),
         work(true, "product of lists: both, once", &over("s += a[i] * b[i]"), &[&short, &long], 9 * columns),
-        work(false, "band, dense: three visits per row", &masked("i - 1 <= j <= i + 1"), &[&square], 16 * rows),
+        work(true, "band, dense: three visits per row", &masked("i - 1 <= j <= i + 1"), &[&square], 16 * rows),
         work(true, "galloping: the short list", &over("s += a[gallop(i)] * b[gallop(i)]"), &[&short, &long], 400),
         work(true, "following: the short list", &over("s += a[walk(i)] * b[follow(i)]"), &[&short, &long], 200),
         work(false, "the sum of a constant: one multiplication", constant, &[], 20),
