@@ -120,7 +120,8 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
         (Some(_), Leaf::Pattern) => Unstored::Number(Value::zero(tensor.dtype())),
         _ => unstored(tensor, to, fill),
     };
-    let structure = Structure::of_levels(tensor.levels(), values, unstored, fill, to)?;
+    let blank = Some(fill).filter(|_| format.leaf() != Leaf::Pattern);
+    let structure = Structure::of_levels(tensor.levels(), values, unstored, blank, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
 }

@@ -83,12 +83,12 @@ impl Structure {
     /// What the levels and values of a tensor hold. Below the outermost level of runs of the `target` equal things
     /// have equal numbers; elsewhere nobody asks.
     ///
-    /// The levels are neither nonunique nor nonordered.
+    /// The levels are neither nonunique nor nonordered. The fill is of the values' type; a pattern has none.
     pub fn of_levels(
         levels: &[Arc<dyn Level>],
         values: Option<&ValueArray>,
         unstored: Unstored,
-        fill: Value,
+        fill: Option<Value>,
         target: &[LevelSpec],
     ) -> Result<Structure> {
         if tree::stored(levels) == Some(0) {
@@ -96,8 +96,8 @@ impl Structure {
             let levels = levels.iter().map(|_| Fibers::default()).collect();
             return Ok(Structure { levels, root: EMPTY, leaves: Vec::new() });
         }
-        let (first, filled) = (first_run(target), tree::filled_from(target));
-        let blank = (filled < target.len()).then_some(fill);
+        let first = first_run(target);
+        let (blank, filled) = blank(values, fill, target);
         with_leaves(values, unstored, blank, first < target.len(), |leaves| {
             let mut all: Vec<Fibers> = Vec::with_capacity(levels.len());
             // The numbers of what lies below each position; of leaves they are found as they come.
@@ -132,8 +132,8 @@ impl Structure {
 
     /// What sorted entries hold, whose columns are what the levels of the `target` store.
     pub fn of_entries(entries: &Entries, fill: Value, target: &[LevelSpec]) -> Result<Structure> {
-        let (first, filled) = (first_run(target), tree::filled_from(target));
-        let blank = (filled < target.len()).then_some(fill);
+        let first = first_run(target);
+        let (blank, filled) = blank(entries.values.as_ref(), Some(fill), target);
         let columns = entries.columns()?;
         let differs = tree::first_difference(&columns, entries.len)?;
         with_leaves(entries.values.as_ref(), Unstored::Nothing, blank, first < target.len(), |leaves| {
@@ -365,6 +365,15 @@ impl Structure {
 fn first_run(specs: &[LevelSpec]) -> usize {
     let runs = |spec: &LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared);
     specs.iter().position(runs).unwrap_or(specs.len())
+}
+
+/// The value of which nobody can tell whether it is stored, and from which level on. Without values there is none.
+fn blank(values: Option<&ValueArray>, fill: Option<Value>, target: &[LevelSpec]) -> (Option<Value>, usize) {
+    let filled = tree::filled_from(target);
+    match fill.filter(|_| values.is_some() && filled < target.len()) {
+        Some(fill) => (Some(fill), filled),
+        None => (None, target.len()),
+    }
 }
 
 /// Positions at which something is stored, in order, and the numbers of what it is.
