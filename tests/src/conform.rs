@@ -117,6 +117,27 @@ pub fn edges(rank: usize) -> Vec<Data> {
     found
 }
 
+/// Tensors of a rank with structure: runs of equal values, blocks, a band, a triangle, equal rows.
+pub fn structured(rank: usize) -> Vec<Data> {
+    let sizes = [7u64, 9, 4];
+    let shape = if rank == 1 { vec![13] } else { sizes[..rank].to_vec() };
+    let mut found = Vec::new();
+    let mut add = |what, keep: &dyn Fn(&[u64]) -> bool, number: &dyn Fn(&[u64]) -> f64| {
+        let cells: Vec<Vec<u64>> = cells(&shape).into_iter().filter(|cell| keep(cell)).collect();
+        let numbers = cells.iter().map(|cell| number(cell)).collect();
+        found.push(Data { what, shape: shape.clone(), cells, numbers });
+    };
+    let last = rank - 1;
+    add("runs", &|_| true, &|cell| [2.0, 2.0, -1.0, 0.0][(cell[last] / 3 % 4) as usize]);
+    add("runs with gaps", &|cell| cell[last] / 2 % 2 == 1, &|cell| (cell[last] / 4) as f64 + 1.0);
+    add("blocks", &|cell| cell[last] % 5 < 3 && cell[0] != 2, &|cell| (cell.iter().sum::<u64>() % 5) as f64 - 2.0);
+    add("a band", &|cell| cell[last].abs_diff(cell[0]) <= 2, &|cell| cell[last] as f64 - 3.0);
+    add("an interval", &|cell| (3..8).contains(&cell[last]) && cell[0] > 1, &|_| 4.0);
+    add("a triangle", &|cell| cell[last] <= cell[0], &|cell| 1.0 + cell[0] as f64);
+    add("equal rows", &|cell| cell[last] % 3 == 0, &|cell| (cell[0] / 3) as f64 + cell[last] as f64);
+    found
+}
+
 /// What is not a number, or has no size; for floating-point types.
 pub fn wild(rank: usize) -> Data {
     let shape = [4u64, 5, 3][..rank].to_vec();
@@ -207,16 +228,20 @@ impl Judge {
     /// Compiles a program for tensors of one layout, as it runs for users and in check mode, and calls both with each set
     /// of them.
     pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Wanted) {
-        self.case_with(what, text, sets, CompileOptions::default(), wanted);
         self.cases += 1;
         if wanted != Wanted::Same || self.cases.is_multiple_of(self.share.max(1)) {
             let check = CompileOptions { check: true, ..CompileOptions::default() };
-            return self.case_with(what, text, sets, check, wanted);
+            self.case_with(what, text, sets, check, wanted);
+        } else {
+            // Machine code that is wrong may end the process, so what checks itself comes first.
+            match interpret_kernel(text, sets) {
+                Ok(()) => self.checked += sets.len(),
+                Err(problem) => {
+                    return self.failures.push(format!("{what}, in the kernel interpreter\n{text}{problem}"));
+                }
+            }
         }
-        match interpret_kernel(text, sets) {
-            Ok(()) => self.checked += sets.len(),
-            Err(problem) => self.failures.push(format!("{what}, in the kernel interpreter\n{text}{problem}")),
-        }
+        self.case_with(what, text, sets, CompileOptions::default(), wanted);
     }
 
     /// [`Judge::case`], compiled in one way.
@@ -282,8 +307,12 @@ fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
     for set in sets {
         let results = interpret_set(&program, set, &mut made);
         let tensors: Vec<&Tensor> = set.iter().collect();
-        compare_values(&results, &oracle(&program, &tensors, false))
-            .map_err(|problem| format!("{set:?}\n{problem}"))?;
+        let expected = oracle(&program, &tensors, false);
+        // Whether runs fit an interval shows when a result is settled, which is not the kernel's work.
+        if results.is_ok() && expected.as_ref().is_err_and(|d| d.0.iter().all(|d| d.code == Code::E0707)) {
+            continue;
+        }
+        compare_values(&results, &expected).map_err(|problem| format!("{set:?}\n{problem}"))?;
     }
     Ok(())
 }
@@ -389,7 +418,7 @@ fn well_stored(tensor: &Tensor) -> Result<(), String> {
     let mut before: Option<Vec<u64>> = None;
     let mut problem = None;
     tensor.for_each(&mut |at, _| {
-        let here: Vec<u64> = tensor.order().iter().map(|dim| at[*dim]).collect();
+        let here: Vec<u64> = tensor.format().map().iter().map(|stored| stored.store(tensor.shape(), at)).collect();
         if before.as_ref().is_some_and(|before| *before >= here) {
             problem = Some(format!("{here:?} comes after {before:?}"));
         }

@@ -3,6 +3,7 @@
 //! Every tensor dimension belongs to one of a few *axes* of fixed size, and a loop runs over one axis, so that sizes
 //! always agree. Statements follow the lifecycle rule: what a top-level statement writes it does not read.
 
+use crate::masks::mask;
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::interp::Grid;
@@ -45,7 +46,18 @@ impl Input {
 pub fn formats(rank: usize) -> &'static [&'static str] {
     match rank {
         0 => &["dense"],
-        1 => &["dense", "sparse", "hash", "bytemap", "sparse[u8,u8]"],
+        1 => &[
+            "dense",
+            "sparse",
+            "hash",
+            "bytemap",
+            "sparse[u8,u8]",
+            "runs",
+            "sparse_runs",
+            "blocks",
+            "band",
+            "(i) -> (i/2, i%2): sparse, dense",
+        ],
         2 => &[
             "dense",
             "csr",
@@ -59,6 +71,13 @@ pub fn formats(rank: usize) -> &'static [&'static str] {
             "sparse, dense",
             "(i,j) -> (j,i): dense, dense",
             "(i,j) -> (j,i): sparse(nonunique), singleton",
+            "dense, runs",
+            "runs, sparse_runs",
+            "sparse_runs, band",
+            "dense, blocks",
+            "blocks, runs",
+            "bsr(2,2)",
+            "(i,j) -> (j-i, i): sparse, band",
         ],
         _ => &[
             "dense",
@@ -67,6 +86,9 @@ pub fn formats(rank: usize) -> &'static [&'static str] {
             "dense, dense, sparse",
             "(i,j,k) -> (k,i,j): sparse, hash, bytemap",
             "sparse, dense, sparse",
+            "runs, sparse, blocks",
+            "sparse_runs, runs, dense",
+            "(i,j,k) -> (i/2, j, k/3, i%2, k%3): dense, sparse, sparse, dense, dense",
         ],
     }
 }
@@ -88,8 +110,22 @@ struct Generator {
     indices: Vec<(String, usize)>,
     /// Names bound in scope.
     lets: Vec<String>,
+    /// The program has operators of its own.
+    defines: bool,
     names: usize,
 }
+
+/// Operators of their own that programs may use.
+const OPERATORS: &str = "\
+@op
+def mixed(a, b):
+    return a * 2 - b
+
+@op(commutative)
+def product(a, b):
+    return a * b + 1
+
+";
 
 /// A random program and its inputs, from a seed.
 pub fn case(seed: u64) -> Case {
@@ -102,8 +138,13 @@ pub fn case(seed: u64) -> Case {
         readable: Vec::new(),
         indices: Vec::new(),
         lets: Vec::new(),
+        defines: false,
         names: 0,
     };
+    g.defines = g.random.one_in(3);
+    if g.defines {
+        g.text += OPERATORS;
+    }
     let mut inputs = Vec::new();
     for name in ["A", "B", "x"].into_iter().take(1 + g.random.below(3)) {
         let rank = g.random.below(4);
@@ -119,6 +160,9 @@ pub fn case(seed: u64) -> Case {
         let result = g.result();
         results.push(result.name.clone());
         g.readable.push(result);
+    }
+    if g.random.one_in(4) {
+        results.push(g.recurrence());
     }
     let _ = writeln!(g.text, "    return {}", results.join(", "));
     Case { text: g.text, inputs }
@@ -308,6 +352,27 @@ impl Generator {
         }
     }
 
+    /// A vector whose elements depend on those that were written before.
+    fn recurrence(&mut self) -> String {
+        let (name, index) = (self.fresh("R"), self.fresh("r"));
+        let n = 1 + self.random.below(5);
+        self.line(1, &format!("{name} = tensor(\"dense\", shape=({n},))"));
+        self.line(1, &format!("for {index} in range({n}):"));
+        self.indices.push((index.clone(), usize::MAX));
+        let (value, back) = (self.number(1), self.random.below(4) as i64 - 1);
+        if self.random.one_in(2) {
+            let condition = self.condition(1);
+            self.line(2, &format!("if {condition}:"));
+            self.line(3, &format!("{name}[{index}] = 1.5"));
+        }
+        self.line(2, &format!("{name}[{index}] = {value} + 0.5 * coalesce({name}[~({index} - {back})], 2)"));
+        if self.random.one_in(2) {
+            self.line(2, &format!("{name}[{index}] += {name}[{index}] * 0.25"));
+        }
+        self.indices.pop();
+        name
+    }
+
     /// An axis without coordinates can only be read permissively.
     fn reads(&mut self, variable: &Variable) -> String {
         if variable.axes.iter().any(|a| self.sizes[*a] == 0) || self.random.one_in(6) && !variable.axes.is_empty() {
@@ -343,7 +408,9 @@ impl Generator {
             };
         }
         let (a, b) = (self.number(depth - 1), self.number(depth - 1));
-        match self.random.below(14) {
+        match self.random.below(16) {
+            14 if self.defines => format!("mixed({a}, {b})"),
+            15 if self.defines => format!("product({a}, {b})"),
             0..=2 => format!("{a} * {b}"),
             3 | 4 => format!("({a} + {b})"),
             5 => format!("({a} - {b})"),
@@ -359,6 +426,10 @@ impl Generator {
     }
 
     fn condition(&mut self, depth: usize) -> String {
+        if !self.indices.is_empty() && self.random.one_in(2) {
+            let indices: Vec<String> = self.indices.iter().map(|(name, _)| name.clone()).collect();
+            return mask(&mut self.random, &indices, depth.min(2));
+        }
         if self.indices.len() >= 2 && self.random.one_in(2) {
             let (a, b) = (self.random.pick(&self.indices).0.clone(), self.random.pick(&self.indices).0.clone());
             let op = *self.random.pick(&["<", "<=", "==", "!=", ">=", ">"]);

@@ -5,6 +5,7 @@ pub mod filetest;
 pub mod fuzz;
 pub mod generate;
 pub mod lowered;
+pub mod masks;
 pub mod random;
 pub mod schedules;
 pub mod shrink;

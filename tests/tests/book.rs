@@ -10,7 +10,8 @@ fn root() -> &'static Path {
 
 fn constant(c: Option<Constant>) -> &'static str {
     match c {
-        None => "",
+        // Only operators that users define have numbers of their own.
+        None | Some(Constant::Number(_)) => "",
         Some(Constant::Zero) => "0",
         Some(Constant::One) => "1",
         Some(Constant::Ones) => "true (all bits)",
@@ -22,7 +23,7 @@ fn constant(c: Option<Constant>) -> &'static str {
 fn operators() -> String {
     let mut page = String::from(
         "# Operators\n\nMade from the operator table by `TAMIS_BLESS=1 cargo test -p tamis-tests --test book`. Every law is property-tested on \
-         every type.\nLaws: **c**ommutative, **a**ssociative (floats: up to rounding), **i**dempotent. Besides these, the name of a value type converts: `f32(x)`.\n\n\
+         every type.\nLaws: **c**ommutative, **a**ssociative (floats: up to rounding), **i**dempotent. Besides these, the name of a value type converts: `f32(x)`;\noperators of your own are defined [in the program](programs.md#your-own-operators).\n\n\
          | name | written | takes | laws | identity | annihilator | distributes over | NaN | meaning |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in TABLE {
@@ -38,7 +39,7 @@ fn operators() -> String {
             Typing::Bitwise => "integers, bool",
             Typing::Shift => "integers",
             Typing::Ordered => "real numbers, bool",
-            Typing::Select | Typing::Coalesce | Typing::Choice | Typing::Conversion => "anything",
+            Typing::Select | Typing::Coalesce | Typing::Choice | Typing::Conversion | Typing::Defined => "anything",
         };
         let laws = [(row.commutative, "c"), (row.associative, "a"), (row.idempotent, "i")];
         let laws: Vec<&str> = laws.iter().filter(|(holds, _)| *holds).map(|(_, law)| *law).collect();

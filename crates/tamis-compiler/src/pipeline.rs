@@ -7,6 +7,7 @@ use crate::lower::entries::roomy;
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, plans};
 use crate::opt;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Builder, Kernel};
@@ -127,13 +128,32 @@ fn with_workspaces(
         return Ok(None);
     }
     let scattered = insert::scattered(&plans);
-    let Some((with, inserted)) = insert::insert(program, checked, &scattered, &Wish::Any) else { return Ok(None) };
+    let Some((with, inserted)) = insert::insert(program, &as_written(program, checked), &scattered, &Wish::Any) else {
+        return Ok(None);
+    };
     let Ok(checked) = with.check(params) else { return Ok(None) };
     // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;
     let left =
         inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
+}
+
+/// The formats in which tensors are declared, as kernels write them: levels that need to know all of a fiber are written as
+/// others, and made of these when all is written.
+fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
+    let mut written = Cow::Borrowed(checked);
+    for (k, format) in checked.formats.iter().enumerate() {
+        if let Some(format) = format
+            && program.tensors[k].declaration.is_some()
+        {
+            let other = tamis_tensor::written_as(format);
+            if other != *format {
+                written.to_mut().formats[k] = Some(other);
+            }
+        }
+    }
+    written
 }
 
 /// A kernel that is not well-formed is our own mistake.
@@ -151,9 +171,9 @@ fn invalid(program: &Program, wrong: &str) -> Diagnostic {
 pub struct Specialisation {
     /// Extents of loops that no dimension states, which are constants in the kernel.
     loops: Vec<(IndexId, LoopExtent)>,
-    /// For each dimension in storage order, whether coordinates and positions need more than 32 bits, and whether it
-    /// is too large for a dense workspace.
-    wide: Vec<(bool, bool, bool)>,
+    /// For each level, whether coordinates, ends and positions need more than 32 bits, and whether it is too large for a
+    /// dense workspace.
+    wide: Vec<[bool; 4]>,
     /// For each subscript that is a coordinate of stored entries, whether it is certainly inside.
     roomy: Vec<bool>,
 }
@@ -173,12 +193,13 @@ impl Specialisation {
         });
         let mut wide = Vec::new();
         for (shape, format) in checked.extents.shapes.iter().zip(&checked.formats) {
-            let order = format.as_ref().and_then(|format| format.dim_order());
+            // Tensors that differ in what their maps make of their shapes are told apart by their formats.
+            let extents = format.as_ref().and_then(|format| format.level_extents(shape).ok());
             let mut cells = 1u64;
-            for dim in order.unwrap_or_else(|| (0..shape.len()).collect()) {
-                let size = shape.get(dim).copied().unwrap_or(0);
+            for size in extents.as_ref().unwrap_or(shape) {
+                let size = *size;
                 cells = cells.saturating_mul(size);
-                wide.push((size.saturating_sub(1) > NARROW, cells > NARROW, size > LARGEST_DENSE));
+                wide.push([size.saturating_sub(1) > NARROW, size > NARROW, cells > NARROW, size > LARGEST_DENSE]);
             }
         }
         Specialisation { loops, wide, roomy: roomy(program, checked) }

@@ -280,11 +280,16 @@ def product(x, y):
 fn lifecycle() {
     let both = "
 def f(A):
-    B = tensor(\"dense\")
+    B = tensor(\"sparse\")
     for i in _:
         B[i] = A[i]
         B[i] += B[i] * 2
     return B
 ";
     assert_eq!(code(both, &[&vector(&[1.0])]), [Code::E0501]);
+    // Elements of dense tensors have places of their own.
+    let program = Program::parse(&both.replace("sparse", "dense")).unwrap();
+    assert!(program.is_read_while_written(program.results[0]));
+    let outcome = interp::run(&program, &[&vector(&[1.0])], interp::Options::default()).unwrap();
+    assert_eq!(outcome.results[0].get(&[0]), Some(Value::F64(3.0)));
 }

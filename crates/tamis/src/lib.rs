@@ -24,6 +24,7 @@ mod check;
 mod compile;
 mod explain;
 mod interpret;
+mod operator;
 mod output;
 mod remember;
 mod run;
@@ -32,6 +33,7 @@ mod signature;
 pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};
+pub use operator::op;
 pub use run::{RunOptions, infer_shapes, run};
 pub use signature::Signature;
 pub use tamis_backend::cache::{Cache, Found};
@@ -39,7 +41,9 @@ pub use tamis_backend::runtime::limit_arrays;
 pub use tamis_backend::runtime::workspace::Report as WorkspaceReport;
 pub use tamis_compiler::pipeline::Pass;
 pub use tamis_compiler::schedule::{self, Schedule};
+pub use tamis_ir::algebra::{Laws, Op};
 pub use tamis_ir::kernel;
+pub use tamis_ir::program::parse_operators;
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
 pub use tamis_tensor::{
     Buffer, Combine, Coordinates, IndexArray, LevelArrays, Tensor, ValueArray, gallery, io, levels,
@@ -48,7 +52,7 @@ pub use tamis_tensor::{
 /// What most programs need.
 pub mod prelude {
     pub use crate::{
-        Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, Executable, Format, Program, RunOptions,
-        Schedule, Signature, Tensor, Value, ValueArray,
+        Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, Executable, Format, Laws, Op, Program,
+        RunOptions, Schedule, Signature, Tensor, Value, ValueArray,
     };
 }

@@ -7,6 +7,7 @@ use tamis_ir::format::{Format, Width};
 use tamis_ir::kernel::{Elem, Kernel};
 use tamis_ir::program::{Checked, Program, TensorId};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+use tamis_tensor::levels::level_type;
 use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
 
 /// A result of a program.
@@ -19,7 +20,7 @@ pub(crate) struct Output {
     arrays: Vec<Vec<(&'static str, usize)>>,
     values: Option<usize>,
     fill: Value,
-    /// The format that the program declares, where it is another one.
+    /// The format that the program declares, where it is another one, or more is known of it than of what is written.
     declared: Option<Format>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
         outputs.push(Output {
             name: info.name.clone(),
             tensor: *id,
-            declared: Some(declared).filter(|declared| *declared != format),
+            declared: Some(declared).filter(|declared| *declared != format || has_runs(&format)),
             format,
             arrays,
             values,
@@ -53,6 +54,11 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
         });
     }
     Ok(outputs)
+}
+
+/// Runs are written as they come; neighbours that are equal are one when all is written.
+fn has_runs(format: &Format) -> bool {
+    format.levels().iter().any(|level| level_type(level.kind).is_ok_and(|row| row.write.takes_runs()))
 }
 
 fn lost(name: &str) -> Diagnostic {
@@ -112,7 +118,7 @@ impl Output {
             _ => bug(format!("the kernel wrote `{}` as no `{}` is: {}", self.name, self.format, d.message)),
         })?;
         match &self.declared {
-            Some(declared) => tensor.convert(declared),
+            Some(declared) => tamis_tensor::settle(tensor, declared),
             None => Ok(tensor),
         }
     }

@@ -80,6 +80,10 @@ impl Writer {
     /// A condition without parentheses around it.
     pub(super) fn condition(&mut self, depth: usize) -> String {
         let depth = depth.saturating_sub(1);
+        if !self.indices.is_empty() && self.random.one_in(4) {
+            let indices: Vec<String> = self.indices.iter().map(|(name, ..)| name.clone()).collect();
+            return crate::masks::mask(&mut self.random, &indices, depth.min(2));
+        }
         if self.indices.len() >= 2 && self.random.one_in(3) {
             let (a, b) = (self.random.pick(&self.indices).0.clone(), self.random.pick(&self.indices).0.clone());
             let op = *self.random.pick(COMPARISONS);

@@ -43,13 +43,7 @@ impl Lowerer<'_> {
             Some(offset) => (self.b.sub(zero, offset), self.b.sub(size, offset)),
             None => (zero, size),
         };
-        let missing = || Looplet::Run(Payload::Missing);
-        let phases = vec![
-            Phase { stop: Some(first), body: missing() },
-            Phase { stop: Some(end), body: looplet },
-            Phase { stop: None, body: missing() },
-        ];
-        Some(Looplet::Sequence { phases, inside: false })
+        Some(between(looplet, first, end))
     }
 
     fn along(&mut self, tensor: TensorId, sub: &Sub, index: IndexId) -> Option<Along> {
@@ -119,6 +113,21 @@ impl Lowerer<'_> {
         }
     }
 
+    /// What an access gives where nothing is stored: the fill, unless one of the subscripts that were not looked at yet
+    /// lies outside, where that is permitted.
+    pub(super) fn absent(&self, tensor: TensorId, rest: &[Sub]) -> Node {
+        let fill = self.bound[tensor.index()].fill;
+        let mut node = Node::Known(fill);
+        for sub in rest.iter().filter(|sub| sub.permissive) {
+            let compare = |op, other| Node::Call(op, DType::I64, vec![sub.node.clone(), other]);
+            let low = compare(Op::Lt, Node::Known(Value::I64(0)));
+            let high = compare(Op::Ge, Node::Size(tensor, sub.dim));
+            let outside = Node::Call(Op::Or, DType::Bool, vec![low, high]);
+            node = Node::Call(Op::Select, fill.dtype(), vec![outside, Node::Missing, node]);
+        }
+        node
+    }
+
     /// What a level stores, where a subscript is known to be inside.
     pub(super) fn stored_coordinate(&mut self, tensor: TensorId, sub: &Sub) -> ExprId {
         let at = self.integer(&sub.node);
@@ -172,6 +181,24 @@ impl Lowerer<'_> {
         let other = self.integer(&other.node);
         let difference = self.b.sub(at, other);
         self.b.add(difference, least)
+    }
+}
+
+/// A structure from `first` to `end`, and nothing on either side. What has to be set up is so before.
+fn between(looplet: Looplet, first: ExprId, end: ExprId) -> Looplet {
+    let missing = || Looplet::Run(Payload::Missing);
+    match looplet {
+        Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(between(*body, first, end)) },
+        // Where the fiber is absent, what is outside of it is still missing.
+        Looplet::Switch { guarded, .. } => between(*guarded, first, end),
+        looplet => {
+            let phases = vec![
+                Phase { stop: Some(first), body: missing() },
+                Phase { stop: Some(end), body: looplet },
+                Phase { stop: None, body: missing() },
+            ];
+            Looplet::Sequence { phases, inside: false }
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Tensors as buffers and sizes of a kernel.
 
-use tamis_ir::algebra::{DType, Value};
+use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::Result;
-use tamis_ir::format::{Format, Leaf, LevelSpec, Width};
+use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
 use tamis_ir::program::{Checked, Declaration, Program, ScalarKind, Storage, TensorId};
-use tamis_tensor::levels::{level_type, storage_order};
+use tamis_tensor::levels::level_type;
+use tamis_tensor::written_as;
 
 /// A parameter as the kernel sees it: its format, type and fill, and the widths of its arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub struct Bound {
     pub fill: Value,
     /// Sizes of its dimensions.
     pub dims: Vec<ExprId>,
+    /// How many coordinates each level has.
+    pub extents: Vec<ExprId>,
 }
 
 /// Where the elements are.
@@ -109,30 +112,67 @@ pub fn bind(
                 Stored::Scalar { var: b.new_var("_", dtype, true), written, output }
             }
             _ => {
-                let format = checked.formats[k].clone().unwrap_or_else(|| Format::dense(shape.len()));
-                let order = storage_order(&format)
+                // Levels that need to know all of a fiber are written as others, and made of these in the end.
+                let format = checked.formats[k].as_ref().map(written_as).unwrap_or_else(|| Format::dense(shape.len()));
+                let extents = check_levels(&format)
+                    .and_then(|()| format.level_extents(shape))
                     .map_err(|d| program.origin.attach(d.label(program.origin.tensor(id), "declared here")))?;
-                let widths = declared_widths(&format, &order, shape);
+                let widths = declared_widths(&format, &extents);
                 levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths }, role)
             }
         };
-        bound.push(Bound { storage, dtype, fill, dims });
+        let extents = match &storage {
+            Stored::Levels { format, .. } => format.map().iter().map(|stored| extent(b, *stored, &dims)).collect(),
+            Stored::Scalar { .. } => Vec::new(),
+        };
+        bound.push(Bound { storage, dtype, fill, dims, extents });
     }
     Ok((bound, sizes))
 }
 
+/// Tensors can be stored in all of these levels.
+fn check_levels(format: &Format) -> Result<()> {
+    format.levels().iter().try_for_each(|level| level_type(level.kind).map(|_| ()))
+}
+
+/// How many coordinates a level has; see `DimExpr::extent`.
+fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId]) -> ExprId {
+    match stored {
+        DimExpr::Dim(dim) => dims[dim],
+        DimExpr::Div(dim, by) => {
+            let (less, by) = (b.int(by as i64 - 1), b.int(by as i64));
+            let up = b.add(dims[dim], less);
+            b.call_in(Op::FloorDiv, DType::I64, &[up, by])
+        }
+        DimExpr::Mod(dim, by) => {
+            let by = b.int(by as i64);
+            b.call_in(Op::Min, DType::I64, &[dims[dim], by])
+        }
+        DimExpr::Diff(dim, other) => {
+            let (zero, one) = (b.int(0), b.int(1));
+            let sum = b.add(dims[dim], dims[other]);
+            let all = b.sub(sum, one);
+            let least = b.call_in(Op::Min, DType::I64, &[dims[dim], dims[other]]);
+            let some = b.call_in(Op::Lt, DType::I64, &[zero, least]);
+            b.call_in(Op::Select, DType::I64, &[some, all, zero])
+        }
+    }
+}
+
 /// The widths of the arrays of a tensor that the program writes: as its format says, or wide enough for anything that
 /// its shape permits.
-fn declared_widths(format: &Format, order: &[usize], shape: &[u64]) -> Vec<Vec<(&'static str, Width)>> {
+fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, Width)>> {
     let mut cells = 1u64;
-    let levels = format.levels().iter().zip(order);
+    let levels = format.levels().iter().zip(extents);
     levels
-        .map(|(level, dim)| {
-            cells = cells.saturating_mul(shape[*dim]);
+        .map(|(level, extent)| {
+            cells = cells.saturating_mul(*extent);
             let width = |name: &&'static str| match *name {
-                "pos" => (*name, level.pos.unwrap_or(Width::automatic(cells))),
+                "pos" | "ofs" => (*name, level.pos.unwrap_or(Width::automatic(cells))),
                 "flags" => (*name, Width::U8),
-                _ => (*name, level.crd.unwrap_or(Width::automatic(shape[*dim].saturating_sub(1)))),
+                // Where a run ends may be the size itself.
+                "end" => (*name, level.crd.unwrap_or(Width::automatic(*extent))),
+                _ => (*name, level.crd.unwrap_or(Width::automatic(extent.saturating_sub(1)))),
             };
             level_type(level.kind).map(|row| row.arrays.iter().map(width).collect()).unwrap_or_default()
         })

@@ -134,6 +134,7 @@ fn start<'a>(
         pieces: vec![None; program.indices.len()],
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
+        masks: program::Masks::new(program),
         cursors: Vec::new(),
         counted: Vec::new(),
         vars: vec![None; program.vars.len()],
@@ -178,6 +179,8 @@ struct Lowerer<'a> {
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.
     lets: FxHashMap<VarId, program::ExprId>,
+    /// What is known of comparisons.
+    masks: program::Masks<'a>,
     /// The positions above those that loops go over.
     cursors: Vec<entries::Cursor>,
     /// Expressions that count some of the entries of a parameter.

@@ -221,9 +221,8 @@ impl Node {
 
 /// Rewrites every expression of some steps, bottom-up.
 pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step> {
-    let subs = |subs: Vec<Sub>, f: &mut dyn FnMut(Node) -> Node| -> Vec<Sub> {
-        subs.into_iter().map(|s| s.map(f)).collect()
-    };
+    let subs =
+        |subs: Vec<Sub>, f: &mut dyn FnMut(Node) -> Node| -> Vec<Sub> { subs.into_iter().map(|s| s.map(f)).collect() };
     steps
         .into_iter()
         .map(|step| match step {

@@ -45,7 +45,7 @@ impl Lowerer<'_> {
         self.conditional += 1;
         let needed: Vec<u32> = ids.iter().copied().filter(|id| self.idle_without(&steps, &[*id])).collect();
         match &found[..] {
-            [(id, only)] if gaps.is_empty() || only.gapless => self.each_piece(region, *id, only, steps),
+            [(id, only)] if gaps.is_empty() || only.covers => self.each_piece(region, *id, only, steps),
             _ if needed.is_empty() => {
                 // Lists that have work to do where there are no pieces take part in cutting.
                 let both = [&ids[..], &lists.iter().map(|(id, _)| *id).collect::<Vec<_>>()].concat();
@@ -73,8 +73,7 @@ impl Lowerer<'_> {
 
     /// Cuts a region at every coordinate of its lists, if they can be taken as pieces.
     pub(super) fn cut(&mut self, region: Region, lists: &[(u32, Stepper)], steps: &[Step]) -> bool {
-        let points: Option<Vec<(u32, Pieces)>> =
-            lists.iter().map(|(id, list)| Some((*id, as_pieces(list)?))).collect();
+        let points: Option<Vec<(u32, Pieces)>> = lists.iter().map(|(id, list)| Some((*id, as_pieces(list)?))).collect();
         let Some(points) = points else { return false };
         self.note_lists(region, lists, steps);
         self.conditional += 1;
@@ -94,7 +93,7 @@ impl Lowerer<'_> {
         let exact = region.whole && is_plain(pieces);
         let pieces = &self.clip_pieces(region, pieces.clone());
         let (inner, steps) = self.inner(&[id], steps);
-        let from = pieces.gapless.then(|| self.b.variable_from("from", region.start));
+        let from = pieces.consecutive().then(|| self.b.variable_from("from", region.start));
         let var = self.b.new_var("q", DType::I64, false);
         let q = self.b.get(var);
         let body = self.in_block(|this| {
@@ -125,7 +124,7 @@ impl Lowerer<'_> {
         let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
         let (inner, steps) = self.inner(&ids, steps);
         let walkers = self.piece_walkers(region, found);
-        let from = walkers.iter().any(|w| w.pieces.gapless).then(|| self.b.variable_from("from", region.start));
+        let from = walkers.iter().any(|w| w.pieces.consecutive()).then(|| self.b.variable_from("from", region.start));
         let mut cond = self.b.constant(Value::Bool(true));
         for walker in &walkers {
             let alive = self.has_piece(walker);
@@ -137,7 +136,7 @@ impl Lowerer<'_> {
             for walker in &walkers {
                 let q = this.b.get(walker.cursor);
                 let piece = walker.pieces.piece(&mut this.b, q);
-                firsts.extend(piece.first.filter(|_| !walker.pieces.gapless));
+                firsts.extend(piece.first);
                 ends.push(this.b.name("end", piece.end));
             }
             if !region.whole {
@@ -196,7 +195,7 @@ impl Lowerer<'_> {
                 let end = this.b.call_in(Op::Select, DType::I64, &[alive, piece.end, never]);
                 let end = this.b.name("end", end);
                 ends.push(end);
-                match piece.first.filter(|_| !walker.pieces.gapless) {
+                match piece.first {
                     Some(first) => {
                         let first = this.b.call_in(Op::Select, DType::I64, &[alive, first, never]);
                         let first = this.b.name("first", first);
@@ -206,7 +205,7 @@ impl Lowerer<'_> {
                         edges.push(this.b.call_in(Op::Select, DType::I64, &[begun, end, first]));
                     }
                     None => {
-                        present.push(None);
+                        present.push((!walker.pieces.covers).then_some(alive));
                         edges.push(end);
                     }
                 }
@@ -401,7 +400,7 @@ fn as_pieces(list: &Stepper) -> Option<Pieces> {
         start: list.start,
         stop: list.stop,
         extents: Extents::Points(list.coordinates, list.below),
-        gapless: false,
+        covers: false,
         scale: 1,
         shift: list.shift,
         leads: false,

@@ -4,9 +4,11 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::entries::coordinate_of;
 use super::node::{Access, Bounds, Entry, Node, Part, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::format::DimExpr;
-use tamis_ir::program::{self, Block, Expr, ExprId, Extent, IndexId, StmtKind, TensorId};
+use tamis_ir::program::{
+    self, Atom, Block, Comparison, Expr, ExprId, Extent, IndexId, Linear, Mask, StmtKind, TensorId,
+};
 
 impl Lowerer<'_> {
     pub(super) fn prepare(&mut self, block: &Block) -> Vec<Step> {
@@ -101,8 +103,8 @@ impl Lowerer<'_> {
         let node = match self.piece_of(sub, by) {
             // The first coordinate of the piece has the same quotient.
             Some(number) => {
-                let by = Node::Known(tamis_ir::Value::I64(by as i64));
-                Node::Call(Op::Mul, tamis_ir::DType::I64, vec![Node::Index(number), by])
+                let by = Node::Known(Value::I64(by as i64));
+                Node::Call(Op::Mul, DType::I64, vec![Node::Index(number), by])
             }
             None => sub.node.clone(),
         };
@@ -185,36 +187,81 @@ impl Lowerer<'_> {
                 self.access(Source::Tensor(read.tensor, subs))
             }
             Expr::Call(op, operands) => {
+                if let Some(comparison) = self.masks.comparison(id) {
+                    return self.comparison(&comparison);
+                }
                 let operand = self.checked.types.operands[id.index()];
-                let nodes: Vec<Node> = operands.iter().map(|e| self.node(*e)).collect();
-                self.as_mask(*op, &nodes).unwrap_or(Node::Call(*op, operand, nodes))
+                Node::Call(*op, operand, operands.iter().map(|e| self.node(*e)).collect())
             }
         }
     }
 
-    /// A comparison of an index with anything else is a mask: its structure is known along the index.
-    fn as_mask(&mut self, op: Op, operands: &[Node]) -> Option<Node> {
-        let flipped = match op {
-            Op::Lt => Op::Gt,
-            Op::Le => Op::Ge,
-            Op::Gt => Op::Lt,
-            Op::Ge => Op::Le,
-            Op::Eq | Op::Ne => op,
-            _ => return None,
+    fn comparison(&mut self, comparison: &Comparison) -> Node {
+        let (op, a, b) = match comparison {
+            Comparison::One(mask) => return self.as_mask(mask),
+            Comparison::Both(a, b) => (Op::And, a, b),
+            Comparison::Either(a, b) => (Op::Or, a, b),
         };
-        let simple = |n: &Node| matches!(n, Node::Index(_) | Node::Known(tamis_ir::Value::I64(_)) | Node::Size(..));
-        match operands {
-            // The inner of two indices is the one with the larger number.
-            [Node::Index(a), Node::Index(b)] if a < b => {
-                Some(self.access(Source::Mask(flipped, *b, Box::new(Node::Index(*a)))))
+        Node::Call(op, DType::Bool, vec![self.as_mask(a), self.as_mask(b)])
+    }
+
+    /// A comparison of an index with what is known before its loop: where it holds is known along the index.
+    fn as_mask(&mut self, mask: &Mask) -> Node {
+        let Mask { op, index, divisor, bound } = mask;
+        let divided = |bound: Node| call(Op::FloorDiv, bound, int(*divisor));
+        let bound = match (op, divisor) {
+            (_, 1) => linear(bound),
+            // Multiples that are below, or at least, are counted up; the others down.
+            (Op::Lt | Op::Ge, _) => {
+                divided(linear(&Linear { constant: bound.constant.saturating_add(divisor - 1), ..bound.clone() }))
             }
-            [Node::Index(a), other] if simple(other) && *other != Node::Index(*a) => {
-                Some(self.access(Source::Mask(op, *a, Box::new(other.clone()))))
+            (Op::Eq | Op::Ne, _) => {
+                let rest = call(Op::Mod, linear(bound), int(*divisor));
+                let divides = Node::Call(Op::Eq, DType::I64, vec![rest, int(0)]);
+                // Loops without written bounds do not go below 0.
+                let nowhere = if self.bounded[index.index()] { -(1 << 62) } else { -1 };
+                Node::Call(Op::Select, DType::I64, vec![divides, divided(linear(bound)), int(nowhere)])
             }
-            [other, Node::Index(b)] if simple(other) && *other != Node::Index(*b) => {
-                Some(self.access(Source::Mask(flipped, *b, Box::new(other.clone()))))
-            }
-            _ => None,
+            _ => divided(linear(bound)),
+        };
+        self.access(Source::Mask(*op, *index, Box::new(bound)))
+    }
+}
+
+fn int(value: i64) -> Node {
+    Node::Known(Value::I64(value))
+}
+
+fn call(op: Op, a: Node, b: Node) -> Node {
+    Node::Call(op, DType::I64, vec![a, b])
+}
+
+/// A sum as people write it: `2*i - j + 3`.
+fn linear(sum: &Linear) -> Node {
+    let multiple = |atom: &Atom, coefficient: i64| {
+        let atom = match atom {
+            Atom::Index(index) => Node::Index(*index),
+            Atom::Size(tensor, dim) => Node::Size(*tensor, *dim),
+        };
+        if coefficient == 1 { atom } else { call(Op::Mul, int(coefficient), atom) }
+    };
+    let (mut first, mut rest) = (None, Vec::new());
+    for (atom, coefficient) in &sum.terms {
+        if first.is_none() && *coefficient > 0 {
+            first = Some(multiple(atom, *coefficient));
+        } else {
+            rest.push((atom, *coefficient));
         }
+    }
+    let mut node = first.unwrap_or(int(0));
+    for (atom, coefficient) in rest {
+        let op = if coefficient > 0 { Op::Add } else { Op::Sub };
+        node = call(op, node, multiple(atom, coefficient.abs()));
+    }
+    match sum.constant {
+        0 => node,
+        constant if node == int(0) => int(constant),
+        constant if constant > 0 => call(Op::Add, node, int(constant)),
+        constant => call(Op::Sub, node, int(-constant)),
     }
 }

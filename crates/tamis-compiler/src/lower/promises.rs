@@ -14,11 +14,8 @@ pub(super) fn promise(b: &mut Builder, program: &Program, bound: &[Bound]) {
     sizes(b, program, bound);
     for id in &program.params {
         let bound = &bound[id.index()];
-        if let Stored::Levels { format, arrays, values } = &bound.storage
-            && let Some(order) = format.dim_order()
-        {
-            let sizes: Vec<ExprId> = order.iter().map(|dim| bound.dims[*dim]).collect();
-            levels(b, &sizes, arrays, *values);
+        if let Stored::Levels { arrays, values, .. } = &bound.storage {
+            levels(b, &bound.extents, arrays, *values);
         }
     }
 }
@@ -71,7 +68,10 @@ fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, Buffer
             below(b, pos, count, list, 1);
         }
         if let Some(crd) = crd {
-            b.promise(Fact::Below { buffer: crd, bound: *size });
+            // A fiber that holds one block has a last coordinate even if it is empty.
+            if plain || pos.is_some() {
+                b.promise(Fact::Below { buffer: crd, bound: *size });
+            }
             if pos.is_none() {
                 below(b, crd, count, list, 0);
             }

@@ -78,7 +78,12 @@ impl Lowerer<'_> {
         });
         map_steps(body, &mut |node| match node {
             Node::Access(mut access) if flat.contains(&access.id) => {
-                access.looplet = matches!(access.source, Source::Tensor(..)).then_some(Looplet::Lookup);
+                // What may lie outside is looked up with care.
+                let inside = match &access.source {
+                    Source::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
+                    Source::Mask(..) => false,
+                };
+                access.looplet = inside.then_some(Looplet::Lookup);
                 Node::Access(access)
             }
             other => other,
@@ -182,7 +187,7 @@ impl Lowerer<'_> {
         ask: impl FnOnce(&LevelType, &mut Fiber) -> T,
     ) -> Option<T> {
         let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
-        let dim = *format.dim_order()?.get(level)?;
+        let extent = *self.bound[tensor.index()].extents.get(level)?;
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let row = level_type(format.levels()[level].kind).ok()?;
         let mut fiber = Fiber {
@@ -191,7 +196,7 @@ impl Lowerer<'_> {
             group_stop: at.group_stop,
             present: at.present,
             grouped: is_grouped(&format, level),
-            extent: self.bound[tensor.index()].dims[dim],
+            extent,
             index,
             name: &name,
             builder: &mut self.b,
@@ -287,7 +292,9 @@ impl Lowerer<'_> {
             match (payload, &access.source) {
                 (Payload::Truth(value), _) => Node::Known(Value::Bool(*value)),
                 (Payload::Missing, _) => Node::Missing,
-                (Payload::Fill, Source::Tensor(tensor, _)) => Node::Known(self.bound[tensor.index()].fill),
+                (Payload::Fill, Source::Tensor(tensor, subs)) => {
+                    self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
+                }
                 (Payload::Child(position), _) => {
                     access.level += 1;
                     access.position = Some(*position);

@@ -68,8 +68,8 @@ impl Lowerer<'_> {
                     && self.all_repeat(index, otherwise, inner, written)
             }
             Step::Assign(target, update, value) => {
-                let fixed = !depends(value, index)
-                    && update.iter().flat_map(|u| &u.extra).all(|extra| !depends(extra, index));
+                let fixed =
+                    !depends(value, index) && update.iter().flat_map(|u| &u.extra).all(|extra| !depends(extra, index));
                 if inner.contains(&target.tensor) {
                     return fixed && target.subs.iter().all(|sub| !depends(&sub.node, index));
                 }
@@ -145,8 +145,12 @@ fn multiplied(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: Expr
                 let runs = target.subs.iter().any(|sub| depends(&sub.node, index));
                 let rule = repeated(&update).filter(|_| !runs);
                 let value = match rule {
-                    Some(Repeat::Times) => Node::Call(Op::Mul, update.operand, vec![value, count(length, update.operand)]),
-                    Some(Repeat::Power) => Node::Call(Op::Pow, update.operand, vec![value, count(length, update.operand)]),
+                    Some(Repeat::Times) => {
+                        Node::Call(Op::Mul, update.operand, vec![value, count(length, update.operand)])
+                    }
+                    Some(Repeat::Power) => {
+                        Node::Call(Op::Pow, update.operand, vec![value, count(length, update.operand)])
+                    }
                     Some(Repeat::Parity) => {
                         // An even number of times is none.
                         let odd = Node::Call(Op::BitAnd, DType::I64, vec![Node::Value(length), known(1)]);
@@ -191,7 +195,7 @@ pub(super) fn depends(node: &Node, index: IndexId) -> bool {
                 || match &access.source {
                     Source::Tensor(_, subs) => {
                         subs.iter().skip(access.level).flat_map(Sub::nodes).any(|n| depends(n, index))
-                    },
+                    }
                     Source::Mask(_, on, other) => *on == index || depends(other, index),
                 }
         }

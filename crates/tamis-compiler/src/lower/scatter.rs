@@ -249,7 +249,8 @@ impl Lowerer<'_> {
     pub(super) fn merging(&self, tensor: TensorId, update: Option<&Update>, value: &Node) -> Merge {
         let bound = &self.bound[tensor.index()];
         let Some(update) = update else { return Merge::Later };
-        if update.operand != bound.dtype || !update.extra.is_empty() {
+        // The runtime merges by operators of the table.
+        if update.operand != bound.dtype || !update.extra.is_empty() || matches!(update.op, Op::User(_)) {
             return Merge::Never;
         }
         // From nothing, differences add up.

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::node::Step;
 use super::region::Region;
 use tamis_ir::algebra::{DType, Op};
-use tamis_ir::looplet::{Looplet, Payload, Phase};
+use tamis_ir::looplet::Phase;
 
 impl Lowerer<'_> {
     /// `inside`: the phases' ends are known not to decrease, and to lie in the dimension.
@@ -15,10 +15,8 @@ impl Lowerer<'_> {
         // No phase is sure to be the whole region.
         self.conditional += 1;
         for phase in phases {
-            // A band without anything in it ends behind its last coordinate, even if the dimension has none.
-            let known = inside && region.whole && !matches!(phase.body, Looplet::Run(Payload::Fill));
             let stop = match phase.stop {
-                Some(stop) if known => stop,
+                Some(stop) if inside && region.whole => stop,
                 Some(stop) => {
                     let low = self.b.call_in(Op::Max, DType::I64, &[stop, start]);
                     let high = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);

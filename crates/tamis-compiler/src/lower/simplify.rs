@@ -29,6 +29,13 @@ fn node(node: Node, policy: Policy) -> Node {
     match op {
         Op::Coalesce => {
             let mut rest = operands.into_iter().filter(|n| *n != Node::Missing).collect::<Vec<_>>();
+            // What may be missing, and what then is taken instead, are the same.
+            if let [Node::Call(Op::Select, _, parts), Node::Known(other), ..] = &rest[..]
+                && let [_, Node::Missing, Node::Known(value)] = &parts[..]
+                && value.cast(dtype).same_number(other.cast(dtype))
+            {
+                return Node::Known(value.cast(dtype));
+            }
             return match rest.first() {
                 None => Node::Missing,
                 Some(Node::Known(value)) => Node::Known(value.cast(dtype)),

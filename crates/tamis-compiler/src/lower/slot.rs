@@ -203,7 +203,14 @@ impl Lowerer<'_> {
         let position = self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
         let position = position.unwrap_or(parent);
         let dirty = self.commits(tensor, level).then(|| self.b.variable("dirty", Value::Bool(false)));
-        self.states[tensor.index()].open.push(Open { level, parent, coordinate, stop, position: Some(position), dirty });
+        self.states[tensor.index()].open.push(Open {
+            level,
+            parent,
+            coordinate,
+            stop,
+            position: Some(position),
+            dirty,
+        });
         let last = level + 1 == self.level_count(tensor);
         let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
         if appended && !last {

@@ -71,7 +71,7 @@ impl Lowerer<'_> {
                 state.counts.push(count);
                 let crd = named.iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer);
                 let zero = self.b.int(0);
-                if crd.is_some() {
+                if !named.is_empty() {
                     self.prologue.push(Stmt::Let { var: count, value: zero });
                 }
                 let list = match (crd, plan.mode) {
@@ -124,7 +124,7 @@ impl Lowerer<'_> {
         ask: impl FnOnce(&'static LevelType, &mut Writer) -> T,
     ) -> Option<T> {
         let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
-        let dim = *format.dim_order()?.get(level)?;
+        let extent = *self.bound[tensor.index()].extents.get(level)?;
         let row = level_type(format.levels()[level].kind).ok()?;
         let state = &self.states[tensor.index()];
         let (count, skipped, reserved) = (state.counts[level], state.skipped[level], state.reserved[level]);
@@ -132,7 +132,7 @@ impl Lowerer<'_> {
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let mut writer = Writer {
             arrays: &arrays[level],
-            extent: self.bound[tensor.index()].dims[dim],
+            extent,
             count,
             skipped,
             reserved,
@@ -247,19 +247,23 @@ impl Lowerer<'_> {
         if !self.program.params.contains(&tensor) {
             return None;
         }
-        let order = format.dim_order()?;
         let mut count = self.b.int(1);
         for k in 0..=level {
-            let pos = arrays[k].iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
             let full = level_type(format.levels()[k].kind).is_ok_and(|row| row.capabilities.full);
+            let named = |name: &str| arrays[k].iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
+            let (pos, blocks) = (named("pos"), named("ofs"));
             count = match pos {
                 Some(pos) => self.b.load(pos, count),
+                None if blocks.is_some() => count,
                 None if full => {
-                    let size = self.bound[tensor.index()].dims[order[k]];
+                    let size = *self.bound[tensor.index()].extents.get(k)?;
                     self.b.call_in(Op::Mul, DType::I64, &[count, size])
                 }
                 None => count,
             };
+            if let Some(offsets) = blocks {
+                count = self.b.load(offsets, count);
+            }
         }
         Some(count)
     }

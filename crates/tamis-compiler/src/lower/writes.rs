@@ -97,8 +97,10 @@ impl Lowerer<'_> {
                 placements[k - 1] == Placement::Parent && !format.levels()[chain_head(&format, k - 1)].nonunique
             });
             let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty() && !shared;
+            // What is read as soon as it is written is in its place from the beginning.
+            let read = self.program.is_read_while_written(TensorId(k as u32));
             let mode = match (computed, in_order) {
-                (true, true) if !lists => Mode::Append,
+                (true, true) if !lists && !read => Mode::Append,
                 // What is listed stays listed.
                 (true, _) if pattern && writes.unsets => Mode::Scatter,
                 (true, _) => Mode::Insert,
@@ -136,7 +138,11 @@ impl Lowerer<'_> {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
                 Step::For(index, _, body) => {
                     let unordered = self.reads_unordered(*index, body);
-                    loops.push(Loop { index: *index, piece_of: self.pieces[index.index()].map(|(number, _)| number), unordered });
+                    loops.push(Loop {
+                        index: *index,
+                        piece_of: self.pieces[index.index()].map(|(number, _)| number),
+                        unordered,
+                    });
                     self.find_writes(body, loops, found);
                     loops.pop();
                 }

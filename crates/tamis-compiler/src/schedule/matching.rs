@@ -101,7 +101,11 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
         }
         (Expr::Call(op, operands), ExprKind::Operator(written, patterns)) => op == written && all(operands, patterns),
         (Expr::Call(op, operands), ExprKind::Call { function, args, .. }) => {
-            Op::named(&function.text) == Some(*op) && all(operands, args)
+            let named = match op {
+                Op::User(user) => user.name() == function.text,
+                _ => Op::named(&function.text) == Some(*op),
+            };
+            named && all(operands, args)
         }
         _ => false,
     }

@@ -21,6 +21,7 @@ pub fn eval(op: Op, operand: DType, operands: &[Value]) -> Value {
     let a = operands[0];
     match op {
         Op::Cast(dtype) => return a.cast(dtype),
+        Op::User(user) => return user.eval(operand, operands),
         Op::Select => {
             let chosen = if a.is_truthy() { operands[1] } else { operands[2] };
             return chosen.cast(operand);

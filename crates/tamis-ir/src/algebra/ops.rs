@@ -4,7 +4,7 @@
 //! Adding an operator is adding a variant, a row, and its evaluation in `eval.rs`. Every law that a
 //! row declares is checked by a property test over every type the operator takes (`tests/laws.rs`).
 
-use super::{DType, Kind, Value};
+use super::{DType, Kind, UserOp, Value};
 
 /// An operator or function of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +77,8 @@ pub enum Op {
     Choose,
     /// Conversion to a type, written as its name: `f32(x)`.
     Cast(DType),
+    /// An operator that a user defined.
+    User(UserOp),
 }
 
 /// A constant of an operator (identity, annihilator), to be taken in some type.
@@ -91,13 +93,27 @@ pub enum Constant {
     Least,
     /// The greatest number: `inf` for floats.
     Greatest,
+    /// A number that a user wrote.
+    Number(Value),
 }
 
 impl Constant {
+    /// The constant that a number stands for: infinities are the ends of whatever type there is.
+    pub fn of(value: Value) -> Constant {
+        match value {
+            Value::F64(x) if x == f64::INFINITY => Constant::Greatest,
+            Value::F64(x) if x == f64::NEG_INFINITY => Constant::Least,
+            other => Constant::Number(other),
+        }
+    }
+
     /// The constant in a type, if the type has it.
     pub fn value(self, dtype: DType) -> Option<Value> {
         use Constant::*;
         match (self, dtype.kind()) {
+            // Narrowing floats round, but a number of another kind has to be one of the type's.
+            (Number(value), kind) if value.dtype().kind() <= kind && kind >= Kind::Float => Some(value.cast(dtype)),
+            (Number(value), _) => value.cast_exact(dtype),
             (Zero, _) => Some(Value::zero(dtype)),
             (One, _) => Some(Value::one(dtype)),
             (Ones, Kind::Bool) => Some(Value::Bool(true)),
@@ -158,6 +174,8 @@ pub enum Typing {
     Choice,
     /// The named type.
     Conversion,
+    /// Promote any values; the body says what comes out.
+    Defined,
 }
 
 /// What an operator does with NaN.
@@ -431,6 +449,7 @@ impl Op {
     pub fn info(self) -> OpInfo {
         match self {
             Op::Cast(dtype) => OpInfo { op: self, name: dtype.name(), ..CAST },
+            Op::User(user) => user.info(),
             // The table has a row for every variant, in their order; a test says so.
             _ => TABLE.binary_search_by(|row| row.op.cmp(&self)).map_or(CAST, |k| TABLE[k]),
         }
@@ -474,7 +493,7 @@ impl Op {
             && info.arity.1 >= 2
             && matches!(
                 info.typing,
-                Arithmetic { .. } | Division | Logical | Bitwise | Shift | Ordered | Choice | Float { .. }
+                Arithmetic { .. } | Division | Logical | Bitwise | Shift | Ordered | Choice | Float { .. } | Defined
             )
     }
 }

@@ -125,8 +125,9 @@ impl Op {
             Typing::Predicate => to(common.dtype, DType::Bool, false),
             Typing::Part => to(number, number.real(), common.weak),
             Typing::Select | Typing::Coalesce | Typing::Choice => same(common.dtype),
-            Typing::Conversion => match self {
+            Typing::Conversion | Typing::Defined => match self {
                 Op::Cast(dtype) => to(common.dtype, dtype, false),
+                Op::User(user) => return user.type_of(common, nullable),
                 _ => same(common.dtype),
             },
         })

@@ -69,6 +69,16 @@ program, outside of any loop or `if`."
 E0109 "index notation instead of a loop program"
 "Index notation (`C[i,k] = A[i,j] * B[j,k]`) says what to compute; a loop program says how. This
 version runs loop programs; write the loops out."
+E0110 "definition of an operator"
+"An operator is defined before the program that uses it, by a function that returns one expression:
+
+    @op(commutative, associative, identity=inf)
+    def least(a, b):
+        return select(a < b, a, b)
+
+The body uses its operands, numbers, built-in operators and operators that were defined before: not itself, and no
+tensors. Laws are commutative, associative, idempotent, identity=, left_identity=, right_identity= and annihilator=, each
+optional; they are said of operators with two operands."
 
 E0201 "unknown name"
 "The name is not a parameter, a declared tensor, a scalar, a `let` or a loop index at this place."
@@ -107,6 +117,11 @@ E0307 "operator that cannot update"
 "An update `X[i] op= e` needs a binary operator whose result can be stored in X again."
 E0308 "unknown value type"
 "Value types are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128."
+E0309 "law that does not hold"
+"Every law that is declared of an operator is tested on the types that it is used with: on values at the edges, NaN and
+infinities among them, and on some others; floats up to rounding where the law is about rearranging. One case was found in which
+the law does not hold. Results would then depend on the order in which they are computed, so it is refused: declare fewer laws (a
+program needs none of them), or change the body. An annihilator is tested with finite operands only."
 
 E0401 "wrong number of subscripts"
 "A tensor takes as many subscripts as it has dimensions, and the same number wherever it is used."

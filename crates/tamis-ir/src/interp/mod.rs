@@ -19,7 +19,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Result};
 use crate::format::MAX_RANK;
 use crate::program::dims::permit;
 use crate::program::{
-    Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, ParamType, Program, ScalarKind, Stmt,
+    Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, Masks, ParamType, Program, ScalarKind, Stmt,
     StmtId, StmtKind, Storage, TensorId, Update,
 };
 use entries::Entries;
@@ -128,6 +128,7 @@ impl<'a> Machine<'a> {
             };
             tensors.push(grid);
         }
+        let mut masks = Masks::new(program);
         Ok(Machine {
             program,
             checked,
@@ -138,7 +139,7 @@ impl<'a> Machine<'a> {
             vars: vec![Seen { value: None, structural: false }; program.vars.len()],
             stmt: StmtId(0),
             iterations: 0,
-            masks: program.exprs.ids().map(|id| program.is_mask(id)).collect(),
+            masks: program.exprs.ids().map(|id| masks.is_mask(id)).collect(),
             annihilators: program
                 .exprs
                 .ids()

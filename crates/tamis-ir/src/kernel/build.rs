@@ -3,7 +3,7 @@
 use super::{
     Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId, Workspace,
 };
-use crate::algebra::{DType, Op, Ty, Value, eval};
+use crate::algebra::{DType, Op, Term, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
 
 /// A kernel under construction.
@@ -175,7 +175,12 @@ impl Builder {
 
     /// An operator on operands that are converted to `operand`. Constants are folded, and so are operands that change
     /// nothing (`x + 0`, `x * 1` on integers, conversions to the same type).
+    ///
+    /// An operator that a user defined is expanded: kernels hold built-in ones only.
     pub fn call_in(&mut self, op: Op, operand: DType, operands: &[ExprId]) -> ExprId {
+        if let Op::User(user) = op {
+            return self.expand(user, operand, operands);
+        }
         let constants: Option<Vec<Value>> = operands.iter().map(|e| self.as_constant(*e)).collect();
         if let Some(constants) = constants {
             return self.constant(eval(op, operand, &constants));
@@ -233,6 +238,45 @@ impl Builder {
             _ => op.type_of(&types).map_or(operand, |t| t.result.dtype),
         };
         self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result)
+    }
+
+    /// The body of an operator, on operands that are converted to one type.
+    fn expand(&mut self, user: UserOp, operand: DType, operands: &[ExprId]) -> ExprId {
+        let given: Vec<ExprId> = operands.iter().map(|e| self.call_in(Op::Cast(operand), operand, &[*e])).collect();
+        // The caller has typed the call, and so the body.
+        let types = user.types(operand).unwrap_or_default();
+        let mut terms: Vec<ExprId> = Vec::with_capacity(types.len());
+        for (term, op_type) in user.body().iter().zip(types) {
+            let built = match term {
+                Term::Param(k) => given[*k],
+                Term::Literal(value) => self.constant(*value),
+                Term::Call(op, of) => {
+                    let mut of: Vec<ExprId> = of.iter().map(|k| terms[*k]).collect();
+                    let conditions = match op {
+                        Op::And | Op::Or => of.len(),
+                        Op::Select => 1,
+                        _ => 0,
+                    };
+                    for e in of.iter_mut().take(conditions) {
+                        *e = self.call_in(Op::Cast(DType::Bool), DType::Bool, &[*e]);
+                    }
+                    match (op, &of[..]) {
+                        (Op::Or, [a, b]) => {
+                            let yes = self.constant(Value::Bool(true));
+                            self.call_in(Op::Select, DType::Bool, &[*a, yes, *b])
+                        }
+                        // Operands of an operator are there.
+                        (Op::Coalesce, [first, ..]) => {
+                            self.call_in(Op::Cast(op_type.operand), op_type.operand, &[*first])
+                        }
+                        _ => self.call_in(*op, op_type.operand, &of),
+                    }
+                }
+            };
+            terms.push(built);
+        }
+        let zero = Value::zero(operand);
+        terms.last().copied().unwrap_or_else(|| self.constant(zero))
     }
 
     /// The sum of two `i64`.

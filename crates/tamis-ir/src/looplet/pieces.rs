@@ -14,8 +14,8 @@ pub struct Pieces {
     pub stop: ExprId,
     /// Where pieces begin and end, and what they hold.
     pub extents: Extents,
-    /// Each piece begins where the one before ends, and together they are all of the dimension.
-    pub gapless: bool,
+    /// Together they are all of the dimension.
+    pub covers: bool,
     /// How many of the loop's coordinates one stored coordinate stands for.
     pub scale: u64,
     /// What is added to a stored coordinate, scaled, to make it one of the loop's.
@@ -57,6 +57,11 @@ pub struct Piece {
 }
 
 impl Pieces {
+    /// Whether each piece begins where the one before ends.
+    pub fn consecutive(&self) -> bool {
+        matches!(self.extents, Extents::Ends(_))
+    }
+
     /// Where a piece begins and ends, in coordinates of the loop.
     pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
         let one = b.int(1);

@@ -87,7 +87,7 @@ fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -
         start: stepper.start,
         stop: stepper.stop,
         extents: Extents::Points(stepper.coordinates, stepper.below),
-        gapless: false,
+        covers: false,
         scale,
         shift,
         leads,

@@ -1,9 +1,10 @@
 //! Lifecycles: in each statement of the block that declares it, a tensor is read or updated, not both.
 //!
 //! That is what lets a tensor be frozen and thawed between those statements, and iterated over while it
-//! cannot change. Plain scalars live in registers and are free.
+//! cannot change. Plain scalars live in registers and are free; so are tensors whose levels are all dense: each element has a
+//! place of its own, and holds what was written there last, or the fill.
 
-use super::{Block, Declaration, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
+use super::{Block, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
 use crate::diag::{Code, Diagnostic, Span};
 
 pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
@@ -30,8 +31,40 @@ fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Whether what was written can be read at once.
 fn is_free(program: &Program, tensor: TensorId) -> bool {
-    matches!(program.tensor(tensor).declaration, Some(Declaration { storage: Storage::Scalar(ScalarKind::Plain), .. }))
+    let info = program.tensor(tensor);
+    match info.declaration.as_ref().map(|declaration| &declaration.storage) {
+        Some(Storage::Scalar(kind)) => *kind == ScalarKind::Plain,
+        Some(Storage::Tensor(spec)) => spec.with_rank(info.rank).is_ok_and(|format| format.is_all_dense()),
+        None => false,
+    }
+}
+
+impl Program {
+    /// Whether a declared tensor is read in a statement that writes it, too, as in `x[i] = a[i] + x[i-1]`: every read then sees
+    /// what was written last.
+    pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
+        let mut found = false;
+        let mut look = |block: &Block| {
+            let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(tensor)) else { return };
+            for stmt in &block[at + 1..] {
+                let mut uses = Uses { read: None, written: None };
+                uses.collect(self, tensor, stmt);
+                found |= uses.read.is_some() && uses.written.is_some();
+            }
+        };
+        look(&self.body);
+        self.visit(&mut |stmt| match &stmt.kind {
+            StmtKind::For { body, .. } => look(body),
+            StmtKind::If { then, otherwise, .. } => {
+                look(then);
+                look(otherwise);
+            }
+            _ => {}
+        });
+        found
+    }
 }
 
 fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mut Vec<Diagnostic>) {
@@ -45,6 +78,12 @@ fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mu
             .label(program.origin.tensor(tensor), "declared here")
             .note("within one statement of the block that declares it, a tensor is either read or updated")
             .help(format!("finish writing `{name}` before the statement that reads it, or declare a second tensor for the new values"));
+        let d = match program.tensor(tensor).declaration.as_ref().map(|d| &d.storage) {
+            Some(Storage::Tensor(_)) => d.help(format!(
+                "or store it densely: elements of `{name} = tensor(\"dense\")` can be read as soon as they are written"
+            )),
+            _ => d.help(format!("or declare `{name} = scalar(...)`, which can be read as soon as it is written")),
+        };
         let d = match updates_itself(program, tensor, stmt) {
             Some(place) => d.help(format!(
                 "to update an element, write `{place} += ...`, `{place} = max({place}, ...)` or another operator"

@@ -8,6 +8,8 @@ mod attributes;
 mod compact;
 pub mod dims;
 mod lifecycle;
+mod masks;
+mod operators;
 mod pool;
 mod print;
 mod resolve;
@@ -16,6 +18,8 @@ mod verify;
 
 pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{Extents, LoopExtent};
+pub use masks::{Atom, Comparison, Linear, Mask, Masks};
+pub use operators::{define, parse_operators};
 pub use pool::{ExprId, ExprPool};
 pub use types::Types;
 
@@ -396,21 +400,6 @@ pub struct Checked {
 }
 
 impl Program {
-    /// Whether an expression is a mask: a comparison of a loop index with another index, a size or an integer, or such
-    /// masks combined. Where a mask holds is known before its loop starts.
-    pub fn is_mask(&self, id: ExprId) -> bool {
-        let simple =
-            |e: &ExprId| matches!(self.expr(*e), Expr::Index(_) | Expr::Size(..) | Expr::Literal(Value::I64(_)));
-        match self.expr(id) {
-            Expr::Call(Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, operands) => {
-                let indexed = operands.iter().any(|e| matches!(self.expr(*e), Expr::Index(_)));
-                indexed && operands.iter().all(simple) && operands.windows(2).all(|w| w[0] != w[1])
-            }
-            Expr::Call(Op::And | Op::Or | Op::Not, operands) => operands.iter().all(|e| self.is_mask(*e)),
-            _ => false,
-        }
-    }
-
     /// The index that numbers the pieces of which an extent is one, and how long they are: from `x*n` to `x*n + n`, or to
     /// an end before. Together, the loop over pieces and the one over what is in a piece go over everything in order.
     pub fn piece_of(&self, extent: &Extent) -> Option<(IndexId, u64)> {
@@ -442,8 +431,33 @@ impl Program {
 
     /// Reads a program from a named source.
     pub fn parse_source(source: &Arc<Source>) -> std::result::Result<Program, Diagnostics> {
-        let function = crate::text::parser::parse_function(source)?;
-        let program = resolve::resolve(&function, source)?;
+        Program::parse_source_with(source, &[])
+    }
+
+    /// Reads a program that uses operators that were defined elsewhere.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Laws;
+    /// use tamis_ir::program::{Program, define};
+    /// let far = define("far", &["a", "b"], "abs(a - b) > 1", Laws::default()).unwrap();
+    /// let program = Program::parse_with("
+    /// def count(x, y):
+    ///     n = scalar(0)
+    ///     for i in _:
+    ///         n += far(x[i], y[i])
+    ///     return n
+    /// ", &[far]).unwrap();
+    /// assert!(program.to_string().contains("abs(x[i] - y[i]) > 1"));
+    /// ```
+    pub fn parse_with(text: &str, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
+        Program::parse_source_with(&Source::new("program", text), operators)
+    }
+
+    /// Reads a program from a named source, with operators that were defined elsewhere.
+    pub fn parse_source_with(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
+        let (function, operators) = operators::parse(source, operators)?;
+        let function = function.ok_or_else(|| crate::text::parser::no_program(source))?;
+        let program = resolve::resolve(&function, operators, source)?;
         program.verify()?;
         Ok(program)
     }

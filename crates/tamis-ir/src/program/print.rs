@@ -11,6 +11,9 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names =
             |ids: &[TensorId]| ids.iter().map(|id| self.tensor(*id).name.as_str()).collect::<Vec<_>>().join(", ");
+        for user in self.user_operators() {
+            writeln!(f, "{}", super::operators::definition(user))?;
+        }
         writeln!(f, "def {}({}):", self.name, names(&self.params))?;
         self.block(f, &self.body, 1)?;
         writeln!(f, "    return {}", names(&self.results))

@@ -6,7 +6,7 @@
 use super::{
     Declaration, EntryPart, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update,
 };
-use crate::algebra::{DType, Kind, OpType, Ty, TypeError, Typing, Value, can_store, eval};
+use crate::algebra::{DType, Kind, Op, OpType, Ty, TypeError, Typing, Value, can_store, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::format::Leaf;
 use rustc_hash::FxHashMap;
@@ -41,6 +41,8 @@ struct Inference<'a> {
     exprs: Vec<Option<Result<OpType, TypeError>>>,
     /// Tensors that were given the default type.
     settled: Vec<bool>,
+    /// What is not known is left out of account.
+    guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
     errors: Vec<Diagnostic>,
@@ -67,6 +69,7 @@ impl<'a> Inference<'a> {
             vars: vec![None; program.vars.len()],
             exprs: vec![None; program.exprs.len()],
             settled: vec![false; program.tensors.len()],
+            guessing: false,
             ranks: program.ranks(params),
             errors: Vec::new(),
         })
@@ -80,7 +83,7 @@ impl<'a> Inference<'a> {
         for _ in 0..4 * program.tensors.len() + 8 {
             let before = self.tensors.clone();
             self.round();
-            if before == self.tensors && !self.settle_one() {
+            if before == self.tensors && !self.guess() && !self.settle_one() {
                 break;
             }
         }
@@ -131,6 +134,16 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// Types what depends on itself, as in `x[i] = a[i] + x[i-1]`, by what else it depends on; false if that tells nothing. Further
+    /// rounds raise the guess where it was too low.
+    fn guess(&mut self) -> bool {
+        let before = self.tensors.clone();
+        self.guessing = true;
+        self.round();
+        self.guessing = false;
+        before != self.tensors
+    }
+
     /// Gives a tensor that nothing is stored in the default type; false if there is none.
     fn settle_one(&mut self) -> bool {
         let Some(t) = self.tensors.iter().position(Option::is_none) else { return false };
@@ -172,8 +185,14 @@ impl<'a> Inference<'a> {
                 plain(Ty { nullable, ..ty })
             }),
             Expr::Call(op, operands) => {
-                let types: Option<Vec<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
-                types.map(|types| op.type_of(&types))
+                let mut types: Vec<Option<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
+                if self.guessing {
+                    // What decides between values says nothing about their type.
+                    let values = usize::from(*op == Op::Select);
+                    let known = types.iter().skip(values).flatten().next().copied();
+                    types.iter_mut().for_each(|ty| *ty = ty.or(known));
+                }
+                types.into_iter().collect::<Option<Vec<Ty>>>().map(|types| op.type_of(&types))
             }
         }
     }
@@ -216,6 +235,12 @@ impl<'a> Inference<'a> {
         let span = self.program.origin.expr(stmt.id, id);
         match self.program.expr(id) {
             Expr::Call(op, operands) => match self.exprs[id.index()].clone() {
+                Some(Ok(op_type)) if matches!(op, Op::User(_)) => {
+                    for operand in operands {
+                        self.check_literal(stmt, *operand, op_type.operand);
+                    }
+                    self.check_laws(*op, op_type.operand, span);
+                }
                 Some(Err(reason)) => {
                     let name = op.info().symbol.unwrap_or(op.info().name);
                     let mut d =
@@ -253,6 +278,34 @@ impl<'a> Inference<'a> {
             }
             _ => {}
         }
+    }
+
+    /// What is declared of an operator has to hold on the type that it is used with.
+    fn check_laws(&mut self, op: Op, dtype: DType, span: Span) {
+        let Op::User(user) = op else { return };
+        let Err(failure) = user.test_laws(dtype) else { return };
+        let law = failure.law;
+        let (name, laws) = (user.name(), user.laws());
+        let message = |what: &str, value: Option<Value>| match value {
+            Some(value) => format!("{value} is not {what} of `{name}` on {dtype}"),
+            None => format!("`{name}` is not {law} on {dtype}"),
+        };
+        let message = match law {
+            "identity" => message("an identity", laws.left_identity),
+            "left_identity" => message("a left identity", laws.left_identity),
+            "right_identity" => message("a right identity", laws.right_identity),
+            "annihilator" => message("an annihilator", laws.annihilator),
+            _ => message(law, None),
+        };
+        let nan = failure.counterexample.contains("nan");
+        let mut d = Diagnostic::new(Code::E0309, message)
+            .label(span, format!("used with {dtype} here"))
+            .note(failure.counterexample)
+            .help(format!("drop `{law}` from `@op(...)`: no law is needed, each only allows more"));
+        if nan {
+            d = d.help("or say in the body what becomes of NaN; `min(a, b)` and `max(a, b)` let it win");
+        }
+        self.error(d);
     }
 
     fn check_dim(&mut self, tensor: TensorId, dim: usize, span: Span) {
@@ -345,7 +398,10 @@ impl<'a> Inference<'a> {
         let result = match update {
             None => from,
             Some(update) => match self.update_type(update, Ty::strong(to.dtype), from) {
-                Ok(op_type) => op_type.result,
+                Ok(op_type) => {
+                    self.check_laws(update.op, op_type.operand, span);
+                    op_type.result
+                }
                 Err(reason) => {
                     let symbol = update.op.info().symbol.unwrap_or(update.op.info().name);
                     let d = Diagnostic::new(Code::E0301, format!("the update `{symbol}` {reason}"));

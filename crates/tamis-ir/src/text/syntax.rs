@@ -22,6 +22,34 @@ pub struct Function {
     pub span: Span,
 }
 
+/// What a text holds: operators, and at most one program that may use them.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct File {
+    pub operators: Vec<Operator>,
+    pub function: Option<Function>,
+}
+
+/// `@op(laws) def name(params): return body`
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Operator {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub laws: Vec<Law>,
+    pub body: Expr,
+    /// The line with `@op`.
+    pub decorator: Span,
+}
+
+/// A law that is declared: `commutative`, or with its number, `identity=0`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Law {
+    pub name: Name,
+    pub value: Option<Expr>,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]

@@ -50,8 +50,8 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
 pub(super) fn runs(fiber: &mut Fiber) -> Looplet {
     let extents = Extents::Ends(fiber.array("end"));
     // A fiber that is absent has no runs.
-    let gapless = fiber.present.is_none();
-    pieces(fiber, extents, gapless)
+    let covers = fiber.present.is_none();
+    pieces(fiber, extents, covers)
 }
 
 /// `sparse_runs`: runs, with the fill between them.
@@ -111,8 +111,9 @@ fn ends_of_band(fiber: &mut Fiber) -> (ExprId, ExprId, ExprId) {
     let one = b.int(1);
     let next = b.add(position, one);
     let (from, to, last) = (b.load(offsets, position), b.load(offsets, next), b.load(lasts, position));
-    // An empty band has a last coordinate, too: it begins and ends behind it.
+    // An empty band has a last coordinate, too, even if the dimension has none: it begins and ends behind it.
     let end = b.add(last, one);
+    let end = b.call_in(Op::Min, DType::I64, &[end, fiber.extent]);
     let length = b.sub(to, from);
     let (end, length, to) = (guarded(fiber, end), guarded(fiber, length), guarded(fiber, to));
     (fiber.builder.sub(end, length), end, to)
@@ -137,9 +138,9 @@ fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below
     Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped, shift: None, within: None })
 }
 
-fn pieces(fiber: &mut Fiber, extents: Extents, gapless: bool) -> Looplet {
+fn pieces(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
     with_bounds(fiber, |_, start, stop| {
-        Looplet::Pieces(Pieces { start, stop, extents, gapless, scale: 1, shift: None, leads: false })
+        Looplet::Pieces(Pieces { start, stop, extents, covers, scale: 1, shift: None, leads: false })
     })
 }
 

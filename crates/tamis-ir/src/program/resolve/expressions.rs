@@ -112,51 +112,22 @@ impl Resolver {
         span: Span,
     ) -> Option<Expr> {
         let operands: Vec<Option<ExprId>> = args.iter().map(|arg| self.expr(arg)).collect();
-        let Some(op) = Op::named(&function.text) else {
-            let name = function.text.as_str();
-            let d = Diagnostic::new(Code::E0205, format!("there is no function `{name}`"))
-                .label(function.span, "unknown function");
-            let help = match name {
-                "sum" | "prod" | "any" | "all" | "mean" => {
-                    format!("reduce in a loop: `s = scalar(0.0)`, then `s += ...`, instead of `{name}(...)`")
-                }
-                "walk" | "follow" | "gallop" => format!("a protocol stands in a subscript: `A[{name}(i)]`"),
-                "tensor" | "scalar" | "sparse_scalar" | "short_circuit_scalar" => {
-                    format!("a declaration is a statement of its own: `x = {name}(...)`")
-                }
-                "len" | "size" | "shape" => "the size of a dimension is `A.shape[0]`".to_string(),
-                "range" => "a range stands in a loop: `for i in range(n):`".to_string(),
-                _ => match did_you_mean(name, TABLE.iter().map(|row| row.name)) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "functions are abs sqrt exp log sin cos tanh sigmoid relu min max floor ceil round sign select coalesce choose isnan and others".to_string(),
-                },
-            };
-            return self.error(d.help(help));
+        let user = self.operators.get(&function.text).copied();
+        let Some(op) = user.map(Op::User).or_else(|| Op::named(&function.text)) else {
+            let d = unknown_function(function, self.operators.keys().map(String::as_str));
+            return self.error(d);
         };
-        if let Some((keyword, _)) = keywords.first() {
-            return self.error(
-                Diagnostic::new(Code::E0304, format!("`{}` takes no keywords", function.text))
-                    .label(keyword.span, "unknown keyword")
-                    .help("pass the operands by position"),
-            );
+        if let Some(d) = wrong_count(function, op, operands.len(), keywords, span) {
+            return self.error(d);
         }
-        let (least, most) = op.info().arity;
-        if operands.len() < least || operands.len() > most {
-            let expected = match (least, most) {
-                (a, b) if a == b => format!("{a}"),
-                (a, usize::MAX) => format!("at least {a}"),
-                (a, b) => format!("{a} to {b}"),
-            };
-            return self.error(
-                Diagnostic::new(
-                    Code::E0304,
-                    format!("`{}` takes {expected} operands, not {}", function.text, operands.len()),
-                )
-                .label(span, format!("{} operands", operands.len()))
-                .help(format!("{}: {}", op.info().name, op.info().summary)),
-            );
+        let operands: Vec<ExprId> = operands.into_iter().collect::<Option<_>>()?;
+        match user {
+            Some(user) if !user.laws().any() => {
+                let written = self.write_out(user, &operands, span)?;
+                Some(self.program.expr(written).clone())
+            }
+            _ => Some(Expr::Call(op, operands)),
         }
-        Some(Expr::Call(op, operands.into_iter().collect::<Option<_>>()?))
     }
 
     pub(super) fn access(&mut self, tensor: TensorId, subscripts: &[syntax::Expr], span: Span) -> Option<Access> {
@@ -204,6 +175,54 @@ impl Resolver {
             _ => Some(Subscript { expr: self.expr(expr)?, protocol: None, permissive: false }),
         }
     }
+}
+
+/// The mistake of calling what is not a function; `known` are functions besides those of the table.
+pub(super) fn unknown_function<'a>(function: &Name, known: impl Iterator<Item = &'a str>) -> Diagnostic {
+    let name = function.text.as_str();
+    let d =
+        Diagnostic::new(Code::E0205, format!("there is no function `{name}`")).label(function.span, "unknown function");
+    d.help(match name {
+        "sum" | "prod" | "any" | "all" | "mean" => {
+            format!("reduce in a loop: `s = scalar(0.0)`, then `s += ...`, instead of `{name}(...)`")
+        }
+        "walk" | "follow" | "gallop" => format!("a protocol stands in a subscript: `A[{name}(i)]`"),
+        "tensor" | "scalar" | "sparse_scalar" | "short_circuit_scalar" => {
+            format!("a declaration is a statement of its own: `x = {name}(...)`")
+        }
+        "len" | "size" | "shape" => "the size of a dimension is `A.shape[0]`".to_string(),
+        "range" => "a range stands in a loop: `for i in range(n):`".to_string(),
+        _ => match did_you_mean(name, TABLE.iter().map(|row| row.name).chain(known)) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "functions are abs sqrt exp log sin cos tanh sigmoid relu min max floor ceil round sign select coalesce choose isnan and others, and those that `@op` defines".to_string(),
+        },
+    })
+}
+
+/// The mistake of calling an operator with operands that it does not take, if that is one.
+pub(super) fn wrong_count(
+    function: &Name,
+    op: Op,
+    count: usize,
+    keywords: &[(Name, syntax::Expr)],
+    span: Span,
+) -> Option<Diagnostic> {
+    if let Some((keyword, _)) = keywords.first() {
+        let d = Diagnostic::new(Code::E0304, format!("`{}` takes no keywords", function.text));
+        return Some(d.label(keyword.span, "unknown keyword").help("pass the operands by position"));
+    }
+    let (least, most) = op.info().arity;
+    if (least..=most).contains(&count) {
+        return None;
+    }
+    let expected = match (least, most) {
+        (a, b) if a == b => format!("{a}"),
+        (a, usize::MAX) => format!("at least {a}"),
+        (a, b) => format!("{a} to {b}"),
+    };
+    let message = format!("`{}` takes {expected} operands, not {count}", function.text);
+    let d = Diagnostic::new(Code::E0304, message).label(span, format!("{count} operands"));
+    Some(d.help(format!("{}: {}", op.info().name, op.info().summary)))
 }
 
 /// The number that an expression is, as written: also `1.0+2.0j`.

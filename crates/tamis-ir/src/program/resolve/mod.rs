@@ -2,17 +2,20 @@
 
 mod declarations;
 mod expressions;
+pub(super) mod operators;
 mod statements;
 
-use super::{ExprPool, IndexId, Origin, Program, StmtId, Storage, TensorId, TensorInfo, VarId};
+use operators::Operators;
+
+use super::{ExprId, ExprPool, IndexId, Origin, Program, StmtId, Storage, TensorId, TensorInfo, VarId};
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, did_you_mean};
 use crate::text::parser::MAX_ERRORS;
 use crate::text::syntax::{self, ExprKind, Function, Name};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-pub(super) fn resolve(function: &Function, source: &Arc<Source>) -> Result<Program, Diagnostics> {
-    let mut resolver = Resolver::new(function, source);
+pub(super) fn resolve(function: &Function, operators: Operators, source: &Arc<Source>) -> Result<Program, Diagnostics> {
+    let mut resolver = Resolver::new(function, operators, source);
     resolver.function(function);
     if resolver.errors.is_empty() {
         resolver.program.compact();
@@ -40,13 +43,17 @@ struct Resolver {
     declared: FxHashMap<String, Span>,
     /// The first use of each tensor, which fixes its rank.
     ranks: FxHashMap<TensorId, (usize, Span)>,
+    /// What users defined.
+    operators: Operators,
+    /// How many operators expressions have, where that was asked.
+    sizes: FxHashMap<ExprId, usize>,
     /// The statement that spans are recorded for.
     stmt: StmtId,
     errors: Vec<Diagnostic>,
 }
 
 impl Resolver {
-    fn new(function: &Function, source: &Arc<Source>) -> Resolver {
+    fn new(function: &Function, operators: Operators, source: &Arc<Source>) -> Resolver {
         let program = Program {
             name: function.name.text.clone(),
             params: Vec::new(),
@@ -65,6 +72,8 @@ impl Resolver {
             scopes: vec![FxHashMap::default()],
             declared,
             ranks: FxHashMap::default(),
+            operators,
+            sizes: FxHashMap::default(),
             stmt: StmtId(0),
             errors: Vec::new(),
         }

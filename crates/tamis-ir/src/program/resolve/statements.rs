@@ -159,6 +159,12 @@ impl Resolver {
         };
         let subscripts = subscripts.map(|s| &s[..]).unwrap_or(&[]);
         let access = self.access(tensor, subscripts, target.span);
+        if let (None, Some(access)) = (op, &access)
+            && let Some(update) = self.update_by_function(access, value)
+        {
+            self.program.origin.targets.insert(id, target.span);
+            return Some(Stmt { id, kind: update });
+        }
         let value = self.expr(value);
         let (target_access, value) = access.zip(value)?;
         self.program.origin.targets.insert(id, target.span);
@@ -169,6 +175,30 @@ impl Resolver {
             None => self.recognise_update(target_access, value),
         };
         Some(Stmt { id, kind })
+    }
+
+    /// `X[i] = f(X[i], e)` is an update by `f` also where `f` is a function without laws, whose calls are written out elsewhere.
+    fn update_by_function(&mut self, target: &Access, value: &syntax::Expr) -> Option<StmtKind> {
+        let ExprKind::Call { function, args, keywords } = &value.kind else { return None };
+        let user = self.operators.get(&function.text).copied().filter(|user| !user.laws().any())?;
+        let [first, second] = &args[..] else { return None };
+        if !matches!(first.kind, ExprKind::Name(_) | ExprKind::Index { .. })
+            || !keywords.is_empty()
+            || user.params().len() != 2
+        {
+            return None;
+        }
+        let errors = self.errors.len();
+        let read = self.program.exprs.intern(Expr::Read(target.clone()));
+        let first = self.expr(first);
+        if first != Some(read) {
+            // Whatever is wrong with it is told when the whole is read.
+            self.errors.truncate(errors);
+            return None;
+        }
+        let value = self.expr(second)?;
+        let update = Some(Update { op: Op::User(user), extra: Vec::new() });
+        Some(StmtKind::Assign { target: target.clone(), update, value })
     }
 
     /// `X[i] = op(X[i], e)` is an update by `op`.

@@ -2,10 +2,11 @@
 //! that one run reports several.
 
 mod expressions;
+mod operators;
 mod statements;
 
 use super::lexer::{Tok, Token, lex};
-use super::syntax::{Expr, Function, Name};
+use super::syntax::{Expr, File, Function, Name};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
@@ -18,21 +19,28 @@ pub const MAX_OPERATORS: usize = 1000;
 /// The most mistakes that one run reports.
 pub const MAX_ERRORS: usize = 20;
 
-/// Reads a loop program.
-pub fn parse_function(source: &Arc<Source>) -> std::result::Result<Function, Diagnostics> {
+/// Reads a loop program and the operators that are defined before it.
+pub fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics> {
     let (tokens, errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
-    let function = parser.file();
+    let file = parser.file();
     let mut errors = parser.errors;
-    match function {
-        Some(function) if errors.is_empty() => Ok(function),
-        _ => {
-            errors.sort_by_key(|d| d.labels.first().map(|l| l.span));
-            errors.dedup();
-            errors.truncate(MAX_ERRORS);
-            Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
-        }
+    if errors.is_empty() {
+        return Ok(file);
     }
+    errors.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    errors.dedup();
+    errors.truncate(MAX_ERRORS);
+    Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
+}
+
+/// The mistake of a text without a program.
+pub fn no_program(source: &Arc<Source>) -> Diagnostics {
+    let end = source.text.len();
+    let d = Diagnostic::new(Code::E0101, "expected a program, found the end of the text")
+        .label(Span::new(end..end), "expected a program")
+        .help("a program starts with `def name(A, B):`");
+    Diagnostics(vec![d.with_source(source)])
 }
 
 /// Reads one expression, as it could stand in a loop program.
@@ -161,42 +169,52 @@ impl Parser {
 
     // Files
 
-    /// `import` lines, decorators and a docstring may stand before the one `def`.
-    fn file(&mut self) -> Option<Function> {
-        let mut function = None;
+    /// `import` lines, decorators and a docstring may stand before a `def`. What `@op` decorates is an operator; one `def`
+    /// is the program.
+    fn file(&mut self) -> File {
+        let mut file = File { operators: Vec::new(), function: None };
         loop {
             match &self.peek().tok {
                 Tok::Eof => break,
                 Tok::Newline | Tok::Dedent => self.at += 1,
                 Tok::Str(_) => self.recover(),
+                Tok::Op("@") if self.at_operator() => {
+                    let at = self.span();
+                    let operator = self.operator_definition();
+                    if file.function.is_some() {
+                        self.errors.push(
+                            Diagnostic::new(Code::E0110, "operators are defined before the program that uses them")
+                                .label(at, "after the program")
+                                .help("move it up"),
+                        );
+                    }
+                    file.operators.extend(operator);
+                }
                 Tok::Op("@") => self.recover(),
                 Tok::Ident(word) if word == "import" || word == "from" => self.recover(),
                 Tok::Ident(word) if word == "def" => {
                     let span = self.span();
                     let parsed = self.function();
-                    if function.is_some() {
+                    if file.function.is_some() {
                         self.errors.push(
                             Diagnostic::new(Code::E0104, "a text holds one program")
                                 .label(span, "a second `def`")
-                                .help("keep each program in a file of its own"),
+                                .help("keep each program in a file of its own")
+                                .help("or write `@op` above a function that is used as an operator"),
                         );
                     }
-                    function = function.or(parsed);
+                    file.function = file.function.or(parsed);
                 }
                 _ => {
                     let error = self.not_a_program();
                     self.errors.push(error);
                     self.recover();
                     self.skip_block();
-                    return function;
+                    return file;
                 }
             }
         }
-        if function.is_none() && self.errors.is_empty() {
-            let error = self.unexpected("a program").help("a program starts with `def name(A, B):`");
-            self.errors.push(error);
-        }
-        function
+        file
     }
 
     fn not_a_program(&self) -> Diagnostic {
@@ -213,7 +231,7 @@ impl Parser {
     fn function(&mut self) -> Option<Function> {
         let start = self.span();
         self.at += 1;
-        let header = self.function_header();
+        let header = self.function_header("the name of the program", "`def name(A, B):`");
         let span = start.to(self.last_end());
         let header = header.map_err(|d| self.errors.push(d));
         if header.is_err() {
@@ -224,9 +242,9 @@ impl Parser {
         Some(Function { name, params, body, span })
     }
 
-    fn function_header(&mut self) -> Result<(Name, Vec<Name>)> {
-        let name = self.name("the name of the program")?;
-        self.expect("(", "a program starts with `def name(A, B):`")?;
+    fn function_header(&mut self, what: &str, form: &str) -> Result<(Name, Vec<Name>)> {
+        let name = self.name(what)?;
+        self.expect("(", &format!("the form is {form}"))?;
         let mut params = Vec::new();
         while !self.is(")") {
             params.push(self.name("a parameter")?);
@@ -241,7 +259,7 @@ impl Parser {
         if self.eat("->") {
             return Err(self.unexpected("`:`").help("results are named by `return`, without annotations"));
         }
-        self.colon("`def name(A, B):`")?;
+        self.colon(form)?;
         Ok((name, params))
     }
 

@@ -1,0 +1,367 @@
+//! Operators that users define: a body over the operators of the table, and the laws that are declared of it.
+//!
+//! A definition is interned, so that equal definitions are one operator, and never freed: an [`Op`] stays a small value
+//! that can be copied, and its row of knowledge looks like those of the table. Bodies are flat lists of terms, operands
+//! before what uses them, over built-in operators only.
+
+use super::laws::{self, Failure};
+use super::{Constant, DType, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// How many terms the body of an operator may have.
+pub const MAX_TERMS: usize = 1000;
+
+/// How many different operators a process may define; they are never freed.
+pub const MAX_DEFINITIONS: usize = 1 << 16;
+
+/// A part of the body of an operator. Operands are numbers of terms before this one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// An operand of the operator.
+    Param(usize),
+    /// A number as written; takes the type of what it meets.
+    Literal(Value),
+    /// A built-in operator on terms.
+    Call(Op, Vec<usize>),
+}
+
+/// What is declared of an operator. Every law is tested on each type that the operator is used with.
+///
+/// ```
+/// use tamis_ir::algebra::Laws;
+/// use tamis_ir::Value;
+/// let least = Laws { commutative: true, associative: true, ..Laws::default() }.identity(Value::F64(f64::INFINITY));
+/// assert!(least.any());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Laws {
+    /// `op(a, b) = op(b, a)`.
+    pub commutative: bool,
+    /// `op(op(a, b), c) = op(a, op(b, c))`, for floats up to rounding.
+    pub associative: bool,
+    /// `op(a, a) = a`.
+    pub idempotent: bool,
+    /// `op(e, a) = a`.
+    pub left_identity: Option<Value>,
+    /// `op(a, e) = a`.
+    pub right_identity: Option<Value>,
+    /// `op(z, a) = z` and `op(a, z) = z` for every finite `a`.
+    pub annihilator: Option<Value>,
+}
+
+impl Laws {
+    /// With an identity on both sides.
+    pub fn identity(self, e: Value) -> Laws {
+        Laws { left_identity: Some(e), right_identity: Some(e), ..self }
+    }
+
+    /// Whether anything is declared.
+    pub fn any(&self) -> bool {
+        *self != Laws::default()
+    }
+}
+
+/// An operator that a user defined.
+#[derive(Clone, Copy)]
+pub struct UserOp(&'static Definition);
+
+/// All that an operator is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Meaning {
+    name: String,
+    params: Vec<String>,
+    body: Vec<Term>,
+    laws: Laws,
+}
+
+struct Definition {
+    meaning: Meaning,
+    info: OpInfo,
+    /// The types of the body for operands of each type.
+    typed: PerType<Result<Vec<OpType>, TypeError>>,
+    /// What the laws were found to be on each type.
+    tested: PerType<Option<Failure>>,
+}
+
+/// Something for each type, made when it is needed.
+struct PerType<T>([OnceLock<T>; DType::ALL.len()]);
+
+impl<T> PerType<T> {
+    fn new() -> PerType<T> {
+        PerType(std::array::from_fn(|_| OnceLock::new()))
+    }
+
+    fn get(&self, dtype: DType) -> Option<&OnceLock<T>> {
+        DType::ALL.iter().position(|t| *t == dtype).and_then(|k| self.0.get(k))
+    }
+}
+
+/// Why an operator cannot be defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undefinable {
+    /// The body has no terms, or a term refers to what does not come before it.
+    Malformed,
+    /// The body has more than [`MAX_TERMS`] terms.
+    TooLong,
+    /// Laws are about two operands.
+    LawsOfNonBinary,
+    /// There are [`MAX_DEFINITIONS`] already.
+    TooMany,
+}
+
+impl UserOp {
+    /// Defines an operator, or finds it if it was defined before.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp, Value, eval};
+    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1]), Term::Call(Op::Abs, vec![2])];
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let distance = UserOp::define("distance", &["a", "b"], body, laws).unwrap();
+    /// assert_eq!(eval(Op::User(distance), DType::I64, &[Value::I64(2), Value::I64(5)]), Value::I64(3));
+    /// ```
+    pub fn define(name: &str, params: &[&str], body: Vec<Term>, laws: Laws) -> Result<UserOp, Undefinable> {
+        let fits = |(k, term): (usize, &Term)| match term {
+            Term::Param(param) => *param < params.len(),
+            Term::Literal(_) => true,
+            Term::Call(Op::User(_), _) => false,
+            Term::Call(op, operands) => {
+                let (least, most) = op.info().arity;
+                (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < k)
+            }
+        };
+        if body.is_empty() || params.is_empty() || !body.iter().enumerate().all(fits) {
+            return Err(Undefinable::Malformed);
+        }
+        if body.len() > MAX_TERMS {
+            return Err(Undefinable::TooLong);
+        }
+        if laws.any() && params.len() != 2 {
+            return Err(Undefinable::LawsOfNonBinary);
+        }
+        let params = params.iter().map(|p| p.to_string()).collect();
+        intern(Meaning { name: name.to_string(), params, body, laws })
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        &self.0.meaning.name
+    }
+
+    /// The names of its operands.
+    pub fn params(self) -> &'static [String] {
+        &self.0.meaning.params
+    }
+
+    /// Its body; the last term is the result.
+    pub fn body(self) -> &'static [Term] {
+        &self.0.meaning.body
+    }
+
+    /// What was declared of it.
+    pub fn laws(self) -> Laws {
+        self.0.meaning.laws
+    }
+
+    pub(super) fn info(self) -> OpInfo {
+        OpInfo { op: Op::User(self), ..self.0.info }
+    }
+
+    /// The types of all terms, where the operands have this type.
+    pub fn types(self, dtype: DType) -> Result<&'static [OpType], TypeError> {
+        let Some(typed) = self.0.typed.get(dtype) else { return Err("has no such type".to_string()) };
+        match typed.get_or_init(|| type_terms(&self.0.meaning.body, dtype)) {
+            Ok(types) => Ok(types),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// The type rule: operands are converted to their common type, in which the body is computed.
+    pub(super) fn type_of(self, common: Ty, nullable: bool) -> Result<OpType, TypeError> {
+        let types = self.types(common.dtype)?;
+        let result = types.last().map_or(common, |t| t.result);
+        // What is computed from literals alone is still a literal.
+        let weak = common.weak && result.dtype != DType::Bool;
+        Ok(OpType { operand: common.dtype, result: Ty { dtype: result.dtype, weak, nullable } })
+    }
+
+    pub(super) fn eval(self, operand: DType, operands: &[Value]) -> Value {
+        let first = operands.first().map_or(Value::zero(operand), |v| v.cast(operand));
+        // The caller has typed the call, and so the body.
+        let Ok(types) = self.types(operand) else { return first };
+        let mut values: Vec<Value> = Vec::with_capacity(types.len());
+        let mut taken: Vec<Value> = Vec::new();
+        for (term, op_type) in self.body().iter().zip(types) {
+            values.push(match term {
+                Term::Param(k) => operands.get(*k).map_or(first, |v| v.cast(operand)),
+                Term::Literal(value) => *value,
+                Term::Call(op, of) => {
+                    taken.clear();
+                    taken.extend(of.iter().map(|k| values[*k]));
+                    eval(*op, op_type.operand, &taken)
+                }
+            });
+        }
+        values.last().copied().unwrap_or(first)
+    }
+
+    /// Tests the declared laws on values of a type: those at the edges, and some others. Each type is tested once.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp};
+    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1])];
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let minus = UserOp::define("minus", &["a", "b"], body, laws).unwrap();
+    /// assert_eq!(minus.test_laws(DType::F64).unwrap_err().law, "commutative");
+    /// ```
+    pub fn test_laws(self, dtype: DType) -> Result<(), Failure> {
+        let Some(tested) = self.0.tested.get(dtype) else { return Ok(()) };
+        match tested.get_or_init(|| laws::test(self, dtype)) {
+            None => Ok(()),
+            Some(failure) => Err(failure.clone()),
+        }
+    }
+}
+
+fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
+    static KNOWN: OnceLock<Mutex<FxHashMap<Meaning, &'static Definition>>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(definition) = known.get(&meaning) {
+        return Ok(UserOp(definition));
+    }
+    if known.len() >= MAX_DEFINITIONS {
+        return Err(Undefinable::TooMany);
+    }
+    let laws = meaning.laws;
+    let info = OpInfo {
+        // Stands for the operator itself, which does not exist yet; see `info`.
+        op: Op::Choose,
+        name: String::leak(meaning.name.clone()),
+        symbol: None,
+        arity: (meaning.params.len(), meaning.params.len()),
+        typing: Typing::Defined,
+        nan: NanPolicy::Ordinary,
+        commutative: laws.commutative,
+        associative: laws.associative,
+        idempotent: laws.idempotent,
+        left_identity: laws.left_identity.map(Constant::of),
+        right_identity: laws.right_identity.map(Constant::of),
+        annihilator: laws.annihilator.map(Constant::of),
+        distributes_over: &[],
+        summary: String::leak(format!("defined with the operands {}", meaning.params.join(", "))),
+    };
+    let definition: &'static Definition = Box::leak(Box::new(Definition {
+        meaning: meaning.clone(),
+        info,
+        typed: PerType::new(),
+        tested: PerType::new(),
+    }));
+    known.insert(meaning, definition);
+    Ok(UserOp(definition))
+}
+
+fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {
+    let mut types: Vec<OpType> = Vec::with_capacity(body.len());
+    for term in body {
+        let plain = |ty: Ty| OpType { operand: ty.dtype, result: ty };
+        types.push(match term {
+            Term::Param(_) => plain(Ty::strong(dtype)),
+            Term::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
+            Term::Literal(value) => plain(Ty::weak(value.dtype())),
+            Term::Call(op, operands) => {
+                let operands: Vec<Ty> = operands.iter().map(|k| types[*k].result).collect();
+                let info = op.info();
+                op.type_of(&operands).map_err(|reason| {
+                    format!("does not take {dtype}: in its body, `{}` {reason}", info.symbol.unwrap_or(info.name))
+                })?
+            }
+        });
+    }
+    Ok(types)
+}
+
+// Definitions are interned, so one and the same is at one address.
+
+impl PartialEq for UserOp {
+    fn eq(&self, other: &UserOp) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for UserOp {}
+
+/// By what it means, not by where it is: keys that outlive the process are made of this.
+impl Hash for UserOp {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.meaning.hash(state);
+    }
+}
+
+impl Ord for UserOp {
+    fn cmp(&self, other: &UserOp) -> Ordering {
+        let address = |op: &UserOp| std::ptr::from_ref(op.0) as usize;
+        self.name().cmp(other.name()).then_with(|| address(self).cmp(&address(other)))
+    }
+}
+
+impl PartialOrd for UserOp {
+    fn partial_cmp(&self, other: &UserOp) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for UserOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn least(laws: Laws) -> UserOp {
+        let body =
+            vec![Term::Param(0), Term::Param(1), Term::Call(Op::Lt, vec![0, 1]), Term::Call(Op::Select, vec![2, 0, 1])];
+        UserOp::define("least", &["a", "b"], body, laws).unwrap()
+    }
+
+    #[test]
+    fn equal_definitions_are_one() {
+        let laws = Laws { associative: true, ..Laws::default() };
+        assert_eq!(least(laws), least(laws));
+        assert_ne!(least(laws), least(Laws::default()));
+    }
+
+    #[test]
+    fn malformed_bodies_are_refused() {
+        let define = |params: &[&str], body: Vec<Term>| UserOp::define("f", params, body, Laws::default());
+        let malformed = Err(Undefinable::Malformed);
+        assert_eq!(define(&["a"], vec![]), malformed);
+        assert_eq!(define(&[], vec![Term::Literal(Value::I64(1))]), malformed);
+        assert_eq!(define(&["a"], vec![Term::Param(1)]), malformed);
+        assert_eq!(define(&["a"], vec![Term::Call(Op::Neg, vec![0])]), malformed);
+        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(Op::Add, vec![0])]), malformed);
+        let inner = Op::User(least(Laws::default()));
+        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(inner, vec![0, 0])]), malformed);
+        let long = std::iter::once(Term::Param(0)).chain((0..MAX_TERMS).map(|k| Term::Call(Op::Neg, vec![k])));
+        assert_eq!(define(&["a"], long.collect()), Err(Undefinable::TooLong));
+        let laws = Laws { idempotent: true, ..Laws::default() };
+        let unary = UserOp::define("f", &["a"], vec![Term::Param(0)], laws);
+        assert_eq!(unary, Err(Undefinable::LawsOfNonBinary));
+    }
+
+    #[test]
+    fn types_come_from_the_body() {
+        let (int, float) = (Ty::strong(DType::I32), Ty::strong(DType::F32));
+        let op = Op::User(least(Laws::default()));
+        assert_eq!(op.type_of(&[int, int]).unwrap().result.dtype, DType::I32);
+        assert_eq!(op.type_of(&[int, float]).unwrap().result.dtype, DType::F64);
+        assert_eq!(op.type_of(&[Ty::weak(DType::I64), float]).unwrap().result.dtype, DType::F32);
+        let reason = op.type_of(&[Ty::strong(DType::C64), int]).unwrap_err();
+        assert!(reason.contains("in its body, `<` needs an order"), "{reason}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Operators that users define, from text and to text.
+
+use super::resolve::operators::{Operators, Parts, define_all};
+use super::{Expr, ExprPool, Origin, Program, VarId};
+use crate::algebra::{Laws, Op, Term, UserOp, Value};
+use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
+use crate::text::parser::{self, MAX_ERRORS, is_name};
+use crate::text::syntax::{Function, Name};
+use std::sync::Arc;
+
+/// Defines an operator: the names of its operands, an expression of them, and what is known of it. The same as
+/// `@op(...)` above a function.
+///
+/// ```
+/// use tamis_ir::algebra::{DType, Laws, Value, eval};
+/// use tamis_ir::program::define;
+/// let laws = Laws { commutative: true, associative: true, ..Laws::default() }.identity(Value::I64(0));
+/// let either = define("either", &["a", "b"], "a + b - a * b", laws).unwrap();
+/// assert_eq!(eval(either, DType::F64, &[Value::F64(0.5), Value::F64(0.5)]), Value::F64(0.75));
+/// ```
+pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op, Diagnostics> {
+    for text in params.iter().chain([&name]) {
+        if !is_name(text) {
+            let d = Diagnostic::new(Code::E0101, format!("`{text}` is not a name"));
+            let d = d.help("names are letters, digits and `_`, not starting with a digit, and no keywords");
+            return Err(Diagnostics(vec![d]));
+        }
+    }
+    let source = Source::new(name, body);
+    let expr = parser::parse_expression(&source)?;
+    let named = |text: &str| Name { text: text.to_string(), span: Span::default() };
+    let names: Vec<Name> = params.iter().map(|p| named(p)).collect();
+    let parts = Parts { name: &named(name), params: &names, body: &expr };
+    let defined = super::resolve::operators::define(&parts, laws, &Operators::default(), &[]);
+    defined.map(Op::User).map_err(|d| Diagnostics(vec![d.with_source(&source)]))
+}
+
+/// The operators that a text defines; a program in it is left alone.
+///
+/// ```
+/// use tamis_ir::diag::Source;
+/// use tamis_ir::program::parse_operators;
+/// let text = "@op(idempotent)\ndef first(a, b):\n    return a\n";
+/// assert_eq!(parse_operators(&Source::new("operators", text)).unwrap().len(), 1);
+/// ```
+pub fn parse_operators(source: &Arc<Source>) -> Result<Vec<Op>, Diagnostics> {
+    let (_, operators) = parse(source, &[])?;
+    let mut operators: Vec<Op> = operators.into_values().map(Op::User).collect();
+    operators.sort_unstable();
+    Ok(operators)
+}
+
+/// The program of a text, and all operators that it may use.
+pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Function>, Operators), Diagnostics> {
+    let file = parser::parse_file(source)?;
+    let mut operators = Operators::default();
+    for op in given {
+        if let Op::User(user) = op {
+            operators.insert(user.name().to_string(), *user);
+        }
+    }
+    let mut errors = Vec::new();
+    define_all(&file.operators, &mut operators, &mut errors);
+    if errors.is_empty() {
+        return Ok((file.function, operators));
+    }
+    errors.truncate(MAX_ERRORS);
+    Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
+}
+
+/// A definition as text that reads back to the same operator.
+pub(super) fn definition(user: UserOp) -> String {
+    let laws = user.laws();
+    let mut declared: Vec<String> = Vec::new();
+    for (name, holds) in
+        [("commutative", laws.commutative), ("associative", laws.associative), ("idempotent", laws.idempotent)]
+    {
+        declared.extend(holds.then(|| name.to_string()));
+    }
+    let number = |name: &str, value: Option<Value>| value.map(|value| format!("{name}={value}"));
+    if laws.left_identity == laws.right_identity {
+        declared.extend(number("identity", laws.left_identity));
+    } else {
+        declared.extend(number("left_identity", laws.left_identity));
+        declared.extend(number("right_identity", laws.right_identity));
+    }
+    declared.extend(number("annihilator", laws.annihilator));
+    let declared = if declared.is_empty() { String::new() } else { format!("({})", declared.join(", ")) };
+    let (name, params) = (user.name(), user.params());
+    format!("@op{declared}\ndef {name}({}):\n    return {}\n", params.join(", "), body(user))
+}
+
+/// The body of an operator as text.
+fn body(user: UserOp) -> String {
+    let mut exprs = ExprPool::default();
+    let mut ids = Vec::new();
+    for term in user.body() {
+        let expr = match term {
+            Term::Param(k) => Expr::Var(VarId(*k as u32)),
+            Term::Literal(value) => Expr::Literal(*value),
+            Term::Call(op, operands) => Expr::Call(*op, operands.iter().map(|k| ids[*k]).collect()),
+        };
+        ids.push(exprs.intern(expr));
+    }
+    let program = Program {
+        name: String::new(),
+        params: Vec::new(),
+        results: Vec::new(),
+        tensors: Vec::new(),
+        indices: Vec::new(),
+        vars: user.params().to_vec(),
+        exprs,
+        body: Vec::new(),
+        origin: Origin::default(),
+    };
+    ids.last().map(|root| program.show(*root)).unwrap_or_default()
+}
+
+impl Program {
+    /// The operators in use that users defined, in the order of their first use.
+    pub fn user_operators(&self) -> Vec<UserOp> {
+        let mut found = Vec::new();
+        let mut note = |op: Op| {
+            if let Op::User(user) = op
+                && !found.contains(&user)
+            {
+                found.push(user);
+            }
+        };
+        self.visit(&mut |stmt| {
+            if let super::StmtKind::Assign { update: Some(update), .. } = &stmt.kind {
+                note(update.op);
+            }
+            self.visit_exprs(stmt, &mut |id| {
+                if let Expr::Call(op, _) = self.expr(id) {
+                    note(*op);
+                }
+            });
+        });
+        found
+    }
+}

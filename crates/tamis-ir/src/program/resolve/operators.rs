@@ -1,0 +1,352 @@
+//! Operators that users define: bodies become terms over built-in operators, laws are read, uses are recognised.
+
+use super::super::{Expr, ExprId};
+use super::Resolver;
+use super::expressions::{literal, unknown_function, wrong_count};
+use crate::algebra::{Laws, Op, Term, Undefinable, UserOp, Value};
+use crate::diag::{Code, Diagnostic, Span, did_you_mean};
+use crate::text::parser::MAX_OPERATORS;
+use crate::text::syntax::{self, ExprKind, Name};
+use rustc_hash::FxHashMap;
+
+/// Operators by their names.
+pub(in crate::program) type Operators = FxHashMap<String, UserOp>;
+
+const LAWS: [&str; 7] =
+    ["commutative", "associative", "idempotent", "identity", "left_identity", "right_identity", "annihilator"];
+
+/// Words that mean something else where a function is called.
+const TAKEN: [&str; 9] =
+    ["tensor", "scalar", "sparse_scalar", "short_circuit_scalar", "range", "walk", "follow", "gallop", "op"];
+
+/// Defines the operators of a file, in order; each sees those before it.
+pub(in crate::program) fn define_all(
+    operators: &[syntax::Operator],
+    known: &mut Operators,
+    errors: &mut Vec<Diagnostic>,
+) {
+    // What uses an operator with a mistake in it is not wrong for that.
+    let mut failed: Vec<String> = Vec::new();
+    for (k, operator) in operators.iter().enumerate() {
+        let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
+        let defined = read_laws(&operator.laws).and_then(|laws| define(&operator.into(), laws, known, &later));
+        match defined {
+            Ok(user) => match known.get(&operator.name.text) {
+                Some(before) if *before != user => errors.push(
+                    Diagnostic::new(Code::E0203, format!("`{}` is defined already", operator.name.text))
+                        .label(operator.name.span, "defined again")
+                        .help("choose another name"),
+                ),
+                _ => {
+                    known.insert(operator.name.text.clone(), user);
+                }
+            },
+            Err(d) => {
+                failed.push(format!("there is no function `{}`", operator.name.text));
+                if !failed.contains(&d.message) {
+                    errors.push(d);
+                }
+            }
+        }
+    }
+}
+
+/// The parts of a definition.
+pub(in crate::program) struct Parts<'a> {
+    pub(in crate::program) name: &'a Name,
+    pub(in crate::program) params: &'a [Name],
+    pub(in crate::program) body: &'a syntax::Expr,
+}
+
+impl<'a> From<&'a syntax::Operator> for Parts<'a> {
+    fn from(operator: &'a syntax::Operator) -> Parts<'a> {
+        Parts { name: &operator.name, params: &operator.params, body: &operator.body }
+    }
+}
+
+/// Defines one operator.
+pub(in crate::program) fn define(
+    parts: &Parts,
+    laws: Laws,
+    known: &Operators,
+    later: &[&Name],
+) -> Result<UserOp, Diagnostic> {
+    let Parts { name, params, body } = parts;
+    if Op::named(&name.text).is_some() || TAKEN.contains(&name.text.as_str()) {
+        return Err(Diagnostic::new(Code::E0203, format!("`{}` means something already", name.text))
+            .label(name.span, "a word of the language")
+            .help("choose another name"));
+    }
+    if let Some(k) = (1..params.len()).find(|k| params[..*k].iter().any(|p| p.text == params[*k].text)) {
+        return Err(Diagnostic::new(Code::E0203, format!("two operands are called `{}`", params[k].text))
+            .label(params[k].span, "named again")
+            .help("choose another name"));
+    }
+    if params.is_empty() {
+        return Err(Diagnostic::new(Code::E0110, format!("`{}` has no operands", name.text))
+            .label(name.span, "nothing to compute from")
+            .help("name its operands, as in `def f(a, b):`; a number that is used often is bound by `c = 0.5`"));
+    }
+    if laws.any() && params.len() != 2 {
+        return Err(Diagnostic::new(
+            Code::E0110,
+            format!("laws are about two operands, and `{}` has {}", name.text, params.len()),
+        )
+        .label(name.span, format!("{} operands", params.len()))
+        .help("write `@op` without laws"));
+    }
+    let mut reader =
+        Body { name, params, known, later, terms: Vec::new(), sizes: Vec::new(), numbers: FxHashMap::default() };
+    let root = reader.expr(body)?;
+    let terms = reader.up_to(root);
+    let names: Vec<&str> = params.iter().map(|p| p.text.as_str()).collect();
+    UserOp::define(&name.text, &names, terms, laws).map_err(|why| match why {
+        Undefinable::TooMany => Diagnostic::new(Code::E0105, "there are too many different operators in this process")
+            .label(name.span, "one more")
+            .help("define the same operators again instead of new ones"),
+        _ => too_long(body.span),
+    })
+}
+
+fn too_long(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::E0105,
+        format!("with the operators it uses written out, this has more than {MAX_OPERATORS} operators"),
+    )
+    .label(span, "too long")
+    .help("bind parts of it to names in the program, or use operators with fewer operators in them")
+}
+
+/// Reads the laws in `@op(...)`.
+fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
+    let mut laws = Laws::default();
+    for (k, law) in written.iter().enumerate() {
+        let text = law.name.text.as_str();
+        let wrong = |message: String, help: String| {
+            Err(Diagnostic::new(Code::E0110, message).label(law.name.span, "here").help(help))
+        };
+        if written[..k].iter().any(|other| other.name.text == law.name.text) {
+            return wrong(format!("`{text}` is declared twice"), "say it once".to_string());
+        }
+        let value = law.value.as_ref().map(literal);
+        let flag = match value {
+            None => Some(true),
+            Some(Some(Value::Bool(flag))) => Some(flag),
+            _ => None,
+        };
+        match (text, flag, value) {
+            ("commutative", Some(flag), _) => laws.commutative = flag,
+            ("associative", Some(flag), _) => laws.associative = flag,
+            ("idempotent", Some(flag), _) => laws.idempotent = flag,
+            ("identity", _, Some(Some(value))) => laws = laws.identity(value),
+            ("left_identity", _, Some(Some(value))) => laws.left_identity = Some(value),
+            ("right_identity", _, Some(Some(value))) => laws.right_identity = Some(value),
+            ("annihilator", _, Some(Some(value))) => laws.annihilator = Some(value),
+            ("commutative" | "associative" | "idempotent", None, _) => {
+                return wrong(format!("`{text}` takes no number"), format!("write `@op({text})`"));
+            }
+            ("identity" | "left_identity" | "right_identity" | "annihilator", ..) => {
+                let help = format!("write `@op({text}=0)`, or another number: 1.0, inf, -inf, True");
+                return wrong(format!("`{text}` needs a number"), help);
+            }
+            _ => {
+                let help = match did_you_mean(text, LAWS) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("laws are {}", LAWS.join(", ")),
+                };
+                return wrong(format!("there is no law `{text}`"), help);
+            }
+        }
+    }
+    Ok(laws)
+}
+
+/// The body of an operator while it is read.
+struct Body<'a> {
+    name: &'a Name,
+    params: &'a [Name],
+    known: &'a Operators,
+    /// What is defined further down.
+    later: &'a [&'a Name],
+    terms: Vec<Term>,
+    /// How many operators each term has when it is written out.
+    sizes: Vec<usize>,
+    numbers: FxHashMap<Term, usize>,
+}
+
+impl Body<'_> {
+    fn term(&mut self, term: Term, span: Span) -> Result<usize, Diagnostic> {
+        if let Some(number) = self.numbers.get(&term) {
+            return Ok(*number);
+        }
+        let size = match &term {
+            Term::Call(_, operands) => operands.iter().fold(1, |sum: usize, k| sum.saturating_add(self.sizes[*k])),
+            _ => 0,
+        };
+        if size > MAX_OPERATORS || self.terms.len() >= crate::algebra::MAX_TERMS {
+            return Err(too_long(span));
+        }
+        let number = self.terms.len();
+        self.terms.push(term.clone());
+        self.sizes.push(size);
+        self.numbers.insert(term, number);
+        Ok(number)
+    }
+
+    /// The terms that one needs, each after its operands, first ones first: the order in which the text of the body has them,
+    /// whatever it was made of.
+    fn up_to(&self, root: usize) -> Vec<Term> {
+        let mut numbers: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut out: Vec<Term> = Vec::new();
+        let mut open = vec![(root, 0)];
+        while let Some((k, done)) = open.pop() {
+            if numbers.contains_key(&k) {
+                continue;
+            }
+            let operands: &[usize] = match &self.terms[k] {
+                Term::Call(_, operands) => operands,
+                _ => &[],
+            };
+            match operands.get(done) {
+                Some(operand) => open.extend([(k, done + 1), (*operand, 0)]),
+                None => {
+                    numbers.insert(k, out.len());
+                    out.push(match &self.terms[k] {
+                        Term::Call(op, operands) => Term::Call(*op, operands.iter().map(|o| numbers[o]).collect()),
+                        other => other.clone(),
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    fn expr(&mut self, expr: &syntax::Expr) -> Result<usize, Diagnostic> {
+        if let Some(value) = literal(expr) {
+            return self.term(Term::Literal(value), expr.span);
+        }
+        let no_tensors = || {
+            Diagnostic::new(Code::E0110, "an operator computes from its operands alone")
+                .label(expr.span, "not an operand")
+                .help(format!(
+                    "hand over the element: `def {}(x, ...)`, used as `{}(A[i], ...)`",
+                    self.name.text, self.name.text
+                ))
+        };
+        match &expr.kind {
+            ExprKind::Number(value) => self.term(Term::Literal(*value), expr.span),
+            ExprKind::Name(text) => match self.params.iter().position(|p| p.text == *text) {
+                Some(k) => self.term(Term::Param(k), expr.span),
+                None => {
+                    let names: Vec<&str> = self.params.iter().map(|p| p.text.as_str()).collect();
+                    let mut d =
+                        Diagnostic::new(Code::E0201, format!("`{text}` is not known")).label(expr.span, "unknown name");
+                    if let Some(meant) = did_you_mean(text, names.iter().copied()) {
+                        d = d.help(format!("did you mean `{meant}`?"));
+                    }
+                    Err(d.help(format!("the operands of `{}` are {}", self.name.text, names.join(", "))))
+                }
+            },
+            ExprKind::Operator(op, operands) => {
+                let operands = self.all(operands)?;
+                self.term(Term::Call(*op, operands), expr.span)
+            }
+            ExprKind::Call { function, args, keywords } => self.call(function, args, keywords, expr.span),
+            ExprKind::Index { .. } | ExprKind::Size { .. } | ExprKind::Entry { .. } => Err(no_tensors()),
+            ExprKind::Str(_) | ExprKind::Tuple(_) | ExprKind::Error => {
+                Err(Diagnostic::new(Code::E0101, "expected a number")
+                    .label(expr.span, "not a value")
+                    .help("for example `select(a < b, a, b)`"))
+            }
+        }
+    }
+
+    fn all(&mut self, exprs: &[syntax::Expr]) -> Result<Vec<usize>, Diagnostic> {
+        exprs.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn call(
+        &mut self,
+        function: &Name,
+        args: &[syntax::Expr],
+        keywords: &[(Name, syntax::Expr)],
+        span: Span,
+    ) -> Result<usize, Diagnostic> {
+        let name = function.text.as_str();
+        if name == self.name.text {
+            return Err(Diagnostic::new(Code::E0110, format!("`{name}` uses itself"))
+                .label(function.span, "used in its own body")
+                .help("operators have no recursion: repeat in a loop of the program, or write the steps out"));
+        }
+        let user = self.known.get(name).copied();
+        let op = user.map(Op::User).or_else(|| Op::named(name));
+        let Some(op) = op else {
+            if let Some(later) = self.later.iter().find(|later| later.text == name) {
+                return Err(Diagnostic::new(Code::E0202, format!("`{name}` is not in scope here"))
+                    .label(function.span, "used here")
+                    .label(later.span, "only defined here")
+                    .help("define it before"));
+            }
+            return Err(unknown_function(function, self.known.keys().map(String::as_str)));
+        };
+        if let Some(d) = wrong_count(function, op, args.len(), keywords, span) {
+            return Err(d);
+        }
+        let operands = self.all(args)?;
+        match user {
+            // What it is made of takes its place: bodies hold built-in operators only.
+            Some(user) => {
+                let mut numbers: Vec<usize> = Vec::new();
+                for term in user.body() {
+                    numbers.push(match term {
+                        Term::Param(k) => operands[*k],
+                        Term::Literal(value) => self.term(Term::Literal(*value), span)?,
+                        Term::Call(op, of) => {
+                            let of = of.iter().map(|k| numbers[*k]).collect();
+                            self.term(Term::Call(*op, of), span)?
+                        }
+                    });
+                }
+                Ok(numbers.last().copied().unwrap_or_default())
+            }
+            None => self.term(Term::Call(op, operands), span),
+        }
+    }
+}
+
+impl Resolver {
+    /// The body of a function in place of its call: it says no more than its body does.
+    pub(super) fn write_out(&mut self, user: UserOp, operands: &[ExprId], span: Span) -> Option<ExprId> {
+        let mut terms: Vec<ExprId> = Vec::new();
+        for term in user.body() {
+            let id = match term {
+                Term::Param(k) => operands[*k],
+                Term::Literal(value) => self.intern(Expr::Literal(*value), span),
+                Term::Call(op, of) => {
+                    let of = of.iter().map(|k| terms[*k]).collect();
+                    self.intern(Expr::Call(*op, of), span)
+                }
+            };
+            terms.push(id);
+        }
+        let root = terms.last().copied()?;
+        // Everything after this goes over trees.
+        if self.size(root) > MAX_OPERATORS {
+            return self.error(too_long(span));
+        }
+        Some(root)
+    }
+
+    /// How many operators an expression has when it is written out.
+    fn size(&mut self, id: ExprId) -> usize {
+        if let Some(size) = self.sizes.get(&id) {
+            return *size;
+        }
+        let expr = self.program.exprs.get(id);
+        let own = usize::from(matches!(expr, Expr::Call(..)));
+        let operands = expr.operands();
+        let size = operands.into_iter().fold(own, |sum, operand| sum.saturating_add(self.size(operand)));
+        self.sizes.insert(id, size);
+        size
+    }
+}
