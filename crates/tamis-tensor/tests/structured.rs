@@ -112,7 +112,11 @@ fn explicit_fills() {
     assert_eq!((array(&lists, 1, "start"), values(&lists)), (vec![1, 2, 3], vec![0.0, 3.0, 0.0]));
     let runs = build("dense, runs");
     assert_eq!((array(&runs, 1, "end"), values(&runs)), (vec![2, 3, 4, 4], vec![0.0, 3.0, 0.0, 0.0]));
-    assert_eq!(array(&build("sparse_runs, runs"), 0, "start"), [0]);
+    // What was stored stays stored, as a row of fills; a row for which nobody asked is none.
+    assert_eq!(array(&build("sparse_runs, runs"), 0, "start"), [0, 1]);
+    assert_eq!(array(&build("runs, runs"), 0, "end"), [1, 2]);
+    assert_eq!(array(&lists.convert(&format("sparse_runs, runs", 2)).unwrap(), 0, "start"), [0, 1]);
+    assert_eq!(array(&runs.convert(&format("sparse_runs, runs", 2)).unwrap(), 0, "start"), [0]);
     assert_eq!(values(&build("dense, band")), [0.0, 3.0, 0.0]);
 }
 

@@ -4,7 +4,7 @@ use super::blocked::Blocked;
 use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
 use super::reorder::reorder;
-use super::structured::{Structure, Unstored};
+use super::structured::Structure;
 use super::words::scatter;
 use super::{Entries, First, dense, words};
 use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
@@ -59,11 +59,8 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
     if tree::shares(specs) {
-        let unstored = if tree::fills(specs) { Unstored::Bits(fill) } else { Unstored::Nothing };
-        // A pattern has dropped what is not true.
-        let unstored = if values.is_some() { unstored } else { Unstored::Nothing };
         let entries = Entries { values, ..entries };
-        let structure = Structure::of_entries(&entries, unstored, specs)?;
+        let structure = Structure::of_entries(&entries, fill, specs)?;
         return build_structure(format, shape, fill, &structure, entries.values.as_ref());
     }
     let assembly = tree::assemble(specs, &extents, &entries.columns()?, entries.len)?;

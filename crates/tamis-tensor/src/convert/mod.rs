@@ -65,23 +65,34 @@ pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     by_any_route(tensor, format, fill)
 }
 
-/// As [`convert`], where what is stored may have equal neighbours, which become one.
+/// As [`convert`], where what is stored may have equal neighbours, which become one, and where what is stored in lists
+/// was asked for, even if it holds nothing but the fill.
 pub(crate) fn convert_settled(tensor: &Tensor, format: &Format) -> Result<Tensor> {
-    if !tree::shares(format.levels()) && !tree::shares(tensor.format().levels()) {
-        return convert(tensor, format);
-    }
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
     let (_, fill) = target(tensor, format)?;
-    by_any_route(tensor, format, fill)
+    if !tree::shares(format.levels())
+        && let Some(found) = last::relisted(tensor, format, fill)?
+    {
+        return Ok(found);
+    }
+    if let Some(found) = last::last_level(tensor, format, fill)? {
+        return Ok(found);
+    }
+    match structured(tensor, format, fill)? {
+        Some(found) => Ok(found),
+        None => by_any_route(tensor, format, fill),
+    }
 }
 
 fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor> {
     if let Some(found) = last::last_level(tensor, format, fill)? {
         return Ok(found);
     }
-    if let Some(found) = structured(tensor, format, fill)? {
+    if (tree::shares(tensor.format().levels()) || tree::shares(format.levels()))
+        && let Some(found) = structured(tensor, format, fill)?
+    {
         return Ok(found);
     }
     // Padding is what equals the fill; a pattern drops zeros, which are of the source's type.
@@ -91,12 +102,11 @@ fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor>
     build(format, tensor.shape(), fill, entries)
 }
 
-/// Between formats of one map, of which one has levels of runs: from level to level, so that a run costs no more than a
-/// coordinate does.
+/// Between formats of one map: from level to level, so that a run costs no more than a coordinate does.
 fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     let (from, to) = (tensor.format().levels(), format.levels());
     let listed = from.iter().any(|level| level.nonunique || level.nonordered);
-    if listed || tensor.format().map() != format.map() || !(tree::shares(from) || tree::shares(to)) {
+    if listed || tensor.format().map() != format.map() {
         return Ok(None);
     }
     let mut values = tensor.values();
@@ -110,17 +120,22 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
         (Some(_), Leaf::Pattern) => Unstored::Number(Value::zero(tensor.dtype())),
         _ => unstored(tensor, to, fill),
     };
-    let structure = Structure::of_levels(tensor.levels(), values, unstored, to)?;
+    let blank = Some(fill).filter(|_| format.leaf() != Leaf::Pattern);
+    let structure = Structure::of_levels(tensor.levels(), values, unstored, blank, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
 }
 
 /// Which values of a tensor are left out of these levels: padding, but nothing that they would not store again.
 fn unstored(tensor: &Tensor, to: &[LevelSpec], fill: Value) -> Unstored {
-    let padded = tree::pads(tensor.format().levels()) && tensor.values().is_some();
+    let from = tensor.format().levels();
+    let padded = tree::pads(from) && tensor.values().is_some();
+    if padded && (tree::filled_from(to)..to.len()).contains(&tree::filled_from(from)) {
+        // Padding stays padding, and what somebody stored above it stays stored.
+        return Unstored::Nothing;
+    }
     match (padded, tree::pads(to)) {
         // What the result stores beyond what is asked for has the bits of the fill.
-        _ if tree::fills(to) => Unstored::Bits(fill),
         (true, true) => Unstored::Bits(fill),
         (true, false) => Unstored::Number(fill),
         (false, _) => Unstored::Nothing,

@@ -18,8 +18,12 @@ use std::sync::Arc;
 use tamis_ir::format::{Format, LevelSpec};
 use tamis_ir::{Value, diag::Result};
 
-/// The number of a sub-fiber that holds nothing.
+/// The number of a sub-fiber that is not stored.
 const EMPTY: usize = 0;
+
+/// Where every coordinate is stored anyway, the number of a sub-fiber that somebody stored, but that holds the fill only:
+/// the level above stores its coordinate, and it looks like a sub-fiber that is stored for no reason.
+const BLANK: usize = 1;
 
 /// Coordinates below which the same is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,11 +83,12 @@ impl Structure {
     /// What the levels and values of a tensor hold. Below the outermost level of runs of the `target` equal things
     /// have equal numbers; elsewhere nobody asks.
     ///
-    /// The levels are neither nonunique nor nonordered.
+    /// The levels are neither nonunique nor nonordered. The fill is of the values' type; a pattern has none.
     pub fn of_levels(
         levels: &[Arc<dyn Level>],
         values: Option<&ValueArray>,
         unstored: Unstored,
+        fill: Option<Value>,
         target: &[LevelSpec],
     ) -> Result<Structure> {
         if tree::stored(levels) == Some(0) {
@@ -92,15 +97,16 @@ impl Structure {
             return Ok(Structure { levels, root: EMPTY, leaves: Vec::new() });
         }
         let first = first_run(target);
-        with_leaves(values, unstored, first < target.len(), |leaves| {
+        let (blank, filled) = blank(values, fill, target);
+        with_leaves(values, unstored, blank, first < target.len(), |leaves| {
             let mut all: Vec<Fibers> = Vec::with_capacity(levels.len());
             // The numbers of what lies below each position; of leaves they are found as they come.
             let mut numbers: Option<Vec<usize>> = None;
             for (k, level) in levels.iter().enumerate().rev() {
                 let parents = tree::positions(&levels[..k]);
-                let mut table = Table::new(first < k);
+                let mut table = Table::new(first < k, filled <= k);
                 let mut above: Vec<usize> = reserve(parents, "the numbers of fibers")?;
-                let mut list = List::default();
+                let mut list = List::new(filled <= k);
                 for parent in 0..parents {
                     match &numbers {
                         None => level.pieces(parent, &mut |piece| {
@@ -110,8 +116,7 @@ impl Structure {
                             list.piece(piece.start..piece.stop, piece.shared, |at| numbers[piece.child + at])
                         }),
                     }
-                    above.push(table.number(&list.spans));
-                    list.spans.clear();
+                    above.push(list.finish(&mut table));
                 }
                 all.push(table.fibers);
                 numbers = Some(above);
@@ -126,19 +131,20 @@ impl Structure {
     }
 
     /// What sorted entries hold, whose columns are what the levels of the `target` store.
-    pub fn of_entries(entries: &Entries, unstored: Unstored, target: &[LevelSpec]) -> Result<Structure> {
+    pub fn of_entries(entries: &Entries, fill: Value, target: &[LevelSpec]) -> Result<Structure> {
         let first = first_run(target);
+        let (blank, filled) = blank(entries.values.as_ref(), Some(fill), target);
         let columns = entries.columns()?;
         let differs = tree::first_difference(&columns, entries.len)?;
-        with_leaves(entries.values.as_ref(), unstored, first < target.len(), |leaves| {
+        with_leaves(entries.values.as_ref(), Unstored::Nothing, blank, first < target.len(), |leaves| {
             let mut all: Vec<Fibers> = Vec::with_capacity(columns.len());
             // The first entry of each node, and the number of what lies below it; below the last level every entry is one.
             let mut nodes: Option<(Vec<usize>, Vec<usize>)> = None;
             for (k, column) in columns.iter().enumerate().rev() {
                 let count = nodes.as_ref().map_or(entries.len, |(starts, _)| starts.len());
-                let mut table = Table::new(first < k);
+                let mut table = Table::new(first < k, filled <= k);
                 let (mut starts, mut numbers): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-                let mut list = List::default();
+                let mut list = List::new(filled <= k);
                 with_indices!(column, column => for node in 0..count {
                     let (entry, below) = match &nodes {
                         None => (node, leaves.number(node)),
@@ -146,8 +152,7 @@ impl Structure {
                     };
                     if node == 0 || (differs[entry] as usize) < k {
                         if node > 0 {
-                            numbers.push(table.number(&list.spans));
-                            list.spans.clear();
+                            numbers.push(list.finish(&mut table));
                         }
                         starts.push(entry);
                     }
@@ -155,7 +160,7 @@ impl Structure {
                     list.push(Span { start: c, stop: c + 1, below });
                 });
                 if count > 0 {
-                    numbers.push(table.number(&list.spans));
+                    numbers.push(list.finish(&mut table));
                 }
                 all.push(table.fibers);
                 nodes = Some((starts, numbers));
@@ -362,6 +367,15 @@ fn first_run(specs: &[LevelSpec]) -> usize {
     specs.iter().position(runs).unwrap_or(specs.len())
 }
 
+/// The value of which nobody can tell whether it is stored, and from which level on. Without values there is none.
+fn blank(values: Option<&ValueArray>, fill: Option<Value>, target: &[LevelSpec]) -> (Option<Value>, usize) {
+    let filled = tree::filled_from(target);
+    match fill.filter(|_| values.is_some() && filled < target.len()) {
+        Some(fill) => (Some(fill), filled),
+        None => (None, target.len()),
+    }
+}
+
 /// Positions at which something is stored, in order, and the numbers of what it is.
 #[derive(Default)]
 struct Frontier {
@@ -376,16 +390,35 @@ struct RunLists {
 }
 
 /// The spans of one fiber as they come.
-#[derive(Default)]
 struct List {
     spans: Vec<Span>,
+    /// Every coordinate is stored, whatever the spans are.
+    filled: bool,
+    /// Somebody stored the fill.
+    asked: bool,
 }
 
 impl List {
+    fn new(filled: bool) -> List {
+        List { spans: Vec::new(), filled, asked: false }
+    }
+
+    /// The number of the fiber, after which the next one may come.
+    fn finish(&mut self, table: &mut Table) -> usize {
+        let number = match table.number(&self.spans) {
+            EMPTY if self.asked => BLANK,
+            number => number,
+        };
+        self.spans.clear();
+        self.asked = false;
+        number
+    }
+
     /// Appends a span, which may continue the last one.
     #[inline(always)]
     fn push(&mut self, span: Span) {
-        if span.below == EMPTY {
+        if span.below <= BLANK && (span.below == EMPTY || self.filled) {
+            self.asked |= span.below == BLANK;
             return;
         }
         match self.spans.last_mut() {
@@ -417,14 +450,15 @@ struct Table {
 }
 
 impl Table {
-    fn new(tells_apart: bool) -> Table {
+    /// Fibers of a level that is `filled` may be blank.
+    fn new(tells_apart: bool, filled: bool) -> Table {
         let seed = Seeded::new();
-        Table {
-            fibers: Fibers::default(),
-            found: tells_apart.then(|| HashMap::with_hasher(seed)),
-            before: Vec::new(),
-            seed,
+        let (mut fibers, mut before) = (Fibers::default(), Vec::new());
+        if filled {
+            fibers.add(&[]);
+            before.push(EMPTY);
         }
+        Table { fibers, found: tells_apart.then(|| HashMap::with_hasher(seed)), before, seed }
     }
 
     fn number(&mut self, spans: &[Span]) -> usize {
@@ -462,6 +496,7 @@ struct Values<'a, W> {
     words: &'a [W],
     stored: Option<Mask>,
     unstored: Option<W>,
+    blank: Option<W>,
     found: Option<HashMap<W, usize, Seeded>>,
     last: Option<(W, usize)>,
     places: Vec<usize>,
@@ -473,6 +508,9 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
         let word = self.words[place];
         if self.unstored == Some(word) || self.stored.as_ref().is_some_and(|stored| !stored.is_set(place)) {
             return EMPTY;
+        }
+        if self.blank == Some(word) {
+            return BLANK;
         }
         let Some(found) = &mut self.found else {
             self.places.push(place);
@@ -504,6 +542,7 @@ impl Leaves for Truth {
 fn with_leaves(
     values: Option<&ValueArray>,
     unstored: Unstored,
+    blank: Option<Value>,
     tells_apart: bool,
     build: impl FnOnce(&mut dyn Leaves) -> Result<Structure>,
 ) -> Result<Structure> {
@@ -518,7 +557,9 @@ fn with_leaves(
             _ => None,
         };
         let found = tells_apart.then(|| HashMap::with_hasher(Seeded::new()));
-        let mut leaves = Values { words, stored, unstored, found, last: None, places: Vec::new() };
+        // The blank leaf has a number, but is never written.
+        let (blank, places) = (blank.map(stored_form), vec![0; usize::from(blank.is_some())]);
+        let mut leaves = Values { words, stored, unstored, blank, found, last: None, places };
         let structure = build(&mut leaves)?;
         Ok(Structure { leaves: leaves.places, ..structure })
     })

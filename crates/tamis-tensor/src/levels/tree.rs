@@ -36,13 +36,15 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
     })
 }
 
-/// Whether these levels store every coordinate, so that it makes no difference whether somebody stores the fill.
-pub fn fills(specs: &[LevelSpec]) -> bool {
-    specs.iter().fold(true, |filled, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
-        Ok(Padding::Adds) => true,
-        Ok(Padding::Keeps) => filled,
-        _ => false,
-    })
+/// The first of the last levels that all store every coordinate, so that below it nobody can tell whether the fill was
+/// stored; as many as there are, if the last level does not.
+pub(crate) fn filled_from(specs: &[LevelSpec]) -> usize {
+    let padding = |spec: &LevelSpec| level_type(spec.kind).map(|row| row.capabilities.padding);
+    let fills = |spec: &&LevelSpec| matches!(padding(spec), Ok(Padding::Adds | Padding::Keeps));
+    let start = specs.len() - specs.iter().rev().take_while(fills).count();
+    // A level that keeps padding has some only if one above adds it.
+    let kept = specs[start..].iter().take_while(|spec| matches!(padding(spec), Ok(Padding::Keeps))).count();
+    start + kept
 }
 
 /// Whether some coordinates of these levels share what lies below them.
