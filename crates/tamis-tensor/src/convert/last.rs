@@ -176,6 +176,7 @@ fn rewrite<W: Pod + PartialEq>(
         }),
         kind => Box::new(ListSink { lists: Lists::default(), words: Vec::new(), blocks: kind == LevelKind::Blocks }),
     };
+    let runs = matches!(target.kind, LevelKind::Runs | LevelKind::SparseRuns | LevelKind::Interval);
     let everything = kept.mask.is_none() && kept.bits.is_none();
     let is_kept = |at: usize| {
         kept.mask.as_ref().is_none_or(|mask| mask.is_set(at)) && kept.bits.is_none_or(|bits| words[at] != bits)
@@ -205,6 +206,15 @@ fn rewrite<W: Pod + PartialEq>(
                     return;
                 }
                 let mut at = 0;
+                while runs && at < length && done.is_ok() {
+                    // Equal values are kept together, or not at all.
+                    let from = at;
+                    at += children[from..].iter().take_while(|word| **word == children[from]).count();
+                    if is_kept(piece.child + from) {
+                        count = count.saturating_add(at - from);
+                        done = sink.run(piece.start + from as u64, piece.start + at as u64, children[from]);
+                    }
+                }
                 while at < length && done.is_ok() {
                     let from = at + (at..length).take_while(|k| !is_kept(piece.child + k)).count();
                     at = from + (from..length).take_while(|k| is_kept(piece.child + k)).count();

@@ -1,6 +1,6 @@
 //! The arrays that `sparse`, `hash` and `bytemap` share: a partition `pos` of a list `crd`.
 
-use super::{Enumeration, LevelArrays, Nodes, Shape, check};
+use super::{Enumeration, LevelArrays, Nodes, Piece, Shape, check};
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -66,6 +66,21 @@ impl Compressed {
                 }
             }
         }))
+    }
+
+    /// Neighbouring coordinates, whose children are neighbours, too, are one piece.
+    pub fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+        let fiber = self.fiber(parent);
+        with_indices!(&self.crd, crd => {
+            let mut at = fiber.start;
+            while at < fiber.end {
+                let first = crd[at].to_u64();
+                let follows = |(k, c): &(u64, &_)| Index::to_u64(**c) == first + k;
+                let length = (0u64..).zip(&crd[at..fiber.end]).take_while(follows).count();
+                each(Piece { start: first, stop: first + length as u64, child: at, shared: false });
+                at += length;
+            }
+        })
     }
 
     pub fn visit(&self, parent: usize, mut each: impl FnMut(u64, usize)) {

@@ -9,7 +9,7 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check,
+    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
     level_type, positions, unfurl, write,
 };
 use crate::IndexArray;
@@ -96,6 +96,10 @@ impl Level for Sparse {
 
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         self.list.enumerate(parents, out, |_, q, _| q);
+    }
+
+    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+        self.list.pieces(parent, each);
     }
 
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
