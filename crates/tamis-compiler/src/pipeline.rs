@@ -6,13 +6,14 @@
 use crate::lower::entries::roomy;
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, plans};
 use crate::opt;
+use crate::schedule::block;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Builder, Kernel};
 use tamis_ir::program::{Access, Checked, Expr, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind};
-use tamis_ir::{Code, Diagnostic, Diagnostics};
+use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
 /// What was done in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,12 @@ pub fn compile_checked(
     let mut passes = Vec::new();
     let policy = Policy { strict: options.strict };
     let start = Instant::now();
+    let blocked = in_blocks(program, &checked, params, layouts, policy);
+    let (program, checked) = match blocked {
+        Some((program, checked)) => (Cow::Owned(program), checked),
+        None => (Cow::Borrowed(program), checked),
+    };
+    let program = program.as_ref();
     let (program, checked, inserted) = match with_workspaces(program, &checked, params, layouts, policy)? {
         Some((program, checked, inserted)) => (Arc::new(program), checked, inserted),
         None => (Arc::new(program.clone()), checked, Vec::new()),
@@ -113,6 +120,29 @@ pub fn compile_checked(
     timed("verify", start.elapsed(), &lowered.kernel);
     let warnings = std::mem::take(&mut lowered.warnings);
     Ok(Compilation { lowered, program: program.clone(), inserted, checked, passes, warnings })
+}
+
+/// The program with its loops cut as its parameters are, checked, if some are in blocks and nothing is lost by it: a result
+/// that was written in order still is.
+fn in_blocks(
+    program: &Program,
+    checked: &Checked,
+    params: &[ParamType],
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Option<(Program, Checked)> {
+    if layouts.iter().all(|layout| layout.format.dim_order().is_some()) {
+        return None;
+    }
+    let formats: Vec<&Format> = layouts.iter().map(|layout| &layout.format).collect();
+    let blocked = block::block(program, checked, &formats)?;
+    let mut checked_again = blocked.check(params).ok()?;
+    checked_again.equal = block::sizes(program);
+    let scatters = |program: &Program, checked: &Checked| {
+        let plans = plans(program, checked, layouts, policy).ok()?;
+        Some(plans.iter().flatten().filter(|plan| plan.mode == Mode::Scatter).count())
+    };
+    (scatters(&blocked, &checked_again)? <= scatters(program, checked)?).then_some((blocked, checked_again))
 }
 
 /// The program with the workspaces that it needs, checked, if it needs any.

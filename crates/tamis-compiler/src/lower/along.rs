@@ -20,7 +20,8 @@ impl Lowerer<'_> {
     pub(super) fn unfurl_along(&mut self, access: &Access, index: IndexId) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
-        if !sub.inside && !sub.permissive {
+        let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));
+        if !sub.inside && !sub.permissive && !numbers_pieces {
             return None;
         }
         if sub.node == Node::Index(index) && sub.part == Part::Whole && sub.inside {
@@ -33,6 +34,11 @@ impl Lowerer<'_> {
         let along = self.along(tensor, sub, index)?;
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
         let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
+        if numbers_pieces && !sub.inside {
+            // Pieces behind the tensor are empty, so that it does not matter what they hold.
+            let (zero, extent) = (self.b.int(0), self.bound[tensor.index()].extents[access.level]);
+            return Some(between(looplet, zero, extent, Payload::Fill));
+        }
         if !sub.permissive {
             return Some(looplet);
         }
@@ -43,7 +49,7 @@ impl Lowerer<'_> {
             Some(offset) => (self.b.sub(zero, offset), self.b.sub(size, offset)),
             None => (zero, size),
         };
-        Some(between(looplet, first, end))
+        Some(between(looplet, first, end, Payload::Missing))
     }
 
     fn along(&mut self, tensor: TensorId, sub: &Sub, index: IndexId) -> Option<Along> {
@@ -184,13 +190,15 @@ impl Lowerer<'_> {
     }
 }
 
-/// A structure from `first` to `end`, and nothing on either side. What has to be set up is so before.
-fn between(looplet: Looplet, first: ExprId, end: ExprId) -> Looplet {
-    let missing = || Looplet::Run(Payload::Missing);
+/// A structure from `first` to `end`, and something else on either side. What has to be set up is so before.
+fn between(looplet: Looplet, first: ExprId, end: ExprId, outside: Payload) -> Looplet {
+    let missing = || Looplet::Run(outside.clone());
     match looplet {
-        Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(between(*body, first, end)) },
+        Looplet::Thunk { preamble, body } => {
+            Looplet::Thunk { preamble, body: Box::new(between(*body, first, end, outside)) }
+        }
         // Where the fiber is absent, what is outside of it is still missing.
-        Looplet::Switch { guarded, .. } => between(*guarded, first, end),
+        Looplet::Switch { guarded, .. } => between(*guarded, first, end, outside),
         looplet => {
             let phases = vec![
                 Phase { stop: Some(first), body: missing() },

@@ -2,16 +2,22 @@
 
 use super::Lowerer;
 use super::node::{Node, Source, Step, visit_steps};
-use super::region::{Presence, Region};
+use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
+
+/// Pieces up to this length are unrolled.
+const SHORT: u64 = 8;
 
 impl Lowerer<'_> {
     /// A loop over every coordinate.
     pub(super) fn lookups(&mut self, region: Region, steps: Vec<Step>) {
         if !region.point && self.repeats(region.index, &steps) {
             return self.repeat(region, steps);
+        }
+        if let Some(length) = region.piece.filter(|length| *length <= SHORT && self.copies * 2 <= COPIES) {
+            return self.whole_pieces(region, length, steps);
         }
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
@@ -32,12 +38,33 @@ impl Lowerer<'_> {
         }
     }
 
+    /// A loop over a short piece is written for pieces of full length, whose turns are counted, and for the last one.
+    fn whole_pieces(&mut self, region: Region, length: u64, steps: Vec<Step>) {
+        let length = self.b.int(length as i64);
+        let end = self.b.add(region.start, length);
+        let full = self.b.call_in(Op::Eq, DType::I64, &[end, region.stop]);
+        let copies = self.copies;
+        self.copies *= 2;
+        let mut parts = self.begin_parts();
+        let region = Region { piece: None, ..region };
+        let then = self.in_block(|this| this.lookups(Region { stop: end, filled: true, ..region }, steps.clone()));
+        self.end_part(&mut parts);
+        let otherwise = self.in_block(|this| this.lookups(region, steps));
+        self.end_part(&mut parts);
+        self.end_parts(parts);
+        self.copies = copies;
+        if !then.is_empty() || !otherwise.is_empty() {
+            self.b.emit(Stmt::If { cond: full, then, otherwise });
+        }
+    }
+
     /// Whether a loop is to be unrolled as far as it goes.
     fn unrolls(&self, region: Region) -> bool {
-        let number = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
-        let length = number(region.stop).zip(number(region.start)).and_then(|(stop, start)| stop.checked_sub(start));
-        let wanted = self.attributes[region.index.index()].unroll;
-        length.zip(wanted).is_some_and(|(length, turns)| length <= i64::from(turns))
+        let length = self.b.distance(region.start, region.stop);
+        let wanted = self.attributes[region.index.index()].unroll.map(i64::from);
+        // Pieces are short when it is known how long they are.
+        let piece = self.pieces[region.index.index()].map(|(_, length)| length as i64);
+        length.zip(wanted.or(piece)).is_some_and(|(length, turns)| length <= turns)
     }
 
     /// Asks levels for a coordinate.

@@ -132,6 +132,7 @@ fn start<'a>(
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
         pieces: vec![None; program.indices.len()],
+        limits: vec![None; program.indices.len()],
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         masks: program::Masks::new(program),
@@ -175,6 +176,8 @@ struct Lowerer<'a> {
     bounded: Vec<bool>,
     /// For each loop over one of the pieces that another index numbers, that index and the length of the pieces.
     pieces: Vec<Option<(IndexId, u64)>>,
+    /// For each such loop, a dimension that it does not leave, if it starts in it.
+    limits: Vec<Option<(TensorId, usize)>>,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.

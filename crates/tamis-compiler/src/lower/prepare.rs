@@ -51,6 +51,7 @@ impl Lowerer<'_> {
                 self.attributes[index.index()] = *attributes;
                 self.bounded[index.index()] = matches!(extent, Extent::Range(..));
                 self.pieces[index.index()] = self.program.piece_of(extent);
+                self.limits[index.index()] = self.limit_of(*index, extent);
                 let bounds = match extent {
                     Extent::Infer => Bounds::Inferred,
                     Extent::Range(start, stop) => Bounds::Range(self.node(*start), self.node(*stop)),
@@ -92,6 +93,25 @@ impl Lowerer<'_> {
             .collect()
     }
 
+    /// The dimension that a loop over a piece does not leave: pieces are numbered from 0 on, and the last one ends with it.
+    fn limit_of(&self, index: IndexId, extent: &Extent) -> Option<(TensorId, usize)> {
+        let (number, _) = self.pieces[index.index()]?;
+        let Extent::Range(_, stop) = extent else { return None };
+        let mut counted = false;
+        self.program.visit(&mut |stmt| {
+            if let StmtKind::For { index, extent: Extent::Range(start, _), .. } = &stmt.kind {
+                let zero = matches!(self.program.expr(*start), Expr::Literal(Value::I64(0)));
+                counted |= *index == number && zero;
+            }
+        });
+        let Expr::Call(Op::Min, operands) = self.program.expr(*stop) else { return None };
+        let size = operands.iter().find_map(|e| match self.program.expr(*e) {
+            Expr::Size(tensor, dim) => Some((*tensor, *dim)),
+            _ => None,
+        });
+        size.filter(|_| counted)
+    }
+
     /// Which of the pieces that a loop is cut into a subscript lies in, if they are as long as a level's.
     fn piece_of(&self, sub: &Sub, by: u64) -> Option<IndexId> {
         let Node::Index(index) = sub.node else { return None };
@@ -130,7 +150,11 @@ impl Lowerer<'_> {
             .map(|dim| {
                 let subscript = access.subscripts[dim];
                 let inside = match self.program.expr(subscript.expr) {
-                    Expr::Index(index) => !subscript.permissive && !self.bounded[index.index()],
+                    Expr::Index(index) => {
+                        let limit = self.limits[index.index()];
+                        let limited = limit.is_some_and(|of| self.checked.is_one_size(of, (access.tensor, dim)));
+                        !subscript.permissive && (limited || !self.bounded[index.index()])
+                    }
                     _ => coordinate_of(self.program, &self.lets, subscript.expr).is_some_and(|(other, from)| {
                         !subscript.permissive && self.holds_coordinates((access.tensor, dim), (other, from))
                     }),

@@ -26,6 +26,8 @@ pub(super) struct Region {
     pub(super) filled: bool,
     /// Together with the other parts that the loop was cut into, it is the whole.
     pub(super) shared: bool,
+    /// It is one of the pieces that a loop is cut into, of this length unless it is the last.
+    pub(super) piece: Option<u64>,
 }
 
 /// Whether a stepper's current coordinate is the loop's.
@@ -54,7 +56,8 @@ impl Lowerer<'_> {
         let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
-        self.region(Region { index, start, stop, whole, point: false, filled: false, shared: whole }, body);
+        let piece = self.pieces[index.index()].map(|(_, length)| length);
+        self.region(Region { index, start, stop, whole, point: false, filled: false, shared: whole, piece }, body);
         self.depth -= 1;
         self.cursors.truncate(cursors);
         self.end_fibers(index, &written);
@@ -359,7 +362,7 @@ impl Lowerer<'_> {
 }
 
 /// How many copies of a body there may be because of sequences around and in it.
-const COPIES: usize = 32;
+pub(super) const COPIES: usize = 32;
 
 /// How many parts a looplet cuts a loop into.
 fn parts(looplet: &Looplet) -> usize {

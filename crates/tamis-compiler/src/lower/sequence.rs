@@ -29,7 +29,8 @@ impl Lowerer<'_> {
             };
             let body = self.set_looplet(steps.clone(), id, &phase.body);
             let whole = region.whole && start == region.start && stop == region.stop;
-            self.region(Region { start, stop, whole, point: false, filled: false, ..region }, body);
+            let piece = region.piece.filter(|_| start == region.start && stop == region.stop);
+            self.region(Region { start, stop, whole, point: false, filled: false, piece, ..region }, body);
             self.end_part(&mut parts);
             start = stop;
             if stop == region.stop {

@@ -15,12 +15,13 @@ impl Lowerer<'_> {
         let before = self.b.name("before", before);
         let mut parts = self.begin_parts();
         let body = self.set_looplet(steps.clone(), id, &Looplet::Run(spike.body));
-        self.region(Region { stop: before, whole: false, point: false, filled: false, ..region }, body);
+        self.region(Region { stop: before, whole: false, point: false, filled: false, piece: None, ..region }, body);
         self.end_part(&mut parts);
         let one = self.b.int(1);
         let after = self.b.add(spike.at, one);
         let tail = self.set_looplet(steps, id, &Looplet::Run(spike.tail));
-        let point = Region { start: spike.at, stop: after, whole: false, point: true, filled: true, ..region };
+        let point =
+            Region { start: spike.at, stop: after, whole: false, point: true, filled: true, piece: None, ..region };
         let then = self.in_block(|this| this.region(point, tail));
         self.end_part(&mut parts);
         self.end_parts(parts);

@@ -7,6 +7,7 @@
 //! place that says what may be moved, `extents` names how far loops go, `edit` finds and changes loops.
 
 mod annotate;
+pub mod block;
 mod bound;
 pub mod classify;
 mod convert;

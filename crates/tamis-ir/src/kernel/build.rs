@@ -345,6 +345,16 @@ impl Builder {
         }
     }
 
+    /// `b - a`, if that is a number by how these integers are written.
+    pub fn distance(&self, a: ExprId, b: ExprId) -> Option<i64> {
+        let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
+        if let (Some(a), Some(b)) = (number(a), number(b)) {
+            return b.checked_sub(a);
+        }
+        let ((a, from), (b, to)) = (self.base(a), self.base(b));
+        (a == b).then(|| to.checked_sub(from)).flatten()
+    }
+
     /// Whether `a <= b` follows from how these integers are written. Sums of coordinates do not overflow.
     pub fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
         if let (Some(a), Some(b)) =

@@ -397,6 +397,15 @@ pub struct Checked {
     pub extents: Extents,
     /// The format of every declared tensor (parameters keep theirs).
     pub formats: Vec<Option<Format>>,
+    /// Dimensions that are of one size, where that is known of more than the program says.
+    pub equal: Vec<Vec<(TensorId, usize)>>,
+}
+
+impl Checked {
+    /// Whether two dimensions are known to be of one size.
+    pub fn is_one_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
+        a == b || self.equal.iter().any(|class| class.contains(&a) && class.contains(&b))
+    }
 }
 
 impl Program {
@@ -483,7 +492,7 @@ impl Program {
                 None => None,
             });
         }
-        Ok(Checked { types, extents, formats })
+        Ok(Checked { types, extents, formats, equal: Vec::new() })
     }
 
     /// Infers types alone, for parameters of known types; sizes do not matter.
