@@ -54,7 +54,7 @@ impl Lowerer<'_> {
 
     /// Emits into a block of its own.
     pub(super) fn in_block(&mut self, emit: impl FnOnce(&mut Self)) -> Vec<Stmt> {
-        let (required, resolved) = (self.required.len(), self.resolved.len());
+        let (required, resolved, ends) = (self.required.len(), self.resolved.len(), self.ends.len());
         let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
         let block = inner.block(|b| {
             std::mem::swap(&mut self.b, b);
@@ -64,6 +64,7 @@ impl Lowerer<'_> {
         self.b = inner;
         self.required.truncate(required);
         self.resolved.truncate(resolved);
+        self.ends.truncate(ends);
         block
     }
 

@@ -147,6 +147,7 @@ fn start<'a>(
         required: Vec::new(),
         resolved: Vec::new(),
         exits: Vec::new(),
+        ends: Vec::new(),
         run: None,
         depth: 0,
         copies: 1,
@@ -206,6 +207,9 @@ struct Lowerer<'a> {
     resolved: Vec<(node::Access, node::Node)>,
     /// Scalars that can end loops, with where to go then.
     exits: Vec<(TensorId, LabelId)>,
+    /// Lists that were cut here or in a block around: the access, where the list starts, up to which coordinate it was
+    /// cut, and where that is.
+    ends: Vec<(u32, ExprId, ExprId, ExprId)>,
     /// All turns of the loop over this index are done at once, up to a coordinate.
     run: Option<(IndexId, ExprId)>,
     /// How many loops are around.

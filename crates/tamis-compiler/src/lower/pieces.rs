@@ -12,7 +12,7 @@ use super::node::{Node, Step, map_steps, visit_steps};
 use super::region::{Presence, Region};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
-use tamis_ir::looplet::{Looplet, Payload, Pieces, Stepper};
+use tamis_ir::looplet::{Extents, Looplet, Payload, Pieces, Stepper};
 
 /// Pieces with their cursor.
 struct Walker {
@@ -422,8 +422,7 @@ fn lists_in(steps: &[Step]) -> Vec<(u32, Stepper)> {
 
 /// A list as pieces of one coordinate each.
 fn as_pieces(list: &Stepper) -> Option<Pieces> {
-    use tamis_ir::looplet::Extents;
-    (!list.grouped).then(|| Pieces {
+    (!list.grouped).then_some(Pieces {
         start: list.start,
         stop: list.stop,
         extents: Extents::Points(list.coordinates, list.below),

@@ -7,7 +7,7 @@
 //! - Something to do everywhere: a loop over all coordinates, with the lists following.
 
 use super::Lowerer;
-use super::node::{Node, Step, visit_steps};
+use super::node::{Node, Source, Step, visit_steps};
 use super::region::{Presence, Region};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -59,7 +59,8 @@ impl Lowerer<'_> {
         }
         let gaps_are_empty = gaps.is_empty();
         self.walk(region, &all, gaps_are_empty && found.len() == 1, &steps);
-        let clipped: Vec<(u32, Stepper)> = found.into_iter().map(|(id, s)| (id, self.clip(region, s))).collect();
+        let clipped: Vec<(u32, Stepper)> =
+            found.into_iter().map(|(id, s)| (id, self.clip_list(region, id, s))).collect();
         if !gaps_are_empty {
             return self.everywhere(region, clipped, steps);
         }
@@ -77,6 +78,26 @@ impl Lowerer<'_> {
             }
         }
         self.conditional -= 1;
+    }
+
+    /// A list inside the region; where one part of it ends, the next one starts.
+    fn clip_list(&mut self, region: Region, id: u32, stepper: Stepper) -> Stepper {
+        // What a parameter holds does not change between the parts.
+        let fixed = matches!(self.accesses.get(id as usize),
+            Some(Source::Tensor(tensor, _)) if self.program.params.contains(tensor));
+        let known = self.ends.iter().find(|end| end.0 == id && end.1 == stepper.start && end.2 == region.start);
+        let clipped = match known.filter(|_| fixed) {
+            Some((_, _, _, end)) if !region.whole && stepper.within.is_none() => {
+                let start = *end;
+                let stop = stepper.seek(&mut self.b, "to", start, region.stop);
+                Stepper { start, stop, within: Some((region.start, region.stop)), ..stepper }
+            }
+            _ => self.clip(region, stepper.clone()),
+        };
+        if clipped.start != stepper.start || clipped.stop != stepper.stop {
+            self.ends.push((id, stepper.start, region.stop, clipped.stop));
+        }
+        clipped
     }
 
     /// A stepper's positions inside the region.

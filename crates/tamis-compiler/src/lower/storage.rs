@@ -288,9 +288,9 @@ impl Lowerer<'_> {
             return None;
         }
         let mut count = self.b.int(1);
-        for k in 0..=level {
-            let full = level_type(format.levels()[k].kind).is_ok_and(|row| row.capabilities.full);
-            let named = |name: &str| arrays[k].iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
+        for (k, (spec, arrays)) in format.levels().iter().zip(&arrays).enumerate().take(level + 1) {
+            let full = level_type(spec.kind).is_ok_and(|row| row.capabilities.full);
+            let named = |name: &str| arrays.iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
             let (pos, blocks) = (named("pos"), named("ofs"));
             count = match pos {
                 Some(pos) => self.b.load(pos, count),
