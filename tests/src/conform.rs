@@ -13,16 +13,22 @@ use tamis_ir::{Code, DType, Format, Kind, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 
 /// Levels that stand anywhere.
-pub const LEVELS: [&str; 4] = ["dense", "sparse", "hash", "bytemap"];
+pub const LEVELS: [&str; 9] =
+    ["dense", "sparse", "hash", "bytemap", "runs", "sparse_runs", "interval", "blocks", "band"];
 
-/// Formats of a rank: every level at every place. Each kind of `singleton` is there, too; they hold few tensors.
+/// Formats of a rank: every level at every place (of rank 3, those that take most tensors). Each kind of `singleton` is
+/// there, too; they hold few tensors.
 pub fn formats(rank: usize) -> Vec<String> {
+    let levels = if rank < 3 { &LEVELS[..] } else { &LEVELS[..4] };
     let mut found: Vec<String> = vec![String::new()];
     for _ in 0..rank {
         found = found
             .iter()
             .flat_map(|before| {
-                LEVELS.map(|level| if before.is_empty() { level.into() } else { format!("{before}, {level}") })
+                levels.iter().map(move |level| match before.is_empty() {
+                    true => (*level).to_string(),
+                    false => format!("{before}, {level}"),
+                })
             })
             .collect();
     }
@@ -59,6 +65,12 @@ fn singletons(rank: usize) -> &'static [&'static str] {
             "hash, dense, singleton",
             "(i,j,k) -> (k,i,j): sparse, dense, hash",
             "(i,j,k) -> (j,k,i): bytemap, sparse, sparse",
+            "dense, runs, sparse",
+            "runs, dense, blocks",
+            "sparse_runs, band, runs",
+            "blocks, sparse, sparse_runs",
+            "band, runs, dense",
+            "interval, dense, band",
         ],
         _ => &[],
     }

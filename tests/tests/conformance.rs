@@ -108,6 +108,9 @@ fn tensors_are_read() {
 fn lists_gallop_and_others_do_not() {
     let gallop = |kind| level_type(kind).unwrap().capabilities.gallop;
     assert!(gallop(LevelKind::Sparse) && gallop(LevelKind::Hash) && gallop(LevelKind::Bytemap));
+    assert!(gallop(LevelKind::SparseRuns) && gallop(LevelKind::Blocks));
+    // Nothing is between their pieces, or there is one only.
+    assert!(!gallop(LevelKind::Runs) && !gallop(LevelKind::Interval) && !gallop(LevelKind::Band));
     assert!(!gallop(LevelKind::Dense) && !gallop(LevelKind::Singleton));
 }
 

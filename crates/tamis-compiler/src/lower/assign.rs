@@ -90,7 +90,8 @@ impl Lowerer<'_> {
         let new = match update {
             None => value,
             Some(update) => {
-                let mut operands = vec![old, value];
+                let operand = self.multiplied(update, value);
+                let mut operands = vec![old, operand];
                 for extra in &update.extra {
                     operands.push(self.emit(extra).value);
                 }

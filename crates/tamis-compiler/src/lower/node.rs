@@ -175,6 +175,8 @@ pub struct Update {
     pub operand: DType,
     /// Operands after the value.
     pub extra: Vec<Node>,
+    /// It is done so many times over.
+    pub times: Option<ExprId>,
 }
 
 impl Node {

@@ -9,7 +9,7 @@ use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
 use super::region::Region;
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
-use tamis_ir::kernel::{ExprId, Stmt};
+use tamis_ir::kernel::{Builder, ExprId, Stmt};
 use tamis_ir::program::{IndexId, TensorId};
 
 /// How an update that is done many times over with the same value is done once.
@@ -95,12 +95,52 @@ impl Lowerer<'_> {
             && self.row(target.tensor, level).is_some_and(|row| row.write.takes_runs())
     }
 
+    /// The operand of an update that is done as many times over as it says, for doing it once.
+    pub(super) fn multiplied(&mut self, update: &Update, value: ExprId) -> ExprId {
+        let (Some(times), dtype) = (update.times, update.operand) else { return value };
+        match repeated(update) {
+            Some(Repeat::Times) => {
+                let count = self.turns(times, dtype);
+                self.b.call_in(Op::Mul, dtype, &[value, count])
+            }
+            Some(Repeat::Power) => {
+                let count = self.turns(times, dtype);
+                self.b.call_in(Op::Pow, dtype, &[value, count])
+            }
+            Some(Repeat::Parity) => {
+                // An even number of times is none.
+                let (one, zero) = (self.b.int(1), self.b.constant(Value::zero(dtype)));
+                let odd = self.b.call_in(Op::BitAnd, DType::I64, &[times, one]);
+                let odd = self.as_bool(odd);
+                self.b.call_in(Op::Select, dtype, &[odd, value, zero])
+            }
+            Some(Repeat::Once) | None => value,
+        }
+    }
+
+    /// A count in a type: integers wrap around, as the sums do that it stands for.
+    fn turns(&mut self, length: ExprId, dtype: DType) -> ExprId {
+        let bits = 8 * dtype.size() as i64;
+        match dtype.kind() {
+            Kind::Int if bits < 64 && dtype.is_signed_int() => {
+                let by = self.b.int(64 - bits);
+                let up = self.b.call_in(Op::Shl, DType::I64, &[length, by]);
+                self.b.call_in(Op::Shr, DType::I64, &[up, by])
+            }
+            Kind::Int if bits < 64 => {
+                let mask = self.b.int((1 << bits) - 1);
+                self.b.call_in(Op::BitAnd, DType::I64, &[length, mask])
+            }
+            _ => length,
+        }
+    }
+
     /// All turns of a loop at once.
     pub(super) fn repeat(&mut self, region: Region, steps: Vec<Step>) {
         let inner = declared(&steps);
         let length = self.b.sub(region.stop, region.start);
         let length = self.b.name("length", length);
-        let steps = multiplied(steps, region.index, &inner, length);
+        let steps = counted(&mut self.b, steps, region.index, &inner, length);
         let before = self.run.replace((region.index, region.stop));
         self.conditional += 1;
         let body = self.at(region.index, region.start, steps);
@@ -131,57 +171,29 @@ fn repeated(update: &Update) -> Option<Repeat> {
 }
 
 /// Updates of what lives outside, done so many times.
-fn multiplied(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
+fn counted(b: &mut Builder, steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
     steps
         .into_iter()
         .map(|step| match step {
-            Step::For(i, bounds, body) => Step::For(i, bounds, multiplied(body, index, inner, length)),
+            Step::For(i, bounds, body) => Step::For(i, bounds, counted(b, body, index, inner, length)),
             Step::If(cond, then, otherwise) => {
                 let (then, otherwise) =
-                    (multiplied(then, index, inner, length), multiplied(otherwise, index, inner, length));
+                    (counted(b, then, index, inner, length), counted(b, otherwise, index, inner, length));
                 Step::If(cond, then, otherwise)
             }
             Step::Assign(target, Some(update), value) if !inner.contains(&target.tensor) => {
                 let runs = target.subs.iter().any(|sub| depends(&sub.node, index));
-                let rule = repeated(&update).filter(|_| !runs);
-                let value = match rule {
-                    Some(Repeat::Times) => {
-                        Node::Call(Op::Mul, update.operand, vec![value, count(length, update.operand)])
-                    }
-                    Some(Repeat::Power) => {
-                        Node::Call(Op::Pow, update.operand, vec![value, count(length, update.operand)])
-                    }
-                    Some(Repeat::Parity) => {
-                        // An even number of times is none.
-                        let odd = Node::Call(Op::BitAnd, DType::I64, vec![Node::Value(length), known(1)]);
-                        let identity = Node::Known(Value::zero(update.operand));
-                        Node::Call(Op::Select, update.operand, vec![odd, value, identity])
-                    }
-                    _ => value,
+                // Loops around may be done at once, too.
+                let times = match update.times {
+                    around if runs => around,
+                    Some(around) => Some(b.call_in(Op::Mul, DType::I64, &[around, length])),
+                    None => Some(length),
                 };
-                Step::Assign(target, Some(update), value)
+                Step::Assign(target, Some(Update { times, ..update }), value)
             }
             other => other,
         })
         .collect()
-}
-
-fn known(value: i64) -> Node {
-    Node::Known(Value::I64(value))
-}
-
-/// A count in a type: integers wrap around, as the sums do that it stands for.
-fn count(length: ExprId, dtype: DType) -> Node {
-    let bits = 8 * dtype.size() as i64;
-    let length = Node::Value(length);
-    match dtype.kind() {
-        Kind::Int if bits < 64 && dtype.is_signed_int() => {
-            let up = Node::Call(Op::Shl, DType::I64, vec![length, known(64 - bits)]);
-            Node::Call(Op::Shr, DType::I64, vec![up, known(64 - bits)])
-        }
-        Kind::Int if bits < 64 => Node::Call(Op::BitAnd, DType::I64, vec![length, known((1 << bits) - 1)]),
-        _ => length,
-    }
 }
 
 /// Whether an expression changes with a loop's index, as far as it is not resolved.

@@ -36,7 +36,7 @@ pub(super) static TYPE: LevelType = LevelType {
         random_access: false,
         insert: false,
         append: true,
-        gallop: false,
+        gallop: true,
     },
     assemble: Assemble::Coordinates(assemble),
     from_arrays,

@@ -35,7 +35,7 @@ pub(super) static TYPE: LevelType = LevelType {
         random_access: false,
         insert: false,
         append: true,
-        gallop: false,
+        gallop: true,
     },
     assemble: Assemble::Runs(assemble),
     from_arrays,
