@@ -69,6 +69,11 @@ const PROGRAM_WORDS: &[&str] = &[
     "1e400",
     ";",
     ":",
+    "@op\n",
+    "@op(commutative, identity=0)\n",
+    "def g(a, b): return a\n",
+    "g(",
+    "abs(i - j) <= ",
 ];
 const FORMAT_WORDS: &[&str] = &[
     "dense",

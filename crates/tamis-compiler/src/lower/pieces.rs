@@ -109,7 +109,8 @@ impl Lowerer<'_> {
                 first = this.b.call_in(Op::Max, DType::I64, &[first, region.start]);
             }
             let (first, end) = (this.b.name("first", first), this.b.name("end", end));
-            let part = Region { start: first, stop: end, whole: false, point: false, filled: exact, ..region };
+            let part =
+                Region { start: first, stop: end, whole: false, point: false, filled: exact, shared: false, ..region };
             let steps = this.enter(steps, id, pieces, (q, piece.end), None);
             this.part(part, &inner, steps);
             if let Some(from) = from {
@@ -150,7 +151,7 @@ impl Lowerer<'_> {
             let stop = if region.whole && walkers.iter().all(|w| is_plain(&w.pieces)) { end } else { clipped };
             let stop = this.b.name("stop", stop);
             let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
-            let part = Region { start: first, stop, whole: false, point: false, filled: true, ..region };
+            let part = Region { start: first, stop, whole: false, point: false, filled: true, shared: false, ..region };
             let then = this.in_block(|this| {
                 let mut steps = steps;
                 for (walker, end) in walkers.iter().zip(&ends) {
@@ -213,7 +214,8 @@ impl Lowerer<'_> {
             let next = this.extreme(Op::Min, edges, region.stop);
             let next = this.b.call_in(Op::Min, DType::I64, &[next, region.stop]);
             let next = this.b.name("stop", next);
-            let part = Region { start: here, stop: next, whole: false, point: false, filled: true, ..region };
+            let part =
+                Region { start: here, stop: next, whole: false, point: false, filled: true, shared: false, ..region };
             let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
             let then = this.in_block(|this| {
                 let known = this.assumed.len();

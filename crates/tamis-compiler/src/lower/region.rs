@@ -24,6 +24,8 @@ pub(super) struct Region {
     pub(super) point: bool,
     /// There is a coordinate in it.
     pub(super) filled: bool,
+    /// Together with the other parts that the loop was cut into, it is the whole.
+    pub(super) shared: bool,
 }
 
 /// Whether a stepper's current coordinate is the loop's.
@@ -52,7 +54,7 @@ impl Lowerer<'_> {
         let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
-        self.region(Region { index, start, stop, whole, point: false, filled: false }, body);
+        self.region(Region { index, start, stop, whole, point: false, filled: false, shared: whole }, body);
         self.depth -= 1;
         self.cursors.truncate(cursors);
         self.end_fibers(index, &written);

@@ -12,11 +12,14 @@ impl Lowerer<'_> {
         let mut start = region.start;
         let copies = self.copies;
         self.copies *= phases.len();
-        // No phase is sure to be the whole region.
-        self.conditional += 1;
+        let mut parts = self.begin_parts();
         for phase in phases {
             let stop = match phase.stop {
+                // It ends before the region starts.
+                Some(stop) if self.b.is_at_most(stop, region.start) => continue,
                 Some(stop) if inside && region.whole => stop,
+                // It goes on to the end of the region.
+                Some(stop) if self.b.is_at_most(region.stop, stop) => region.stop,
                 Some(stop) => {
                     let low = self.b.call_in(Op::Max, DType::I64, &[stop, start]);
                     let high = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
@@ -25,10 +28,15 @@ impl Lowerer<'_> {
                 None => region.stop,
             };
             let body = self.set_looplet(steps.clone(), id, &phase.body);
-            self.region(Region { start, stop, whole: false, point: false, filled: false, ..region }, body);
+            let whole = region.whole && start == region.start && stop == region.stop;
+            self.region(Region { start, stop, whole, point: false, filled: false, ..region }, body);
+            self.end_part(&mut parts);
             start = stop;
+            if stop == region.stop {
+                break;
+            }
         }
-        self.conditional -= 1;
+        self.end_parts(parts);
         self.copies = copies;
     }
 }

@@ -13,15 +13,17 @@ impl Lowerer<'_> {
         let low = self.b.call_in(Op::Max, DType::I64, &[spike.at, region.start]);
         let before = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
         let before = self.b.name("before", before);
-        self.conditional += 1;
+        let mut parts = self.begin_parts();
         let body = self.set_looplet(steps.clone(), id, &Looplet::Run(spike.body));
         self.region(Region { stop: before, whole: false, point: false, filled: false, ..region }, body);
+        self.end_part(&mut parts);
         let one = self.b.int(1);
         let after = self.b.add(spike.at, one);
         let tail = self.set_looplet(steps, id, &Looplet::Run(spike.tail));
         let point = Region { start: spike.at, stop: after, whole: false, point: true, filled: true, ..region };
         let then = self.in_block(|this| this.region(point, tail));
-        self.conditional -= 1;
+        self.end_part(&mut parts);
+        self.end_parts(parts);
         if !then.is_empty() {
             let above = self.b.call_in(Op::Le, DType::I64, &[region.start, spike.at]);
             let below = self.b.call_in(Op::Lt, DType::I64, &[spike.at, region.stop]);

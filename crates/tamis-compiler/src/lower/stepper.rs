@@ -257,7 +257,7 @@ impl Lowerer<'_> {
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
         let i = self.b.get(var);
-        let partial = usize::from(!region.whole);
+        let partial = usize::from(!region.shared);
         self.conditional += partial;
         let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
         let reserved = self.reserve(region.index, &steps, most, &[]);

@@ -50,6 +50,12 @@ pub(super) struct State {
     pub(super) order_matters: bool,
 }
 
+/// What was complete before some parts, and what every part so far has completed.
+pub(super) struct Parts {
+    before: Vec<Vec<bool>>,
+    all: Option<Vec<Vec<bool>>>,
+}
+
 impl Lowerer<'_> {
     /// Variables and buffers that declared tensors need throughout the kernel.
     pub(super) fn set_up(&mut self) {
@@ -96,6 +102,40 @@ impl Lowerer<'_> {
             }
             self.states[k] = state;
             self.set_up_sorting(TensorId(k as u32), &plan);
+        }
+    }
+
+    /// Parts of a region are about to be lowered, one after the other: what is written in all of them is complete.
+    pub(super) fn begin_parts(&mut self) -> Parts {
+        let before: Vec<Vec<bool>> = self.states.iter().map(|state| state.complete.clone()).collect();
+        self.states.iter_mut().for_each(|state| state.complete.fill(false));
+        Parts { before, all: None }
+    }
+
+    /// One of the parts is lowered.
+    pub(super) fn end_part(&mut self, parts: &mut Parts) {
+        let here: Vec<Vec<bool>> = self
+            .states
+            .iter_mut()
+            .map(|state| {
+                let none = vec![false; state.complete.len()];
+                std::mem::replace(&mut state.complete, none)
+            })
+            .collect();
+        parts.all = Some(match parts.all.take() {
+            None => here,
+            Some(all) => all.iter().zip(&here).map(|(a, b)| a.iter().zip(b).map(|(a, b)| *a && *b).collect()).collect(),
+        });
+    }
+
+    /// All of the parts are.
+    pub(super) fn end_parts(&mut self, parts: Parts) {
+        for (k, state) in self.states.iter_mut().enumerate() {
+            for (level, complete) in state.complete.iter_mut().enumerate() {
+                let before = parts.before[k].get(level).copied().unwrap_or(false);
+                let all = parts.all.as_ref().and_then(|all| all[k].get(level).copied()).unwrap_or(false);
+                *complete = before || all;
+            }
         }
     }
 

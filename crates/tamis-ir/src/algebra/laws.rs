@@ -206,7 +206,7 @@ impl Random {
         let real = |r: &mut Random| (r.bits() % 2001) as f64 / 250.0 - 4.0;
         match dtype.kind() {
             Kind::Bool => Value::Bool(self.bits() & 1 == 1),
-            Kind::Int if self.bits() % 4 == 0 => Value::U64(self.bits()).cast(dtype),
+            Kind::Int if self.bits().is_multiple_of(4) => Value::U64(self.bits()).cast(dtype),
             Kind::Int if dtype.is_unsigned_int() => Value::U64(self.bits() % 20).cast(dtype),
             Kind::Int => Value::I64((self.bits() % 41) as i64 - 20).cast(dtype),
             Kind::Float => Value::F64(real(self)).cast(dtype),

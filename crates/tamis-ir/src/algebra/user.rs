@@ -78,26 +78,12 @@ struct Meaning {
     laws: Laws,
 }
 
+/// Nothing in it changes: operators are parts of keys.
 struct Definition {
     meaning: Meaning,
     info: OpInfo,
     /// The types of the body for operands of each type.
-    typed: PerType<Result<Vec<OpType>, TypeError>>,
-    /// What the laws were found to be on each type.
-    tested: PerType<Option<Failure>>,
-}
-
-/// Something for each type, made when it is needed.
-struct PerType<T>([OnceLock<T>; DType::ALL.len()]);
-
-impl<T> PerType<T> {
-    fn new() -> PerType<T> {
-        PerType(std::array::from_fn(|_| OnceLock::new()))
-    }
-
-    fn get(&self, dtype: DType) -> Option<&OnceLock<T>> {
-        DType::ALL.iter().position(|t| *t == dtype).and_then(|k| self.0.get(k))
-    }
+    typed: Vec<(DType, Result<Vec<OpType>, TypeError>)>,
 }
 
 /// Why an operator cannot be defined.
@@ -172,10 +158,10 @@ impl UserOp {
 
     /// The types of all terms, where the operands have this type.
     pub fn types(self, dtype: DType) -> Result<&'static [OpType], TypeError> {
-        let Some(typed) = self.0.typed.get(dtype) else { return Err("has no such type".to_string()) };
-        match typed.get_or_init(|| type_terms(&self.0.meaning.body, dtype)) {
-            Ok(types) => Ok(types),
-            Err(reason) => Err(reason.clone()),
+        match self.0.typed.iter().find(|(of, _)| *of == dtype) {
+            Some((_, Ok(types))) => Ok(types),
+            Some((_, Err(reason))) => Err(reason.clone()),
+            None => Err(format!("does not take {dtype}")),
         }
     }
 
@@ -218,16 +204,22 @@ impl UserOp {
     /// assert_eq!(minus.test_laws(DType::F64).unwrap_err().law, "commutative");
     /// ```
     pub fn test_laws(self, dtype: DType) -> Result<(), Failure> {
-        let Some(tested) = self.0.tested.get(dtype) else { return Ok(()) };
-        match tested.get_or_init(|| laws::test(self, dtype)) {
-            None => Ok(()),
-            Some(failure) => Err(failure.clone()),
+        static TESTED: Known<(UserOp, DType), Result<(), Failure>> = OnceLock::new();
+        let tested = || TESTED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tested().get(&(self, dtype)) {
+            return known.clone();
         }
+        let found = laws::test(self, dtype).map_or(Ok(()), Err);
+        tested().insert((self, dtype), found.clone());
+        found
     }
 }
 
+/// A table for the whole process.
+type Known<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
+
 fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
-    static KNOWN: OnceLock<Mutex<FxHashMap<Meaning, &'static Definition>>> = OnceLock::new();
+    static KNOWN: Known<Meaning, &'static Definition> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(definition) = known.get(&meaning) {
         return Ok(UserOp(definition));
@@ -253,12 +245,8 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
         distributes_over: &[],
         summary: String::leak(format!("defined with the operands {}", meaning.params.join(", "))),
     };
-    let definition: &'static Definition = Box::leak(Box::new(Definition {
-        meaning: meaning.clone(),
-        info,
-        typed: PerType::new(),
-        tested: PerType::new(),
-    }));
+    let typed = DType::ALL.iter().map(|dtype| (*dtype, type_terms(&meaning.body, *dtype))).collect();
+    let definition: &'static Definition = Box::leak(Box::new(Definition { meaning: meaning.clone(), info, typed }));
     known.insert(meaning, definition);
     Ok(UserOp(definition))
 }

@@ -281,12 +281,79 @@ impl Builder {
 
     /// The sum of two `i64`.
     pub fn add(&mut self, a: ExprId, b: ExprId) -> ExprId {
-        self.call_in(Op::Add, DType::I64, &[a, b])
+        match (self.negated(a), self.negated(b), self.as_constant(b)) {
+            (_, Some(b), _) => self.sub(a, b),
+            (Some(a), _, _) => self.sub(b, a),
+            (_, _, Some(Value::I64(by))) => self.plus(a, by),
+            _ => self.call_in(Op::Add, DType::I64, &[a, b]),
+        }
     }
 
     /// `a - b` of two integers.
     pub fn sub(&mut self, a: ExprId, b: ExprId) -> ExprId {
-        self.call_in(Op::Sub, DType::I64, &[a, b])
+        match (self.negated(b), self.as_constant(b)) {
+            (Some(b), _) => self.call_in(Op::Add, DType::I64, &[a, b]),
+            (_, Some(Value::I64(by))) => match by.checked_neg() {
+                Some(by) => self.plus(a, by),
+                None => self.call_in(Op::Sub, DType::I64, &[a, b]),
+            },
+            _ => self.call_in(Op::Sub, DType::I64, &[a, b]),
+        }
+    }
+
+    /// An integer and a number, which is collected with a number that was added before.
+    fn plus(&mut self, a: ExprId, by: i64) -> ExprId {
+        let (base, before) = self.base(a);
+        let (base, by) = match before.checked_add(by) {
+            Some(by) => (base, by),
+            None => (a, by),
+        };
+        match by {
+            i64::MIN | 0.. => {
+                let by = self.int(by);
+                self.call_in(Op::Add, DType::I64, &[base, by])
+            }
+            _ => {
+                let by = self.int(-by);
+                self.call_in(Op::Sub, DType::I64, &[base, by])
+            }
+        }
+    }
+
+    /// An integer as something and a number that is added to it.
+    fn base(&self, id: ExprId) -> (ExprId, i64) {
+        if let Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) = self.kernel.expr(id)
+            && let Some(Value::I64(by)) = self.as_constant(operands[1])
+            && self.dtype(operands[0]) == DType::I64
+        {
+            return match (op, by.checked_neg()) {
+                (Op::Sub, Some(by)) => (operands[0], by),
+                (Op::Sub, None) => (id, 0),
+                _ => (operands[0], by),
+            };
+        }
+        (id, 0)
+    }
+
+    /// What an integer is the negative of, if it is written so.
+    fn negated(&self, id: ExprId) -> Option<ExprId> {
+        match self.kernel.expr(id) {
+            Expr::Call(Op::Sub, DType::I64, operands) if self.as_constant(operands[0]) == Some(Value::I64(0)) => {
+                Some(operands[1])
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `a <= b` follows from how these integers are written. Sums of coordinates do not overflow.
+    pub fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
+        if let (Some(a), Some(b)) =
+            (self.as_constant(a).and_then(|v| v.as_i64()), self.as_constant(b).and_then(|v| v.as_i64()))
+        {
+            return a <= b;
+        }
+        let ((a, less), (b, more)) = (self.base(a), self.base(b));
+        a == b && less <= more
     }
 
     // Statements

@@ -9,6 +9,9 @@ use rustc_hash::FxHashMap;
 const MAX_COEFFICIENT: i64 = 1 << 20;
 const MAX_CONSTANT: i64 = 1 << 60;
 
+/// Sums of more terms are left alone: what is known of every expression is kept.
+const MAX_TERMS: usize = 16;
+
 /// `divisor * index op bound`, where the bound depends on loops further out and on sizes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
@@ -71,8 +74,9 @@ impl Linear {
             }
         }
         self.terms.retain(|(_, c)| *c != 0);
-        let fits = self.terms.iter().all(|(_, c)| c.abs() <= MAX_COEFFICIENT) && self.constant.abs() <= MAX_CONSTANT;
-        fits.then_some(self)
+        let small = self.terms.iter().all(|(_, c)| c.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs());
+        let fits = small && self.constant.unsigned_abs() <= MAX_CONSTANT.unsigned_abs();
+        (fits && self.terms.len() <= MAX_TERMS).then_some(self)
     }
 
     fn times(&self, scale: i64) -> Option<Linear> {
@@ -131,13 +135,15 @@ pub struct Masks<'a> {
 impl<'a> Masks<'a> {
     /// Looks at a program.
     pub fn new(program: &'a Program) -> Masks<'a> {
-        let mut lets = FxHashMap::default();
+        let mut masks = Masks { program, lets: FxHashMap::default(), forms: FxHashMap::default() };
+        // In the order of the program, so that each name finds those it is made of understood, however many there are.
         program.visit(&mut |stmt| {
             if let StmtKind::Let { var, value } = &stmt.kind {
-                lets.insert(*var, *value);
+                masks.lets.insert(*var, *value);
+                masks.linear(*value);
             }
         });
-        Masks { program, lets, forms: FxHashMap::default() }
+        masks
     }
 
     /// Whether an expression is a mask, or masks combined by `and`, `or` and `not`.

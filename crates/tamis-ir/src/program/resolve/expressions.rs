@@ -75,7 +75,8 @@ impl Resolver {
             // Reported by the parser.
             ExprKind::Error => return None,
         };
-        Some(self.intern(resolved, expr.span))
+        let id = self.intern(resolved, expr.span);
+        self.fits(id, expr.span).then_some(id)
     }
 
     fn entry(&mut self, base: &Name, part: EntryPart, at: &[syntax::Expr], span: Span) -> Option<Entry> {

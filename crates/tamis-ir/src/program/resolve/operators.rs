@@ -329,12 +329,16 @@ impl Resolver {
             };
             terms.push(id);
         }
-        let root = terms.last().copied()?;
-        // Everything after this goes over trees.
-        if self.size(root) > MAX_OPERATORS {
-            return self.error(too_long(span));
+        terms.last().copied()
+    }
+
+    /// Whether an expression is not too large with the functions in it written out: everything after this goes over trees.
+    pub(super) fn fits(&mut self, id: ExprId, span: Span) -> bool {
+        let fits = self.operators.is_empty() || self.size(id) <= MAX_OPERATORS;
+        if !fits {
+            self.errors.push(too_long(span));
         }
-        Some(root)
+        fits
     }
 
     /// How many operators an expression has when it is written out.

@@ -196,9 +196,29 @@ impl Resolver {
             self.errors.truncate(errors);
             return None;
         }
+        // Where the body is an update by a built-in operator, its laws are known.
+        let written_out = self.expr(value)?;
+        if let update @ StmtKind::Assign { update: Some(_), value, .. } =
+            self.recognise_update(target.clone(), written_out)
+            && !self.uses(value, read)
+        {
+            return Some(update);
+        }
         let value = self.expr(second)?;
         let update = Some(Update { op: Op::User(user), extra: Vec::new() });
         Some(StmtKind::Assign { target: target.clone(), update, value })
+    }
+
+    /// Whether one expression is made of another.
+    fn uses(&self, id: ExprId, part: ExprId) -> bool {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if id == part {
+                return true;
+            }
+            open.extend(self.program.expr(id).operands());
+        }
+        false
     }
 
     /// `X[i] = op(X[i], e)` is an update by `op`.

@@ -47,8 +47,10 @@ pub fn no_program(source: &Arc<Source>) -> Diagnostics {
 pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagnostics> {
     let (tokens, mut errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors: Vec::new(), depth: 0, operators: 0 };
-    let read = parser.expr().and_then(|expr| match parser.peek().tok {
-        Tok::Newline | Tok::Eof => Ok(expr),
+    let read = parser.expr().and_then(|expr| match parser.tokens.get(parser.at..) {
+        Some([Token { tok: Tok::Eof, .. }] | [Token { tok: Tok::Newline, .. }, Token { tok: Tok::Eof, .. }]) => {
+            Ok(expr)
+        }
         _ => Err(parser.unexpected("the end of the expression").help("give one expression, as in `A[i,j] * x[j]`")),
     });
     errors.append(&mut parser.errors);
