@@ -203,17 +203,7 @@ impl fmt::Display for Statistics {
             matrix.mean_per_column,
             matrix.empty_columns
         )?;
-        let facts = [
-            (matrix.permutation, "permutation"),
-            (matrix.diagonal, "diagonal"),
-            (matrix.lower_triangular, "lower triangular"),
-            (matrix.upper_triangular, "upper triangular"),
-            (matrix.symmetric, "symmetric"),
-            (matrix.skew_symmetric, "skew-symmetric"),
-            (matrix.hermitian, "hermitian"),
-            (matrix.structurally_symmetric, "structurally symmetric"),
-        ];
-        let facts: Vec<&str> = facts.iter().filter(|(holds, _)| *holds).map(|(_, name)| *name).collect();
+        let facts: Vec<&str> = matrix.shape_word().into_iter().chain(matrix.symmetry_word()).collect();
         if facts.is_empty() { Ok(()) } else { write!(f, "\n  {}", facts.join(", ")) }
     }
 }

@@ -20,7 +20,8 @@ pub struct MatrixStatistics {
     pub least_per_row: usize,
     pub most_per_row: usize,
     pub mean_per_row: f64,
-    /// The most entries in a column, and the entries per column on average.
+    /// The fewest and the most entries in a column, and the entries per column on average.
+    pub least_per_column: usize,
     pub most_per_column: usize,
     pub mean_per_column: f64,
     /// Rows and columns that hold one entry.
@@ -121,6 +122,7 @@ pub(super) fn matrix_statistics(
         least_per_row: if row_counts.distinct < shape[0] { 0 } else { row_counts.least },
         most_per_row: row_counts.most,
         mean_per_row: mean(len, shape[0]),
+        least_per_column: if column_counts.distinct < shape[1] { 0 } else { column_counts.least },
         most_per_column: column_counts.most,
         mean_per_column: mean(len, shape[1]),
         rows_with_one: row_counts.single,
@@ -155,6 +157,7 @@ fn empty_matrix(shape: &[u64]) -> MatrixStatistics {
         least_per_row: 0,
         most_per_row: 0,
         mean_per_row: 0.0,
+        least_per_column: 0,
         most_per_column: 0,
         mean_per_column: 0.0,
         rows_with_one: 0,

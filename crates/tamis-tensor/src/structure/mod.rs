@@ -8,6 +8,7 @@ mod diagonals;
 mod lines;
 mod matrix;
 mod propose;
+mod remarks;
 
 pub use blocks::{BLOCK_SIDES, BlockFit};
 pub use diagonals::Diagonals;

@@ -1,5 +1,6 @@
 //! Formats that suit what was recognised of a tensor, each with the bytes it takes.
 
+use super::remarks::percent;
 use super::{MatrixStatistics, Structure};
 use crate::{Statistics, Tensor};
 use std::fmt;
@@ -45,6 +46,8 @@ pub enum Mirror {
 const MOST: u128 = 2;
 /// Stretches and runs that are shorter on average do not pay for their bounds.
 const LONG: f64 = 1.8;
+/// Bands and diagonals that are emptier do not pay.
+const FILLED: f64 = 0.5;
 /// Blocks of this many sizes are proposed.
 const BLOCKS: usize = 2;
 
@@ -230,7 +233,7 @@ impl Makers<'_> {
             format!("{rows} hold stretches of {stretch:.1} entries on average"),
         ));
         tried.push((
-            entries > 0,
+            lines.filled() >= FILLED && entries as f64 >= LONG * lines.lines as f64,
             LevelKind::Band,
             parents * crd + (parents + 1) * automatic(span),
             span,
@@ -306,7 +309,7 @@ impl Makers<'_> {
                 self.add(format, bytes, format!("blocks of {r} x {c} are {} full", percent(fit.filled)));
             }
         }
-        if let Some(diagonals) = structure.diagonals.filter(|diagonals| diagonals.count > 0) {
+        if let Some(diagonals) = structure.diagonals.filter(|diagonals| diagonals.filled >= FILLED) {
             let count = diagonals.count as u128;
             let all = height as u128 + width as u128;
             let bytes =
@@ -350,7 +353,8 @@ impl Makers<'_> {
             return Ok(());
         };
         let mut more = Vec::new();
-        for (proposal, bytes) in &self.found {
+        let mut replaced = Vec::new();
+        for (k, (proposal, bytes)) in self.found.iter().enumerate() {
             let Proposal { format, part, why, exact, .. } = proposal;
             // These store every cell between others, or one for each row, which a pattern would make true.
             let lines = self.structure.lines.last();
@@ -372,7 +376,10 @@ impl Makers<'_> {
             let why = format!("every entry is {constant}; {why}");
             let format = format.clone().with_leaf(Leaf::Pattern);
             more.push((Proposal { format, part: *part, why, bytes: small, exact: *exact }, bytes));
+            replaced.push(k);
         }
+        // Values that say nothing only cost; the first stays as what others are measured against.
+        replaced.iter().rev().filter(|k| **k > 0).for_each(|k| drop(self.found.remove(*k)));
         self.found.extend(more);
         Ok(())
     }
@@ -402,14 +409,4 @@ impl Makers<'_> {
 
 fn share(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// A share in words: never 100 % unless it is.
-fn percent(share: f64) -> String {
-    match share * 100.0 {
-        all if all >= 100.0 => "all".to_string(),
-        most if most > 99.0 => format!("{:.2} %", (most * 100.0).floor() / 100.0),
-        some if some < 1.0 => format!("{some:.2} %"),
-        some => format!("{some:.0} %"),
-    }
 }

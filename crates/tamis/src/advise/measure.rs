@@ -2,7 +2,7 @@
 
 use super::task::UPPER;
 use super::{Candidate, Outcome, Task, Times};
-use crate::{CompileOptions, Executable, RunOptions, Signature, compile, run};
+use crate::{CompileOptions, Executable, Signature, compile};
 use std::time::{Duration, Instant};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format, Program, Value};
 use tamis_tensor::{Part, Tensor};
@@ -104,19 +104,14 @@ fn prepare(
     candidate: &Candidate,
     expected: Option<&Tensor>,
 ) -> Result<(Runner, Tensor), Diagnostics> {
-    let start = Instant::now();
-    let whole;
-    let source = match candidate.part {
-        Part::Whole => tensor,
-        Part::Upper(_) => {
-            let by_rows = tensor.convert(&Format::csr())?;
-            let upper = Program::parse(UPPER)?;
-            let results = run(&upper, &[("A", &by_rows)], &RunOptions::default())?;
-            whole = results.into_iter().next().map(|(_, upper)| upper).ok_or_else(|| Diagnostics(Vec::new()))?;
-            &whole
-        }
+    let triangle = match candidate.part {
+        Part::Whole => None,
+        Part::Upper(_) => Some(triangle_of(tensor)?),
     };
-    let converted = source.convert(&candidate.format)?;
+    let start = Instant::now();
+    let part = triangle.as_ref().map(|(by_rows, upper)| upper.call(&[by_rows])).transpose()?;
+    let part = part.into_iter().flatten().next().map(|(_, part)| part);
+    let converted = part.as_ref().unwrap_or(tensor).convert(&candidate.format)?;
     let convert = start.elapsed();
     let program = Program::parse(&candidate.program)?;
     let start = Instant::now();
@@ -124,13 +119,24 @@ fn prepare(
     let compile = start.elapsed();
     let timed = executable.call_timed(&[&converted, x])?;
     let result = timed.results.into_iter().next().map(|(_, result)| result);
-    let result = result.ok_or_else(|| Diagnostics(Vec::new()))?;
+    let result = result.ok_or_else(|| {
+        let d =
+            Diagnostic::new(Code::E1101, format!("`{}` has no result", program.name)).note("this is a bug of Tamis");
+        d.help("please report the matrix and the format")
+    })?;
     if let Some(expected) = expected {
         compare(&result, expected, candidate)?;
     }
     let runner =
         Runner { candidate: k, executable, tensor: converted, convert, compile, first: timed.kernel, runs: Vec::new() };
     Ok((runner, result))
+}
+
+/// The matrix by rows, and code that keeps its upper triangle: converting is timed, compiling that is not.
+fn triangle_of(tensor: &Tensor) -> Result<(Tensor, Executable), Diagnostics> {
+    let by_rows = tensor.convert(&Format::csr())?;
+    let upper = compile(&Program::parse(UPPER)?, &Signature::of(&[&by_rows]), &CompileOptions::default())?;
+    Ok((by_rows, upper))
 }
 
 /// Results agree up to rounding, whatever the format: sums are added up in another order.

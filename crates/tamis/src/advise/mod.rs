@@ -56,6 +56,8 @@ pub struct Candidate {
     pub usual: bool,
     /// The program that was measured, for a tensor in this format.
     pub program: String,
+    /// The program that makes the part of the tensor that is stored, if that is not all of it.
+    pub prepare: Option<&'static str>,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -89,7 +91,8 @@ pub struct Times {
 impl Candidate {
     fn new(proposal: Proposal, usual: bool, program: String) -> Candidate {
         let Proposal { format, part, why, bytes, exact } = proposal;
-        Candidate { format, part, why, bytes, exact, usual, program, outcome: Outcome::Untried }
+        let prepare = (part != Part::Whole).then_some(task::UPPER);
+        Candidate { format, part, why, bytes, exact, usual, program, prepare, outcome: Outcome::Untried }
     }
 
     /// How long it took, if it ran.
