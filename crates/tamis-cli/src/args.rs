@@ -3,6 +3,7 @@
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 use tamis_tensor::Combine;
 
 /// Sparse and structured tensors, compiled.
@@ -27,6 +28,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Describe a tensor in a file, or a generated one
     Info(InfoArgs),
+    /// Propose formats for a tensor, and measure them on it
+    Advise(AdviseArgs),
     /// Convert a file to another kind or format
     Convert(ConvertArgs),
     /// List the generators of matrices and tensors
@@ -48,6 +51,7 @@ impl Command {
             Command::Run(args) => args.json,
             Command::Explain(args) => args.json,
             Command::Info(args) => args.json,
+            Command::Advise(args) => args.json,
             Command::Convert(args) => args.json,
             Command::Gallery { json } => *json,
             Command::Completions { .. } => false,
@@ -198,6 +202,37 @@ pub struct InfoArgs {
     pub duplicates: Duplicates,
 }
 
+/// `tamis advise`
+#[derive(Args, Clone, Debug)]
+pub struct AdviseArgs {
+    /// A file, or a generator such as "laplacian(1000)"
+    #[arg(value_name = "FILE|GENERATOR")]
+    pub input: OsString,
+    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub shape: Option<Vec<u64>>,
+    /// Only propose formats, with the bytes that they take
+    #[arg(long)]
+    pub no_measure: bool,
+    /// How long measuring may take
+    #[arg(long, value_name = "SECONDS", default_value = "10", conflicts_with = "no_measure", value_parser = seconds)]
+    pub time_limit: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// What becomes of entries that the file holds twice
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub duplicates: Duplicates,
+}
+
+/// A time of up to a month.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const MONTH: f64 = 31.0 * 86_400.0;
+    let wrong = || format!("expected a number of seconds, above 0 and at most {MONTH}");
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    if seconds > 0.0 && seconds <= MONTH { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+}
+
 /// `tamis convert`
 #[derive(Args, Clone, Debug)]
 pub struct ConvertArgs {
@@ -293,6 +328,14 @@ mod tests {
         let cli = Cli::try_parse_from(["tamis", "run", "p.py", "--check"]).unwrap();
         let Command::Run(args) = cli.command else { panic!("not a run") };
         assert_eq!(args.check_limit, tamis::CHECK_LIMIT, "the default is the library's");
+    }
+
+    #[test]
+    fn time_limits() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["0", "-1", "nan", "inf", "1e9", "", "ten"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Exit status: 0 done, 1 the program or the data is wrong, 2 the command line is wrong. What is wrong is a
 //! [`tamis_ir::Diagnostic`], shown on standard error, or as JSON on standard output with `--json`.
 
+mod advise;
 mod args;
 mod convert;
 mod execute;
@@ -18,7 +19,7 @@ mod shell;
 mod stages;
 mod times;
 
-pub use args::{Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
+pub use args::{AdviseArgs, Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
 pub use run::{OutputTarget, ProgramText, RunRequest};
 pub use shell::{Failure, Outcome, Shell};
 
@@ -54,6 +55,7 @@ fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
         Command::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
         Command::Explain(args) => explain::explain(args, shell),
         Command::Info(args) => info::info(args, shell),
+        Command::Advise(args) => advise::advise(args, shell),
         Command::Convert(args) => convert::convert(args, shell),
         Command::Gallery { json } => explain::gallery(*json, shell),
         Command::Completions { shell: kind } => explain::completions(*kind, shell),

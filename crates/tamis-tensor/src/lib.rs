@@ -11,6 +11,7 @@ pub mod levels;
 mod memory;
 mod operand;
 mod stats;
+mod structure;
 mod tensor;
 
 pub use arrays::{Index, IndexArray, ValueArray};
@@ -19,5 +20,8 @@ pub use convert::{settle, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
 pub use memory::{Keeper, keep_memory_with};
-pub use stats::{LevelStatistics, MatrixStatistics, Statistics};
+pub use stats::{LevelStatistics, Statistics};
+pub use structure::{
+    BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Part, Proposal, Slices, Structure, propose,
+};
 pub use tensor::Tensor;

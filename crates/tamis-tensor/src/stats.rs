@@ -3,12 +3,13 @@
 //! Everything here is linear, in time and memory, in the stored entries and the arrays of the levels; nothing has the
 //! size of a dimension that is not stored, so a matrix of a trillion rows is no obstacle.
 
-use crate::convert::{self, numbers, reorder};
+use crate::convert::{self, numbers};
 use crate::levels::tree;
-use crate::{IndexArray, Tensor, ValueArray, with_indices};
+use crate::structure::{self, MatrixStatistics, Structure};
+use crate::{Tensor, ValueArray};
 use std::fmt;
 use tamis_ir::format::DimExpr;
-use tamis_ir::{DType, Value, diag::Result};
+use tamis_ir::{Value, diag::Result};
 
 /// What [`Tensor::statistics`] finds.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Statistics {
     pub levels: Vec<LevelStatistics>,
     /// For rank 2.
     pub matrix: Option<MatrixStatistics>,
+    /// What a format could make use of.
+    pub structure: Structure,
 }
 
 /// How the fibers of one level are filled.
@@ -56,43 +59,6 @@ pub struct LevelStatistics {
     pub nbytes: usize,
 }
 
-/// The structure of a matrix: of its stored entries, except those that are only padding (a `dense` level stores the
-/// fill as well; what equals it does not count).
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct MatrixStatistics {
-    /// How far entries lie below the diagonal at most: the largest row minus column.
-    pub lower_bandwidth: u64,
-    /// How far entries lie above the diagonal at most: the largest column minus row.
-    pub upper_bandwidth: u64,
-    pub empty_rows: u64,
-    pub empty_columns: u64,
-    /// The most entries in a row, and the entries per row on average.
-    pub most_per_row: usize,
-    pub mean_per_row: f64,
-    /// The most entries in a column, and the entries per column on average.
-    pub most_per_column: usize,
-    pub mean_per_column: f64,
-    /// Entries on the diagonal that are not zero.
-    pub diagonal_nonzeros: usize,
-    /// Where (i,j) is stored, (j,i) is, too.
-    pub structurally_symmetric: bool,
-    /// The value at (j,i) is that at (i,j).
-    pub symmetric: bool,
-    /// The value at (j,i) is minus that at (i,j).
-    pub skew_symmetric: bool,
-    /// The value at (j,i) is the complex conjugate of that at (i,j).
-    pub hermitian: bool,
-    /// Nothing lies above the diagonal.
-    pub lower_triangular: bool,
-    /// Nothing lies below the diagonal.
-    pub upper_triangular: bool,
-    /// Nothing lies off the diagonal.
-    pub diagonal: bool,
-    /// Each row and each column holds exactly one entry, which is one.
-    pub permutation: bool,
-}
-
 impl Tensor {
     /// Counts and structure of what is stored; a diagnostic if there is not enough memory to find out.
     ///
@@ -110,6 +76,7 @@ impl Tensor {
         let stored = self.nnz();
         let cells: f64 = self.shape().iter().map(|n| *n as f64).product();
         let (zeros, fills) = self.count_stored(Value::zero(self.dtype()))?;
+        let (structure, matrix) = structure::recognise(self)?;
         Ok(Statistics {
             stored,
             explicit_zeros: zeros,
@@ -117,7 +84,8 @@ impl Tensor {
             density: if cells > 0.0 { stored as f64 / cells } else { 0.0 },
             nbytes: self.nbytes(),
             levels: level_statistics(self)?,
-            matrix: if self.rank() == 2 { Some(matrix_statistics(self)?) } else { None },
+            matrix,
+            structure,
         })
     }
 
@@ -197,123 +165,6 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
     Ok(all)
 }
 
-fn matrix_statistics(tensor: &Tensor) -> Result<MatrixStatistics> {
-    let (shape, dtype) = (tensor.shape(), tensor.dtype());
-    let entries = convert::entries(tensor, tensor.fill())?;
-    let by_row = reorder::reorder(entries, shape, &[DimExpr::Dim(0), DimExpr::Dim(1)])?;
-    let by_column = reorder::reorder(by_row.clone(), shape, &[DimExpr::Dim(1), DimExpr::Dim(0)])?;
-    let (row_columns, column_columns) = (by_row.columns()?, by_column.columns()?);
-    let ([rows, columns], [transposed_rows, transposed_columns]) = (&row_columns[..], &column_columns[..]) else {
-        return Ok(empty_matrix(shape));
-    };
-    let (lower, upper, on_diagonal) = offsets(rows, columns, by_row.values.as_ref());
-    let (row_count, most_per_row) = runs(rows);
-    let (column_count, most_per_column) = runs(transposed_rows);
-    let square = shape[0] == shape[1];
-    let structural = square && same_numbers(rows, transposed_rows) && same_numbers(columns, transposed_columns);
-    let pairs = |agree: fn(Value, Value) -> bool| match (&by_row.values, &by_column.values) {
-        (Some(a), Some(b)) => structural && (0..a.len()).all(|k| agree(a.get(k), b.get(k))),
-        _ => structural,
-    };
-    let one = Value::one(dtype);
-    let all_ones =
-        by_row.values.as_ref().map_or(Ok(true), |values| Ok(numbers::differing(values, one)?.count() == 0))?;
-    let len = by_row.len;
-    let fill = tensor.fill();
-    Ok(MatrixStatistics {
-        lower_bandwidth: lower,
-        upper_bandwidth: upper,
-        empty_rows: shape[0] - row_count,
-        empty_columns: shape[1] - column_count,
-        most_per_row,
-        mean_per_row: mean(len, shape[0]),
-        most_per_column,
-        mean_per_column: mean(len, shape[1]),
-        diagonal_nonzeros: on_diagonal,
-        structurally_symmetric: structural,
-        symmetric: pairs(Value::same_number),
-        // Where nothing is stored, the fill must be minus itself.
-        skew_symmetric: dtype != DType::Bool && negated(fill, fill) && by_row.values.is_some() && pairs(negated),
-        hermitian: conjugated(fill, fill) && pairs(conjugated),
-        lower_triangular: square && upper == 0,
-        upper_triangular: square && lower == 0,
-        diagonal: square && lower == 0 && upper == 0,
-        permutation: square && len as u64 == shape[0] && row_count == shape[0] && column_count == shape[1] && all_ones,
-    })
-}
-
-fn empty_matrix(shape: &[u64]) -> MatrixStatistics {
-    let square = shape.first() == shape.last();
-    MatrixStatistics {
-        lower_bandwidth: 0,
-        upper_bandwidth: 0,
-        empty_rows: shape.first().copied().unwrap_or(0),
-        empty_columns: shape.last().copied().unwrap_or(0),
-        most_per_row: 0,
-        mean_per_row: 0.0,
-        most_per_column: 0,
-        mean_per_column: 0.0,
-        diagonal_nonzeros: 0,
-        structurally_symmetric: square,
-        symmetric: square,
-        skew_symmetric: square,
-        hermitian: square,
-        lower_triangular: square,
-        upper_triangular: square,
-        diagonal: square,
-        permutation: false,
-    }
-}
-
-fn mean(entries: usize, extent: u64) -> f64 {
-    if extent == 0 { 0.0 } else { entries as f64 / extent as f64 }
-}
-
-/// The bandwidths, and how many entries on the diagonal are not zero.
-fn offsets(rows: &IndexArray, columns: &IndexArray, values: Option<&ValueArray>) -> (u64, u64, usize) {
-    let (mut lower, mut upper, mut on_diagonal) = (0, 0, 0);
-    with_indices!(rows, rows => with_indices!(columns, columns => {
-        for (k, (row, column)) in rows.iter().zip(columns.iter()).enumerate() {
-            let (row, column) = (crate::Index::to_u64(*row), crate::Index::to_u64(*column));
-            lower = lower.max(row.saturating_sub(column));
-            upper = upper.max(column.saturating_sub(row));
-            on_diagonal += usize::from(row == column && values.is_none_or(|values| values.get(k).is_truthy()));
-        }
-    }));
-    (lower, upper, on_diagonal)
-}
-
-/// How many distinct numbers a sorted list has, and how often the most frequent one occurs.
-fn runs(sorted: &IndexArray) -> (u64, usize) {
-    with_indices!(sorted, sorted => {
-        sorted.chunk_by(|a, b| a == b).fold((0, 0), |(count, most), run| (count + 1, most.max(run.len())))
-    })
-}
-
-fn same_numbers(a: &IndexArray, b: &IndexArray) -> bool {
-    with_indices!(a, a => with_indices!(b, b => {
-        a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| crate::Index::to_u64(*a) == crate::Index::to_u64(*b))
-    }))
-}
-
-fn negated(a: Value, b: Value) -> bool {
-    match (a, b) {
-        (Value::U64(a), Value::U64(b)) => a == 0 && b == 0,
-        _ => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.checked_neg() == Some(b),
-            _ => a.as_c128() == -b.as_c128(),
-        },
-    }
-}
-
-fn conjugated(a: Value, b: Value) -> bool {
-    match (a, b) {
-        (Value::C64(a), Value::C64(b)) => a == b.conj(),
-        (Value::C128(a), Value::C128(b)) => a == b.conj(),
-        _ => a.same_number(b),
-    }
-}
-
 /// A few lines for people.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -352,17 +203,7 @@ impl fmt::Display for Statistics {
             matrix.mean_per_column,
             matrix.empty_columns
         )?;
-        let facts = [
-            (matrix.permutation, "permutation"),
-            (matrix.diagonal, "diagonal"),
-            (matrix.lower_triangular, "lower triangular"),
-            (matrix.upper_triangular, "upper triangular"),
-            (matrix.symmetric, "symmetric"),
-            (matrix.skew_symmetric, "skew-symmetric"),
-            (matrix.hermitian, "hermitian"),
-            (matrix.structurally_symmetric, "structurally symmetric"),
-        ];
-        let facts: Vec<&str> = facts.iter().filter(|(holds, _)| *holds).map(|(_, name)| *name).collect();
+        let facts: Vec<&str> = matrix.shape_word().into_iter().chain(matrix.symmetry_word()).collect();
         if facts.is_empty() { Ok(()) } else { write!(f, "\n  {}", facts.join(", ")) }
     }
 }

@@ -19,6 +19,7 @@
 //! # Ok::<(), Diagnostics>(())
 //! ```
 
+mod advise;
 mod call;
 mod check;
 mod compile;
@@ -30,6 +31,7 @@ mod remember;
 mod run;
 mod signature;
 
+pub use advise::{Advice, AdviseOptions, Candidate, Outcome, Task, Times, advise, advise_with};
 pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};
@@ -46,7 +48,8 @@ pub use tamis_ir::kernel;
 pub use tamis_ir::program::parse_operators;
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
 pub use tamis_tensor::{
-    Buffer, Combine, Coordinates, IndexArray, LevelArrays, Tensor, ValueArray, gallery, io, levels,
+    Buffer, Combine, Coordinates, IndexArray, LevelArrays, Mirror, Part, Statistics, Structure, Tensor, ValueArray,
+    gallery, io, levels,
 };
 
 /// What most programs need.

@@ -6,7 +6,7 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::Leaf;
 use tamis_ir::{Format, Value};
 use tamis_tensor::io::{FileHeader, FileKind, Layout, Symmetry};
-use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
+use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics, Structure};
 
 /// Facts about a tensor.
 pub(super) struct Facts {
@@ -53,6 +53,11 @@ impl Facts {
         self.file.as_ref().map_or(&[], |header| &header.comments)
     }
 
+    /// What is worth saying about where the entries are.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        self.statistics.structure.remarks(&self.shape, self.statistics.matrix.as_ref())
+    }
+
     /// Everything as JSON; what does not apply is null.
     pub(super) fn as_json(&self) -> Json {
         json!({
@@ -78,6 +83,8 @@ impl Facts {
             "bytes": self.statistics.nbytes,
             "levels": self.statistics.levels.iter().map(level_as_json).collect::<Vec<_>>(),
             "matrix": self.statistics.matrix.as_ref().map(matrix_as_json),
+            "structure": structure_as_json(&self.statistics.structure),
+            "remarks": self.remarks(),
         })
     }
 }
@@ -103,10 +110,15 @@ fn matrix_as_json(matrix: &MatrixStatistics) -> Json {
         "upper_bandwidth": matrix.upper_bandwidth,
         "empty_rows": matrix.empty_rows,
         "empty_columns": matrix.empty_columns,
+        "min_per_row": matrix.least_per_row,
         "max_per_row": matrix.most_per_row,
         "mean_per_row": matrix.mean_per_row,
+        "min_per_column": matrix.least_per_column,
         "max_per_column": matrix.most_per_column,
         "mean_per_column": matrix.mean_per_column,
+        "rows_with_one": matrix.rows_with_one,
+        "columns_with_one": matrix.columns_with_one,
+        "diagonal_entries": matrix.diagonal_entries,
         "diagonal_nonzeros": matrix.diagonal_nonzeros,
         "structurally_symmetric": matrix.structurally_symmetric,
         "symmetric": matrix.symmetric,
@@ -114,8 +126,39 @@ fn matrix_as_json(matrix: &MatrixStatistics) -> Json {
         "hermitian": matrix.hermitian,
         "lower_triangular": matrix.lower_triangular,
         "upper_triangular": matrix.upper_triangular,
+        "strictly_triangular": matrix.strictly_triangular,
+        "unit_diagonal": matrix.unit_diagonal,
         "diagonal": matrix.diagonal,
         "permutation": matrix.permutation,
+    })
+}
+
+/// What was recognised, as JSON.
+pub(crate) fn structure_as_json(structure: &Structure) -> Json {
+    let lines = structure.lines.iter().map(|lines| {
+        json!({
+            "dimension": lines.dimension,
+            "lines": lines.lines,
+            "stretches": lines.stretches,
+            "mean_stretch": lines.mean_stretch(),
+            "runs": lines.runs,
+            "mean_run": lines.mean_run(),
+            "span": lines.span,
+            "filled": lines.filled(),
+        })
+    });
+    let blocks = structure
+        .blocks
+        .iter()
+        .map(|fit| json!({ "rows": fit.rows, "columns": fit.columns, "blocks": fit.blocks, "filled": fit.filled }));
+    json!({
+        "entries": structure.entries,
+        "constant": structure.constant.map(number),
+        "prefixes": structure.prefixes,
+        "lines": lines.collect::<Vec<Json>>(),
+        "slices": structure.slices.map(|slices| json!({ "equal": slices.equal, "runs": slices.runs })),
+        "blocks": blocks.collect::<Vec<Json>>(),
+        "diagonals": structure.diagonals.map(|d| json!({ "count": d.count, "filled": d.filled })),
     })
 }
 
@@ -131,7 +174,7 @@ fn number(value: Value) -> Json {
 }
 
 /// The short name where there is one, as users would write it.
-fn format_name(format: &Format) -> String {
+pub(crate) fn format_name(format: &Format) -> String {
     let leaf = match format.leaf() {
         Leaf::Element(None) => String::new(),
         leaf => format!("; {leaf}"),

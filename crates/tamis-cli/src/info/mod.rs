@@ -3,7 +3,8 @@
 mod facts;
 mod text;
 
-pub(crate) use text::bytes;
+pub(crate) use facts::{format_name, structure_as_json};
+pub(crate) use text::{bytes, group, wrapped};
 
 use crate::args::InfoArgs;
 use crate::load::{self, Wish, load};

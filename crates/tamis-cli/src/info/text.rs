@@ -44,14 +44,44 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
         line("band", format!("{lower} below the diagonal, {upper} above{counted}"));
         let length = facts.shape.iter().copied().min().unwrap_or(0);
         line("diagonal", format!("{} of {} not zero", group(matrix.diagonal_nonzeros as u64), group(length)));
-        line("rows", fullness(matrix.mean_per_row, matrix.most_per_row, matrix.empty_rows) + &counted);
-        line("columns", fullness(matrix.mean_per_column, matrix.most_per_column, matrix.empty_columns) + &counted);
+        line(
+            "rows",
+            fullness(matrix.mean_per_row, matrix.least_per_row, matrix.most_per_row, matrix.empty_rows) + &counted,
+        );
+        line(
+            "columns",
+            fullness(matrix.mean_per_column, matrix.least_per_column, matrix.most_per_column, matrix.empty_columns)
+                + &counted,
+        );
+    }
+    let remarks = facts.remarks();
+    if !remarks.is_empty() {
+        line("found", wrapped(&remarks.join("; "), &" ".repeat(LABEL + 3)));
     }
     if !statistics.levels.is_empty() {
         out.push('\n');
         table(&statistics.levels).iter().enumerate().for_each(|(k, row)| {
             out += &format!("  {}\n", if k == 0 { faint(row) } else { row.clone() });
         });
+    }
+    out
+}
+
+/// Text in lines that are not too long; those after the first begin with `indent`.
+pub(crate) fn wrapped(text: &str, indent: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut out, mut length) = (String::new(), 0);
+    for word in text.split(' ') {
+        let size = word.chars().count();
+        if length > 0 && length + 1 + size > WIDTH {
+            out += &format!("\n{indent}");
+            length = 0;
+        } else if length > 0 {
+            out.push(' ');
+            length += 1;
+        }
+        out += word;
+        length += size;
     }
     out
 }
@@ -78,28 +108,14 @@ fn fill_word(facts: &Facts) -> &'static str {
 }
 
 fn structure(matrix: &MatrixStatistics) -> String {
-    let identity = matrix.diagonal && matrix.permutation;
-    let shape = [
-        (identity, "identity"),
-        (matrix.diagonal, "diagonal"),
-        (matrix.permutation, "permutation"),
-        (matrix.lower_triangular, "lower triangular"),
-        (matrix.upper_triangular, "upper triangular"),
-    ];
-    let symmetry = [
-        (matrix.symmetric, "symmetric"),
-        (matrix.hermitian, "hermitian"),
-        (matrix.skew_symmetric, "skew-symmetric"),
-        (matrix.structurally_symmetric, "structurally symmetric"),
-    ];
-    // The first of each is the strongest that can be said.
-    let strongest = |facts: &[(bool, &'static str)]| facts.iter().find(|(holds, _)| *holds).map(|(_, name)| *name);
-    let words: Vec<&str> = strongest(&shape).into_iter().chain(strongest(&symmetry)).collect();
+    let words: Vec<&str> = matrix.shape_word().into_iter().chain(matrix.symmetry_word()).collect();
     if words.is_empty() { "general".to_string() } else { words.join(", ") }
 }
 
-fn fullness(mean: f64, most: usize, empty: u64) -> String {
-    format!("{} on average, at most {}, {} empty", average(mean), group(most as u64), group(empty))
+fn fullness(mean: f64, least: usize, most: usize, empty: u64) -> String {
+    let most = group(most as u64);
+    let range = if least == 0 { format!("at most {most}") } else { format!("{} to {most}", group(least as u64)) };
+    format!("{} on average, {range}, {} empty", average(mean), group(empty))
 }
 
 /// A mean with two decimals, if it needs any.
@@ -146,7 +162,7 @@ fn table(levels: &[LevelStatistics]) -> Vec<String> {
 }
 
 /// Digits in groups of three, if there are more than four.
-pub(super) fn group(number: u64) -> String {
+pub(crate) fn group(number: u64) -> String {
     let digits = number.to_string();
     if digits.len() <= 4 {
         return digits;

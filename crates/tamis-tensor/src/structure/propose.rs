@@ -1,0 +1,412 @@
+//! Formats that suit what was recognised of a tensor, each with the bytes it takes.
+
+use super::remarks::percent;
+use super::{MatrixStatistics, Structure};
+use crate::{Statistics, Tensor};
+use std::fmt;
+use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
+use tamis_ir::{DType, diag::Result};
+
+/// A format that is worth trying.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// The format.
+    pub format: Format,
+    /// What of the tensor is stored.
+    pub part: Part,
+    /// Why it may suit, in a few words.
+    pub why: String,
+    /// Bytes of all arrays.
+    pub bytes: u64,
+    /// Whether that is the number of bytes, or about that many.
+    pub exact: bool,
+}
+
+/// What of a tensor is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything.
+    Whole,
+    /// The upper triangle of a symmetric matrix, with the diagonal.
+    Upper(Mirror),
+}
+
+/// What the entry below the diagonal is of the one above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mirror {
+    /// The same number.
+    Same,
+    /// Minus that number.
+    Minus,
+    /// Its complex conjugate.
+    Conjugate,
+}
+
+/// Formats that take more than this many times the bytes of the list of entries are not proposed.
+const MOST: u128 = 2;
+/// Stretches and runs that are shorter on average do not pay for their bounds.
+const LONG: f64 = 1.8;
+/// Bands and diagonals that are emptier do not pay.
+const FILLED: f64 = 0.5;
+/// Blocks of this many sizes are proposed.
+const BLOCKS: usize = 2;
+
+/// Formats for a tensor, given its statistics. The first is the one that others are measured against: a list of entries for
+/// each row (CSR), or CSF, or lists throughout where most rows are empty. A scalar has no formats to choose from.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let a = Tensor::from_coordinates(&gallery::generate("banded(100, 3)")?, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let proposals = tamis_tensor::propose(&a, &a.statistics()?)?;
+/// assert_eq!(proposals[0].format.to_string(), "csr");
+/// assert!(proposals.iter().any(|p| p.format.to_string() == "dense, band"));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
+pub fn propose(tensor: &Tensor, statistics: &Statistics) -> Result<Vec<Proposal>> {
+    if tensor.rank() == 0 {
+        return Ok(Vec::new());
+    }
+    let shape = tensor.shape();
+    let structure = &statistics.structure;
+    let mut makers = Makers {
+        shape,
+        dtype: tensor.dtype(),
+        structure,
+        fills: statistics.explicit_fills > 0 && !tensor.format().is_all_dense(),
+        found: Vec::new(),
+    };
+    makers.lists();
+    makers.last_levels()?;
+    if let Some(matrix) = &statistics.matrix {
+        makers.matrix(matrix)?;
+    }
+    makers.patterns(tensor.fill().is_truthy())?;
+    Ok(makers.finish())
+}
+
+struct Makers<'a> {
+    shape: &'a [u64],
+    dtype: DType,
+    structure: &'a Structure,
+    /// Some of the entries equal the fill, so that runs may reach over what is not stored.
+    fills: bool,
+    found: Vec<(Proposal, u128)>,
+}
+
+/// How the last level stores what lies along it.
+#[derive(Clone, Copy)]
+struct Last {
+    level: LevelSpec,
+    /// Bytes of its arrays, and how many values are below it.
+    bytes: u128,
+    values: u128,
+}
+
+fn level(kind: LevelKind) -> LevelSpec {
+    LevelSpec::new(kind)
+}
+
+fn automatic(largest: u128) -> u128 {
+    Width::automatic(u64::try_from(largest).unwrap_or(u64::MAX)).size() as u128
+}
+
+impl Makers<'_> {
+    fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    fn extent(&self) -> u64 {
+        self.shape.last().copied().unwrap_or(0)
+    }
+
+    fn entries(&self) -> u128 {
+        self.structure.entries as u128
+    }
+
+    fn add(&mut self, format: Format, bytes: u128, why: impl fmt::Display) {
+        self.add_part(format, Part::Whole, bytes, true, why);
+    }
+
+    fn add_part(&mut self, format: Format, part: Part, bytes: u128, exact: bool, why: impl fmt::Display) {
+        let small = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.found.push((Proposal { format, part, why: why.to_string(), bytes: small, exact }, bytes));
+    }
+
+    /// The levels before the last: whether the first is dense, or all are lists. Gives the bytes of their arrays, and how many
+    /// positions there are below them.
+    fn above(&self, first_dense: bool) -> (Vec<LevelSpec>, u128, u128) {
+        let (mut bytes, mut parents) = (0u128, 1u128);
+        let mut levels = Vec::new();
+        for (k, extent) in self.shape.iter().enumerate().take(self.rank() - 1) {
+            if k == 0 && first_dense {
+                levels.push(level(LevelKind::Dense));
+                parents = *extent as u128;
+            } else {
+                levels.push(level(LevelKind::Sparse));
+                let children = self.structure.prefixes.get(k).copied().unwrap_or(0) as u128;
+                bytes += (parents + 1) * automatic(children) + children * automatic(extent.saturating_sub(1) as u128);
+                parents = children;
+            }
+        }
+        (levels, bytes, parents)
+    }
+
+    fn sparse(&self, parents: u128, entries: u128, spec: LevelSpec) -> Last {
+        let wide = |written: Option<Width>, largest: u128| written.map_or(automatic(largest), |w| w.size() as u128);
+        let crd = wide(spec.crd, self.extent().saturating_sub(1) as u128);
+        Last { level: spec, bytes: (parents + 1) * wide(spec.pos, entries) + entries * crd, values: entries }
+    }
+
+    fn value(&self) -> u128 {
+        self.dtype.size() as u128
+    }
+
+    fn format(&self, mut levels: Vec<LevelSpec>, last: LevelSpec) -> Result<Format> {
+        levels.push(last);
+        Format::row_major(levels, Leaf::Element(None))
+    }
+
+    /// Lists of entries: the first proposal, and what saves the positions of empty rows.
+    fn lists(&mut self) {
+        let rank = self.rank();
+        for first_dense in [true, false] {
+            if rank == 1 && first_dense {
+                continue;
+            }
+            let (levels, bytes, parents) = self.above(first_dense);
+            let last = self.sparse(parents, self.entries(), level(LevelKind::Sparse));
+            let bytes = bytes + last.bytes + last.values * self.value();
+            let why = match (rank, first_dense) {
+                (2, true) => "a list of entries for each row".to_string(),
+                (_, true) => "a list for each slice, lists throughout below".to_string(),
+                (2, false) => match self.shape[0].saturating_sub(self.structure.prefixes[0] as u64) {
+                    0 => "a list of rows, and a list of entries for each".to_string(),
+                    empty => format!("rows are listed, of which {empty} are empty"),
+                },
+                (1, false) => "a list of entries".to_string(),
+                (_, false) => "lists throughout".to_string(),
+            };
+            if let Ok(format) = self.format(levels, last.level) {
+                self.add(format, bytes, why);
+            }
+        }
+        // What is measured against comes first: CSR for matrices unless most of it is empty rows, CSF above.
+        let of = |k: usize| self.found.get(k).map_or(u128::MAX, |(_, bytes)| *bytes);
+        if rank > 2 || of(0) > of(1).saturating_mul(2) {
+            self.found.reverse();
+        }
+        // Which of the two needs more is not worth trying, unless it is the usual one.
+        if let [(_, first), (_, second)] = &self.found[..]
+            && second >= first
+        {
+            self.found.truncate(1);
+        }
+    }
+
+    fn baseline(&self) -> u128 {
+        self.found.first().map_or(u128::MAX, |(_, bytes)| *bytes)
+    }
+
+    /// Other levels in the place of the last one, below the levels of the first proposal.
+    fn last_levels(&mut self) -> Result<()> {
+        let Some(lines) = self.structure.lines.last().copied() else { return Ok(()) };
+        let Some((first, _)) = self.found.first() else { return Ok(()) };
+        let first_dense = first.format.levels().first().is_some_and(|l| l.kind == LevelKind::Dense);
+        let (levels, above, parents) = self.above(first_dense);
+        let (entries, extent, value) = (self.entries(), self.extent() as u128, self.value());
+        let crd = automatic(extent.saturating_sub(1));
+        let end = automatic(extent);
+        let (filled, rows) = (percent(lines.filled()), if self.rank() == 2 { "rows" } else { "lines" });
+        let (stretches, runs, span) = (lines.stretches as u128, lines.runs as u128, lines.span as u128);
+        let stretch = lines.mean_stretch();
+        let run = lines.mean_run();
+        let gapless = (lines.gapless as u128) + (parents - (lines.lines as u128).min(parents)) * u128::from(extent > 0);
+        let mut tried: Vec<(bool, LevelKind, u128, u128, String)> = Vec::new();
+        let dense = format!("{} of all cells are entries", percent(share(entries, parents.saturating_mul(extent))));
+        tried.push((entries > 0, LevelKind::Dense, 0, parents.saturating_mul(extent), dense));
+        tried.push((
+            stretch >= LONG,
+            LevelKind::Blocks,
+            (parents + 1) * automatic(stretches) + stretches * crd + (stretches + 1) * automatic(entries),
+            entries,
+            format!("{rows} hold stretches of {stretch:.1} entries on average"),
+        ));
+        tried.push((
+            lines.filled() >= FILLED && entries as f64 >= LONG * lines.lines as f64,
+            LevelKind::Band,
+            parents * crd + (parents + 1) * automatic(span),
+            span,
+            format!("{filled} of what lies between the first and the last entry of {rows} are entries"),
+        ));
+        let pattern = self.structure.constant.is_some();
+        let equal = format!("{rows} hold runs of {run:.1} equal entries on average");
+        tried.push((
+            run >= LONG,
+            LevelKind::SparseRuns,
+            (parents + 1) * automatic(runs) + 2 * runs * end,
+            runs,
+            equal.clone(),
+        ));
+        tried.push((
+            run >= LONG && gapless < 2 * runs,
+            LevelKind::Runs,
+            (parents + 1) * automatic(gapless) + gapless * end,
+            gapless,
+            equal,
+        ));
+        let one_run = lines.runs == lines.lines && run >= LONG;
+        tried.push((one_run, LevelKind::Interval, 2 * parents * end, parents, format!("{rows} hold one run each")));
+        let single = lines.lines == lines.entries && entries > 0 && self.rank() > 1;
+        let singleton = format!("{rows} hold one entry each");
+        tried.push((single, LevelKind::Singleton, parents * crd, parents, singleton));
+        let limit = MOST.saturating_mul(self.baseline());
+        for (suits, kind, arrays, values, why) in tried {
+            let bytes = above.saturating_add(arrays).saturating_add(values.saturating_mul(value));
+            let without = above.saturating_add(arrays);
+            if !suits || bytes > limit && !(pattern && without <= limit) {
+                continue;
+            }
+            let format = self.format(levels.clone(), level(kind))?;
+            let exact = kind != LevelKind::Runs || !self.fills;
+            self.add_part(format, Part::Whole, bytes, exact, why);
+        }
+        self.narrow(levels, above, parents)
+    }
+
+    /// Coordinates in fewer bits.
+    fn narrow(&mut self, levels: Vec<LevelSpec>, above: u128, parents: u128) -> Result<()> {
+        let (entries, extent) = (self.entries(), self.extent());
+        let width = match extent {
+            0 => return Ok(()),
+            1..=0x100 => Width::U8,
+            0x101..=0x1_0000 => Width::U16,
+            _ => return Ok(()),
+        };
+        let pos = Width::automatic(entries as u64);
+        let spec = LevelSpec { pos: Some(pos), crd: Some(width), ..level(LevelKind::Sparse) };
+        let last = self.sparse(parents, entries, spec);
+        let bytes = above + last.bytes + last.values * self.value();
+        let why = format!("coordinates below {extent} fit in {} bits", 8 * width.size());
+        let format = self.format(levels, spec)?;
+        self.add(format, bytes, why);
+        Ok(())
+    }
+
+    /// What only matrices have: blocks, diagonals, equal rows, symmetry.
+    fn matrix(&mut self, matrix: &MatrixStatistics) -> Result<()> {
+        let &[height, width] = self.shape else { return Ok(()) };
+        let (value, limit) = (self.value(), MOST.saturating_mul(self.baseline()));
+        let structure = self.structure;
+        for fit in structure.blocks.iter().take(BLOCKS) {
+            let (r, c) = (fit.rows, fit.columns);
+            let (down, across) = (height.div_ceil(r) as u128, width.div_ceil(c));
+            let blocks = fit.blocks as u128;
+            let arrays = (down + 1) * automatic(blocks) + blocks * automatic(across.saturating_sub(1) as u128);
+            let bytes = arrays + blocks * (r * c) as u128 * value;
+            let format = Format::parse(&format!("bsr({r},{c})"), 2)?;
+            if bytes <= limit {
+                self.add(format, bytes, format!("blocks of {r} x {c} are {} full", percent(fit.filled)));
+            }
+        }
+        if let Some(diagonals) = structure.diagonals.filter(|diagonals| diagonals.filled >= FILLED) {
+            let count = diagonals.count as u128;
+            let all = height as u128 + width as u128;
+            let bytes =
+                2 * automatic(count) + count * automatic(all.saturating_sub(2)) + count * height as u128 * value;
+            if bytes <= limit {
+                let map = vec![DimExpr::Diff(1, 0), DimExpr::Dim(0)];
+                let levels = vec![level(LevelKind::Sparse), level(LevelKind::Dense)];
+                let format = Format::new(2, map, levels, Leaf::Element(None))?;
+                let word = if diagonals.count == 1 { "diagonal is" } else { "diagonals are" };
+                self.add(format, bytes, format!("{count} {word} {} full", percent(diagonals.filled)));
+            }
+        }
+        if let Some(slices) = structure.slices.filter(|slices| 4 * u128::from(slices.equal) >= height as u128) {
+            let (runs, entries) = (slices.runs as u128, slices.entries as u128);
+            let last = self.sparse(runs, entries, level(LevelKind::Sparse));
+            let bytes = 2 * automatic(runs) + runs * automatic(height as u128) + last.bytes + entries * value;
+            let format = self.format(vec![level(LevelKind::Runs)], last.level)?;
+            self.add(format, bytes, format!("{} of {height} rows equal the row above", slices.equal));
+        }
+        let off_diagonal = structure.entries - matrix.diagonal_entries.min(structure.entries);
+        let mirror = match () {
+            _ if off_diagonal == 0 => None,
+            _ if matrix.symmetric => Some((Mirror::Same, "symmetric")),
+            _ if matrix.hermitian => Some((Mirror::Conjugate, "hermitian")),
+            _ if matrix.skew_symmetric => Some((Mirror::Minus, "skew-symmetric")),
+            _ => None,
+        };
+        if let Some((mirror, word)) = mirror {
+            let entries = (matrix.diagonal_entries + off_diagonal / 2) as u128;
+            let last = self.sparse(height as u128, entries, level(LevelKind::Sparse));
+            let bytes = last.bytes + entries * value;
+            let why = format!("{word}: the upper triangle says it all, each entry is used twice");
+            self.add_part(Format::csr(), Part::Upper(mirror), bytes, true, why);
+        }
+        Ok(())
+    }
+
+    /// The same formats without values, where all values are one number.
+    fn patterns(&mut self, fill_is_true: bool) -> Result<()> {
+        let Some(constant) = self.structure.constant.filter(|constant| constant.is_truthy() && !fill_is_true) else {
+            return Ok(());
+        };
+        let mut more = Vec::new();
+        let mut replaced = Vec::new();
+        for (k, (proposal, bytes)) in self.found.iter().enumerate() {
+            let Proposal { format, part, why, exact, .. } = proposal;
+            // These store every cell between others, or one for each row, which a pattern would make true.
+            let lines = self.structure.lines.last();
+            let full = lines.is_some_and(|lines| lines.entries as u64 == lines.span);
+            let every_row = |lines: &super::Lines| lines.lines as u64 == self.shape[0];
+            let fits = format.levels().iter().all(|level| match level.kind {
+                LevelKind::Dense => format.levels().first() == Some(level) && format.map().len() == self.rank(),
+                LevelKind::Band => full,
+                LevelKind::Singleton => lines.is_some_and(every_row),
+                LevelKind::Runs => false,
+                _ => true,
+            });
+            if *part != Part::Whole || !fits || self.rank() == 1 && format.is_all_dense() {
+                continue;
+            }
+            let values = self.values_below(format);
+            let Some(bytes) = values.and_then(|values| bytes.checked_sub(values * self.value())) else { continue };
+            let small = u64::try_from(bytes).unwrap_or(u64::MAX);
+            let why = format!("every entry is {constant}; {why}");
+            let format = format.clone().with_leaf(Leaf::Pattern);
+            more.push((Proposal { format, part: *part, why, bytes: small, exact: *exact }, bytes));
+            replaced.push(k);
+        }
+        // Values that say nothing only cost; the first stays as what others are measured against.
+        replaced.iter().rev().filter(|k| **k > 0).for_each(|k| drop(self.found.remove(*k)));
+        self.found.extend(more);
+        Ok(())
+    }
+
+    /// How many values a proposed format stores.
+    fn values_below(&self, format: &Format) -> Option<u128> {
+        let lines = self.structure.lines.last()?;
+        match format.levels().last()?.kind {
+            LevelKind::Sparse | LevelKind::Blocks => Some(self.entries()),
+            LevelKind::Band => Some(lines.span as u128),
+            LevelKind::SparseRuns => Some(lines.runs as u128),
+            LevelKind::Interval | LevelKind::Singleton => {
+                let first_dense = format.levels().first().is_some_and(|l| l.kind == LevelKind::Dense);
+                Some(self.above(first_dense).2)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is left after everything that needs far more memory than the first is dropped; the first stays.
+    fn finish(self) -> Vec<Proposal> {
+        let limit = MOST.saturating_mul(self.baseline());
+        let kept = self.found.into_iter().enumerate().filter(|(k, (_, bytes))| *k == 0 || *bytes <= limit);
+        kept.map(|(_, (proposal, _))| proposal).collect()
+    }
+}
+
+fn share(part: u128, whole: u128) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
