@@ -217,7 +217,8 @@ fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), Stri
         if *workspace == "map" && products > MOST_IN_MAPS {
             continue;
         }
-        let mut side = Side::new(&format!("ism({workspace})"), &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
+        let mut side =
+            Side::new(&format!("ism({workspace})"), &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
         side.program.call()?;
         let result = side.program.results()?.into_iter().next().ok_or("there is no result")?;
         let same = result.level_arrays(1) == wanted.level_arrays(1);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const SMALLEST: usize = 64 << 10;
 
 /// How much memory is kept for reuse, over all threads.
-const KEEP: usize = 256 << 20;
+const KEEP: usize = 4096 << 20;
 
 /// Blocks from this size on are backed by large pages where the system has them.
 const LARGE: usize = 2 << 20;

@@ -19,16 +19,6 @@ pub(super) trait Key: Copy + Ord + Send + 'static {
     fn digit(self, shift: u32) -> usize;
     /// The bits in which both differ, if there are not too many.
     fn differing(self, other: Self) -> u128;
-    /// The key and a number in one item of 64 bits, if that is how such keys are sorted when they fit.
-    fn fuse(self, _bits: u32, _number: u32) -> u64 {
-        0
-    }
-    /// The key of a fused item.
-    fn split(fused: u64, bits: u32) -> Self;
-    /// Whether keys of so many bits fit with numbers of so many.
-    fn fuses(_key_bits: u32, _number_bits: u32) -> bool {
-        false
-    }
 }
 
 impl Key for u64 {
@@ -51,17 +41,6 @@ impl Key for u64 {
     fn differing(self, other: u64) -> u128 {
         u128::from(self ^ other)
     }
-    #[inline(always)]
-    fn fuse(self, bits: u32, number: u32) -> u64 {
-        self << bits | u64::from(number)
-    }
-    #[inline(always)]
-    fn split(fused: u64, bits: u32) -> u64 {
-        fused >> bits
-    }
-    fn fuses(key_bits: u32, number_bits: u32) -> bool {
-        key_bits + number_bits <= u64::BITS
-    }
 }
 
 impl Key for u128 {
@@ -83,9 +62,6 @@ impl Key for u128 {
     #[inline(always)]
     fn differing(self, other: u128) -> u128 {
         self ^ other
-    }
-    fn split(fused: u64, bits: u32) -> u128 {
-        u128::from(fused >> bits)
     }
 }
 
@@ -119,9 +95,6 @@ impl<const N: usize> Key for [u64; N] {
     }
     fn differing(self, _: [u64; N]) -> u128 {
         0
-    }
-    fn split(_: u64, _: u32) -> [u64; N] {
-        [0; N]
     }
 }
 
@@ -187,12 +160,28 @@ impl Packing {
         &self,
         lanes: &[Lane],
         count: usize,
-        mut take: impl FnMut(usize, &[K]),
+        take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        // SAFETY: promised by the caller.
+        unsafe { self.pack_part(lanes, 0, count, take) }
+    }
+
+    /// [`Packing::pack`] for the entries from `first` on.
+    ///
+    /// # Safety
+    /// There is one lane per dimension, each with `first + count` elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack_part<K: Key>(
+        &self,
+        lanes: &[Lane],
+        first: usize,
+        count: usize,
+        mut take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let mut block = [K::ZERO; BLOCK];
-        let mut start = 0;
-        while start < count {
-            let len = BLOCK.min(count - start);
+        let mut start = first;
+        while start < first + count {
+            let len = BLOCK.min(first + count - start);
             let keys = &mut block[..len];
             keys.fill(K::ZERO);
             for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
@@ -209,20 +198,21 @@ impl Packing {
                     return Err(Stop::Range { dimension, coordinate, size: *size });
                 }
             }
-            take(start, keys);
+            take(start, keys)?;
             start += len;
         }
         Ok(())
     }
 
-    /// Writes the coordinates of keys.
+    /// Writes the coordinates of keys, those of the first one at place `first`.
     ///
     /// # Safety
-    /// There is one lane per dimension, each with as many elements as there are keys, that nobody else uses.
-    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane]) {
+    /// There is one lane per dimension, each with room for as many elements from there on as there are keys, that nobody else
+    /// uses.
+    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane], first: usize) {
         let mut block = [K::ZERO; BLOCK];
         for (number, part) in keys.chunks(BLOCK).enumerate() {
-            let start = number * BLOCK;
+            let start = first + number * BLOCK;
             let block = &mut block[..part.len()];
             block.copy_from_slice(part);
             for (lane, bits) in lanes.iter().zip(&self.bits).rev() {
@@ -284,7 +274,13 @@ mod tests {
         let lanes: Vec<Lane> = columns.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
         let mut keys = Vec::new();
         // SAFETY: the columns are that long.
-        unsafe { packing.pack::<K>(&lanes, count, |_, block| keys.extend_from_slice(block)) }.unwrap();
+        unsafe {
+            packing.pack::<K>(&lanes, count, |_, block| {
+                keys.extend_from_slice(block);
+                Ok(())
+            })
+        }
+        .unwrap();
         for (a, b) in (0..count - 1).map(|k| (k, k + 1)) {
             let tuple = |k: usize| columns.iter().map(|column| column[k]).collect::<Vec<_>>();
             assert_eq!(keys[a].cmp(&keys[b]), tuple(a).cmp(&tuple(b)));
@@ -292,7 +288,7 @@ mod tests {
         let mut back: Vec<Vec<u64>> = vec![vec![0; count]; sizes.len()];
         let lanes: Vec<Lane> = back.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
         // SAFETY: as above.
-        unsafe { packing.unpack(&keys, &lanes) };
+        unsafe { packing.unpack(&keys, &lanes, 0) };
         assert_eq!(back, columns);
     }
 

@@ -135,10 +135,9 @@ pub(super) fn engine(bits: u32, dtype: DType, merge: Option<Merge>, init: Value)
 
 /// Loops of their own for common operators.
 fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engine>> {
-    let elem = Elem::Value(dtype);
     macro_rules! machine {
         ($t:ty, $fold:expr) => {
-            Some(Box::new(Machine::<K, $t, _>::new(elem, $fold)) as Box<dyn Engine>)
+            Some(Box::new(Machine::<K, $t, _>::new($fold)) as Box<dyn Engine>)
         };
     }
     macro_rules! by_width {
@@ -217,13 +216,12 @@ fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engin
 }
 
 fn slow<K: Key>(dtype: DType, merge: Merge, init: Value) -> Box<dyn Engine> {
-    let elem = Elem::Value(dtype);
     let fold = Evaluated { merge, dtype, init };
     match dtype.size() {
-        1 => Box::new(Machine::<K, [u8; 1], _>::new(elem, fold)),
-        2 => Box::new(Machine::<K, [u8; 2], _>::new(elem, fold)),
-        4 => Box::new(Machine::<K, [u8; 4], _>::new(elem, fold)),
-        8 => Box::new(Machine::<K, [u8; 8], _>::new(elem, fold)),
-        _ => Box::new(Machine::<K, [u8; 16], _>::new(elem, fold)),
+        1 => Box::new(Machine::<K, [u8; 1], _>::new(fold)),
+        2 => Box::new(Machine::<K, [u8; 2], _>::new(fold)),
+        4 => Box::new(Machine::<K, [u8; 4], _>::new(fold)),
+        8 => Box::new(Machine::<K, [u8; 8], _>::new(fold)),
+        _ => Box::new(Machine::<K, [u8; 16], _>::new(fold)),
     }
 }
