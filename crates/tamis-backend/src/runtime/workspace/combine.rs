@@ -12,6 +12,7 @@ use super::blocks::{Entry, Piece};
 use super::engine::prefetch;
 use super::key::{Key, Pair};
 use super::merge::Fold;
+use super::places::Places;
 use crate::runtime::sort::ids;
 use crate::runtime::typed::{Room, Shortage};
 
@@ -36,12 +37,7 @@ pub(super) struct Combiner<K: Key, T: Copy> {
     dealt: [Room<Entry<K, T>>; 2],
     fused: [Room<u64>; 2],
     pairs: [Room<Pair<K>>; 2],
-    window: Room<T>,
-    /// How many places of the window have ever been written.
-    windowed: usize,
-    /// A bit for each place of the window, and one for each word of those; all are 0 between uses.
-    present: Vec<u64>,
-    words: Vec<u64>,
+    window: Places<T>,
 }
 
 /// Where combined entries go; there is room for as many as are combined.
@@ -57,10 +53,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             dealt: [Room::new(), Room::new()],
             fused: [Room::new(), Room::new()],
             pairs: [Room::new(), Room::new()],
-            window: Room::new(),
-            windowed: 0,
-            present: Vec::new(),
-            words: Vec::new(),
+            window: Places::new(),
         }
     }
 
@@ -68,7 +61,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         let dealt: u64 = self.dealt.iter().map(Room::bytes).sum();
         let fused: u64 = self.fused.iter().map(Room::bytes).sum();
         let pairs: u64 = self.pairs.iter().map(Room::bytes).sum();
-        dealt + fused + pairs + self.window.bytes() + 8 * self.present.len() as u64
+        dealt + fused + pairs + self.window.bytes()
     }
 
     /// Combines entries whose keys agree in all but `bits` low bits; gives how many are left.
@@ -166,17 +159,26 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             room.make(start + count)?;
         }
         let to = room.pointer();
-        let mut counts = [0usize; 1 << DEAL];
+        let (mut counts, mut others) = ([0usize; 1 << DEAL], [0usize; 1 << DEAL]);
         // SAFETY: promised by the caller; as many places are written as there are entries.
         unsafe {
             for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
                 let next = next.map_or(piece.first, |next| next.first);
-                for k in 0..piece.len {
+                let digit = |k: usize| (*piece.first.add(k)).key.digit(shift) & mask;
+                // Counted by turns: neighbours often have the same digit, and would wait for each other.
+                for k in (0..piece.len - piece.len % 2).step_by(2) {
                     if k % 4 == 0 {
                         prefetch(next.wrapping_add(k));
                     }
-                    counts[(*piece.first.add(k)).key.digit(shift) & mask] += 1;
+                    counts[digit(k)] += 1;
+                    others[digit(k + 1)] += 1;
                 }
+                if piece.len % 2 == 1 {
+                    counts[digit(piece.len - 1)] += 1;
+                }
+            }
+            for (count, other) in counts.iter_mut().zip(&others) {
+                *count += other;
             }
             let (mut places, mut place) = ([0usize; 1 << DEAL], start);
             for (first, count) in places.iter_mut().zip(&counts) {
@@ -184,11 +186,25 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
                 place += count;
             }
             for piece in pieces {
-                for k in 0..piece.len {
-                    let entry = piece.first.add(k).read();
-                    let place = &mut places[entry.key.digit(shift) & mask];
-                    to.add(*place).write(entry);
-                    *place += 1;
+                let mut k = 0;
+                while k < piece.len {
+                    let mut entry = piece.first.add(k).read();
+                    let digit = entry.key.digit(shift) & mask;
+                    let mut place = places[digit];
+                    // As for shelves: some in a row have the same digit.
+                    loop {
+                        to.add(place).write(entry);
+                        place += 1;
+                        k += 1;
+                        if k == piece.len {
+                            break;
+                        }
+                        entry = piece.first.add(k).read();
+                        if entry.key.digit(shift) & mask != digit {
+                            break;
+                        }
+                    }
+                    places[digit] = place;
                 }
             }
         }
@@ -207,39 +223,21 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         out: Out<K, T>,
     ) -> Result<usize, Shortage> {
         let size = 1usize << bits;
-        if self.windowed < size {
-            // What is read and not used must have been written, too.
-            self.windowed = 0;
-            self.window.zeroed(size)?;
-            self.present.resize(size.div_ceil(64), 0);
-            self.words.resize(size.div_ceil(64 * 64), 0);
-            self.windowed = size;
-        }
-        let (values, mask) = (self.window.pointer(), size - 1);
-        let (present, words) = (self.present.as_mut_ptr(), self.words.as_mut_ptr());
+        self.window.make(fold, size)?;
         // SAFETY: promised by the caller; places are below the size of the window.
         unsafe {
             let Some(base) = pieces.first().map(|piece| (*piece.first).key.pop(bits).1) else { return Ok(0) };
             for piece in pieces {
                 for k in 0..piece.len {
                     let Entry { key, value } = piece.first.add(k).read();
-                    let place = key.digit(0) & mask;
-                    if *present.add(place / 64) == 0 {
-                        *words.add(place / 4096) |= 1 << (place / 64 % 64);
-                    }
-                    put(fold, values, present, place, value);
+                    self.window.put(fold, key.digit(0) & (size - 1), value);
                 }
             }
             let mut done = 0;
-            take_all(&mut self.words[..size.div_ceil(64 * 64)], |word| {
-                let mut left = std::mem::take(&mut *present.add(word));
-                while left != 0 {
-                    let place = 64 * word + left.trailing_zeros() as usize;
-                    out.keys.add(done).write(base.push(bits, place as u64));
-                    out.values.add(done).write(values.add(place).read());
-                    done += 1;
-                    left &= left - 1;
-                }
+            self.window.take(fold, size, |place, value| {
+                out.keys.add(done).write(base.push(bits, place as u64));
+                out.values.add(done).write(value);
+                done += 1;
             });
             Ok(done)
         }
@@ -294,39 +292,6 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             ids::sort(items, spare, count, differing)?;
             let sorted = items.written(count).iter().map(|item| entries.add(item.id as usize));
             Ok(gather(fold, sorted, out))
-        }
-    }
-}
-
-/// Puts a value into a window, or folds it with the one that is there.
-///
-/// # Safety
-/// There is such a place, which was written once, and a bit for it.
-#[inline(always)]
-pub(super) unsafe fn put<T: Copy, F: Fold<T>>(fold: F, values: *mut T, present: *mut u64, place: usize, value: T) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        let (word, bit) = (present.add(place / 64), 1u64 << (place % 64));
-        let here = *word & bit != 0;
-        *word |= bit;
-        let before = values.add(place);
-        if F::CHEAP {
-            let folded = fold.fold(before.read(), value);
-            before.write(if here { folded } else { value });
-        } else {
-            before.write(if here { fold.fold(before.read(), value) } else { value });
-        }
-    }
-}
-
-/// Visits the places whose bits are set, in order, and clears the bits.
-#[inline(always)]
-pub(super) fn take_all(words: &mut [u64], mut visit: impl FnMut(usize)) {
-    for (k, word) in words.iter_mut().enumerate() {
-        let mut left = std::mem::take(word);
-        while left != 0 {
-            visit(64 * k + left.trailing_zeros() as usize);
-            left &= left - 1;
         }
     }
 }

@@ -241,7 +241,7 @@ impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> Engine for Machine<K, T, F> {
             }
             let much = last || waiting + count > SPLIT;
             if !self.flat.used() && !self.shelves.split() && much && flat::suits(packing.total, waiting + count) {
-                self.flat.open(packing.total)?;
+                self.flat.open(fold, packing.total)?;
                 self.flat.take(fold, self.shelves.all());
                 self.shelves.reset();
             }
@@ -261,11 +261,9 @@ impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> Engine for Machine<K, T, F> {
         // SAFETY: promised by the caller; room is made for what is written.
         unsafe {
             if self.flat.used() {
-                let count = self.flat.len();
-                target.make(0, count)?;
+                target.make(0, self.flat.most())?;
                 let values = target.find(&mut lanes);
-                self.flat.empty::<K>(packing, &lanes, values.cast());
-                return Ok(count);
+                return Ok(self.flat.empty::<K, F>(self.fold, packing, &lanes, values.cast()));
             }
             let room = |used: usize, more: usize| {
                 target.make(used, more)?;

@@ -2,11 +2,12 @@
 
 use super::Stop;
 use super::blocks::{Entry, Piece};
-use super::combine::{put, take_all};
+use super::engine::prefetch;
 use super::key::{Key, Packing};
 use super::merge::Fold;
+use super::places::Places;
 use super::policy::Lane;
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::Shortage;
 
 /// Keys of up to so many bits may have a place each.
 const MOST: u32 = 20;
@@ -17,48 +18,45 @@ const PLACES: usize = 16;
 /// So many entries ahead, the memory of their places is asked for.
 const AHEAD: usize = 16;
 
-/// A value, and a bit that says whether it is there, for each key.
-pub(super) struct Flat<T: Copy> {
-    values: Room<T>,
-    present: Room<u64>,
-    /// 0: not in use.
-    places: usize,
-}
-
 /// Whether there should be a place for each key of so many bits, with so many entries.
 pub(super) fn suits(bits: u32, entries: usize) -> bool {
     bits <= MOST && 1usize << bits <= entries.saturating_mul(PLACES)
 }
 
+/// A place for each key.
+pub(super) struct Flat<T: Copy> {
+    places: Places<T>,
+    /// How many keys there are. 0: not in use.
+    size: usize,
+    /// There are no more elements.
+    most: usize,
+}
+
 impl<T: Copy + Send + 'static> Flat<T> {
     pub(super) fn new() -> Flat<T> {
-        Flat { values: Room::new(), present: Room::new(), places: 0 }
+        Flat { places: Places::new(), size: 0, most: 0 }
     }
 
     pub(super) fn reset(&mut self) {
-        self.places = 0;
+        if self.used() {
+            self.places.spoil();
+        }
+        (self.size, self.most) = (0, 0);
     }
 
     pub(super) fn used(&self) -> bool {
-        self.places > 0
+        self.size > 0
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.values.bytes() + self.present.bytes()
+        self.places.bytes()
     }
 
     /// Starts to be used, for keys of so many bits.
-    pub(super) fn open(&mut self, bits: u32) -> Result<(), Shortage> {
-        let places = 1usize << bits.min(MOST);
-        if self.values.capacity() < places {
-            // What is read and not used must have been written, too.
-            self.values.zeroed(places)?;
-        }
-        let words = places.div_ceil(64);
-        self.present.make(words)?;
-        // SAFETY: there is room for so many words.
-        unsafe { self.present.pointer().write_bytes(0, words) };
-        self.places = places;
+    pub(super) fn open<F: Fold<T>>(&mut self, fold: F, bits: u32) -> Result<(), Shortage> {
+        let size = 1usize << bits.min(MOST);
+        self.places.make(fold, size)?;
+        (self.size, self.most) = (size, 0);
         Ok(())
     }
 
@@ -72,14 +70,18 @@ impl<T: Copy + Send + 'static> Flat<T> {
         packing: &Packing,
         (lanes, values, count): (&[Lane], *const T, usize),
     ) -> Result<(), Stop> {
-        let (places, present, mask) = (self.values.pointer(), self.present.pointer(), self.places - 1);
+        self.most = self.size.min(self.most.saturating_add(count));
+        let (places, mask) = (&mut self.places, self.size - 1);
         // SAFETY: promised by the caller; places are below their number.
         unsafe {
             packing.pack::<K>(lanes, count, |start, keys| {
-                for (k, key) in keys.iter().enumerate() {
-                    let soon = keys[(k + AHEAD).min(keys.len() - 1)];
-                    super::engine::prefetch(places.wrapping_add(soon.digit(0) & mask));
-                    put(fold, places, present, key.digit(0) & mask, values.add(start + k).read());
+                let (now, last) = keys.split_at(keys.len().saturating_sub(AHEAD));
+                for (k, key) in now.iter().enumerate() {
+                    prefetch(places.place(keys[k + AHEAD].digit(0) & mask));
+                    places.put(fold, key.digit(0) & mask, values.add(start + k).read());
+                }
+                for (k, key) in last.iter().enumerate() {
+                    places.put(fold, key.digit(0) & mask, values.add(start + now.len() + k).read());
                 }
                 Ok(())
             })
@@ -91,48 +93,51 @@ impl<T: Copy + Send + 'static> Flat<T> {
     /// # Safety
     /// They are written.
     pub(super) unsafe fn take<K: Key, F: Fold<T>>(&mut self, fold: F, pieces: &[Piece<Entry<K, T>>]) {
-        let (places, present, mask) = (self.values.pointer(), self.present.pointer(), self.places - 1);
         for piece in pieces {
+            self.most = self.size.min(self.most.saturating_add(piece.len));
             for k in 0..piece.len {
                 // SAFETY: promised by the caller; places are below their number.
                 unsafe {
                     let Entry { key, value } = piece.first.add(k).read();
-                    put(fold, places, present, key.digit(0) & mask, value);
+                    self.places.put(fold, key.digit(0) & (self.size - 1), value);
                 }
             }
         }
     }
 
-    /// How many elements there are.
-    pub(super) fn len(&self) -> usize {
-        // SAFETY: all words were written when this was opened.
-        let words = unsafe { self.present.written(self.places.div_ceil(64)) };
-        words.iter().map(|word| word.count_ones() as usize).sum()
+    /// How many elements there are at most.
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
-    /// Hands all elements over in order, and is not in use any more.
+    /// Writes all elements in order, gives how many there are, and is not in use any more.
     ///
     /// # Safety
-    /// There is room for so many values.
-    pub(super) unsafe fn empty<K: Key>(&mut self, packing: &Packing, lanes: &[Lane], to: *mut T) {
-        let from = self.values.pointer();
-        let mut done = 0;
-        let mut keys = [K::ZERO; 512];
-        let mut waiting = 0;
-        // SAFETY: as above; and promised by the caller.
-        unsafe {
-            take_all(self.present.written_mut(self.places.div_ceil(64)), |place| {
-                to.add(done).write(from.add(place).read());
+    /// There is room for as many as there are at most.
+    pub(super) unsafe fn empty<K: Key, F: Fold<T>>(
+        &mut self,
+        fold: F,
+        packing: &Packing,
+        lanes: &[Lane],
+        to: *mut T,
+    ) -> usize {
+        let (mut done, mut waiting, mut keys) = (0, 0, [K::ZERO; 512]);
+        self.places.take(fold, self.size, |place, value| {
+            keys[waiting] = K::ZERO.push(63, place as u64);
+            waiting += 1;
+            // SAFETY: promised by the caller.
+            unsafe {
+                to.add(done).write(value);
                 done += 1;
-                keys[waiting] = K::ZERO.push(63, place as u64);
-                waiting += 1;
                 if waiting == keys.len() {
                     packing.unpack(&keys, lanes, done - waiting);
                     waiting = 0;
                 }
-            });
-            packing.unpack(&keys[..waiting], lanes, done - waiting);
-        }
-        self.places = 0;
+            }
+        });
+        // SAFETY: as above.
+        unsafe { packing.unpack(&keys[..waiting], lanes, done - waiting) };
+        (self.size, self.most) = (0, 0);
+        done
     }
 }

@@ -183,13 +183,15 @@ impl Packing {
         while start < first + count {
             let len = BLOCK.min(first + count - start);
             let keys = &mut block[..len];
-            keys.fill(K::ZERO);
+            if lanes.is_empty() {
+                keys.fill(K::ZERO);
+            }
             for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
                 // SAFETY: promised by the caller.
                 let inside = unsafe {
                     match *lane {
-                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size),
-                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size),
+                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
+                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
                     }
                 };
                 if !inside {
@@ -228,20 +230,37 @@ impl Packing {
     }
 }
 
-/// Pushes one coordinate onto each key; `false` if one is not below `size`.
+/// Pushes one coordinate onto each key, or onto nothing if it is the first; `false` if one is not below `size`.
 ///
 /// # Safety
 /// There are as many coordinates as keys.
 #[inline(always)]
-unsafe fn push_all<K: Key, C: Copy + Into<u64>>(keys: &mut [K], data: *const C, bits: u32, size: u64) -> bool {
-    let mut outside = false;
-    for (k, key) in keys.iter_mut().enumerate() {
-        // SAFETY: promised by the caller.
-        let coordinate = unsafe { data.add(k).read() }.into();
-        outside |= coordinate >= size;
-        *key = key.push(bits, coordinate);
+unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
+    keys: &mut [K],
+    data: *const C,
+    bits: u32,
+    size: u64,
+    first: bool,
+) -> bool {
+    // Sizes are at most 2^63. A coordinate that is larger than the last one makes the difference negative, or is negative
+    // itself: this takes no comparison, so that several are done at once.
+    let (last, mut outside) = (size.wrapping_sub(1), 0);
+    // SAFETY: promised by the caller.
+    let coordinate = |k: usize| unsafe { data.add(k).read() }.into();
+    if first {
+        for (k, key) in keys.iter_mut().enumerate() {
+            let coordinate: u64 = coordinate(k);
+            outside |= last.wrapping_sub(coordinate) | coordinate;
+            *key = K::ZERO.push(bits, coordinate);
+        }
+    } else {
+        for (k, key) in keys.iter_mut().enumerate() {
+            let coordinate: u64 = coordinate(k);
+            outside |= last.wrapping_sub(coordinate) | coordinate;
+            *key = key.push(bits, coordinate);
+        }
     }
-    !outside
+    size > 0 && outside >> 63 == 0
 }
 
 /// Pops one coordinate from each key.

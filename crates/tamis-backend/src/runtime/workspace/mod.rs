@@ -20,6 +20,7 @@ mod key;
 mod merge;
 mod own;
 mod pipeline;
+mod places;
 mod policy;
 mod shelves;
 #[cfg(test)]

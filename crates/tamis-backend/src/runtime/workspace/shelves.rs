@@ -113,25 +113,31 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         (lanes, values, count): (&[Lane], *const T, usize),
     ) -> Result<(), Stop> {
         if !self.split() && self.len() + count > SPLIT {
-            self.spread(combiner, fold, packing.total)?;
+            self.spread(packing.total)?;
         }
         let (shift, mask, bits) = (self.shift, self.chains.len() - 1, self.bits(packing.total));
         // SAFETY: promised by the caller; shelves are chosen among those there are, and cursors that are not at the end
         // of their block point to a place in it.
         unsafe {
             packing.pack::<K>(lanes, count, |start, keys| {
-                for (k, key) in keys.iter().enumerate() {
-                    let number = key.digit(shift) & mask;
-                    let entry = Entry { key: *key, value: values.add(start + k).read() };
-                    let mut cursor = self.cursors.as_mut_ptr().add(number);
-                    if (*cursor).at == (*cursor).end {
+                let mut k = 0;
+                while k < keys.len() {
+                    let number = keys[k].digit(shift) & mask;
+                    if self.cursors[number].at == self.cursors[number].end {
                         self.extend(combiner, fold, number, bits)?;
-                        cursor = self.cursors.as_mut_ptr().add(number);
                     }
-                    let at = (*cursor).at;
+                    let Cursor { mut at, end } = self.cursors[number];
                     prefetch_to_write(at.wrapping_add(AHEAD));
-                    at.write(entry);
-                    (*cursor).at = at.add(1);
+                    // Mostly some in a row have the same shelf: the place in memory is not waited for.
+                    loop {
+                        at.write(Entry { key: keys[k], value: values.add(start + k).read() });
+                        at = at.add(1);
+                        k += 1;
+                        if at == end || k == keys.len() || keys[k].digit(shift) & mask != number {
+                            break;
+                        }
+                    }
+                    self.cursors[number].at = at;
                 }
                 Ok(())
             })
@@ -219,7 +225,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
 
     /// Makes many shelves of one.
     #[cold]
-    fn spread<F: Fold<T>>(&mut self, combiner: &mut Combiner<K, T>, fold: F, total: u32) -> Result<(), Stop> {
+    fn spread(&mut self, total: u32) -> Result<(), Stop> {
         let ways = total.saturating_sub(FINE).clamp(4, MOST).min(total);
         if ways == 0 || !K::DIGITS {
             // Nothing to tell shelves apart by: it is combined now and then.
@@ -227,9 +233,6 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
                 self.chains[0].limit = SPLIT;
             }
             return Ok(());
-        }
-        if self.len() > 0 {
-            self.compact(combiner, fold, 0, total)?;
         }
         self.blocks.pieces(&self.chains[0].chain, &self.cursors[0], &mut self.pieces);
         let shelf = Shelf { chain: Chain::EMPTY, limit: LEAST };
