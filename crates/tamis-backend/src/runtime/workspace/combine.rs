@@ -16,11 +16,14 @@ use super::places::Places;
 use crate::runtime::sort::ids;
 use crate::runtime::typed::{Room, Shortage};
 
-/// Windows have up to so many bits: what they hold stays in the cache of a core.
-pub(super) const WINDOW: u32 = 17;
+/// Windows have at most so many bits: what they hold stays in the cache of a core.
+const WINDOW: u32 = 17;
 
 /// A window is worth it if there is an entry for so many keys, which are two words of bits that say where to look.
 const SPARSEST: usize = 2 * 64 * 64;
+
+/// A window has up to about so many places for each entry that is expected.
+const PLACES: usize = 2;
 
 /// So many entries are sorted at once.
 const LEAF: usize = 1 << 14;
@@ -38,6 +41,10 @@ pub(super) struct Combiner<K: Key, T: Copy> {
     fused: [Room<u64>; 2],
     pairs: [Room<Pair<K>>; 2],
     window: Places<T>,
+    /// Windows have up to so many bits: making one costs as much as it has places.
+    widest: u32,
+    /// How many bits the innermost coordinate has.
+    inner: u32,
 }
 
 /// Where combined entries go; there is room for as many as are combined.
@@ -54,6 +61,8 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             fused: [Room::new(), Room::new()],
             pairs: [Room::new(), Room::new()],
             window: Places::new(),
+            widest: 0,
+            inner: 0,
         }
     }
 
@@ -62,6 +71,13 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         let fused: u64 = self.fused.iter().map(Room::bytes).sum();
         let pairs: u64 = self.pairs.iter().map(Room::bytes).sum();
         dealt + fused + pairs + self.window.bytes()
+    }
+
+    /// Says that so many entries are there to be combined, at once or not, and how many bits the innermost coordinate has.
+    pub(super) fn expect(&mut self, entries: usize, inner: u32) {
+        self.inner = inner;
+        let worth = usize::BITS - entries.saturating_mul(PLACES).leading_zeros();
+        self.widest = self.widest.max(worth.min(WINDOW));
     }
 
     /// Combines entries whose keys agree in all but `bits` low bits; gives how many are left.
@@ -100,10 +116,19 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             return Ok(0);
         }
         let fills = |bits: u32| bits < usize::BITS && (1usize << bits) / SPARSEST <= count;
-        let mut bits = bits;
+        let (mut bits, widest) = (bits, self.widest);
         // SAFETY: promised by the caller, here and below.
         unsafe {
-            if K::DIGITS && !(fills(bits) && (bits <= WINDOW || count > FEW)) {
+            if K::DIGITS && side == 0 && count > FEW && bits > widest && self.inner < bits {
+                let outer = bits - self.inner;
+                let suits = |range: &Range| outer + range.stride <= widest && fills(outer + range.stride);
+                // Looking at all of them is worth it only if a few do not say no already.
+                let few = inner_range(&pieces[..1], self.inner);
+                if let Some(range) = Some(few).filter(suits).map(|_| inner_range(pieces, self.inner)).filter(suits) {
+                    return self.through_window(fold, pieces, bits, outer + range.stride, Some(range), out);
+                }
+            }
+            if K::DIGITS && !(fills(bits) && (bits <= widest || count > FEW)) {
                 let (differing, disorder) = survey(pieces);
                 if !disorder {
                     return Ok(gather(
@@ -113,17 +138,17 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
                     ));
                 }
                 bits = u128::BITS - differing.leading_zeros();
-                if count <= if fills(bits) { FEW } else { LEAF } && !(bits <= WINDOW && fills(bits)) {
+                if count <= if fills(bits) { FEW } else { LEAF } && !(bits <= widest && fills(bits)) {
                     return self.sort(fold, pieces, count, Some(differing), out);
                 }
             }
-            if K::DIGITS && bits <= WINDOW && fills(bits) {
-                return self.through_window(fold, pieces, bits, out);
+            if K::DIGITS && bits <= widest && fills(bits) {
+                return self.through_window(fold, pieces, bits, bits, None, out);
             }
             if !K::DIGITS {
                 return self.sort(fold, pieces, count, None, out);
             }
-            let ways = if fills(bits) { bits - WINDOW } else { (count / LEAF).max(1).ilog2() + 2 };
+            let ways = if fills(bits) { bits - widest } else { (count / LEAF).max(1).ilog2() + 2 };
             let ways = ways.clamp(1, DEAL).min(bits);
             let shift = bits - ways;
             let counts = self.deal(pieces, count, shift, ways, side, start)?;
@@ -166,15 +191,16 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
                 let next = next.map_or(piece.first, |next| next.first);
                 let digit = |k: usize| (*piece.first.add(k)).key.digit(shift) & mask;
                 // Counted by turns: neighbours often have the same digit, and would wait for each other.
-                for k in (0..piece.len - piece.len % 2).step_by(2) {
-                    if k % 4 == 0 {
-                        prefetch(next.wrapping_add(k));
-                    }
+                let whole = piece.len - piece.len % 4;
+                for k in (0..whole).step_by(4) {
+                    prefetch(next.wrapping_add(k));
                     counts[digit(k)] += 1;
                     others[digit(k + 1)] += 1;
+                    counts[digit(k + 2)] += 1;
+                    others[digit(k + 3)] += 1;
                 }
-                if piece.len % 2 == 1 {
-                    counts[digit(piece.len - 1)] += 1;
+                for k in whole..piece.len {
+                    counts[digit(k)] += 1;
                 }
             }
             for (count, other) in counts.iter_mut().zip(&others) {
@@ -211,29 +237,48 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         Ok(counts)
     }
 
-    /// A place for each key.
+    /// A place for each key, or for each whose innermost coordinate is in a range.
     ///
     /// # Safety
-    /// As for [`Combiner::combine`]; keys differ in no more than the low bits of a window.
+    /// As for [`Combiner::combine`]; keys differ in no more than so many low bits, and their coordinates are in the range.
     unsafe fn through_window<F: Fold<T>>(
         &mut self,
         fold: F,
         pieces: &[Piece<Entry<K, T>>],
         bits: u32,
+        places: u32,
+        range: Option<Range>,
         out: Out<K, T>,
     ) -> Result<usize, Shortage> {
-        let size = 1usize << bits;
+        let size = 1usize << places;
         self.window.make(fold, size)?;
         // SAFETY: promised by the caller; places are below the size of the window.
         unsafe {
             let Some(base) = pieces.first().map(|piece| (*piece.first).key.pop(bits).1) else { return Ok(0) };
+            let mut done = 0;
+            if let Some(Range { inner, low, stride }) = range {
+                let (outer, mask) = ((1usize << (bits - inner)) - 1, (1usize << inner) - 1);
+                for piece in pieces {
+                    for k in 0..piece.len {
+                        let Entry { key, value } = piece.first.add(k).read();
+                        let place = (key.digit(inner) & outer) << stride | ((key.digit(0) & mask) - low);
+                        self.window.put(fold, place, value);
+                    }
+                }
+                self.window.take(fold, size, |place, value| {
+                    let rest = (place >> stride) << inner | ((place & ((1 << stride) - 1)) + low);
+                    out.keys.add(done).write(base.push(bits, rest as u64));
+                    out.values.add(done).write(value);
+                    done += 1;
+                });
+                return Ok(done);
+            }
             for piece in pieces {
                 for k in 0..piece.len {
                     let Entry { key, value } = piece.first.add(k).read();
                     self.window.put(fold, key.digit(0) & (size - 1), value);
                 }
             }
-            let mut done = 0;
             self.window.take(fold, size, |place, value| {
                 out.keys.add(done).write(base.push(bits, place as u64));
                 out.values.add(done).write(value);
@@ -294,6 +339,37 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             Ok(gather(fold, sorted, out))
         }
     }
+}
+
+/// Innermost coordinates that are in a range: so many bits of a key, the least of them, and how many bits there are for the
+/// difference to that.
+#[derive(Clone, Copy)]
+struct Range {
+    inner: u32,
+    low: usize,
+    stride: u32,
+}
+
+/// The range of the numbers in the low bits of keys.
+///
+/// # Safety
+/// The pieces are of entries that are written.
+unsafe fn inner_range<K: Key, T>(pieces: &[Piece<Entry<K, T>>], inner: u32) -> Range {
+    let mask = if inner < usize::BITS { (1usize << inner) - 1 } else { usize::MAX };
+    let (mut low, mut high) = (usize::MAX, 0);
+    for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
+        let next = next.map_or(piece.first, |next| next.first);
+        for k in 0..piece.len {
+            // SAFETY: promised by the caller.
+            let number = unsafe { (*piece.first.add(k)).key.digit(0) & mask };
+            if k % 4 == 0 {
+                prefetch(next.wrapping_add(k));
+            }
+            (low, high) = (low.min(number), high.max(number));
+        }
+    }
+    let low = low.min(high);
+    Range { inner, low, stride: (usize::BITS - (high - low).leading_zeros()).max(1) }
 }
 
 /// The bits in which keys differ, and whether some are out of order.

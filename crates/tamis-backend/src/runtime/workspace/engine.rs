@@ -270,7 +270,7 @@ impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> Engine for Machine<K, T, F> {
                 let mut lanes = Vec::new();
                 Ok(target.find(&mut lanes).cast::<T>().add(used))
             };
-            self.shelves.empty(&mut self.combiner, self.fold, packing.total, room, |used, keys| {
+            self.shelves.empty(&mut self.combiner, self.fold, packing, room, |used, keys| {
                 target.find(&mut lanes);
                 packing.unpack(keys, &lanes, used);
             })

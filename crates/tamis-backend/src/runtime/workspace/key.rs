@@ -150,6 +150,11 @@ impl Packing {
         self.total = self.bits.iter().sum();
     }
 
+    /// How many bits the innermost coordinate has.
+    pub(super) fn inner(&self) -> u32 {
+        self.bits.last().copied().unwrap_or(0)
+    }
+
     /// Packs the coordinates of the entries `0..count` and hands them over in order, a block at a time, with the number of
     /// the first. A coordinate that its dimension does not have is refused.
     ///

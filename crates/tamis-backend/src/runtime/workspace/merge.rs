@@ -106,7 +106,7 @@ impl<T: Copy + PartialEq + Send + 'static> Fold<T> for Unless<T> {
     #[inline(always)]
     fn neutral(&self) -> Option<T> {
         // What is no value equal to is no value's neutral one either.
-        (self.0 == self.0).then_some(self.0)
+        Some(self.0).filter(|value| *value == self.0)
     }
 }
 

@@ -25,6 +25,8 @@ mod policy;
 mod shelves;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_combining;
 
 pub use abi::RawDescription;
 pub(super) use abi::SYMBOLS;

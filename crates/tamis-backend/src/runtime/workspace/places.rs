@@ -132,17 +132,48 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 /// There are 64 bytes, each 0 or 1.
 #[inline(always)]
 unsafe fn take_flags(flags: *mut u8) -> u64 {
-    let words = flags.cast::<u64>();
-    let mut mask = 0;
-    for k in 0..8 {
-        // SAFETY: promised by the caller.
-        let word = unsafe { words.add(k).read_unaligned() };
-        // Byte b is moved to bit 56 + b, and nothing else reaches those bits with a carry.
-        mask |= (word.to_le().wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * k);
-    }
+    // SAFETY: promised by the caller.
+    let mask = unsafe { read_flags(flags) };
     if mask != 0 {
         // SAFETY: as above.
         unsafe { flags.write_bytes(0, 64) };
+    }
+    mask
+}
+
+/// 64 flags as bits.
+///
+/// # Safety
+/// As for [`take_flags`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn read_flags(flags: *const u8) -> u64 {
+    use std::arch::x86_64::{_mm_cmpgt_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_setzero_si128};
+    let mut mask = 0;
+    for k in 0..4 {
+        // SAFETY: promised by the caller; every processor of this kind has these instructions.
+        let bits = unsafe {
+            let part = _mm_loadu_si128(flags.add(16 * k).cast());
+            _mm_movemask_epi8(_mm_cmpgt_epi8(part, _mm_setzero_si128()))
+        };
+        mask |= (bits as u64) << (16 * k);
+    }
+    mask
+}
+
+/// 64 flags as bits.
+///
+/// # Safety
+/// As for [`take_flags`].
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+unsafe fn read_flags(flags: *const u8) -> u64 {
+    let mut mask = 0;
+    for k in 0..8 {
+        // SAFETY: promised by the caller.
+        let word = unsafe { flags.cast::<u64>().add(k).read_unaligned() };
+        // Byte b is moved to bit 56 + b, and nothing else reaches those bits with a carry.
+        mask |= (word.to_le().wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * k);
     }
     mask
 }

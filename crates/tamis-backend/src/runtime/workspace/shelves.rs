@@ -20,7 +20,7 @@ use crate::runtime::typed::{Room, Shortage};
 pub(super) const SPLIT: usize = 1 << 16;
 
 /// There are up to two to the power of this many shelves: about as many lists as can be written to at once.
-const MOST: u32 = 10;
+const MOST: u32 = 11;
 
 /// Keys of one shelf differ in no fewer low bits.
 const FINE: u32 = 16;
@@ -30,6 +30,9 @@ const AHEAD: usize = 8;
 
 /// A shelf is not combined before it has so many entries.
 const LEAST: usize = 1 << 14;
+
+/// It is combined anew when it has so many times as many as were left.
+const GROWTH: usize = 5;
 
 /// Entries on shelves.
 pub(super) struct Shelves<K: Key, T: Copy> {
@@ -113,7 +116,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         (lanes, values, count): (&[Lane], *const T, usize),
     ) -> Result<(), Stop> {
         if !self.split() && self.len() + count > SPLIT {
-            self.spread(packing.total)?;
+            self.spread(combiner, packing)?;
         }
         let (shift, mask, bits) = (self.shift, self.chains.len() - 1, self.bits(packing.total));
         // SAFETY: promised by the caller; shelves are chosen among those there are, and cursors that are not at the end
@@ -217,15 +220,14 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
                 cursor.at = cursor.at.add(len);
             }
         }
-        // Where few entries meet, combining early saves no memory.
-        let growth = if after >= before - before / 8 { 4 } else { 2 };
-        self.chains[number].limit = LEAST.max(after.saturating_mul(1 + growth));
+        self.chains[number].limit = LEAST.max(after.saturating_mul(GROWTH));
         Ok(())
     }
 
     /// Makes many shelves of one.
     #[cold]
-    fn spread(&mut self, total: u32) -> Result<(), Stop> {
+    fn spread(&mut self, combiner: &mut Combiner<K, T>, packing: &Packing) -> Result<(), Stop> {
+        let total = packing.total;
         let ways = total.saturating_sub(FINE).clamp(4, MOST).min(total);
         if ways == 0 || !K::DIGITS {
             // Nothing to tell shelves apart by: it is combined now and then.
@@ -235,6 +237,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
             return Ok(());
         }
         self.blocks.pieces(&self.chains[0].chain, &self.cursors[0], &mut self.pieces);
+        combiner.expect(SPLIT, packing.inner());
         let shelf = Shelf { chain: Chain::EMPTY, limit: LEAST };
         let entries: Vec<Piece<Entry<K, T>>> = std::mem::take(&mut self.pieces);
         let mut old = std::mem::replace(&mut self.chains[0], shelf);
@@ -268,11 +271,13 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         &mut self,
         combiner: &mut Combiner<K, T>,
         fold: F,
-        total: u32,
+        packing: &Packing,
         mut room: impl FnMut(usize, usize) -> Result<*mut T, Shortage>,
         mut take: impl FnMut(usize, &[K]),
     ) -> Result<usize, Stop> {
-        let (mut done, bits) = (0, self.bits(total));
+        let (mut done, mut processed, bits) = (0, 0, self.bits(packing.total));
+        let total = self.len();
+        combiner.expect(total, packing.inner());
         for number in 0..self.chains.len() {
             let (chain, cursor) = (&self.chains[number].chain, &self.cursors[number]);
             let before = self.blocks.len(chain, cursor);
@@ -281,7 +286,12 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
             }
             self.keys.make(before)?;
             self.blocks.pieces(chain, cursor, &mut self.pieces);
-            let out = Out { keys: self.keys.pointer(), values: room(done, before)? };
+            // Once it can be told how many there will be, room is made for all.
+            let later = if processed * 16 < total { 0 } else { (total - processed) * 9 / 8 };
+            let likely = (done as u128 * later as u128 / processed.max(1) as u128) as usize;
+            let values = room(done, before.max(likely)).or_else(|_| room(done, before))?;
+            processed += before;
+            let out = Out { keys: self.keys.pointer(), values };
             // SAFETY: the pieces are those of the shelf, and there is room for as many entries.
             let after = unsafe { combiner.combine(fold, &self.pieces, bits, out)? };
             self.combined += before as u64;
