@@ -6,6 +6,7 @@ use super::region::{Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
+use tamis_ir::program::IndexId;
 
 impl Lowerer<'_> {
     /// A loop over every coordinate.
@@ -24,9 +25,15 @@ impl Lowerer<'_> {
             self.b.emit(Stmt::Let { var, value: region.start });
             body.into_iter().for_each(|stmt| self.b.emit(stmt));
         } else if !body.is_empty() {
-            let hint = Hint { vectorise: false, unroll: self.unrolls(region) };
+            let hint = Hint { unroll: self.unrolls(region), ..self.hint(region.index) };
             self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint });
         }
+    }
+
+    /// What a program says about the loops that one of its own becomes. Whether they may run in vectors is decided when they are
+    /// done (`opt::hints`).
+    pub(super) fn hint(&self, index: IndexId) -> Hint {
+        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false }
     }
 
     /// Whether a loop is to be unrolled as far as it goes.
