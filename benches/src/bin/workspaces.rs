@@ -1,44 +1,110 @@
 //! Outer products through sparse workspaces against our own products by rows, on the same matrices, by turns.
 //!
-//!     ./dev bench workspaces [--rounds N] [--largest PRODUCTS] [POLICY ...]
+//!     ./dev bench workspaces [--rounds N] [--largest PRODUCTS] [WORKSPACE ...] [MATRIX ...]
 //!
 //! One line for each matrix and workspace: nanoseconds for each product of two entries, as a clock on the wall says and as
 //! processors do, which does not count what else the machine did; the ratio of the latter to that of the product by rows (at
 //! most 4 is wanted, the same for all sizes); and the bytes that the workspace had at its peak for each product.
+//!
+//! Matrices are of two kinds, in which products of two entries rarely and often meet in one element, of 10^4 to 10^8
+//! products; and some from elsewhere (files are looked for in `TAMIS_DATA`), times themselves.
 
 use std::time::Instant;
 use tamis::WorkspaceReport as Report;
-use tamis::{DType, Diagnostic, Tensor};
+use tamis::io::{ReadOptions, read};
+use tamis::{Combine, DType, Diagnostic, Format, Tensor, Value, gallery};
 use tamis_benches::inputs::{random_rows, tensor};
 use tamis_benches::measure::{difference, least, median};
 use tamis_benches::ours::{Ours, ours, process_time};
 
 const ROWS: &str = include_str!("../../../examples/gustavson.py");
 
-/// The workspaces that are measured; the compiler's own choice is the first of them.
-const WORKSPACES: [&str; 8] = [
-    "ism(coord)",
-    "ism(coord, pipelined)",
-    "ism(coord, 65536)",
-    "ism(hash)",
-    "ism(hash, 65536)",
-    "ism(bucket)",
-    "ism(vector)",
-    "ism(map)",
+/// The workspaces that can be measured; the compiler's own choice is the first of them, and measured if none is named.
+const WORKSPACES: [&str; 10] = [
+    "coord",
+    "coord, pipelined",
+    "coord, 4096",
+    "coord, 65536",
+    "coord, 65536, pipelined",
+    "hash",
+    "hash, 65536",
+    "bucket",
+    "vector",
+    "map",
 ];
 
 /// Ordered maps are a worked example, and take minutes beyond.
 const MOST_IN_MAPS: u64 = 2_000_000;
 
-/// How many entries for each row, and how many rows. Of the second, each element of the result has ten products.
-const MATRICES: [(u64, u64); 8] =
-    [(10, 20_000), (100, 1_000), (4, 1_000), (4, 10_000), (4, 100_000), (4, 1_000_000), (10, 300_000), (10, 1_000_000)];
+/// What is multiplied.
+enum Input {
+    /// Two random matrices: how many rows, and entries for each.
+    Random(u64, u64),
+    /// A matrix by itself: a call of the gallery, or a file.
+    Named(&'static str),
+}
+
+/// Each with a word for its kind.
+const INPUTS: [(&str, Input); 15] = [
+    ("few", Input::Random(625, 4)),
+    ("few", Input::Random(6_250, 4)),
+    ("few", Input::Random(62_500, 4)),
+    ("few", Input::Random(625_000, 4)),
+    ("few", Input::Random(6_250_000, 4)),
+    ("many", Input::Random(32, 18)),
+    ("many", Input::Random(100, 32)),
+    ("many", Input::Random(316, 56)),
+    ("many", Input::Random(1_000, 100)),
+    ("many", Input::Random(1_000, 316)),
+    ("cage10", Input::Named("cage10.mtx.gz")),
+    ("ca-CondMat", Input::Named("ca-CondMat.mtx.gz")),
+    ("laplacian", Input::Named("laplacian(300)")),
+    ("email-Enron", Input::Named("email-Enron.mtx.gz")),
+    ("rmat", Input::Named("rmat(14,16)")),
+];
+
+impl Input {
+    fn name(&self) -> String {
+        match self {
+            Input::Random(n, per_row) => format!("{n} x {per_row} per row"),
+            Input::Named(name) => name.to_string(),
+        }
+    }
+
+    /// How many products there are, about, as far as that is known.
+    fn about(&self) -> u64 {
+        match self {
+            Input::Random(n, per_row) => n * per_row * per_row,
+            Input::Named(_) => 0,
+        }
+    }
+
+    fn matrices(&self) -> Result<[Tensor; 2], Diagnostic> {
+        match self {
+            Input::Random(n, per_row) => {
+                let matrix = |seed| random_rows(*n, *per_row, seed).and_then(|entries| tensor(&entries, "csr"));
+                Ok([matrix(1)?, matrix(2)?])
+            }
+            Input::Named(name) => {
+                let entries = if gallery::is_call(name) {
+                    gallery::generate(name)?
+                } else {
+                    let data = std::env::var("TAMIS_DATA").unwrap_or_else(|_| "../shared/data/matrices".into());
+                    read(format!("{data}/{name}"), &ReadOptions::default())?.try_to_coordinates()?
+                };
+                let matrix = Tensor::from_coordinates(&entries, &Format::csr(), Value::F64(0.0), Combine::Error)?;
+                let matrix = matrix.cast(DType::F64);
+                Ok([matrix.clone(), matrix])
+            }
+        }
+    }
+}
 
 fn outer(workspace: &str) -> String {
     format!(
         "def outer(A, B):
     C = tensor(\"csr\")
-    w = tensor(\"{workspace}\")
+    w = tensor(\"ism({workspace})\")
     for j, i, k in _:
         w[i,k] += A[i,j] * B[j,k]
     for i, k in _:
@@ -49,7 +115,7 @@ fn outer(workspace: &str) -> String {
 }
 
 fn main() -> std::process::ExitCode {
-    let (mut rounds, mut largest, mut chosen) = (7, 20_000_000, Vec::new());
+    let (mut rounds, mut largest, mut workspaces, mut kinds) = (7, 110_000_000, Vec::new(), Vec::new());
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let number = |next: Option<String>| next.and_then(|n| n.parse::<f64>().ok()).filter(|n| *n >= 1.0);
@@ -59,15 +125,22 @@ fn main() -> std::process::ExitCode {
                 Some(n) => largest = n as u64,
                 None => return usage(&format!("`{word}` takes a number")),
             },
-            word if WORKSPACES.iter().any(|w| w.contains(word)) => chosen.push(word.to_string()),
-            word => return usage(&format!("there is no policy `{word}`")),
+            "all" => workspaces = WORKSPACES.to_vec(),
+            word if INPUTS.iter().any(|(kind, _)| *kind == word) => kinds.push(word.to_string()),
+            word => match WORKSPACES.iter().find(|workspace| **workspace == word) {
+                Some(workspace) => workspaces.push(*workspace),
+                None => return usage(&format!("there is no workspace and no matrix `{word}`")),
+            },
         }
+    }
+    if workspaces.is_empty() {
+        workspaces.push(WORKSPACES[0]);
     }
     println!(
         "{rounds} rounds; ns for each product: medians (and the least); the ratio of least processor times to products by rows"
     );
     println!(
-        "{:<22} {:>10} {:>10} {:<22} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>12}",
+        "{:<22} {:>10} {:>10} {:<28} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>12}",
         "matrix",
         "products",
         "entries",
@@ -81,14 +154,12 @@ fn main() -> std::process::ExitCode {
         "peak B/prod."
     );
     let mut wrong = false;
-    for (per_row, n) in MATRICES {
-        if n * per_row * per_row > largest {
+    for (kind, input) in &INPUTS {
+        if input.about() > largest || !kinds.is_empty() && !kinds.iter().any(|word| word == kind) {
             continue;
         }
-        let keep = |w: &&str| chosen.is_empty() || chosen.iter().any(|word| w.contains(word));
-        let workspaces: Vec<&str> = WORKSPACES.iter().copied().filter(keep).collect();
-        if let Err(problem) = measure(per_row, n, &workspaces, rounds) {
-            println!("{n} rows of {per_row}: {problem}");
+        if let Err(problem) = measure(input, &workspaces, rounds) {
+            println!("{}: {problem}", input.name());
             wrong = true;
         }
     }
@@ -96,9 +167,9 @@ fn main() -> std::process::ExitCode {
 }
 
 fn usage(problem: &str) -> std::process::ExitCode {
-    eprintln!(
-        "{problem}\n./dev bench workspaces [--rounds N] [--largest PRODUCTS] [coord | hash | bucket | vector | map]"
-    );
+    let kinds = "few | many | cage10 | ca-CondMat | laplacian | email-Enron | rmat";
+    eprintln!("{problem}\n./dev bench workspaces [--rounds N] [--largest PRODUCTS] [{kinds}] [WORKSPACE | all]");
+    eprintln!("workspaces: {WORKSPACES:?}");
     2.into()
 }
 
@@ -132,9 +203,8 @@ impl Side {
     }
 }
 
-fn measure(per_row: u64, n: u64, workspaces: &[&str], rounds: usize) -> Result<(), String> {
-    let matrix = |seed| told(random_rows(n, per_row, seed).and_then(|e| tensor(&e, "csr")));
-    let (a, b) = (matrix(1)?, matrix(2)?);
+fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), String> {
+    let [a, b] = told(input.matrices())?;
     let products = products(&a, &b)?;
     let by_columns = told(tamis::Format::parse("dcsc", 2).and_then(|format| a.convert(&format)))?;
     let by_rows = told(tamis::Format::parse("dcsr", 2).and_then(|format| b.convert(&format)))?;
@@ -144,10 +214,11 @@ fn measure(per_row: u64, n: u64, workspaces: &[&str], rounds: usize) -> Result<(
     let numbers = |t: &Tensor| tamis_benches::inputs::values::<f64>(t);
     let mut sides = Vec::new();
     for workspace in workspaces {
-        if workspace.contains("map") && products > MOST_IN_MAPS {
+        if *workspace == "map" && products > MOST_IN_MAPS {
             continue;
         }
-        let mut side = Side::new(workspace, &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
+        let mut side =
+            Side::new(&format!("ism({workspace})"), &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
         side.program.call()?;
         let result = side.program.results()?.into_iter().next().ok_or("there is no result")?;
         let same = result.level_arrays(1) == wanted.level_arrays(1);
@@ -161,7 +232,7 @@ fn measure(per_row: u64, n: u64, workspaces: &[&str], rounds: usize) -> Result<(
     let entries = wanted.nnz();
     drop(wanted);
     // What is large is measured less often, and results are freed before the next side runs.
-    let rounds = rounds.min((200_000_000 / products.max(1)).max(2) as usize);
+    let rounds = rounds.min((400_000_000 / products.max(1)).max(2) as usize);
     for round in 0..rounds {
         rows.run()?;
         rows.program.forget();
@@ -172,13 +243,13 @@ fn measure(per_row: u64, n: u64, workspaces: &[&str], rounds: usize) -> Result<(
             side.program.forget();
         }
     }
-    let name = format!("{n} x {per_row} per row");
+    let name = input.name();
     let each = |time: f64| time * 1e9 / products as f64;
     let show = |side: &Side| {
         let ratio = least(&side.processor) / least(&rows.processor);
         let report = side.report.unwrap_or_default();
         println!(
-            "{name:<22} {products:>10} {entries:>10} {:<22} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {ratio:>6.2} {:>8} {:>12.1}",
+            "{name:<22} {products:>10} {entries:>10} {:<28} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {ratio:>6.2} {:>8} {:>12.1}",
             side.name,
             each(median(side.times.clone())),
             each(least(&side.times)),

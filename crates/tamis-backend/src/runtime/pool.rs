@@ -2,14 +2,17 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Blocks from this size on are kept; smaller ones are cheap to get.
 pub const SMALLEST: usize = 64 << 10;
 
 /// How much memory is kept for reuse, over all threads.
 const KEEP: usize = 256 << 20;
+
+/// This share of the machine's memory is kept beyond that, where the system can have it back at any time.
+const SHARE: usize = 4;
 
 /// Blocks from this size on are backed by large pages where the system has them.
 const LARGE: usize = 2 << 20;
@@ -32,13 +35,21 @@ pub fn limit_arrays(bytes: usize) -> usize {
 }
 
 /// Blocks that nobody uses, oldest first.
-static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 /// Memory of the global allocator with this layout, owned by whoever holds the block.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) data: NonNull<u8>,
     pub(super) layout: Layout,
+}
+
+/// A block that nobody uses.
+#[derive(Debug)]
+struct Kept {
+    block: Block,
+    /// The system may take its pages; what is written there first is lost then, and nothing else happens.
+    lent: bool,
 }
 
 // SAFETY: a block owns its memory, which no other thread knows of.
@@ -131,13 +142,23 @@ pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Re
 pub(super) fn give_back(block: Block) {
     let mut unwanted = Vec::new();
     match KEPT.lock() {
-        Ok(mut kept) if (SMALLEST..=KEEP).contains(&block.layout.size()) => {
-            kept.push(block);
-            let mut total: usize = kept.iter().map(|block| block.layout.size()).sum();
-            while total > KEEP {
+        Ok(mut kept) if (SMALLEST..=most()).contains(&block.layout.size()) => {
+            kept.push(Kept { block, lent: false });
+            let size = |kept: &Kept| kept.block.layout.size();
+            let mut total: usize = kept.iter().map(size).sum();
+            while total > most() {
                 let oldest = kept.remove(0);
-                total -= oldest.layout.size();
-                unwanted.push(oldest);
+                total -= size(&oldest);
+                unwanted.push(oldest.block);
+            }
+            let mut ours: usize = kept.iter().filter(|kept| !kept.lent).map(size).sum();
+            for oldest in kept.iter_mut().filter(|kept| !kept.lent) {
+                if ours <= KEEP {
+                    break;
+                }
+                ours -= size(oldest);
+                oldest.lent = true;
+                lend(&oldest.block);
             }
         }
         _ => unwanted.push(block),
@@ -148,6 +169,35 @@ pub(super) fn give_back(block: Block) {
         unsafe { std::alloc::dealloc(block.data.as_ptr(), block.layout) };
     }
 }
+
+/// How much memory is kept in all.
+fn most() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| KEEP.max(if CAN_LEND { kilobytes("MemTotal:").map_or(0, |n| n / SHARE * 1024) } else { 0 }))
+}
+
+/// Whether pages can be lent to the system.
+const CAN_LEND: bool = cfg!(target_os = "linux");
+
+/// Says that the system may have the pages of a block if it needs memory. Until then they are there without a fault.
+fn lend(block: &Block) {
+    let (start, end) = pages(block.data, block.layout.size());
+    if end > start {
+        // SAFETY: the pages lie within a block that nobody uses, whose contents do not matter.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_FREE)
+        };
+    }
+}
+
+/// The pages that lie within some bytes.
+fn pages(data: NonNull<u8>, bytes: usize) -> (usize, usize) {
+    ((data.as_ptr() as usize).next_multiple_of(PAGE), (data.as_ptr() as usize + bytes) & !(PAGE - 1))
+}
+
+/// A multiple of the size of a page on all machines that run this.
+const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
 /// Takes memory of the global allocator that nobody uses: it is kept for the arrays of kernels, or freed.
 ///
@@ -171,18 +221,18 @@ fn reuse(layout: Layout, unit: usize, purpose: Purpose) -> Option<Block> {
         Purpose::Growing => layout.size().saturating_mul(FURTHER),
     };
     let sizes = layout.size()..=most.min(LIMIT.load(Ordering::Relaxed));
-    let fits = |block: &Block| {
+    let fits = |Kept { block, .. }: &Kept| {
         let size = block.layout.size();
         block.layout.align() == layout.align() && sizes.contains(&size) && size.is_multiple_of(unit)
     };
     let at = match purpose {
         Purpose::Known => {
-            let fitting = kept.iter().enumerate().rev().filter(|(_, block)| fits(block));
-            fitting.min_by_key(|(_, block)| block.layout.size())?.0
+            let fitting = kept.iter().enumerate().rev().filter(|(_, kept)| fits(kept));
+            fitting.min_by_key(|(_, kept)| kept.block.layout.size())?.0
         }
         Purpose::Growing => kept.iter().rposition(fits)?,
     };
-    Some(kept.remove(at))
+    Some(kept.remove(at).block)
 }
 
 /// Whether the system says that this many bytes are left. When it says nothing, allocation will tell.
@@ -190,18 +240,21 @@ fn available(bytes: usize) -> bool {
     if bytes < ASK || !cfg!(target_os = "linux") {
         return true;
     }
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return true };
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
-    kilobytes.is_none_or(|kilobytes| bytes / 1024 <= kilobytes)
+    kilobytes("MemAvailable:").is_none_or(|kilobytes| bytes / 1024 <= kilobytes)
+}
+
+/// What the system says about memory.
+fn kilobytes(what: &str) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(what))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
 fn prefer_large_pages(data: NonNull<u8>, bytes: usize) {
     if bytes < LARGE || !cfg!(target_os = "linux") {
         return;
     }
-    let start = (data.as_ptr() as usize).next_multiple_of(4096);
-    let end = (data.as_ptr() as usize + bytes) & !4095;
+    let (start, end) = pages(data, bytes);
     if end > start {
         // SAFETY: the range lies within memory that was just allocated; the advice does not change its contents, and
         // failure leaves everything as it was.
@@ -233,7 +286,26 @@ mod tests {
         for _ in 0..6 {
             give_back(take(Layout::from_size_align(KEEP / 4, 8).unwrap(), 8).unwrap());
         }
-        assert!(KEPT.lock().unwrap().iter().map(|block| block.layout.size()).sum::<usize>() <= KEEP);
+        let kept = KEPT.lock().unwrap();
+        assert!(kept.iter().map(|kept| kept.block.layout.size()).sum::<usize>() <= most());
+        assert!(kept.iter().filter(|kept| !kept.lent).map(|kept| kept.block.layout.size()).sum::<usize>() <= KEEP);
+    }
+
+    /// What the system may have, it gives back: with what was written, or without, and zeroed where that was asked for.
+    #[test]
+    fn lent_blocks_are_whole_again() {
+        // An alignment of its own, so that no other test takes the blocks in between.
+        let layout = Layout::from_size_align(KEEP / 2 + 4096, 1 << 14).unwrap();
+        let blocks: Vec<Block> = (0..3).filter_map(|_| take(layout, 1)).collect();
+        for block in blocks {
+            // SAFETY: the block has so many bytes.
+            unsafe { block.data.write_bytes(9, 1 << 20) };
+            give_back(block);
+        }
+        let block = take_zeroed(layout, 1).unwrap();
+        // SAFETY: the block has so many initialised bytes.
+        assert!(unsafe { std::slice::from_raw_parts(block.data.as_ptr(), 1 << 20) }.iter().all(|byte| *byte == 0));
+        give_back(block);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
+use tamis_ir::program::IndexId;
 
 /// Pieces up to this length are unrolled.
 const SHORT: u64 = 8;
@@ -33,7 +34,7 @@ impl Lowerer<'_> {
             self.b.emit(Stmt::Let { var, value: region.start });
             body.into_iter().for_each(|stmt| self.b.emit(stmt));
         } else if !body.is_empty() {
-            let hint = Hint { vectorise: false, unroll: self.unrolls(region) };
+            let hint = Hint { unroll: self.unrolls(region), ..self.hint(region.index) };
             self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint });
         }
     }
@@ -58,12 +59,18 @@ impl Lowerer<'_> {
         }
     }
 
+    /// What a program says about the loops that one of its own becomes. Whether they may run in vectors is decided when they are
+    /// done (`opt::hints`).
+    pub(super) fn hint(&self, index: IndexId) -> Hint {
+        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false }
+    }
+
     /// Whether a loop is to be unrolled as far as it goes.
     fn unrolls(&self, region: Region) -> bool {
         let length = self.b.distance(region.start, region.stop);
         let wanted = self.attributes[region.index.index()].unroll.map(i64::from);
         // Pieces are short when it is known how long they are.
-        let piece = self.pieces[region.index.index()].map(|(_, length)| length as i64);
+        let piece = self.pieces[region.index.index()].map(|(_, length)| length.min(SHORT) as i64);
         length.zip(wanted.or(piece)).is_some_and(|(length, turns)| length <= turns)
     }
 

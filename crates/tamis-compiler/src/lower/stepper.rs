@@ -126,7 +126,13 @@ impl Lowerer<'_> {
         body.extend(self.at(region.index, i, steps));
         self.unreserve(reserved);
         if body.len() > 1 {
-            self.b.emit(Stmt::For { var, start: stepper.start, stop: stepper.stop, body, hint: Hint::default() });
+            self.b.emit(Stmt::For {
+                var,
+                start: stepper.start,
+                stop: stepper.stop,
+                body,
+                hint: self.hint(region.index),
+            });
         }
     }
 

@@ -1,6 +1,9 @@
 //! Which loops the backend may run several turns of at once: innermost ones whose turns do not depend on each other, but for
 //! sums and their like.
 //!
+//! A loop that a schedule says to run in vectors comes with a hint already. It keeps it if its turns are independent, whether
+//! or not it is expected to gain.
+//!
 //! A hint permits to add floats in another order, so strict kernels have it only where that does not matter. A loop
 //! gains from it if it reads or writes neighbours; others are left as they are.
 
@@ -37,13 +40,14 @@ impl Hints<'_> {
     fn block(&self, block: &mut Block) {
         for stmt in block {
             if let Stmt::For { var, body, hint, .. } = stmt {
-                hint.vectorise |= self.is_independent(*var, body);
+                hint.vectorise = self.is_independent(*var, body, hint.vectorise);
             }
             stmt.blocks_mut().for_each(|inner| self.block(inner));
         }
     }
 
-    fn is_independent(&self, counter: VarId, body: &Block) -> bool {
+    /// Whether the turns of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay.
+    fn is_independent(&self, counter: VarId, body: &Block, wanted: bool) -> bool {
         let mut turn = Turn {
             hints: self,
             effects: Effects::of(body),
@@ -53,6 +57,7 @@ impl Hints<'_> {
             stores: Vec::new(),
             neighbours: false,
             computes: false,
+            wanted,
         };
         if self.kernel.var(counter).mutable {
             return false;
@@ -64,8 +69,7 @@ impl Hints<'_> {
         // A buffer that is written is read at the same place only: at each turn's own.
         let stores = turn.stores;
         let own = |buffer: BufferId, index: ExprId| stores.iter().all(|(b, i)| *b != buffer || *i == index);
-        turn.neighbours
-            && turn.computes
+        (wanted || turn.neighbours && turn.computes)
             && turn.loads.iter().all(|(buffer, index)| own(*buffer, *index))
             && stores.iter().all(|(buffer, index)| own(*buffer, *index))
     }
@@ -103,6 +107,8 @@ struct Turn<'a> {
     neighbours: bool,
     /// Whether anything is computed, or held in registers; copying alone waits for memory, vectors or not.
     computes: bool,
+    /// Whether vectors are wanted, paying or not.
+    wanted: bool,
 }
 
 impl Turn<'_> {
@@ -152,7 +158,7 @@ impl Turn<'_> {
             let step = self.step(index);
             self.neighbours |= step == Step::One;
             // Elements that lie apart are gathered one by one: vectors of them gain little, and take long to compile.
-            fits &= step != Step::Any;
+            fits &= step != Step::Any || self.wanted;
             self.loads.push((buffer, index));
         }
         fits

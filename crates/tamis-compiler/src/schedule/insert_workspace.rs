@@ -1,4 +1,4 @@
-//! `insert_workspace(policy[, capacity])`: every result that a nest scatters into is written through a sparse workspace
+//! `insert_workspace(policy[, capacity][, pipelined])`: every result that a nest scatters into is written through a sparse workspace
 //! of this policy, where the compiler would choose one by itself.
 
 use super::edit::Work;
@@ -6,7 +6,7 @@ use super::insert::{Wish, insert, scattered_by_loops};
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::format::Ism;
 
-pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>) -> Result<()> {
+pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipelined: bool) -> Result<()> {
     let capacity = match capacity.map(|n| (n, u64::try_from(n).ok().filter(|n| *n > 0))) {
         None => None,
         Some((_, Some(n))) => Some(n),
@@ -15,7 +15,7 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>) -> Resul
             return Err(d.help("leave the capacity out: the workspace grows with the result"));
         }
     };
-    let wish = Wish::Sparse(Ism { policy: policy.to_string(), capacity, pipelined: false });
+    let wish = Wish::Sparse(Ism { policy: policy.to_string(), capacity, pipelined });
     let scattered = scattered_by_loops(&work.program, work.checked);
     match insert(&work.program, work.checked, &scattered, &wish) {
         Some((program, _)) => {

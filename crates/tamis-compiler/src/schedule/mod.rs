@@ -103,7 +103,7 @@ pub enum Command {
     /// A loop over the stored entries of a parameter instead of coordinates.
     Pos { index: String, position: String, access: String },
     /// A workspace between a loop nest and its result.
-    InsertWorkspace { policy: String, capacity: Option<i64> },
+    InsertWorkspace { policy: String, capacity: Option<i64>, pipelined: bool },
 }
 
 /// What `bound` says.
@@ -234,7 +234,12 @@ impl Schedule {
 
     /// Puts a sparse workspace of a policy between every nest and the result that it scatters into.
     pub fn insert_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
-        self.then(Command::InsertWorkspace { policy: policy.into(), capacity })
+        self.then(Command::InsertWorkspace { policy: policy.into(), capacity, pipelined: false })
+    }
+
+    /// [`Schedule::insert_workspace`] whose entries are sorted and merged on a second thread while others come.
+    pub fn insert_pipelined_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
+        self.then(Command::InsertWorkspace { policy: policy.into(), capacity, pipelined: true })
     }
 
     /// Copies a tensor into another format before anything else.
@@ -311,7 +316,9 @@ fn run(work: &mut Work) -> tamis_ir::diag::Result<()> {
             precompute::run(work, expression, indices, workspace, format.as_deref())
         }
         Command::Convert { tensor, format } => convert::run(work, tensor, format),
-        Command::InsertWorkspace { policy, capacity } => insert_workspace::run(work, policy, *capacity),
+        Command::InsertWorkspace { policy, capacity, pipelined } => {
+            insert_workspace::run(work, policy, *capacity, *pipelined)
+        }
         Command::Pos { index, position, access } => pos::run(work, index, position, access),
     }
 }

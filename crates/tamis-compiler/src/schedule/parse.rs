@@ -240,14 +240,19 @@ impl Arguments<'_> {
                 Command::Convert { tensor: self.new_name(0)?, format: parts.join(", ") }
             }
             _ => {
-                self.count(1, 2)?;
-                let capacity = if self.args.len() > 1 { Some(self.number(1)?) } else { None };
+                self.count(1, 3)?;
+                let pipelined = self.args.len() > 1 && self.args.last().is_some_and(|last| last.text == "pipelined");
+                let capacity = match self.args.len() - usize::from(pipelined) {
+                    1 => None,
+                    2 => Some(self.number(1)?),
+                    _ => return Err(self.wrong("the word after the capacity can only be `pipelined`")),
+                };
                 // TACO's policies begin with capitals, those that others register are as they are.
                 let policy = match self.new_name(0)?.as_str() {
                     taco @ ("Coord" | "Hash" | "Bucket") => taco.to_lowercase(),
                     policy => policy.to_string(),
                 };
-                Command::InsertWorkspace { policy, capacity }
+                Command::InsertWorkspace { policy, capacity, pipelined }
             }
         })
     }

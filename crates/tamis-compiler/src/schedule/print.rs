@@ -68,8 +68,9 @@ impl Command {
             }
             Command::Convert { tensor, format } => vec![tensor.clone(), format!("\"{format}\"")],
             Command::Pos { index, position, access } => vec![index.clone(), position.clone(), access.clone()],
-            Command::InsertWorkspace { policy, capacity } => {
-                [policy.clone()].into_iter().chain(capacity.map(|n| n.to_string())).collect()
+            Command::InsertWorkspace { policy, capacity, pipelined } => {
+                let word = pipelined.then(|| "pipelined".to_string());
+                [policy.clone()].into_iter().chain(capacity.map(|n| n.to_string())).chain(word).collect()
             }
         }
     }

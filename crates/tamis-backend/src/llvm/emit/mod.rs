@@ -91,6 +91,8 @@ struct Emitter<'a> {
     labels: Vec<(LabelId, String)>,
     /// The numbers of the workspaces whose pointers were read.
     handles: Vec<usize>,
+    /// The turns that are written append to a workspace one after the other.
+    stretch: Option<workspace::Stretch>,
     /// Expressions of this statement that are in registers, and in which order they came.
     memo: FxHashMap<ExprId, Val>,
     trail: Vec<ExprId>,
@@ -140,6 +142,7 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         places: Vec::new(),
         labels: Vec::new(),
         handles: Vec::new(),
+        stretch: None,
         memo: FxHashMap::default(),
         trail: Vec::new(),
         index: false,

@@ -26,7 +26,7 @@ impl Emitter<'_> {
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
-            Stmt::For { .. } if self.vector_loop(stmt) => {}
+            Stmt::For { .. } if self.vector_loop(stmt) || self.append_loop(stmt) => {}
             Stmt::For { var, start, stop, body, hint } => {
                 let (start, stop) = (self.index(*start), self.index(*stop));
                 let name = self.kernel.var(*var).name.clone();

@@ -19,16 +19,6 @@ pub(super) trait Key: Copy + Ord + Send + 'static {
     fn digit(self, shift: u32) -> usize;
     /// The bits in which both differ, if there are not too many.
     fn differing(self, other: Self) -> u128;
-    /// The key and a number in one item of 64 bits, if that is how such keys are sorted when they fit.
-    fn fuse(self, _bits: u32, _number: u32) -> u64 {
-        0
-    }
-    /// The key of a fused item.
-    fn split(fused: u64, bits: u32) -> Self;
-    /// Whether keys of so many bits fit with numbers of so many.
-    fn fuses(_key_bits: u32, _number_bits: u32) -> bool {
-        false
-    }
 }
 
 impl Key for u64 {
@@ -51,17 +41,6 @@ impl Key for u64 {
     fn differing(self, other: u64) -> u128 {
         u128::from(self ^ other)
     }
-    #[inline(always)]
-    fn fuse(self, bits: u32, number: u32) -> u64 {
-        self << bits | u64::from(number)
-    }
-    #[inline(always)]
-    fn split(fused: u64, bits: u32) -> u64 {
-        fused >> bits
-    }
-    fn fuses(key_bits: u32, number_bits: u32) -> bool {
-        key_bits + number_bits <= u64::BITS
-    }
 }
 
 impl Key for u128 {
@@ -83,9 +62,6 @@ impl Key for u128 {
     #[inline(always)]
     fn differing(self, other: u128) -> u128 {
         self ^ other
-    }
-    fn split(fused: u64, bits: u32) -> u128 {
-        u128::from(fused >> bits)
     }
 }
 
@@ -119,9 +95,6 @@ impl<const N: usize> Key for [u64; N] {
     }
     fn differing(self, _: [u64; N]) -> u128 {
         0
-    }
-    fn split(_: u64, _: u32) -> [u64; N] {
-        [0; N]
     }
 }
 
@@ -177,6 +150,11 @@ impl Packing {
         self.total = self.bits.iter().sum();
     }
 
+    /// How many bits the innermost coordinate has.
+    pub(super) fn inner(&self) -> u32 {
+        self.bits.last().copied().unwrap_or(0)
+    }
+
     /// Packs the coordinates of the entries `0..count` and hands them over in order, a block at a time, with the number of
     /// the first. A coordinate that its dimension does not have is refused.
     ///
@@ -187,20 +165,38 @@ impl Packing {
         &self,
         lanes: &[Lane],
         count: usize,
-        mut take: impl FnMut(usize, &[K]),
+        take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        // SAFETY: promised by the caller.
+        unsafe { self.pack_part(lanes, 0, count, take) }
+    }
+
+    /// [`Packing::pack`] for the entries from `first` on.
+    ///
+    /// # Safety
+    /// There is one lane per dimension, each with `first + count` elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack_part<K: Key>(
+        &self,
+        lanes: &[Lane],
+        first: usize,
+        count: usize,
+        mut take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let mut block = [K::ZERO; BLOCK];
-        let mut start = 0;
-        while start < count {
-            let len = BLOCK.min(count - start);
+        let mut start = first;
+        while start < first + count {
+            let len = BLOCK.min(first + count - start);
             let keys = &mut block[..len];
-            keys.fill(K::ZERO);
+            if lanes.is_empty() {
+                keys.fill(K::ZERO);
+            }
             for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
                 // SAFETY: promised by the caller.
                 let inside = unsafe {
                     match *lane {
-                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size),
-                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size),
+                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
+                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
                     }
                 };
                 if !inside {
@@ -209,20 +205,21 @@ impl Packing {
                     return Err(Stop::Range { dimension, coordinate, size: *size });
                 }
             }
-            take(start, keys);
+            take(start, keys)?;
             start += len;
         }
         Ok(())
     }
 
-    /// Writes the coordinates of keys.
+    /// Writes the coordinates of keys, those of the first one at place `first`.
     ///
     /// # Safety
-    /// There is one lane per dimension, each with as many elements as there are keys, that nobody else uses.
-    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane]) {
+    /// There is one lane per dimension, each with room for as many elements from there on as there are keys, that nobody else
+    /// uses.
+    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane], first: usize) {
         let mut block = [K::ZERO; BLOCK];
         for (number, part) in keys.chunks(BLOCK).enumerate() {
-            let start = number * BLOCK;
+            let start = first + number * BLOCK;
             let block = &mut block[..part.len()];
             block.copy_from_slice(part);
             for (lane, bits) in lanes.iter().zip(&self.bits).rev() {
@@ -238,20 +235,37 @@ impl Packing {
     }
 }
 
-/// Pushes one coordinate onto each key; `false` if one is not below `size`.
+/// Pushes one coordinate onto each key, or onto nothing if it is the first; `false` if one is not below `size`.
 ///
 /// # Safety
 /// There are as many coordinates as keys.
 #[inline(always)]
-unsafe fn push_all<K: Key, C: Copy + Into<u64>>(keys: &mut [K], data: *const C, bits: u32, size: u64) -> bool {
-    let mut outside = false;
-    for (k, key) in keys.iter_mut().enumerate() {
-        // SAFETY: promised by the caller.
-        let coordinate = unsafe { data.add(k).read() }.into();
-        outside |= coordinate >= size;
-        *key = key.push(bits, coordinate);
+unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
+    keys: &mut [K],
+    data: *const C,
+    bits: u32,
+    size: u64,
+    first: bool,
+) -> bool {
+    // Sizes are at most 2^63. A coordinate that is larger than the last one makes the difference negative, or is negative
+    // itself: this takes no comparison, so that several are done at once.
+    let (last, mut outside) = (size.wrapping_sub(1), 0);
+    // SAFETY: promised by the caller.
+    let coordinate = |k: usize| unsafe { data.add(k).read() }.into();
+    if first {
+        for (k, key) in keys.iter_mut().enumerate() {
+            let coordinate: u64 = coordinate(k);
+            outside |= last.wrapping_sub(coordinate) | coordinate;
+            *key = K::ZERO.push(bits, coordinate);
+        }
+    } else {
+        for (k, key) in keys.iter_mut().enumerate() {
+            let coordinate: u64 = coordinate(k);
+            outside |= last.wrapping_sub(coordinate) | coordinate;
+            *key = key.push(bits, coordinate);
+        }
     }
-    !outside
+    size > 0 && outside >> 63 == 0
 }
 
 /// Pops one coordinate from each key.
@@ -284,7 +298,13 @@ mod tests {
         let lanes: Vec<Lane> = columns.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
         let mut keys = Vec::new();
         // SAFETY: the columns are that long.
-        unsafe { packing.pack::<K>(&lanes, count, |_, block| keys.extend_from_slice(block)) }.unwrap();
+        unsafe {
+            packing.pack::<K>(&lanes, count, |_, block| {
+                keys.extend_from_slice(block);
+                Ok(())
+            })
+        }
+        .unwrap();
         for (a, b) in (0..count - 1).map(|k| (k, k + 1)) {
             let tuple = |k: usize| columns.iter().map(|column| column[k]).collect::<Vec<_>>();
             assert_eq!(keys[a].cmp(&keys[b]), tuple(a).cmp(&tuple(b)));
@@ -292,7 +312,7 @@ mod tests {
         let mut back: Vec<Vec<u64>> = vec![vec![0; count]; sizes.len()];
         let lanes: Vec<Lane> = back.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
         // SAFETY: as above.
-        unsafe { packing.unpack(&keys, &lanes) };
+        unsafe { packing.unpack(&keys, &lanes, 0) };
         assert_eq!(back, columns);
     }
 

@@ -51,10 +51,12 @@ pub(super) trait Fold<T>: Copy + Send + 'static {
     /// Whether it costs less than a mispredicted branch, so that it may as well be computed for nothing.
     const CHEAP: bool;
     fn fold(&self, a: T, b: T) -> T;
+    /// What any value can be folded into to give itself, to the last bit, if there is such a value.
+    fn neutral(&self) -> Option<T>;
 }
 
 macro_rules! folds {
-    ($($name:ident: $($t:ty),* => |$a:ident, $b:ident| $body:expr;)*) => {$(
+    ($($name:ident: $($t:ty),* => |$a:ident, $b:ident| $body:expr, $neutral:expr;)*) => {$(
         #[derive(Clone, Copy)]
         struct $name;
         $(impl Fold<$t> for $name {
@@ -63,24 +65,32 @@ macro_rules! folds {
             fn fold(&self, $a: $t, $b: $t) -> $t {
                 $body
             }
+            #[inline(always)]
+            fn neutral(&self) -> Option<$t> {
+                $neutral
+            }
         })*
     )*};
 }
 folds! {
     // The low bits of a sum or a product do not depend on signs.
-    WrappingAdd: u8, u16, u32, u64 => |a, b| a.wrapping_add(b);
-    WrappingMul: u8, u16, u32, u64 => |a, b| a.wrapping_mul(b);
-    FloatAdd: f32, f64, Complex<f32>, Complex<f64> => |a, b| a + b;
-    FloatMul: f32, f64, Complex<f32>, Complex<f64> => |a, b| a * b;
-    OrdMin: i8, i16, i32, i64, u8, u16, u32, u64 => |a, b| a.min(b);
-    OrdMax: i8, i16, i32, i64, u8, u16, u32, u64 => |a, b| a.max(b);
+    WrappingAdd: u8, u16, u32, u64 => |a, b| a.wrapping_add(b), Some(0);
+    WrappingMul: u8, u16, u32, u64 => |a, b| a.wrapping_mul(b), Some(1);
+    // 0.0 would make 0.0 of -0.0.
+    FloatAdd: f32, f64 => |a, b| a + b, Some(-0.0);
+    FloatMul: f32, f64 => |a, b| a * b, Some(1.0);
+    ComplexAdd: Complex<f32>, Complex<f64> => |a, b| a + b, Some(Complex::new(-0.0, -0.0));
+    // With one as a factor, an infinite part would spoil the other.
+    ComplexMul: Complex<f32>, Complex<f64> => |a, b| a * b, None;
+    OrdMin: i8, i16, i32, i64, u8, u16, u32, u64 => |a, b| a.min(b), None;
+    OrdMax: i8, i16, i32, i64, u8, u16, u32, u64 => |a, b| a.max(b), None;
     // NaN wins, and -0.0 is less than 0.0.
-    FloatMin: f32, f64 => |a, b| if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
-    FloatMax: f32, f64 => |a, b| -FloatMin.fold(-a, -b);
-    Ands: u8, u16, u32, u64 => |a, b| a.bitand(b);
-    Ors: u8, u16, u32, u64 => |a, b| a.bitor(b);
-    Xors: u8, u16, u32, u64 => |a, b| a.bitxor(b);
-    Last: u8, u16, u32, u64, [u32; 2], [u64; 2] => |_a, b| b;
+    FloatMin: f32, f64 => |a, b| if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }, None;
+    FloatMax: f32, f64 => |a, b| -FloatMin.fold(-a, -b), None;
+    Ands: u8, u16, u32, u64 => |a, b| a.bitand(b), Some(!0);
+    Ors: u8, u16, u32, u64 => |a, b| a.bitor(b), Some(0);
+    Xors: u8, u16, u32, u64 => |a, b| a.bitxor(b), Some(0);
+    Last: u8, u16, u32, u64, [u32; 2], [u64; 2] => |_a, b| b, None;
 }
 
 /// The first that is not this value.
@@ -92,6 +102,11 @@ impl<T: Copy + PartialEq + Send + 'static> Fold<T> for Unless<T> {
     #[inline(always)]
     fn fold(&self, a: T, b: T) -> T {
         if a == self.0 { b } else { a }
+    }
+    #[inline(always)]
+    fn neutral(&self) -> Option<T> {
+        // What is no value equal to is no value's neutral one either.
+        Some(self.0).filter(|value| *value == self.0)
     }
 }
 
@@ -115,6 +130,9 @@ impl<const N: usize> Fold<[u8; N]> for Evaluated {
         let (bytes, _) = element_bytes(Elem::Value(self.dtype), result);
         std::array::from_fn(|k| bytes[k])
     }
+    fn neutral(&self) -> Option<[u8; N]> {
+        None
+    }
 }
 
 /// What merges entries with keys of up to `bits` bits; `None` if there is no such operator for the type, or there are
@@ -135,10 +153,9 @@ pub(super) fn engine(bits: u32, dtype: DType, merge: Option<Merge>, init: Value)
 
 /// Loops of their own for common operators.
 fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engine>> {
-    let elem = Elem::Value(dtype);
     macro_rules! machine {
         ($t:ty, $fold:expr) => {
-            Some(Box::new(Machine::<K, $t, _>::new(elem, $fold)) as Box<dyn Engine>)
+            Some(Box::new(Machine::<K, $t, _>::new($fold)) as Box<dyn Engine>)
         };
     }
     macro_rules! by_width {
@@ -152,12 +169,12 @@ fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engin
         };
     }
     macro_rules! numbers {
-        ($integers:expr, $floats:expr, $booleans:expr) => {
+        ($integers:expr, $floats:expr, $complex:expr, $booleans:expr) => {
             match dtype {
                 DType::F32 => machine!(f32, $floats),
                 DType::F64 => machine!(f64, $floats),
-                DType::C64 => machine!(Complex<f32>, $floats),
-                DType::C128 => machine!(Complex<f64>, $floats),
+                DType::C64 => machine!(Complex<f32>, $complex),
+                DType::C128 => machine!(Complex<f64>, $complex),
                 DType::Bool => machine!(u8, $booleans),
                 _ => by_width!($integers),
             }
@@ -188,8 +205,8 @@ fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engin
         Merge::Later if dtype == DType::C128 => machine!([u64; 2], Last),
         Merge::Later => by_width!(Last),
         // A sum of booleans is true if one of them is, a product if all are.
-        Merge::Op(Op::Add) => numbers!(WrappingAdd, FloatAdd, Ors),
-        Merge::Op(Op::Mul) => numbers!(WrappingMul, FloatMul, Ands),
+        Merge::Op(Op::Add) => numbers!(WrappingAdd, FloatAdd, ComplexAdd, Ors),
+        Merge::Op(Op::Mul) => numbers!(WrappingMul, FloatMul, ComplexMul, Ands),
         Merge::Op(Op::Min) => ordered!(OrdMin, FloatMin, Ands),
         Merge::Op(Op::Max) => ordered!(OrdMax, FloatMax, Ors),
         Merge::Op(Op::And) if dtype == DType::Bool => machine!(u8, Ands),
@@ -217,13 +234,12 @@ fn fast<K: Key>(dtype: DType, merge: Merge, init: Value) -> Option<Box<dyn Engin
 }
 
 fn slow<K: Key>(dtype: DType, merge: Merge, init: Value) -> Box<dyn Engine> {
-    let elem = Elem::Value(dtype);
     let fold = Evaluated { merge, dtype, init };
     match dtype.size() {
-        1 => Box::new(Machine::<K, [u8; 1], _>::new(elem, fold)),
-        2 => Box::new(Machine::<K, [u8; 2], _>::new(elem, fold)),
-        4 => Box::new(Machine::<K, [u8; 4], _>::new(elem, fold)),
-        8 => Box::new(Machine::<K, [u8; 8], _>::new(elem, fold)),
-        _ => Box::new(Machine::<K, [u8; 16], _>::new(elem, fold)),
+        1 => Box::new(Machine::<K, [u8; 1], _>::new(fold)),
+        2 => Box::new(Machine::<K, [u8; 2], _>::new(fold)),
+        4 => Box::new(Machine::<K, [u8; 4], _>::new(fold)),
+        8 => Box::new(Machine::<K, [u8; 8], _>::new(fold)),
+        _ => Box::new(Machine::<K, [u8; 16], _>::new(fold)),
     }
 }

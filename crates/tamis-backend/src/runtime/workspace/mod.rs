@@ -8,18 +8,25 @@
 //! wanted (`pipeline`). Compiled code uses a workspace by the functions in `abi`.
 
 mod abi;
+mod blocks;
 mod bucket;
+mod combine;
 mod coord;
 mod engine;
 mod extremes;
+mod flat;
 mod hash;
 mod key;
 mod merge;
 mod own;
 mod pipeline;
+mod places;
 mod policy;
+mod shelves;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_combining;
 
 pub use abi::RawDescription;
 pub(super) use abi::SYMBOLS;
@@ -30,7 +37,7 @@ pub use policy::{Constructor, Entries, Place, Policy, appends, policies, registe
 use super::memory::{self, RawBuffer, Storage, element_bytes};
 use super::typed::Shortage;
 use crate::failure::{RawFailure, Status};
-use engine::Batch;
+use engine::{Batch, Target};
 use key::Packing;
 use pipeline::{Core, Job, Pipeline, Side};
 use policy::Lane;
@@ -40,7 +47,7 @@ use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Value};
 
 /// Without a capacity: so many entries are collected before they are first merged. What sorting them takes stays in the cache.
-pub(super) const CACHED: usize = 1 << 16;
+pub(super) const CACHED: usize = 1 << 14;
 
 /// The room that an accumulation array starts with.
 const START: usize = 64;
@@ -237,7 +244,7 @@ impl Workspace {
             trusted,
             sizes: Vec::new(),
             settled: None,
-            core: Some(Box::new(Core { engine, packing: Packing::default(), distinct: false })),
+            core: Some(Box::new(Core { engine, packing: Packing::default() })),
             spare: None,
             pipeline: Pipeline::default(),
             report: Report::default(),
@@ -302,7 +309,7 @@ impl Workspace {
             core => {
                 let engine = merge::engine(packing.total, dtype, merge, init);
                 let engine = engine.ok_or(Stop::Memory { entries: u64::MAX })?;
-                *core = Some(Box::new(Core { engine, packing, distinct: false }));
+                *core = Some(Box::new(Core { engine, packing }));
             }
         }
         self.policy.start(&self.sizes);
@@ -493,11 +500,7 @@ impl Workspace {
         let limit = match self.capacity() {
             Some(capacity) => capacity,
             None if !self.flushes() => MOST,
-            None if room < self.patience => self.patience.min(MOST),
-            None => {
-                self.wait()?;
-                self.patience.max(self.core.as_ref().map_or(0, |core| self.worth(core))).min(MOST)
-            }
+            None => self.patience.min(MOST),
         };
         if room < limit && !force {
             self.grow(limit.min(room.saturating_mul(2).max(START)), limit)?;
@@ -511,18 +514,6 @@ impl Workspace {
             self.grow(limit.min(room.max(START)), limit)?;
         }
         Ok(true)
-    }
-
-    /// Without a capacity: how many entries to collect before they are merged again. In proportion to what is merged already,
-    /// so that all merges together cost as much as a few passes over the entries. Appending goes on for longer where
-    /// merging finds few duplicates; tables are kept small, since they are looked up at random.
-    fn worth(&self, core: &Core) -> usize {
-        let merged = core.engine.merged();
-        match (self.appends, core.distinct) {
-            (true, true) => merged.saturating_mul(4),
-            (true, false) => merged,
-            (false, _) => merged / 8,
-        }
     }
 
     /// Makes the kernel's arrays longer.
@@ -554,7 +545,7 @@ impl Workspace {
     fn flush(&mut self) -> Result<(), Stop> {
         self.wait()?;
         let count = self.count as usize;
-        self.note_flush(count);
+        self.note_inserts(count);
         self.report.flushes += 1;
         let Some(mut core) = self.core.take() else { return Err(Stop::Broken(Broken::Panicked)) };
         if !self.description.pipelined {
@@ -614,12 +605,10 @@ impl Workspace {
         result
     }
 
-    fn note_flush(&mut self, count: usize) {
+    fn note_inserts(&mut self, count: usize) {
         if self.appends {
             self.report.inserts += count as u64;
         }
-        let merged = self.core.as_ref().map_or(0, |core| core.engine.merged());
-        self.report.merged += (count + merged) as u64;
     }
 
     /// Puts all entries in order, each once, into the kernel's arrays; gives how many there are. They stay entries of
@@ -630,7 +619,7 @@ impl Workspace {
         }
         self.wait()?;
         let count = self.count as usize;
-        self.note_flush(count);
+        self.note_inserts(count);
         self.report.settles += 1;
         let Some(mut core) = self.core.take() else { return Err(Stop::Broken(Broken::Panicked)) };
         let done = self.settle_into(&mut core, count);
@@ -650,34 +639,15 @@ impl Workspace {
 
     fn settle_into(&mut self, core: &mut Core, count: usize) -> Result<u64, Stop> {
         let mut batch = Batch { lanes: &self.lanes, values: self.values(), count, policy: &mut *self.policy };
-        // SAFETY: all arrays have as many entries, which are written; they are merged as they were ordered.
-        unsafe {
-            if core.engine.order(&mut batch, &core.packing)? {
-                return Ok(count as u64);
-            }
-            core.engine.absorb(batch.values)?;
+        // SAFETY: all arrays have as many entries, which are written.
+        if unsafe { core.engine.absorb(&mut batch, &core.packing, true)? } {
+            return Ok(count as u64);
         }
         // The entries have been copied, so that their arrays can be written. Policies forget them first.
         self.forget();
-        let merged = core.engine.merged();
-        let (values, coordinates) = match self.buffers.split_last() {
-            Some(parts) => parts,
-            None => return Ok(0),
-        };
-        for (buffer, elem) in coordinates.iter().zip(&self.elems) {
-            // SAFETY: the descriptors are the workspace's, by the promise of `new`.
-            let raw = unsafe { &mut **buffer };
-            if raw.len < merged as u64 {
-                raw.len = 0;
-                if !memory::grow(raw, merged as u64, elem.size(), memory::align(*elem), None) {
-                    return Err(Stop::Memory { entries: merged as u64 });
-                }
-            }
-        }
-        let values = *values;
-        self.refresh();
-        // SAFETY: the lanes have room for as many entries, and the descriptor owns its memory.
-        unsafe { core.engine.emit(&core.packing, &self.lanes, &mut *values) };
+        // SAFETY: the descriptors are the workspace's, by the promise of `new`; borrowed memory was let go of.
+        let merged =
+            unsafe { core.engine.emit(&core.packing, &Target { buffers: &self.buffers, elems: &self.elems })? };
         Ok(merged as u64)
     }
 
@@ -690,6 +660,7 @@ impl Workspace {
             accumulation += (unsafe { (**buffer).cap } + spare) * elem.size() as u64;
         }
         let [all, sort] = self.core.as_ref().map_or([0, 0], |core| core.engine.bytes());
+        self.report.merged += self.core.as_mut().map_or(0, |core| core.engine.take_combined());
         let policy = self.policy.bytes() + self.spare.as_ref().map_or(0, |side| side.policy.bytes());
         let report = &mut self.report;
         report.accumulation_bytes = report.accumulation_bytes.max(accumulation);

@@ -13,8 +13,6 @@ use std::thread::JoinHandle;
 pub(super) struct Core {
     pub(super) engine: Box<dyn Engine>,
     pub(super) packing: Packing,
-    /// Whether the last merge left nearly all entries: then merging early does not save memory.
-    pub(super) distinct: bool,
 }
 
 /// An accumulation array that nobody fills, and the policy that goes with it.
@@ -36,18 +34,13 @@ pub(super) struct Job {
 unsafe impl Send for Job {}
 
 impl Core {
-    /// Sorts entries and merges them into the all-array; the policy forgets them.
+    /// Takes entries; the policy forgets them.
     ///
     /// # Safety
-    /// As for [`Engine::order`].
+    /// As for [`Engine::absorb`].
     pub(super) unsafe fn absorb(&mut self, mut batch: Batch<'_>) -> Result<(), Stop> {
-        let before = self.engine.merged() + batch.count;
-        // SAFETY: promised by the caller; nothing has been merged since the entries were ordered.
-        unsafe {
-            self.engine.order(&mut batch, &self.packing)?;
-            self.engine.absorb(batch.values)?;
-        }
-        self.distinct = self.engine.merged() >= before - before / 8;
+        // SAFETY: promised by the caller.
+        unsafe { self.engine.absorb(&mut batch, &self.packing, false)? };
         let Batch { lanes, count, policy, .. } = batch;
         policy.clear(&super::Entries { lanes, sizes: &self.packing.sizes, count, full: false });
         Ok(())
