@@ -114,8 +114,8 @@ class GraphBlas:
         frontier = self.Vector(self.dtypes.INT64, self.n)
         parents[source] = source
         frontier[source] = source
-        parents.ss.config["format"] = "bitmap"
-        any_second = self.semiring.any_secondi
+        parents.ss.config["sparsity_control"] = "bitmap"
+        any_second = self.semiring.ss.any_secondi
         unexplored, pushing, last = int(self.degrees.sum()), True, 0
         while frontier.nvals:
             count = frontier.nvals

@@ -16,7 +16,7 @@ def bfs_both_ways(G, T, source):
     for step in range(G.shape[0]):
         if first < last:
             end = last
-            if 14 * edges < G.nnz:
+            if 8 * edges < G.nnz or 24 * (end - first) < G.shape[0]:
                 edges = 0
                 for k in range(first, end):
                     i = queue[k]

@@ -1,5 +1,5 @@
 # Erosion of a binary image by a 3x3 square, 64 pixels at a time: bit b of word x is the pixel 64*x + b of its row.
-#   tamis run examples/erosion_words.py "W=ones(5,2)" --dtype W=u64
+#   tamis run examples/erosion_words.py W=words.npy -o O=eroded.npy
 # Neighbours beside a pixel are found by shifting; the bit that a word lacks at its end comes from the next one.
 
 def erosion_words(W):

@@ -11,11 +11,14 @@ const OUTER: &str = include_str!("../../../examples/spgemm.py");
 
 /// The same loops, and a dense result.
 fn dense(order: &str) -> String {
-    format!("def product(A, B):\n    C = tensor(\"dense\")\n    for {order} in _:\n        C[i,k] += A[i,j] * B[j,k]\n    return C\n")
+    format!(
+        "def product(A, B):\n    C = tensor(\"dense\")\n    for {order} in _:\n        C[i,k] += A[i,j] * B[j,k]\n    return C\n"
+    )
 }
 
 /// Small enough for inner products, which look at every pair of a row and a column, and for dense results.
-const MATRICES: &[&str] = &["bcsstk04.mtx.gz", "bcspwr09.mtx.gz", "orani678.mtx.gz", "rmat(11,8)", "rand(4000,4000; 0.001)"];
+const MATRICES: &[&str] =
+    &["bcsstk04.mtx.gz", "bcspwr09.mtx.gz", "orani678.mtx.gz", "rmat(11,8)", "rand(4000,4000; 0.001)"];
 
 /// Prints both tables.
 pub fn tables(clock: Clock, largest: u64) -> bool {
@@ -28,7 +31,9 @@ pub fn tables(clock: Clock, largest: u64) -> bool {
             fine = false;
         }
     }
-    println!("\nErdős–Rényi matrices with 4 per row: nanoseconds for each row; the target for outer products is that they stay the same");
+    println!(
+        "\nErdős–Rényi matrices with 4 per row: nanoseconds for each row; the target for outer products is that they stay the same"
+    );
     println!("{:>9} {:>10} {:>12} {:>12} {:>7}", "rows", "entries", "by rows", "outer", "growth");
     let mut first = None;
     let mut n = 1000;
@@ -93,6 +98,11 @@ fn growth(n: u64, clock: Clock, first: &mut Option<f64>) -> Result<(), String> {
     run(&mut sides, Clock { rounds: if n >= 1_000_000 { clock.rounds.min(5) } else { clock.rounds }, ..clock })?;
     let each = |side: &Side| side.median() * 1e6 / n as f64;
     let start = *first.get_or_insert(each(&sides[1]));
-    println!("{n:>9} {entries:>10} {:>12.1} {:>12.1} {:>7.2}", each(&sides[0]), each(&sides[1]), each(&sides[1]) / start);
+    println!(
+        "{n:>9} {entries:>10} {:>12.1} {:>12.1} {:>7.2}",
+        each(&sides[0]),
+        each(&sides[1]),
+        each(&sides[1]) / start
+    );
     Ok(())
 }

@@ -6,7 +6,6 @@ use crate::inputs;
 use tamis::{Coordinates, DType, Format, Tensor, Value};
 
 const SPMV: &str = include_str!("../../../examples/spmv.py");
-const COLUMNS: &str = include_str!("../../../examples/spmv_columns.py");
 const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");
 
 /// What a matrix is stored as, and which program reads it.
@@ -14,8 +13,6 @@ const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");
 enum Way {
     /// All of it, in this format.
     Format(&'static str),
-    /// All of it, in this format, column by column.
-    ByColumns(&'static str),
     /// Its upper triangle in this format, each entry used twice.
     Triangle(&'static str),
 }
@@ -49,10 +46,13 @@ const STUDIES: &[Study] = &[
     study("blocks", "blocked(16000,8; 0.002)", &[Way::Format("bsr(8,8)"), Way::Format("dense, blocks")], None),
     study("blocks", "bcsstk16.mtx.gz", &[Way::Format("bsr(3,3)"), Way::Format("dense, blocks")], None),
     study("blocks", "bcsstk32.mtx.gz", &[Way::Format("bsr(2,2)"), Way::Format("dense, blocks")], None),
+    study("band", "banded(3000,100)", &[Way::Format("dense, band")], Some(2.0)),
     study("band", "banded(10000,100)", &[Way::Format("dense, band")], Some(2.0)),
     study("band", "banded(100000,8)", &[Way::Format("dense, band")], Some(2.0)),
     study("diagonals", "laplacian(700)", &[Way::Format("(i,j) -> (j-i, i): sparse, dense")], None),
-    study("triangle", "triangular(3000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(1000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(2000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5)),
     study("permutation", "permutation(1000000)", &[Way::Format("dense, singleton")], None),
     study("symmetric", "laplacian3(100)", &[Way::Triangle("csr")], Some(1.3)),
     study("symmetric", "bcsstk32.mtx.gz", &[Way::Triangle("csr")], Some(1.3)),
@@ -61,10 +61,15 @@ const STUDIES: &[Study] = &[
 
 /// Prints the table; what is wrong with a row stands in it.
 pub fn table(chosen: &[String], clock: Clock) -> bool {
-    println!("{:<12} {:<30} {:>9} {:<36} {:>9} {:>9} {:>7} {:>7}", "structure", "matrix", "entries", "format", "ms", "(least)", "ratio", "target");
+    println!(
+        "{:<12} {:<30} {:>9} {:<36} {:>9} {:>9} {:>7} {:>7}",
+        "structure", "matrix", "entries", "format", "ms", "(least)", "ratio", "target"
+    );
     let mut fine = true;
     for study in STUDIES {
-        if !chosen.is_empty() && !chosen.iter().any(|word| study.structure == word || study.matrix.contains(word.as_str())) {
+        if !chosen.is_empty()
+            && !chosen.iter().any(|word| study.structure == word || study.matrix.contains(word.as_str()))
+        {
             continue;
         }
         if let Err(problem) = measure(study, clock) {
@@ -106,7 +111,6 @@ fn measure(study: &Study, clock: Clock) -> Result<(), String> {
 fn side(way: Way, entries: &Coordinates, x: &Tensor) -> Result<Side, String> {
     match way {
         Way::Format(format) => Side::new(format, SPMV, &[tensor(entries, format)?, x.clone()]),
-        Way::ByColumns(format) => Side::new(format, COLUMNS, &[tensor(entries, format)?, x.clone()]),
         Way::Triangle(format) => {
             let upper = only(entries, |i, j| i < j);
             let diagonal = only(entries, |i, j| i == j);

@@ -1,8 +1,8 @@
 //! Several ways to compute the same, compared with each other and then run by turns.
 
+use super::load::told;
 use crate::measure::{least, median};
 use crate::ours::{Ours, ours, process_time};
-use super::load::told;
 use std::time::Instant;
 use tamis::{Tensor, Value, ValueArray};
 
@@ -83,7 +83,9 @@ pub fn agree(sides: &mut [Side]) -> Result<(), String> {
                 }
             }
             let (a, b) = (numbers(wanted.values()), numbers(result.values()));
-            if let Some(k) = (0..a.len().max(b.len())).find(|k| !a.get(*k).zip(b.get(*k)).is_some_and(|(a, b)| near(*a, *b))) {
+            if let Some(k) =
+                (0..a.len().max(b.len())).find(|k| !a.get(*k).zip(b.get(*k)).is_some_and(|(a, b)| near(*a, *b)))
+            {
                 return wrong(format!("number {k} is {:?} and {:?}", a.get(k), b.get(k)));
             }
         } else {
