@@ -4,3 +4,4 @@ pub mod baseline;
 pub mod inputs;
 pub mod measure;
 pub mod ours;
+pub mod structures;

@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 
 fn zoo() -> Vec<Section> {
     let folder = root().join("tests/filetests");
-    ["zoo.md", "papers.md", "papers-looplets.md"]
+    ["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md"]
         .iter()
         .flat_map(|name| sections(&folder.join(name)).unwrap_or_else(|problem| panic!("{name}: {problem}")))
         .collect()
@@ -31,7 +31,7 @@ fn every_example_is_a_filetest_word_for_word() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let program = text[text.find("def ").unwrap()..].trim();
-        assert!(programs.iter().any(|p| p == program), "{} is not in tests/filetests/zoo.md", path.display());
+        assert!(programs.iter().any(|p| p == program), "{} is not in tests/filetests", path.display());
         examples += 1;
     }
     assert!(examples >= 40, "{examples} examples");

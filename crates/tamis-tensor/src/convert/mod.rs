@@ -17,6 +17,7 @@ mod dense;
 mod entries;
 mod last;
 pub(crate) mod matrix;
+mod merge;
 pub(crate) mod numbers;
 pub(crate) mod reorder;
 mod settle;

@@ -3,7 +3,7 @@
 //! Kernels append coordinates, or runs of them, in order. Which neighbours are equal, how long a block will be, and where
 //! blocks of a cut dimension lie is known when everything is written, so such formats are written as simpler ones.
 
-use super::{convert_settled, last};
+use super::{convert_settled, last, merge};
 use crate::Tensor;
 use crate::levels::tree;
 use tamis_ir::diag::Result;
@@ -61,6 +61,9 @@ pub fn written_as(format: &Format) -> Format {
 /// ```
 pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
     let specs = format.levels();
+    if let Some(merged) = merge::pattern_of_runs(&tensor, format)? {
+        return Ok(merged);
+    }
     if tensor.format() != format {
         return convert_settled(&tensor, format);
     }

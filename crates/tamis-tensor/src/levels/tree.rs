@@ -95,16 +95,23 @@ impl Counts {
         }
         // Every other level has arrays that are as long as this, or something below has.
         let mut counts: Vec<usize> = reserve(parents, "counters").ok()?;
+        let below = match self {
+            Counts::Equal(count) => {
+                for parent in 0..parents {
+                    counts.push(level.fiber_length(parent).checked_mul(count)?);
+                }
+                return Some(Counts::Each(counts));
+            }
+            Counts::Each(below) => below,
+        };
         for parent in 0..parents {
             let mut sum = Some(0usize);
             level.pieces(parent, &mut |piece| {
                 let length = (piece.stop - piece.start) as usize;
-                let more = match &self {
-                    Counts::Equal(count) => length.checked_mul(*count),
-                    Counts::Each(counts) if piece.shared => length.checked_mul(counts[piece.child]),
-                    Counts::Each(counts) => {
-                        counts[piece.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
-                    }
+                let more = if piece.shared {
+                    length.checked_mul(below[piece.child])
+                } else {
+                    below[piece.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
                 };
                 sum = sum.zip(more).and_then(|(sum, more)| sum.checked_add(more));
             });

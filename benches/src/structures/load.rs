@@ -1,0 +1,74 @@
+//! Matrices for the studies: files of the shared data, calls of the gallery, and parts of them.
+
+use tamis::io::{ReadOptions, read};
+use tamis::{Combine, Coordinates, DType, Diagnostic, Format, IndexArray, Tensor, Value, ValueArray, gallery};
+
+/// Where the files are: `TAMIS_DATA`, or beside the project.
+pub fn data(folder: &str, name: &str) -> std::path::PathBuf {
+    let root = std::env::var_os("TAMIS_DATA").map_or_else(|| "../shared/data".into(), std::path::PathBuf::from);
+    root.join(folder).join(name)
+}
+
+/// The entries of a file or of a call of the gallery, as f64. Where a file has a pattern only, values are drawn: the same for both triangles.
+pub fn matrix(name: &str) -> Result<Coordinates, String> {
+    let entries = if gallery::is_call(name) {
+        told(gallery::generate(name))?
+    } else {
+        let path = if std::path::Path::new(name).exists() { name.into() } else { data("matrices", name) };
+        told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?
+    };
+    if entries.values.dtype() == DType::Bool {
+        return Ok(weights(&entries));
+    }
+    Ok(Coordinates { values: entries.values.to_dtype(DType::F64), ..entries })
+}
+
+/// The same places, each holding 1.
+pub fn ones(entries: &Coordinates) -> Coordinates {
+    Coordinates { values: vec![1.0; entries.len()].into(), ..entries.clone() }
+}
+
+/// The entries whose place is wanted.
+pub fn only(entries: &Coordinates, wanted: impl Fn(u64, u64) -> bool) -> Coordinates {
+    let kept: Vec<usize> =
+        (0..entries.len()).filter(|k| wanted(entries.columns[0].get(*k), entries.columns[1].get(*k))).collect();
+    let column = |dim: usize| -> IndexArray {
+        kept.iter().map(|k| entries.columns[dim].get(*k) as u32).collect::<Vec<u32>>().into()
+    };
+    let values: Vec<Value> = kept.iter().map(|k| entries.values.get(*k)).collect();
+    Coordinates {
+        shape: entries.shape.clone(),
+        columns: vec![column(0), column(1)],
+        values: ValueArray::from_values(&values, entries.values.dtype()),
+    }
+}
+
+/// A tensor of these entries in the format of this name; with the leaf `pattern`, of their places.
+pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, String> {
+    let format = told(Format::parse(format, entries.shape.len()))?;
+    if matches!(format.leaf(), tamis_ir::format::Leaf::Pattern) {
+        let places = Coordinates { values: vec![true; entries.len()].into(), ..entries.clone() };
+        return told(Tensor::from_coordinates(&places, &format, Value::Bool(false), Combine::Error));
+    }
+    told(Tensor::from_coordinates(entries, &format, Value::F64(0.0), Combine::Error))
+}
+
+/// A mistake as text.
+pub fn told<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
+    result.map_err(|d| d.render(false))
+}
+
+/// The same edges with weights between 1/2 and 3/2.
+pub fn weights(entries: &Coordinates) -> Coordinates {
+    let values: Vec<f64> =
+        (0..entries.len()).map(|k| drawn(entries.columns[0].get(k), entries.columns[1].get(k))).collect();
+    Coordinates { values: values.into(), ..entries.clone() }
+}
+
+/// A number between 1/2 and 3/2 for a place, the same for its mirror image.
+fn drawn(i: u64, j: u64) -> f64 {
+    let (i, j) = (i.min(j), i.max(j));
+    let mixed = (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ j).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    0.5 + (mixed >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,126 @@
+//! Matrix times vector: the same program, and the format that fits the matrix, beside our own CSR.
+
+use super::load::{matrix, ones, only, tensor, told};
+use super::turns::{Clock, Side, agree, run};
+use crate::inputs;
+use tamis::{Coordinates, DType, Format, Tensor, Value};
+
+const SPMV: &str = include_str!("../../../examples/spmv.py");
+const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");
+
+/// What a matrix is stored as, and which program reads it.
+#[derive(Clone, Copy)]
+enum Way {
+    /// All of it, in this format.
+    Format(&'static str),
+    /// Its upper triangle in this format, each entry used twice.
+    Triangle(&'static str),
+}
+
+/// A study of one matrix.
+struct Study {
+    structure: &'static str,
+    matrix: &'static str,
+    /// Whether only places count, all values being 1.
+    ones: bool,
+    ways: &'static [Way],
+    /// How many times faster than CSR the best way is to be, if anything was said.
+    target: Option<f64>,
+}
+
+const fn study(structure: &'static str, matrix: &'static str, ways: &'static [Way], target: Option<f64>) -> Study {
+    Study { structure, matrix, ones: false, ways, target }
+}
+
+const fn graph(matrix: &'static str) -> Study {
+    Study { structure: "pattern", matrix, ones: true, ways: &[Way::Format("csr; pattern")], target: Some(1.0) }
+}
+
+const STUDIES: &[Study] = &[
+    study("list", "rand(200000,200000; 0.00005)", &[Way::Format("dcsr"), Way::Format("coo")], None),
+    graph("rmat(17,16)"),
+    graph("soc-Slashdot0902.mtx.gz"),
+    graph("cit-HepPh.mtx.gz"),
+    graph("email-Enron.mtx.gz"),
+    study("blocks", "blocked(16000,4; 0.002)", &[Way::Format("bsr(4,4)"), Way::Format("dense, blocks")], None),
+    study("blocks", "blocked(16000,8; 0.002)", &[Way::Format("bsr(8,8)"), Way::Format("dense, blocks")], None),
+    study("blocks", "bcsstk16.mtx.gz", &[Way::Format("bsr(3,3)"), Way::Format("dense, blocks")], None),
+    study("blocks", "bcsstk32.mtx.gz", &[Way::Format("bsr(2,2)"), Way::Format("dense, blocks")], None),
+    study("band", "banded(3000,100)", &[Way::Format("dense, band")], Some(2.0)),
+    study("band", "banded(10000,100)", &[Way::Format("dense, band")], Some(2.0)),
+    study("band", "banded(100000,8)", &[Way::Format("dense, band")], Some(2.0)),
+    study("diagonals", "laplacian(700)", &[Way::Format("(i,j) -> (j-i, i): sparse, dense")], None),
+    study("triangle", "triangular(1000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(2000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("permutation", "permutation(1000000)", &[Way::Format("dense, singleton")], None),
+    study("symmetric", "laplacian3(100)", &[Way::Triangle("csr")], Some(1.3)),
+    study("symmetric", "bcsstk32.mtx.gz", &[Way::Triangle("csr")], Some(1.3)),
+    study("symmetric", "bcsstk16.mtx.gz", &[Way::Triangle("csr")], None),
+];
+
+/// Prints the table; what is wrong with a row stands in it.
+pub fn table(chosen: &[String], clock: Clock) -> bool {
+    println!(
+        "{:<12} {:<30} {:>9} {:<36} {:>9} {:>9} {:>7} {:>7}",
+        "structure", "matrix", "entries", "format", "ms", "(least)", "ratio", "target"
+    );
+    let mut fine = true;
+    for study in STUDIES {
+        if !chosen.is_empty()
+            && !chosen.iter().any(|word| study.structure == word || study.matrix.contains(word.as_str()))
+        {
+            continue;
+        }
+        if let Err(problem) = measure(study, clock) {
+            println!("{:<12} {:<30} {problem}", study.structure, study.matrix);
+            fine = false;
+        }
+    }
+    fine
+}
+
+fn measure(study: &Study, clock: Clock) -> Result<(), String> {
+    let entries = matrix(study.matrix)?;
+    let entries = if study.ones { ones(&entries) } else { entries };
+    let x = told(inputs::dense(&entries.shape[1..], DType::F64, "dense", 3))?;
+    let mut sides = vec![Side::new("csr", SPMV, &[tensor(&entries, "csr")?, x.clone()])?];
+    for way in study.ways {
+        sides.push(side(*way, &entries, &x)?);
+    }
+    agree(&mut sides)?;
+    run(&mut sides, clock)?;
+    let csr = (sides[0].median(), sides[0].least());
+    for side in &sides {
+        let target = study.target.filter(|_| side.name != "csr").map_or(String::new(), |target| format!("{target:.1}"));
+        println!(
+            "{:<12} {:<30} {:>9} {:<36} {:>9.3} {:>9.3} {:>7.2} {:>7}",
+            study.structure,
+            study.matrix,
+            entries.len(),
+            side.name,
+            side.median(),
+            side.least(),
+            csr.0 / side.median(),
+            target
+        );
+    }
+    Ok(())
+}
+
+fn side(way: Way, entries: &Coordinates, x: &Tensor) -> Result<Side, String> {
+    match way {
+        Way::Format(format) => Side::new(format, SPMV, &[tensor(entries, format)?, x.clone()]),
+        Way::Triangle(format) => {
+            let upper = only(entries, |i, j| i < j);
+            let diagonal = only(entries, |i, j| i == j);
+            let mut values = vec![0.0; entries.shape[0] as usize];
+            for k in 0..diagonal.len() {
+                values[diagonal.columns[0].get(k) as usize] = diagonal.values.get(k).as_c128().re;
+            }
+            let diagonal = Tensor::from_dense(&entries.shape[..1], values.into(), &Format::dense(1), Value::F64(0.0));
+            let tensors = [tensor(&upper, format)?, told(diagonal)?, x.clone()];
+            Side::new(&format!("{format}, one triangle"), TRIANGLE, &tensors)
+        }
+    }
+}

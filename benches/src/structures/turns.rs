@@ -1,0 +1,128 @@
+//! Several ways to compute the same, compared with each other and then run by turns.
+
+use super::load::told;
+use crate::measure::{least, median};
+use crate::ours::{Ours, ours, process_time};
+use std::time::Instant;
+use tamis::{Tensor, Value, ValueArray};
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Rounds in which each side runs once.
+    pub rounds: usize,
+    /// Count the time that processors worked, not the time that passed: for a machine that others use, too.
+    pub processor: bool,
+}
+
+impl Clock {
+    /// Runs something; its seconds.
+    pub fn time(self, work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
+        let (start, busy) = (Instant::now(), process_time());
+        work()?;
+        let (elapsed, busy) = (start.elapsed(), process_time().saturating_sub(busy));
+        Ok(if self.processor { busy } else { elapsed }.as_secs_f64())
+    }
+}
+
+/// One way to compute something.
+#[derive(Debug)]
+pub struct Side {
+    /// How the table calls it.
+    pub name: String,
+    program: Ours,
+    seconds: Vec<f64>,
+}
+
+impl Side {
+    /// A program with its tensors, compiled.
+    pub fn new(name: &str, program: &str, tensors: &[Tensor]) -> Result<Side, String> {
+        let program = ours(program, tensors).map_err(|problem| format!("{name}: {problem}"))?;
+        Ok(Side { name: name.to_string(), program, seconds: Vec::new() })
+    }
+
+    /// The median of its times, in milliseconds.
+    pub fn median(&self) -> f64 {
+        median(self.seconds.clone()) * 1e3
+    }
+
+    /// The least of its times, in milliseconds.
+    pub fn least(&self) -> f64 {
+        least(&self.seconds) * 1e3
+    }
+
+    /// Milliseconds from text to machine code.
+    pub fn compile(&self) -> f64 {
+        self.program.time().as_secs_f64() * 1e3
+    }
+
+    /// Runs once; the first result.
+    pub fn result(&mut self) -> Result<Tensor, String> {
+        self.program.call().map_err(|problem| format!("{}: {problem}", self.name))?;
+        self.program.results()?.into_iter().next().ok_or_else(|| format!("{}: there is no result", self.name))
+    }
+}
+
+/// Whether the first results of all sides are the same numbers, up to rounding, whatever their formats.
+pub fn agree(sides: &mut [Side]) -> Result<(), String> {
+    let Some((first, rest)) = sides.split_first_mut() else { return Ok(()) };
+    let wanted = first.result()?;
+    first.program.forget();
+    for side in rest {
+        let result = side.result()?;
+        side.program.forget();
+        let wrong = |what: String| Err(format!("WRONG: {} and {} differ: {what}", first.name, side.name));
+        if wanted.shape() != result.shape() {
+            return wrong(format!("{:?} and {:?}", wanted.shape(), result.shape()));
+        }
+        if wanted.format() == result.format() {
+            // Large results are compared as they are stored.
+            for level in 0..wanted.rank() {
+                if wanted.level_arrays(level) != result.level_arrays(level) {
+                    return wrong("entries at other places".into());
+                }
+            }
+            let (a, b) = (numbers(wanted.values()), numbers(result.values()));
+            if let Some(k) =
+                (0..a.len().max(b.len())).find(|k| !a.get(*k).zip(b.get(*k)).is_some_and(|(a, b)| near(*a, *b)))
+            {
+                return wrong(format!("number {k} is {:?} and {:?}", a.get(k), b.get(k)));
+            }
+        } else {
+            if let Some(difference) = told(wanted.first_difference(&result, &close))? {
+                return wrong(format!("{difference:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn near(a: f64, b: f64) -> bool {
+    a == b || (a - b).abs() <= 1e-9 * (1.0 + a.abs())
+}
+
+/// Whether two values are the same up to rounding.
+pub fn close(a: Value, b: Value) -> bool {
+    near(a.as_c128().re, b.as_c128().re)
+}
+
+fn numbers(values: Option<&ValueArray>) -> Vec<f64> {
+    values.map_or_else(Vec::new, |values| (0..values.len()).map(|k| values.get(k).as_c128().re).collect())
+}
+
+/// Runs all sides by turns, starting with another one in each round; what is freed is not counted.
+pub fn run(sides: &mut [Side], clock: Clock) -> Result<(), String> {
+    let count = sides.len();
+    for round in 0..clock.rounds {
+        for turn in 0..count {
+            let side = &mut sides[(round + turn) % count];
+            let program = &mut side.program;
+            // Memory of the last results is used again, as in any program that calls a kernel twice.
+            program.forget();
+            let seconds = clock.time(|| program.call())?;
+            program.forget();
+            side.seconds.push(seconds);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Patterns of runs as kernels write them: neighbours that are equal become one, fiber by fiber, without numbering anything.
+//!
+//! The last level is merged first; then sub-fibers are equal where their arrays are. What has nothing to merge is shared.
+
+use crate::levels::{self, LevelArrays, Shape, tree};
+use crate::{IndexArray, Tensor};
+use std::ops::Range;
+use tamis_ir::diag::Result;
+use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec, Width};
+
+/// The runs of a level, fiber by fiber.
+#[derive(Clone)]
+struct Runs {
+    pos: Vec<u32>,
+    start: Vec<u32>,
+    end: Vec<u32>,
+}
+
+impl Runs {
+    fn fiber(&self, parent: usize) -> Range<usize> {
+        self.pos[parent] as usize..self.pos[parent + 1] as usize
+    }
+
+    fn fibers(&self) -> usize {
+        self.pos.len() - 1
+    }
+}
+
+/// The tensor in `format`, if both are patterns whose inner levels are runs, stored in 32 bits; `None` if another route is needed.
+pub(super) fn pattern_of_runs(tensor: &Tensor, format: &Format) -> Result<Option<Tensor>> {
+    let (from, to) = (tensor.format().levels(), format.levels());
+    let above = from.iter().take_while(|spec| spec.kind != LevelKind::SparseRuns).count();
+    let narrow = |spec: &LevelSpec| [spec.pos, spec.crd].iter().all(|width| width.is_none_or(|w| w == Width::U32));
+    let fits = |(k, (from, to)): (usize, (&LevelSpec, &LevelSpec))| {
+        let wanted = to.kind == LevelKind::SparseRuns || (to.kind == LevelKind::Runs && k + 1 < format.levels().len());
+        if k < above { from == to } else { from.kind == LevelKind::SparseRuns && wanted && narrow(to) }
+    };
+    if format.leaf() != Leaf::Pattern
+        || tensor.values().is_some()
+        || from.len() != to.len()
+        || above == from.len()
+        || tensor.format().map() != format.map()
+        || tree::shares(&from[..above])
+        || tensor.levels()[..above].iter().any(|level| level.level_type().capabilities.holes)
+        || !from.iter().zip(to).enumerate().all(fits)
+    {
+        return Ok(None);
+    }
+    let mut runs = Vec::new();
+    for level in &tensor.levels()[above..] {
+        let arrays = level.arrays();
+        let array = |name| match arrays.get(name) {
+            Some(IndexArray::U32(array)) => Some(array.to_vec()),
+            _ => None,
+        };
+        let (Some(pos), Some(start), Some(end)) = (array("pos"), array("start"), array("end")) else { return Ok(None) };
+        runs.push(Runs { pos, start, end });
+    }
+    let extents = &tensor.extents()[above..];
+    for level in (0..runs.len()).rev() {
+        let gapless = (to[above + level].kind == LevelKind::Runs).then_some(extents[level]);
+        if level + 1 == runs.len() {
+            merge_last(&mut runs[level]);
+        } else {
+            let (upper, lower) = runs.split_at_mut(level + 1);
+            if merge_upper(&mut upper[level], lower, gapless).is_none() {
+                return Ok(None);
+            }
+        }
+    }
+    let mut levels: tree::Levels = tensor.levels()[..above].to_vec();
+    for (k, merged) in runs.into_iter().enumerate() {
+        let spec = &to[above + k];
+        let shape = Shape { parents: tree::positions(&levels), extent: extents[k] };
+        let mut arrays = vec![("pos", merged.pos.into()), ("end", merged.end.into())];
+        if spec.kind == LevelKind::SparseRuns {
+            arrays.push(("start", merged.start.into()));
+        }
+        levels.push((levels::level_type(spec.kind)?.finish)(LevelArrays { arrays }, spec, shape)?);
+    }
+    Tensor::new(format.clone(), tensor.shape(), tensor.fill(), levels, None).map(Some)
+}
+
+/// Runs that touch are one. Arrays are moved within themselves.
+fn merge_last(runs: &mut Runs) {
+    let mut kept = 0;
+    for parent in 0..runs.fibers() {
+        // Positions before this fiber have changed; where it starts in the old arrays is where the last one ended.
+        let fiber = runs.pos[parent] as usize..runs.pos[parent + 1] as usize;
+        runs.pos[parent] = kept as u32;
+        let first = kept;
+        for q in fiber {
+            let (start, end) = (runs.start[q], runs.end[q]);
+            if kept > first && runs.end[kept - 1] == start {
+                runs.end[kept - 1] = end;
+            } else {
+                (runs.start[kept], runs.end[kept]) = (start, end);
+                kept += 1;
+            }
+        }
+    }
+    if let Some(last) = runs.pos.last_mut() {
+        *last = kept as u32;
+    }
+    runs.start.truncate(kept);
+    runs.end.truncate(kept);
+}
+
+/// Runs that touch and have equal sub-fibers are one; with `gapless`, what lies between runs becomes runs of empty sub-fibers, up to that
+/// extent. `None` where numbers would not fit.
+fn merge_upper(runs: &mut Runs, below: &mut [Runs], gapless: Option<u64>) -> Option<()> {
+    let mut merged =
+        Runs { pos: vec![0], start: Vec::with_capacity(runs.start.len()), end: Vec::with_capacity(runs.end.len()) };
+    // Which sub-fiber each run keeps; none is empty.
+    let mut children: Vec<Option<usize>> = Vec::with_capacity(runs.start.len());
+    let extent = match gapless {
+        Some(extent) => Some(u32::try_from(extent).ok()?),
+        None => None,
+    };
+    for parent in 0..runs.fibers() {
+        let first = merged.start.len();
+        let mut push = |start: u32, end: u32, child: Option<usize>| {
+            let last = merged.end.len();
+            if last > first && merged.end[last - 1] == start && same(below, children[last - 1], child) {
+                merged.end[last - 1] = end;
+                return;
+            }
+            merged.start.push(start);
+            merged.end.push(end);
+            children.push(child);
+        };
+        let mut reached = 0;
+        for q in runs.fiber(parent) {
+            if extent.is_some() && reached < runs.start[q] {
+                push(reached, runs.start[q], None);
+            }
+            push(runs.start[q], runs.end[q], Some(q));
+            reached = runs.end[q];
+        }
+        if let Some(extent) = extent.filter(|extent| reached < *extent) {
+            push(reached, extent, None);
+        }
+        merged.pos.push(u32::try_from(merged.start.len()).ok()?);
+    }
+    let unchanged = children.len() == runs.start.len() && children.iter().enumerate().all(|(k, c)| *c == Some(k));
+    *runs = merged;
+    if !unchanged {
+        keep(below, children.iter().copied());
+    }
+    Some(())
+}
+
+/// Whether two sub-fibers hold the same; `below` are the levels that they are in.
+fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
+    let Some((level, deeper)) = below.split_first() else { return true };
+    let fiber = |child: Option<usize>| child.map_or(0..0, |child| level.fiber(child));
+    let (a, b) = (fiber(a), fiber(b));
+    level.start[a.clone()] == level.start[b.clone()]
+        && level.end[a.clone()] == level.end[b.clone()]
+        && (deeper.is_empty() || a.zip(b).all(|(a, b)| same(deeper, Some(a), Some(b))))
+}
+
+/// Keeps these fibers of the first level, and what lies below them.
+fn keep(levels: &mut [Runs], fibers: impl Iterator<Item = Option<usize>>) {
+    let Some((level, deeper)) = levels.split_first_mut() else { return };
+    let mut kept =
+        Runs { pos: vec![0], start: Vec::with_capacity(level.start.len()), end: Vec::with_capacity(level.end.len()) };
+    let mut children = Vec::new();
+    for fiber in fibers {
+        let runs = fiber.map_or(0..0, |fiber| level.fiber(fiber));
+        kept.start.extend_from_slice(&level.start[runs.clone()]);
+        kept.end.extend_from_slice(&level.end[runs.clone()]);
+        kept.pos.push(kept.start.len() as u32);
+        if !deeper.is_empty() {
+            children.extend(runs.map(Some));
+        }
+    }
+    *level = kept;
+    if !deeper.is_empty() {
+        keep(deeper, children.into_iter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_ir::Value;
+
+    fn level(arrays: [&[u32]; 3]) -> LevelArrays {
+        let [pos, start, end] = arrays.map(|array| IndexArray::from(array.to_vec()));
+        LevelArrays::new([("pos", pos), ("start", start), ("end", end)])
+    }
+
+    fn written(shape: &[u64], format: &str, levels: Vec<LevelArrays>) -> Tensor {
+        let format = Format::parse(format, shape.len()).unwrap();
+        Tensor::from_parts(shape, &format, levels, None, Value::Bool(false)).unwrap()
+    }
+
+    fn array(tensor: &Tensor, level: usize, name: &str) -> Vec<u64> {
+        tensor.level_arrays(level).get(name).unwrap().to_vec()
+    }
+
+    #[test]
+    fn runs_that_touch_are_one() {
+        let runs = level([&[0, 2, 2, 4, 5], &[0, 1, 3, 6, 0], &[1, 4, 5, 7, 8]]);
+        let tensor = written(&[4, 8], "dense, sparse_runs; pattern", vec![LevelArrays::default(), runs]);
+        let settled = pattern_of_runs(&tensor, tensor.format()).unwrap().unwrap();
+        assert_eq!(array(&settled, 1, "pos"), [0, 1, 1, 3, 4]);
+        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
+        assert!(settled.same_values(&tensor));
+    }
+
+    #[test]
+    fn rows_that_are_equal_are_one_and_gaps_are_rows_without_runs() {
+        // Rows 1..3 and 3..4 are the same once their runs are merged; row 4 differs; row 0 and those from 5 on are empty.
+        let rows = level([&[0, 3], &[1, 3, 4], &[3, 4, 5]]);
+        let runs = level([&[0, 2, 3, 4], &[0, 1, 0, 2], &[1, 3, 3, 3]]);
+        let tensor = written(&[6, 8], "sparse_runs, sparse_runs; pattern", vec![rows, runs]);
+        let format = Format::parse("runs, sparse_runs; pattern", 2).unwrap();
+        let settled = pattern_of_runs(&tensor, &format).unwrap().unwrap();
+        assert_eq!(array(&settled, 0, "end"), [1, 4, 5, 6]);
+        assert_eq!(array(&settled, 1, "pos"), [0, 0, 1, 2, 2]);
+        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 2], vec![3, 3]));
+        assert!(settled.same_values(&tensor));
+        let sparse = pattern_of_runs(&tensor, tensor.format()).unwrap().unwrap();
+        assert_eq!((array(&sparse, 0, "start"), array(&sparse, 0, "end")), (vec![1, 4], vec![4, 5]));
+        assert!(sparse.same_values(&tensor));
+    }
+
+    #[test]
+    fn what_it_does_not_know_goes_another_way() {
+        let runs = level([&[0, 1], &[1], &[3]]);
+        let tensor = written(&[4], "sparse_runs; pattern", vec![runs]);
+        for format in ["runs; pattern", "sparse; pattern", "sparse_runs[u8]; pattern", "sparse_runs; element(False)"] {
+            let format = Format::parse(format, 1).unwrap();
+            assert!(pattern_of_runs(&tensor, &format).unwrap().is_none(), "{format}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+# Erosion of a binary image by a 3x3 square, 64 pixels at a time: bit b of word x is the pixel 64*x + b of its row.
+#   tamis run examples/erosion_words.py W=words.npy -o O=eroded.npy
+# Neighbours beside a pixel are found by shifting; the bit that a word lacks at its end comes from the next one.
+
+def erosion_words(W):
+    O = tensor("dense", dtype="u64")
+    for y in _:
+        T = tensor("dense", dtype="u64")
+        for x in _:
+            T[x] = coalesce(W[~(y-1), x], 0xFFFFFFFFFFFFFFFF) & W[y,x] & coalesce(W[~(y+1), x], 0xFFFFFFFFFFFFFFFF)
+        for x in _:
+            before = T[x] << 1 | coalesce(T[~(x-1)], 0xFFFFFFFFFFFFFFFF) >> 63
+            after = T[x] >> 1 | coalesce(T[~(x+1)], 0xFFFFFFFFFFFFFFFF) << 63
+            O[y,x] = T[x] & before & after
+    return O

@@ -1,0 +1,9 @@
+# How many pixels of each brightness there are under a mask, in 16 bins: where the image and the mask have runs, these are counted, not pixels.
+#   tamis run examples/histogram_runs.py I=grey.pgm M=image.pbm -f "I=dense, runs" -f "M=dense, sparse_runs; pattern"
+
+def histogram_runs(I, M):
+    H = tensor("dense", shape=(16,))
+    for y, x in _:
+        if M[y,x]:
+            H[I[y,x] // 16] += 1
+    return H
