@@ -65,22 +65,23 @@ impl Lowerer<'_> {
 
     /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.
     fn limit(&mut self, body: Vec<Step>) -> Vec<Step> {
-        let mut copies = self.copies;
-        let mut seen: Vec<u32> = Vec::new();
-        let mut flat: Vec<u32> = Vec::new();
+        let mut found: Vec<(u32, Looplet)> = Vec::new();
         visit_steps(&body, &mut |node| {
             if let Node::Access(access) = node
                 && let Some(looplet) = &access.looplet
-                && !seen.contains(&access.id)
+                && found.iter().all(|(id, _)| *id != access.id)
             {
-                seen.push(access.id);
-                let parts = parts(looplet);
-                match copies * parts {
-                    more if more <= COPIES => copies = more,
-                    _ => flat.push(access.id),
-                }
+                found.push((access.id, looplet.clone()));
             }
         });
+        let mut copies = self.copies;
+        let mut flat: Vec<u32> = Vec::new();
+        for (id, looplet) in found {
+            match copies * self.parts(&body, id, &looplet) {
+                more if more <= COPIES => copies = more,
+                _ => flat.push(id),
+            }
+        }
         map_steps(body, &mut |node| match node {
             Node::Access(mut access) if flat.contains(&access.id) => {
                 // What may lie outside is looked up with care.
@@ -93,6 +94,24 @@ impl Lowerer<'_> {
             }
             other => other,
         })
+    }
+
+    /// How many parts a looplet cuts a loop into that have anything to do.
+    fn parts(&mut self, steps: &[Step], id: u32, looplet: &Looplet) -> usize {
+        match looplet {
+            Looplet::Thunk { body, .. } => self.parts(steps, id, body),
+            Looplet::Switch { then, .. } => self.parts(steps, id, then),
+            Looplet::Sequence { phases, .. } => {
+                let parts: usize = phases.iter().map(|phase| self.parts(steps, id, &phase.body)).sum();
+                parts.max(1)
+            }
+            Looplet::Spike(_) => 2,
+            Looplet::Run(payload) => {
+                let rest = self.replace(steps.to_vec(), id, payload, None);
+                usize::from(!simplify::steps(rest, self.policy).is_empty())
+            }
+            _ => 1,
+        }
     }
 
     /// Writes down what is lowered, for people.
@@ -363,17 +382,6 @@ impl Lowerer<'_> {
 
 /// How many copies of a body there may be because of sequences around and in it.
 pub(super) const COPIES: usize = 32;
-
-/// How many parts a looplet cuts a loop into.
-fn parts(looplet: &Looplet) -> usize {
-    match looplet {
-        Looplet::Thunk { body, .. } => parts(body),
-        Looplet::Switch { then, .. } => parts(then),
-        Looplet::Sequence { phases, .. } => phases.iter().map(|phase| parts(&phase.body)).sum(),
-        Looplet::Spike(_) => 2,
-        _ => 1,
-    }
-}
 
 /// The same list, leading.
 fn leading(looplet: Looplet) -> Looplet {
