@@ -85,8 +85,9 @@ fn operators_page_is_current() {
 #[test]
 fn links_lead_somewhere() {
     let mut pages = vec![root().join("README.md"), root().join("docs/ARCHITECTURE.md")];
-    for folder in ["docs/book", "docs/how-to"] {
-        pages.extend(std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    for folder in ["docs/book", "docs/book/levels", "docs/how-to"] {
+        let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        pages.extend(entries.filter(|path| path.is_file()));
     }
     let mut links = 0;
     for page in pages {
@@ -101,6 +102,25 @@ fn links_lead_somewhere() {
         }
     }
     assert!(links > 10);
+}
+
+/// Every level has a page, whose examples store and compute what it says.
+#[test]
+fn pages_of_levels_are_true() {
+    let folder = root().join("docs/book/levels");
+    let mut names: Vec<&str> = tamis_ir::format::LevelKind::ALL.iter().map(|kind| kind.name()).collect();
+    names.push("maps");
+    for name in names {
+        let path = folder.join(format!("{name}.md"));
+        let failures = tamis_tests::filetest::run_file(&path);
+        assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        for what in ["*Invariant", "**Use", "**Do not use", "```storage", "```result"] {
+            assert!(text.contains(what), "{}: {what} is missing", path.display());
+        }
+        let formats = std::fs::read_to_string(root().join("docs/book/formats.md")).unwrap();
+        assert!(formats.contains(&format!("(levels/{name}.md)")), "formats.md does not lead to {name}");
+    }
 }
 
 /// Programs in the book and in the examples parse.

@@ -155,6 +155,11 @@ fn symmetry_and_triangles() {
     assert!(proposed(&skew).contains(&"upper csr Minus".to_string()));
     assert!(proposed(&generated("laplacian(5)", &[])).contains(&"upper csr Same".to_string()));
     assert!(!proposed(&generated("laplacian(5)", &[(0, 1, None)])).iter().any(|f| f.starts_with("upper")));
+    // A graph without weights needs no values, and weights that are not one do.
+    let graph = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)];
+    assert!(proposed(&matrix([3, 3], &graph)).contains(&"upper csr; pattern Same".to_string()));
+    let weighted = graph.map(|(i, j, _)| (i, j, 2.0));
+    assert!(proposed(&matrix([3, 3], &weighted)).contains(&"upper csr Same".to_string()));
     // A diagonal matrix is symmetric, and nothing is saved by its triangle.
     assert!(!proposed(&generated("diagonal(9)", &[])).iter().any(|f| f.starts_with("upper")));
 
@@ -301,8 +306,8 @@ fn bytes_are_those_of_the_tensors() {
         "sparse, sparse, sparse",
         "dense, sparse, sparse",
         "sparse, sparse, dense",
-        "band",
-        "blocks",
+        "band; pattern",
+        "blocks; pattern",
         "dense, sparse_runs; pattern",
         "dense, singleton; pattern",
     ] {

@@ -113,8 +113,13 @@ fn structure(matrix: &MatrixStatistics) -> String {
 }
 
 fn fullness(mean: f64, least: usize, most: usize, empty: u64) -> String {
-    let most = group(most as u64);
-    let range = if least == 0 { format!("at most {most}") } else { format!("{} to {most}", group(least as u64)) };
+    if least == most && empty == 0 {
+        return format!("{} each, none empty", group(most as u64));
+    }
+    let range = match least {
+        0 => format!("at most {}", group(most as u64)),
+        _ => format!("{} to {}", group(least as u64), group(most as u64)),
+    };
     format!("{} on average, {range}, {} empty", average(mean), group(empty))
 }
 

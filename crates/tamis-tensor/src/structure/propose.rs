@@ -5,7 +5,7 @@ use super::{MatrixStatistics, Structure};
 use crate::{Statistics, Tensor};
 use std::fmt;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
-use tamis_ir::{DType, diag::Result};
+use tamis_ir::{DType, Value, diag::Result};
 
 /// A format that is worth trying.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,7 +223,10 @@ impl Makers<'_> {
         let run = lines.mean_run();
         let gapless = (lines.gapless as u128) + (parents - (lines.lines as u128).min(parents)) * u128::from(extent > 0);
         let mut tried: Vec<(bool, LevelKind, u128, u128, String)> = Vec::new();
-        let dense = format!("{} of all cells are entries", percent(share(entries, parents.saturating_mul(extent))));
+        let dense = match share(entries, parents.saturating_mul(extent)) {
+            all if all >= 1.0 => "all cells are entries".to_string(),
+            some => format!("{} of the cells are entries", percent(some)),
+        };
         tried.push((entries > 0, LevelKind::Dense, 0, parents.saturating_mul(extent), dense));
         tried.push((
             stretch >= LONG,
@@ -237,7 +240,7 @@ impl Makers<'_> {
             LevelKind::Band,
             parents * crd + (parents + 1) * automatic(span),
             span,
-            format!("{filled} of what lies between the first and the last entry of {rows} are entries"),
+            format!("{rows} are {filled} full between their ends"),
         ));
         let pattern = self.structure.constant.is_some();
         let equal = format!("{rows} hold runs of {run:.1} equal entries on average");
@@ -340,9 +343,12 @@ impl Makers<'_> {
         if let Some((mirror, word)) = mirror {
             let entries = (matrix.diagonal_entries + off_diagonal / 2) as u128;
             let last = self.sparse(height as u128, entries, level(LevelKind::Sparse));
-            let bytes = last.bytes + entries * value;
+            // An undirected graph without weights needs no values, either.
+            let ones = self.structure.constant.is_some_and(|one| one.same_number(Value::one(self.dtype)));
+            let bytes = last.bytes + if ones { 0 } else { entries * value };
+            let format = if ones { Format::csr().with_leaf(Leaf::Pattern) } else { Format::csr() };
             let why = format!("{word}: the upper triangle says it all, each entry is used twice");
-            self.add_part(Format::csr(), Part::Upper(mirror), bytes, true, why);
+            self.add_part(format, Part::Upper(mirror), bytes, true, why);
         }
         Ok(())
     }
