@@ -546,6 +546,8 @@ fn inserted_by_command_is_written_by_hand() {
         ("insert_workspace(coord, 6)", "ism(coord, 6)"),
         ("insertSparseWorkspace(Coord, 6)", "ism(coord, 6)"),
         ("insert_workspace(hash)", "ism(hash)"),
+        ("insert_workspace(coord, pipelined)", "ism(coord, pipelined)"),
+        ("insert_workspace(coord, 6, pipelined)", "ism(coord, 6, pipelined)"),
         ("insertSparseWorkspace(Bucket, 2)", "ism(bucket, 2)"),
     ] {
         let start = "def transposed(B, C):\n    A = tensor(\"dcsr\")\n    for i, k, j in _:\n        A[j,i] += B[i,k] * C[k,j]\n    return A\n";

@@ -238,6 +238,37 @@ mod tests {
         assert!(!sum(true), "sums of floats in another order are other numbers");
     }
 
+    /// What is wanted is done where it may be, paying or not.
+    #[test]
+    fn wishes() {
+        let wished = |body: fn(&mut Make, ExprId)| {
+            let mut make = Make::new();
+            let (zero, n) = (make.int(0), make.n);
+            make.count("i", zero, n, body);
+            let mut kernel = make.b.finish();
+            let wish = |stmt: &mut Stmt| {
+                if let Stmt::For { hint, .. } = stmt {
+                    hint.vectorise = true;
+                }
+            };
+            kernel.body.iter_mut().for_each(wish);
+            run(kernel, &Options { strict: false }).to_string().contains("vector")
+        };
+        // y[i] = x[A_crd[i]] gathers, which is not tried unless it is wanted.
+        let gather = |make: &mut Make, i: ExprId| {
+            let place = make.load(make.crd, i);
+            let x = make.load(make.x, place);
+            make.add_to(make.y, i, x);
+        };
+        assert!(!hinted(false, gather) && wished(gather));
+        // y[i + 1] = y[i] may not.
+        assert!(!wished(|make, i| {
+            let one = make.int(1);
+            let (next, y) = (make.b.add(i, one), make.load(make.y, i));
+            make.b.store(make.y, next, y);
+        }));
+    }
+
     #[test]
     fn turns_that_depend_on_each_other() {
         // y[i + 1] = y[i]

@@ -1,11 +1,14 @@
 //! Insert-sort-merge workspaces: entries come in any order, and are there in order, each once, when the workspace is settled.
 //!
 //! Entries are collected in an *accumulation array*, which is the kernel's own: one array of coordinates per dimension, and
-//! one of values. When that is full it is *flushed*: its entries are sorted (numbers are, entries do not move) and merged with the
-//! *all-array* into the other half of that, which is there twice. How an entry is found on insertion is the [`Policy`]:
-//! `coord`, `hash`, `bucket`, and the two `extremes`. Keys are packed coordinates (`key`), sorted by digits
-//! (`sort::ids`), merged by loops of their own for each operator (`merge`, `engine`), on a second thread if
-//! wanted (`pipeline`). Compiled code uses a workspace by the functions in `abi`.
+//! one of values. How an entry is found there on insertion is the [`Policy`]: `coord`, `hash`, `bucket`, and the two `extremes`.
+//!
+//! When it is full it is *flushed*: coordinates are packed into keys (`key`), and its entries go to *shelves* by the highest bits
+//! of those (`shelves`, lists of `blocks`), or, where there are few elements, straight to their places (`flat`). A shelf is
+//! combined (`combine`) each time it has grown to a few times what was left of it: sorted by digits (`sort::ids`), or put
+//! into a window of `places`, and folded in the order of insertion by loops of their own for each operator (`merge`). So nothing
+//! depends on how large the accumulation array is, but that it stays in the cache. All of that is an `engine`, and
+//! runs on a second thread if wanted (`pipeline`). Compiled code uses a workspace by the functions in `abi`.
 
 mod abi;
 mod blocks;
@@ -46,8 +49,11 @@ use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Value};
 
-/// Without a capacity: so many entries are collected before they are first merged. What sorting them takes stays in the cache.
-pub(super) const CACHED: usize = 1 << 14;
+/// Without a capacity: so many entries are collected before they are put elsewhere. They stay in the cache until then.
+pub(super) const CACHED: usize = 1 << 12;
+
+/// At least as many if a second thread takes them: handing over less costs more than it saves.
+const HANDED_OVER: usize = 1 << 16;
 
 /// The room that an accumulation array starts with.
 const START: usize = 64;
@@ -132,17 +138,17 @@ pub struct Report {
     pub inserts: u64,
     /// How often a full accumulation array was merged.
     pub flushes: u64,
-    /// How many entries went through merges: those of the accumulation array, and those of the all-array each time.
+    /// How many entries were combined with others, each as often as it was.
     pub merged: u64,
     /// How often the workspace was settled.
     pub settles: u64,
     /// The most bytes at one time: of accumulation arrays, ...
     pub accumulation_bytes: u64,
-    /// ... of the all-array, both halves, ...
+    /// ... of what was flushed, ...
     pub all_bytes: u64,
     /// ... of the tables of policies, ...
     pub policy_bytes: u64,
-    /// ... of the lists that are sorted, ...
+    /// ... of what combining takes, ...
     pub sort_bytes: u64,
     /// ... and of all together.
     pub peak_bytes: u64,
@@ -239,7 +245,7 @@ impl Workspace {
             description: description.clone(),
             constructor,
             appends: policy.appends(),
-            patience: policy.patience(),
+            patience: policy.patience().max(if description.pipelined { HANDED_OVER } else { 0 }),
             policy,
             trusted,
             sizes: Vec::new(),
@@ -337,7 +343,6 @@ impl Workspace {
                 Elem::Value(_) => {}
             }
         }
-        // More may be possible, but that depends on what is merged already.
         let limit = self.capacity().unwrap_or(if self.flushes() { self.patience } else { MOST });
         self.room = room.min(limit).min(MOST) as u64;
     }
@@ -541,7 +546,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Merges the accumulation array into the all-array, now or on the second thread.
+    /// Empties the accumulation array, now or on the second thread.
     fn flush(&mut self) -> Result<(), Stop> {
         self.wait()?;
         let count = self.count as usize;

@@ -83,8 +83,8 @@ pub enum Place {
 
 /// How an accumulation array finds the entry of a coordinate: the one thing to write for a policy of one's own.
 ///
-/// A workspace collects entries in an *accumulation array*. When that is full, its entries are sorted and merged into the
-/// *all-array*, which is ordered, and it starts anew. The policy decides what happens on insertion: it may find an entry
+/// A workspace collects entries in an *accumulation array*. When that is full, its entries are put aside to be combined with
+/// those before, and it starts anew. The policy decides what happens on insertion: it may find an entry
 /// with the same coordinates (then the new value is combined with it at once), or call every entry new (then
 /// equal ones are combined when they are merged). It keeps whatever tables it needs for that, and never the coordinates
 /// themselves: those are in [`Entries`].
@@ -138,8 +138,7 @@ pub trait Policy: Send {
         false
     }
 
-    /// Without a capacity: how many entries are collected before they are merged for the first time. Then as many as the
-    /// all-array has, if those are more. The default is what caches hold.
+    /// Without a capacity: how many entries are collected before they are put aside. The default is what caches hold.
     fn patience(&self) -> usize {
         super::CACHED
     }
@@ -152,7 +151,7 @@ pub trait Policy: Send {
 
     /// Writes the places of all entries in the order of their coordinates, those of equal ones in the order in which they
     /// came; there are as many `ids` as entries. `false`: the shared sort shall do it, which is the default, and
-    /// hard to beat.
+    /// hard to beat. This is asked only if all entries are still there at the end: others are put in order with those before.
     fn sort(&mut self, _entries: &Entries<'_>, _ids: &mut [u32]) -> bool {
         false
     }

@@ -275,9 +275,12 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         mut room: impl FnMut(usize, usize) -> Result<*mut T, Shortage>,
         mut take: impl FnMut(usize, &[K]),
     ) -> Result<usize, Stop> {
-        let (mut done, mut processed, bits) = (0, 0, self.bits(packing.total));
+        let (mut done, bits) = (0, self.bits(packing.total));
         let total = self.len();
         combiner.expect(total, packing.inner());
+        // There are no more than that, and what is not needed is not touched; if there is less memory, there may still be
+        // enough.
+        let _ = room(0, total);
         for number in 0..self.chains.len() {
             let (chain, cursor) = (&self.chains[number].chain, &self.cursors[number]);
             let before = self.blocks.len(chain, cursor);
@@ -286,11 +289,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
             }
             self.keys.make(before)?;
             self.blocks.pieces(chain, cursor, &mut self.pieces);
-            // Once it can be told how many there will be, room is made for all.
-            let later = if processed * 16 < total { 0 } else { (total - processed) * 9 / 8 };
-            let likely = (done as u128 * later as u128 / processed.max(1) as u128) as usize;
-            let values = room(done, before.max(likely)).or_else(|_| room(done, before))?;
-            processed += before;
+            let values = room(done, before)?;
             let out = Out { keys: self.keys.pointer(), values };
             // SAFETY: the pieces are those of the shelf, and there is room for as many entries.
             let after = unsafe { combiner.combine(fold, &self.pieces, bits, out)? };

@@ -215,7 +215,7 @@ fn growing_workspaces_merge_now_and_then() {
     let mut numbers = Numbers(3);
     for size in [1 << 20, 300] {
         let sizes = [size, 300];
-        let stream: Stream = (0..5 * CACHED as u64)
+        let stream: Stream = (0..80 * CACHED as u64)
             .map(|_| {
                 (
                     vec![numbers.below(sizes[0]), numbers.below(sizes[1])],
@@ -227,7 +227,7 @@ fn growing_workspaces_merge_now_and_then() {
         let mut workspace = OwnWorkspace::new(&sum(2)).unwrap();
         assert!(run(&mut workspace, &sizes, &stream).unwrap() == expected, "appended entries are added in their order");
         let report = workspace.report();
-        assert_eq!((report.inserts, report.flushes), (5 * CACHED as u64, 4), "{report:?}");
+        assert_eq!((report.inserts, report.flushes), (80 * CACHED as u64, 79), "{report:?}");
         assert!(report.merged < 3 * report.inserts, "{report:?}");
         let hash = Description { policy: "hash".into(), ..sum(2) };
         let got = run(&mut OwnWorkspace::new(&hash).unwrap(), &sizes, &stream).unwrap();
@@ -255,7 +255,9 @@ fn pipelined_is_serial_bit_by_bit() {
                     (run(&mut b, &[300, 300], part).unwrap(), run(&mut a, &[300, 300], part).unwrap());
                 assert!(got == expected, "{policy} {capacity:?}");
             }
-            assert_eq!(a.report().flushes, b.report().flushes);
+            if capacity.is_some() {
+                assert_eq!(a.report().flushes, b.report().flushes);
+            }
         }
     }
 }
