@@ -208,7 +208,8 @@ fn examples_are_explained() {
         }
         let output = tamis(&line).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() || told.contains("E0605"), "{line:?}: {told}");
+        // Without data, numbers are taken to be floating-point; some examples subscript with theirs.
+        assert!(output.status.success() || told.contains("E0605") || told.contains("E0305"), "{line:?}: {told}");
         count += 1;
     }
     assert!(count >= 8);
