@@ -16,10 +16,30 @@ use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 pub const LEVELS: [&str; 9] =
     ["dense", "sparse", "hash", "bytemap", "runs", "sparse_runs", "interval", "blocks", "band"];
 
-/// Formats of a rank: every level at every place (of rank 3, those that take most tensors). Each kind of `singleton` is
-/// there, too; they hold few tensors.
+/// Formats of a rank: every level at every place; of rank 3, lists at every place and some with structure.
+pub fn every_format(rank: usize) -> Vec<String> {
+    let mut found = combined(rank, if rank < 3 { &LEVELS } else { &LEVELS[..4] });
+    if rank == 3 {
+        let structured = [
+            "dense, runs, sparse",
+            "runs, dense, blocks",
+            "sparse_runs, band, runs",
+            "blocks, sparse, sparse_runs",
+            "band, runs, dense",
+            "interval, dense, band",
+        ];
+        found.extend(structured.map(String::from));
+    }
+    found
+}
+
+/// Formats of a rank whose entries are listed: each such level at every place.
 pub fn formats(rank: usize) -> Vec<String> {
-    let levels = if rank < 3 { &LEVELS[..] } else { &LEVELS[..4] };
+    combined(rank, &LEVELS[..4])
+}
+
+/// These levels at every place. Each kind of `singleton` is there, too; they hold few tensors.
+fn combined(rank: usize, levels: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = vec![String::new()];
     for _ in 0..rank {
         found = found
@@ -65,12 +85,6 @@ fn singletons(rank: usize) -> &'static [&'static str] {
             "hash, dense, singleton",
             "(i,j,k) -> (k,i,j): sparse, dense, hash",
             "(i,j,k) -> (j,k,i): bytemap, sparse, sparse",
-            "dense, runs, sparse",
-            "runs, dense, blocks",
-            "sparse_runs, band, runs",
-            "blocks, sparse, sparse_runs",
-            "band, runs, dense",
-            "interval, dense, band",
         ],
         _ => &[],
     }

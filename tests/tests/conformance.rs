@@ -4,7 +4,7 @@ use tamis_ir::format::LevelKind;
 use tamis_ir::{Code, DType, Format, Value};
 use tamis_tensor::Tensor;
 use tamis_tensor::levels::level_type;
-use tamis_tests::conform::{Data, Judge, Wanted, edges, formats, wild};
+use tamis_tests::conform::{Data, Judge, Wanted, edges, every_format, wild};
 
 const INDICES: [&str; 3] = ["i", "j", "k"];
 
@@ -66,7 +66,7 @@ fn read(judge: &mut Judge, format: &str, rank: usize, protocol: &str, order: &st
 
 fn read_all(rank: usize, protocols: &[&str]) -> Judge {
     let mut judge = Judge::default();
-    for format in &formats(rank) {
+    for format in &every_format(rank) {
         for protocol in protocols {
             let [concordant, discordant] = orders(format, rank);
             let wanted = match *protocol {
@@ -145,7 +145,7 @@ fn fills_are_read() {
         "def f(A):\n    y = tensor(\"dense\", fill=1)\n    for i, j in _:\n        y[i] *= A[i,j]\n    return y\n",
         "def f(A):\n    y = tensor(\"dense\")\n    for j, i in _:\n        y[j] += A[i,j] * A[i,j]\n    return y\n",
     ];
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (k, fill) in [1.0, -2.5, f64::INFINITY, f64::NAN].into_iter().enumerate() {
             let fill = Value::F64(fill);
             let sets: Vec<Vec<Tensor>> =
@@ -175,7 +175,7 @@ fn types_are_read() {
         }
     }
     let count = "def f(A):\n    n = scalar(0)\n    y = tensor(\"dense\")\n    for i, j in _:\n        n += A[i,j]\n        if A[i,j]:\n            y[j] += 1\n    return n, y\n";
-    for format in &formats(2) {
+    for format in &every_format(2) {
         if format.ends_with("dense") {
             continue;
         }

@@ -3,7 +3,7 @@
 
 use tamis_ir::{Code, DType, Format, Value};
 use tamis_tensor::Tensor;
-use tamis_tests::conform::{Data, Judge, Wanted, edges, formats, wild};
+use tamis_tests::conform::{Data, Judge, Wanted, edges, every_format, wild};
 
 /// Ways to write an element: an assignment of `value`.
 const UPDATES: [&str; 8] = [
@@ -41,7 +41,7 @@ fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
 fn matrices_are_written() {
     let mut judge = Judge::sharing(3);
     let data = edges(2);
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
             for order in ["i, j", "j, i"] {
                 let input = ["csr", "dense", "dcsr", "coo"][(number + u) % 4];
@@ -64,7 +64,7 @@ fn matrices_are_written() {
 fn matrices_are_summed_into() {
     let mut judge = Judge::sharing(3);
     let data = edges(3);
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (o, order) in ["i, j, k", "i, k, j", "k, i, j", "k, j, i", "j, i, k"].iter().enumerate() {
             let update = UPDATES[(number + o) % UPDATES.len()];
             let input = ["csf", "dense, sparse, dense", "coo"][(number + o) % 3];
@@ -86,7 +86,7 @@ fn matrices_are_summed_into() {
 fn tensors_are_written() {
     let mut judge = Judge::sharing(3);
     let data = edges(3);
-    for (number, format) in formats(3).iter().enumerate() {
+    for (number, format) in every_format(3).iter().enumerate() {
         for (o, order) in ["i, j, k", "k, j, i", "j, i, k"].iter().enumerate() {
             let update = UPDATES[(number + 3 * o) % UPDATES.len()];
             let input = ["csf", "dense", "coo"][(number + o) % 3];
@@ -109,7 +109,7 @@ fn vectors_are_written() {
     let mut judge = Judge::sharing(3);
     let data = edges(1);
     let places = ["C[i]", "C[A.shape[0] - 1 - i]", "C[(2*i + 1) % 4]"];
-    for format in &formats(1) {
+    for format in &every_format(1) {
         for update in &UPDATES {
             for (p, place) in places.iter().enumerate() {
                 let shape = if p == 2 { ", shape=(4,))" } else { ", shape=(A.shape[0],))" };
@@ -162,7 +162,7 @@ fn conditions_and_offsets() {
             "    for i in _:\n        for j in _:\n            if i == A.shape[0] - 1:\n                C[i,j] = 4\n        for j in _:\n            C[i,j] += A[i,j]\n",
         ),
     ];
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (b, (about, body)) in bodies.iter().enumerate() {
             // A column needs one to be there.
             let fitting: Vec<Data> = data.iter().filter(|d| *about != "a column" || d.shape[1] > 0).cloned().collect();
@@ -183,7 +183,7 @@ fn types_fills_and_leaves() {
     let data = edges(2);
     let dtypes =
         [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U64, DType::F32, DType::F64, DType::C64, DType::C128];
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (k, dtype) in dtypes.into_iter().enumerate() {
             let order = if (number + k) % 2 == 0 { "i, j" } else { "j, i" };
             let op = if dtype == DType::Bool { "|=" } else { ["=", "+="][k % 2] };
@@ -226,7 +226,7 @@ fn types_fills_and_leaves() {
 fn what_is_not_a_number() {
     let mut judge = Judge::sharing(3);
     let data = [wild(2)];
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
             for dtype in [DType::F32, DType::F64] {
                 let order = if (number + u) % 2 == 0 { "i, j" } else { "j, i" };
@@ -248,7 +248,7 @@ fn what_is_not_a_number() {
 fn temporaries_start_anew() {
     let mut judge = Judge::sharing(3);
     let data = edges(2);
-    for (number, format) in formats(1).iter().enumerate() {
+    for (number, format) in every_format(1).iter().enumerate() {
         for (u, update) in UPDATES.iter().enumerate() {
             for (p, place) in ["w[j]", "w[A.shape[1] - 1 - j]"].iter().enumerate() {
                 let declared = declared(update, format).replace(')', ", shape=(A.shape[1],))");
@@ -272,7 +272,7 @@ fn temporaries_start_anew() {
     }
     // Of two dimensions: filled transposed, and read both ways.
     let data = edges(3);
-    for (number, format) in formats(2).iter().enumerate() {
+    for (number, format) in every_format(2).iter().enumerate() {
         if format.contains("singleton") && !format.contains("nonunique") {
             continue;
         }
@@ -293,7 +293,7 @@ fn temporaries_start_anew() {
 fn several_results() {
     let mut judge = Judge::sharing(3);
     let data = edges(2);
-    let all = formats(2);
+    let all = every_format(2);
     for (number, format) in all.iter().enumerate() {
         let other = &all[(number * 5 + 3) % 16];
         let text = format!(
@@ -322,7 +322,7 @@ fn scalars() {
         "    s = tensor(\"sparse; pattern\")\n    for i in _:\n        t = short_circuit_scalar(False)\n        for j in _:\n            t |= A[i,j] > 1\n        s[i] = t\n",
         "    s = tensor(\"dense\")\n    for i in _:\n        t = scalar(2.5)\n        for j in _:\n            t = t * 0.5 + A[i,j]\n        s[i] = t\n",
     ];
-    for format in &formats(2) {
+    for format in &every_format(2) {
         for body in bodies {
             let text = format!("def f(A):\n{body}    return s\n");
             let sets = sets(&data, &[format], DType::F64);
