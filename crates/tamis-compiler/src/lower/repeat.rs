@@ -82,7 +82,9 @@ impl Lowerer<'_> {
     /// Whether a write that is the same in every turn can be done at once.
     fn takes(&self, index: IndexId, target: &Target, update: Option<&Update>) -> bool {
         if target.subs.iter().all(|sub| !depends(&sub.node, index)) {
-            return update.is_none_or(|update| repeated(update).is_some());
+            // Where the fill annihilates, the first turn does something else than those after it.
+            let plain = |update| self.annihilating_fill(target.tensor, update).is_none();
+            return update.is_none_or(|update| repeated(update).is_some() && plain(update));
         }
         // A run of the result.
         let Some(plan) = &self.plans[target.tensor.index()] else { return false };
