@@ -509,7 +509,7 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
         let timed = result.unwrap_or_else(|d| panic!("{variant}: {}", d.render(false)));
         let [(_, report)] = timed.workspaces[..] else { panic!("{variant}: {:?}", timed.workspaces) };
         assert_eq!(report.inserts, products as u64, "{variant}");
-        assert!(report.peak_bytes < 160 * products as u64, "{variant}: {report:?} for {products} products");
+        assert!(report.peak_bytes < 480 * products as u64, "{variant}: {report:?} for {products} products");
         results.extend(timed.results.into_iter().map(|(_, tensor)| tensor).take(1));
     }
     for (variant, result) in variants(&["1000", ""]).iter().zip(&results) {
