@@ -155,9 +155,9 @@ fn examples_run_as_they_say() {
     std::fs::write(folder.path().join("grey.pgm"), format!("P2\n5 5\n255\n{}", "0 15 16 255 255\n".repeat(5))).unwrap();
     // Five rows of two words each, all set but one.
     let header = format!("{:<117}\n", "{'descr': '<u8', 'fortran_order': False, 'shape': (5, 2), }");
-    let mut words = [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), header.as_bytes()].concat();
-    words.extend((0..10u64).flat_map(|k| if k == 5 { 0u64 } else { u64::MAX }.to_le_bytes()));
-    std::fs::write(folder.path().join("words.npy"), words).unwrap();
+    let mut array = [b"\x93NUMPY\x01\x00\x76\x00".as_slice(), header.as_bytes()].concat();
+    array.extend((0..10u64).flat_map(|k| if k == 5 { 0u64 } else { u64::MAX }.to_le_bytes()));
+    std::fs::write(folder.path().join("words.npy"), array).unwrap();
     std::fs::create_dir(folder.path().join("examples")).unwrap();
     let mut count = 0;
     for entry in std::fs::read_dir(project().join("examples")).unwrap() {
