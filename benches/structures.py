@@ -40,6 +40,12 @@ class Ours:
             raise RuntimeError(f"{' '.join(map(str, words))}: {answer or 'the program ended'}")
         return answer
 
+    def pixels(self, folder):
+        """The last result as a binary image, one bit for each pixel on the way."""
+        path = os.path.join(folder, "result.pbm")
+        self("result", path)
+        return read_image(path) != 0
+
     def result(self, folder):
         path = os.path.join(folder, "result.npy")
         self("result", path)
@@ -290,7 +296,7 @@ def erosion(ours, table, folder, quick):
             ours("image", path, scale)
             for way in ways:
                 ours("run", way)
-                if not np.array_equal(ours.result(folder) != 0, result != 0):
+                if not np.array_equal(ours.pixels(folder), result != 0):
                     sys.exit(f"WRONG: {name} magnified {scale} times: {way} gives another image")
             sides = {way: (lambda way=way: float(ours("run", way))) for way in ways}
             sides["opencv"] = table.timed(lambda: cv2.erode(large, square, dst=result))
