@@ -1,12 +1,14 @@
-"""The case studies beside their peers: python structures.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick]
+"""The case studies beside their peers: python structures.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--only WORD]
 
 BENCH is the program `structures`; a STUDY is one of spmv, spgemm, graphs, erosion, histogram (all of them, if none is named). Results are compared before anything is
 timed; then all sides run by turns, each with one thread, starting with another one every round. Times are medians in milliseconds; ratios are the best peer's time over
-ours, of medians and of least times: above 1, we are faster. With `--cpu`, times are those that the processor worked, for a machine that others use, too.
+ours, of medians and of least times: above 1, we are faster. With `--cpu`, times are those that the processor worked, for a machine that others use, too. `--only` takes the graphs and images
+whose name has this word, `--quick` the first few.
 """
 
 import gzip
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import numpy as np
 DATA = os.environ.get("TAMIS_DATA", "../shared/data")
 GRAPHS = ["rmat(17,16)", "soc-Slashdot0902.mtx.gz", "email-Enron.mtx.gz", "cit-HepPh.mtx.gz", "internet.mtx.gz", "mdual.mtx.gz", "luxembourg_osm.mtx.gz"]
 SCANS = ["scan-feyn", "scan-patent", "scan-arabic", "scan-pageseg1", "scan-rabi", "scan-witten", "scan-keystone", "scan-words.44", "scan-toc.99"]
-MASKS = ["mask-airplanes", "mask-chronometer", "mask-triangle", "mask-noisy-rectangle"]
+MASKS = ["mask-airplanes.pbm.gz", "mask-chronometer.pbm.gz", "mask-triangle.pbm.gz", "mask-noisy-rectangle.pbm.gz", "horse.pbm"]
 STACKS = ["mnist-t10k-images.idx3-ubyte.gz", "omniglot-small1.idx3-ubyte.gz"]
 MOST_PIXELS = 600_000_000
 
@@ -39,6 +41,12 @@ class Ours:
         if not answer or answer.startswith("error"):
             raise RuntimeError(f"{' '.join(map(str, words))}: {answer or 'the program ended'}")
         return answer
+
+    def pixels(self, folder):
+        """The last result as a binary image, one bit for each pixel on the way."""
+        path = os.path.join(folder, "result.pbm")
+        self("result", path)
+        return read_image(path) != 0
 
     def result(self, folder):
         path = os.path.join(folder, "result.npy")
@@ -253,9 +261,13 @@ def read_image(path):
     if "idx3" in path:
         count, rows, columns = np.frombuffer(content[4:16], ">i4")
         return np.frombuffer(content[16:], np.uint8).reshape(count * rows, columns)
-    image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_GRAYSCALE)
-    # In a .pbm, 1 is black: ink, which is what counts here.
-    return 255 - image if content[:2] == b"P4" else image
+    if content[:2] != b"P4":
+        return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_GRAYSCALE)
+    # A .pbm has a bit for each pixel, 1 where there is ink. OpenCV reads no more than 2^20 rows.
+    header = re.match(rb"P4\s+(?:#.*\n\s*)*(\d+)\s+(?:#.*\n\s*)*(\d+)\s", content)
+    columns, rows = map(int, header.groups())
+    bits = np.frombuffer(content, np.uint8, offset=header.end()).reshape(rows, -1)
+    return np.unpackbits(bits, axis=1, count=columns) * np.uint8(255)
 
 
 def magnify(image, scale):
@@ -276,7 +288,7 @@ def erosion(ours, table, folder, quick):
     ways = ["bytes", "words", "runs", "rows"]
     print(f"{'image':36} {'scale':>5} {'megapixels':>10} {'opencv':>9} " + " ".join(f"{w:>9}" for w in ways) + f" {'words':>7} {'runs':>7} {'rows':>7} {'target':>6}   (ratios of medians)")
     square = np.ones((3, 3), np.uint8)
-    names = [f"{name}.pbm.gz" for name in SCANS + MASKS] + ["horse.pbm"] + STACKS
+    names = [f"{name}.pbm.gz" for name in SCANS] + MASKS + STACKS
     best = {}
     for name in names[:2] if quick else names:
         path = path_of("images", name)
@@ -290,7 +302,7 @@ def erosion(ours, table, folder, quick):
             ours("image", path, scale)
             for way in ways:
                 ours("run", way)
-                if not np.array_equal(ours.result(folder) != 0, result != 0):
+                if not np.array_equal(ours.pixels(folder), result != 0):
                     sys.exit(f"WRONG: {name} magnified {scale} times: {way} gives another image")
             sides = {way: (lambda way=way: float(ours("run", way))) for way in ways}
             sides["opencv"] = table.timed(lambda: cv2.erode(large, square, dst=result))
@@ -310,20 +322,22 @@ def histogram(ours, table, folder, quick):
     cv2 = opencv()
     print(f"\nHistogram of 16 bins under a mask, beside OpenCV {cv2.__version__}: ms")
     ways = ["bytes", "mask", "runs"]
-    print(f"{'image':36} {'mask':26} {'scale':>5} {'megapixels':>10} {'opencv':>9} {'bincount':>9} " + " ".join(f"{w:>9}" for w in ways) + f" {'ratio':>7} {'least':>7}")
+    print(f"{'image':36} {'mask':26} {'set':>4} {'scale':>5} {'megapixels':>10} {'opencv':>9} {'bincount':>9} " + " ".join(f"{w:>9}" for w in ways) + f" {'ratio':>7} {'least':>7}")
     pairs = [("skimage-camera.pgm.gz", "mask-triangle.pbm.gz"), ("skimage-phantom.pgm.gz", "horse.pbm"), ("skimage-coins.pgm.gz", "mask-noisy-rectangle.pbm.gz")]
-    pairs += [(stack, "mask-triangle.pbm.gz") for stack in STACKS] + [("scan-feyn.pbm.gz", "mask-chronometer.pbm.gz")]
+    pairs += [(stack, "mask-triangle.pbm.gz") for stack in STACKS] + [("scan-feyn.pbm.gz", "mask-noisy-rectangle.pbm.gz")]
     for name, mask_name in pairs[:2] if quick else pairs:
         path, mask_path = path_of("images", name), path_of("images", mask_name)
-        image, mask = read_image(path), read_image(mask_path)
+        image, mask = read_image(path), np.where(read_image(mask_path) >= 128, 255, 0).astype(np.uint8)
         rows, columns = image.shape
-        mask = mask[np.arange(rows) % mask.shape[0]][:, np.arange(columns) % mask.shape[1]]
+        # The mask is stretched over the image, or over each image of a stack.
+        tile = {"mnist": 28, "omnig": 105}.get(name[:5], rows)
+        mask = mask[(np.arange(rows) % tile) * mask.shape[0] // tile][:, np.arange(columns) * mask.shape[1] // columns]
         for scale in [1, 4, 8]:
             if image.size * scale * scale > MOST_PIXELS / 3:
                 continue
             large, large_mask = magnify(image, scale), magnify(mask, scale)
             wanted = cv2.calcHist([large], [0], large_mask, [16], [0, 256]).ravel()
-            ours("count", path, mask_path, scale)
+            ours("count", path, mask_path, tile, scale)
             for way in ways:
                 ours("run", way)
                 # OpenCV counts in single precision.
@@ -335,7 +349,7 @@ def histogram(ours, table, folder, quick):
             times = table.run(sides, 8.0)
             ratio = against(times, ways, ["opencv", "bincount"])
             shown = " ".join(f"{times[side][0]:9.3f}" for side in ["opencv", "bincount", *ways])
-            print(f"{name:36} {mask_name:26} {scale:5} {large.size / 1e6:10.2f} {shown} {ratio[0]:7.2f} {ratio[1]:7.2f}", flush=True)
+            print(f"{name:36} {mask_name:26} {np.mean(mask >= 128):4.0%} {scale:5} {large.size / 1e6:10.2f} {shown} {ratio[0]:7.2f} {ratio[1]:7.2f}", flush=True)
 
 
 STUDIES = {"graphs": graphs, "erosion": erosion, "histogram": histogram}
@@ -348,6 +362,12 @@ def main():
         at = words.index("--rounds")
         rounds = max(1, int(words[at + 1]))
         del words[at : at + 2]
+    if "--only" in words:
+        at = words.index("--only")
+        only = words[at + 1]
+        del words[at : at + 2]
+        for names in [GRAPHS, SCANS, MASKS, STACKS]:
+            names[:] = [name for name in names if only in name]
     cpu, quick = "--cpu" in words, "--quick" in words
     words = [word for word in words if word not in ["--cpu", "--quick"]]
     options = ["--rounds", str(rounds)] + (["--cpu"] if cpu else [])

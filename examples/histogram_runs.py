@@ -5,5 +5,5 @@ def histogram_runs(I, M):
     H = tensor("dense", shape=(16,))
     for y, x in _:
         if M[y,x]:
-            H[I[y,x] // 16] += 1
+            H[i64(I[y,x]) // 16] += 1
     return H

@@ -1,11 +1,12 @@
 //! Our side of `benches/structures.py`.
 //!
-//! `structures spmv [WORD ...]` and `structures spgemm` print their tables: these studies compare our own formats and programs.
+//! `structures spmv [WORD ...]` and `structures spgemm` print their tables: these studies compare our own formats and programs. `structures
+//! compile` prints how long it takes to compile the programs of the others.
 //! `structures serve` does what standard input says, a line each, and answers with a line:
 //!
 //! - `graph NAME`: loads a graph, of a file or the gallery; answers with its nodes and edges. `edges PATH` writes it
 //! - `search WAY SOURCE`, `paths SOURCE`: seconds. `result PATH` writes the parents or distances
-//! - `image PATH SCALE`, `count PATH MASK SCALE`: an image to be eroded or counted; answers with its size and that of each format
+//! - `image PATH SCALE`, `count PATH MASK TILE SCALE`: an image to be eroded or counted; answers with its size and that of each format
 //! - `run WAY`: seconds. `result PATH` writes pixels or counts
 
 use std::io::{BufRead, Write};
@@ -13,7 +14,7 @@ use tamis::io::{WriteOptions, write};
 use tamis_benches::structures::graphs::Graph;
 use tamis_benches::structures::images::Image;
 use tamis_benches::structures::turns::Clock;
-use tamis_benches::structures::{spgemm, spmv};
+use tamis_benches::structures::{compile, spgemm, spmv};
 
 fn main() -> std::process::ExitCode {
     let mut clock = Clock { rounds: 21, processor: false };
@@ -35,9 +36,12 @@ fn main() -> std::process::ExitCode {
     let fine = match words.split_first() {
         Some((study, rest)) if study == "spmv" => spmv::table(rest, clock),
         Some((study, [])) if study == "spgemm" => spgemm::tables(clock, largest),
+        Some((study, [])) if study == "compile" => compile::table(clock),
         Some((study, [])) if study == "serve" => serve(clock),
         _ => {
-            eprintln!("structures spmv [WORD ...] | spgemm | serve; with [--cpu] [--rounds N] [--largest ROWS]");
+            eprintln!(
+                "structures spmv [WORD ...] | spgemm | compile | serve; with [--cpu] [--rounds N] [--largest ROWS]"
+            );
             return 2.into();
         }
     };
@@ -88,7 +92,9 @@ impl State {
                 Ok(self.graph()?.paths(source, clock)?.to_string())
             }
             ["image", path, scale] => self.set_image(Image::to_erode(path, number(scale)? as usize)?),
-            ["count", path, mask, scale] => self.set_image(Image::to_count(path, mask, number(scale)? as usize)?),
+            ["count", path, mask, tile, scale] => {
+                self.set_image(Image::to_count(path, mask, number(tile)? as usize, number(scale)? as usize)?)
+            }
             ["run", way] => {
                 let clock = self.clock;
                 Ok(self.image.as_mut().ok_or("load an image first")?.run(way, clock)?.to_string())

@@ -172,12 +172,14 @@ impl Image {
         Ok(Image { rows: large.rows, columns: large.columns, tasks, result: None })
     }
 
-    /// Reads a grey image and a mask, magnifies both (the mask is repeated to the image's size), and compiles all ways to count.
-    pub fn to_count(path: &str, mask: &str, scale: usize) -> Result<Image, String> {
+    /// Reads a grey image and a mask, which is stretched over the columns and over each `tile` of rows, magnifies both, and compiles all
+    /// ways to count.
+    pub fn to_count(path: &str, mask: &str, tile: usize, scale: usize) -> Result<Image, String> {
         let (image, mask) = (load(path)?, load(mask)?);
         let mut pixels = Vec::with_capacity(image.pixels.len());
         for y in 0..image.rows {
-            pixels.extend((0..image.columns).map(|x| mask.row(y % mask.rows)[x % mask.columns]));
+            let row = mask.row((y % tile.max(1)) * mask.rows / tile.max(1));
+            pixels.extend((0..image.columns).map(|x| row[x * mask.columns / image.columns]));
         }
         let mask = Grey { pixels, ..image };
         let image = load(path)?;

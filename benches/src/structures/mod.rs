@@ -1,5 +1,6 @@
 //! The case studies: what structure buys, measured on real data. One file per study; `turns` times several sides of one task.
 
+pub mod compile;
 pub mod graphs;
 pub mod images;
 pub mod load;
