@@ -227,6 +227,8 @@ impl Workspace {
         let name = description.effective_policy();
         let (constructor, trusted) = policy::find(name).ok_or_else(|| format!("there is no policy `{name}`"))?;
         let policy = constructor();
+        // Where entries are found on insertion, sums depend on when they are put aside.
+        let handed_over = description.pipelined && policy.appends();
         let engine = merge::engine(0, description.dtype, description.merge, description.init);
         let engine =
             engine.ok_or_else(|| format!("two {} cannot be merged by {:?}", description.dtype, description.merge))?;
@@ -245,7 +247,7 @@ impl Workspace {
             description: description.clone(),
             constructor,
             appends: policy.appends(),
-            patience: policy.patience().max(if description.pipelined { HANDED_OVER } else { 0 }),
+            patience: policy.patience().max(if handed_over { HANDED_OVER } else { 0 }),
             policy,
             trusted,
             sizes: Vec::new(),
