@@ -1,5 +1,6 @@
 //! Lists of entries in blocks, all from a few slabs: a list grows without moving, and blocks that are free are used again.
 
+use super::engine::prefetch;
 use crate::runtime::typed::{Room, Shortage};
 
 /// An entry on its way: packed coordinates, and a value.
@@ -78,6 +79,11 @@ impl<E: Copy> Blocks<E> {
         self.free.clear();
     }
 
+    /// How many blocks are in lists.
+    pub(super) fn in_use(&self) -> usize {
+        self.used - self.free.len()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.slabs.iter().map(Room::bytes).sum::<u64>() + (self.places.len() * 12) as u64
     }
@@ -152,6 +158,15 @@ impl<E: Copy> Blocks<E> {
             }
             left -= len;
             block = self.next[block as usize];
+        }
+    }
+
+    /// Asks for the first block of a chain, if there is one.
+    pub(super) fn prefetch(&self, chain: &Chain) {
+        if let Some(place) = self.places.get(chain.head as usize) {
+            for k in (0..BLOCK).step_by((64 / size_of::<E>()).max(1)) {
+                prefetch(place.wrapping_add(k));
+            }
         }
     }
 

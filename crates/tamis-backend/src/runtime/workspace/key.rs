@@ -191,7 +191,12 @@ impl Packing {
             if lanes.is_empty() {
                 keys.fill(K::ZERO);
             }
+            // SAFETY: promised by the caller.
+            let packed = unsafe { self.pack_two(lanes, start, keys) };
             for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
+                if packed {
+                    break;
+                }
                 // SAFETY: promised by the caller.
                 let inside = unsafe {
                     match *lane {
@@ -211,12 +216,45 @@ impl Packing {
         Ok(())
     }
 
+    /// Packs the coordinates of entries of two dimensions, as most have; `false` if there are others, or one coordinate is not
+    /// one of its dimension.
+    ///
+    /// # Safety
+    /// As for [`Packing::pack`].
+    #[inline(always)]
+    unsafe fn pack_two<K: Key>(&self, lanes: &[Lane], start: usize, keys: &mut [K]) -> bool {
+        let ([Lane::Narrow(a), Lane::Narrow(b)], [a_bits, b_bits], [a_size, b_size]) =
+            (lanes, &self.bits[..], &self.sizes[..])
+        else {
+            return false;
+        };
+        let (a_last, b_last, mut outside) = (a_size.wrapping_sub(1), b_size.wrapping_sub(1), 0);
+        for (k, key) in keys.iter_mut().enumerate() {
+            // SAFETY: promised by the caller.
+            let (a, b) = unsafe { (u64::from(a.add(start + k).read()), u64::from(b.add(start + k).read())) };
+            outside |= a_last.wrapping_sub(a) | b_last.wrapping_sub(b);
+            *key = K::ZERO.push(*a_bits, a).push(*b_bits, b);
+        }
+        *a_size > 0 && *b_size > 0 && outside >> 63 == 0
+    }
+
     /// Writes the coordinates of keys, those of the first one at place `first`.
     ///
     /// # Safety
     /// There is one lane per dimension, each with room for as many elements from there on as there are keys, that nobody else
     /// uses.
     pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane], first: usize) {
+        if let ([Lane::Narrow(a), Lane::Narrow(b)], [a_bits, b_bits]) = (lanes, &self.bits[..]) {
+            for (k, key) in keys.iter().enumerate() {
+                let (inner, rest) = key.pop(*b_bits);
+                // SAFETY: promised by the caller.
+                unsafe {
+                    a.add(first + k).write(rest.pop(*a_bits).0 as u32);
+                    b.add(first + k).write(inner as u32);
+                }
+            }
+            return;
+        }
         let mut block = [K::ZERO; BLOCK];
         for (number, part) in keys.chunks(BLOCK).enumerate() {
             let start = first + number * BLOCK;

@@ -1,8 +1,8 @@
 //! Where entries wait to be combined: on shelves by the highest bits of their keys, in the order in which they came.
 //!
 //! A shelf is a list of entries, of which the first ones may have been combined already: in order, each key once. What comes
-//! later is appended, and when a shelf has grown by as much as it had, it is combined anew. So each entry is combined a few
-//! times only, whatever the size of the accumulation array; where entries meet, memory is proportional to those
+//! later is appended, and when a shelf has a few times as many as were left it is combined anew. So each entry is combined
+//! once or twice, whatever the size of the accumulation array; where entries meet, memory is proportional to those
 //! that are left; and values of one key are always folded in the order in which they came.
 //!
 //! At first there is one shelf. There are many once entries would not stay in the caches.
@@ -27,6 +27,9 @@ const FINE: u32 = 16;
 
 /// So many places after the one that is written, memory is asked for.
 const AHEAD: usize = 8;
+
+/// While there are fewer entries on all shelves, none is combined: that would save little. (Tests are not that patient.)
+const BUDGET: usize = if cfg!(test) { 1 << 18 } else { 1 << 24 };
 
 /// A shelf is not combined before it has so many entries.
 const LEAST: usize = 1 << 14;
@@ -180,7 +183,8 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         number: usize,
         bits: u32,
     ) -> Result<(), Shortage> {
-        if self.chains[number].chain.len_in_full_blocks() >= self.chains[number].limit {
+        let Shelf { chain, limit } = &self.chains[number];
+        if chain.len_in_full_blocks() >= *limit && self.blocks.in_use() >= BUDGET / BLOCK {
             self.compact(combiner, fold, number, bits)?;
             if self.cursors[number].at != self.cursors[number].end {
                 return Ok(());
@@ -291,6 +295,9 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
             self.blocks.pieces(chain, cursor, &mut self.pieces);
             let values = room(done, before)?;
             let out = Out { keys: self.keys.pointer(), values };
+            if let Some(next) = self.chains.get(number + 1) {
+                self.blocks.prefetch(&next.chain);
+            }
             // SAFETY: the pieces are those of the shelf, and there is room for as many entries.
             let after = unsafe { combiner.combine(fold, &self.pieces, bits, out)? };
             self.combined += before as u64;
