@@ -67,6 +67,8 @@ const INPUT_HELP: &str = "Inputs, one for each parameter of the program:
   s=2.5                      a number
 
 Examples:
+  tamis run \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand --time
+  tamis run ij,jk->ik A=laplacian(100) B=laplacian(100)
   tamis run spmv.py A=bcsstk16.mtx.gz x=rand -f A=csr -o y=y.tns --time
   tamis run bfs.py G=graph.mtx
 
@@ -81,7 +83,7 @@ A loop program, as in spmv.py:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = INPUT_HELP)]
 pub struct RunArgs {
-    /// A file with a loop program, `-` for standard input, or the program itself
+    /// Index notation such as "y[i] = A[i,j] * x[j]", a file with a loop program, `-` for standard input, or the program itself
     #[arg(value_name = "PROGRAM")]
     pub program: OsString,
     /// Inputs, as described below
@@ -120,6 +122,9 @@ pub struct RunArgs {
     /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"
     #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
     pub schedule: Vec<String>,
+    /// The loops of index notation in this order, as in i,k,j
+    #[arg(long, value_name = "INDICES", value_delimiter = ',')]
+    pub order: Vec<String>,
     /// Check every access of compiled code, and compare its results with the reference interpreter's
     #[arg(long, conflicts_with = "interpret")]
     pub check: bool,

@@ -1,7 +1,7 @@
 //! Executing a [`RunRequest`]: the program is read, its inputs are found, it runs, its results are shown and written.
 
 use crate::convert::{warn_of_shape, write_out};
-use crate::input::InputSpec;
+use crate::input::{InputSpec, Named};
 use crate::load::{Wish, load};
 use crate::progress::Progress;
 use crate::run::{OutputTarget, ProgramText, RunRequest};
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis::{Build, CompileOptions, Signature, WorkspaceReport};
+use tamis::{Build, CompileOptions, EinsumOptions, Executable, Notation, Pins, Scheduled, Signature, WorkspaceReport};
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
 use tamis_tensor::gallery;
@@ -26,8 +26,17 @@ const IN_JSON: usize = 10_000;
 pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let mut times = Vec::new();
     let start = Instant::now();
-    let program = Program::parse_source(&source(&request.program)?)?;
+    let source = source(&request.program)?;
+    let notation = match is_notation(&request.program, &source) {
+        true => Some(notation(&source, &request.inputs)?),
+        false => None,
+    };
+    let program = match &notation {
+        Some(notation) => notation.plain()?,
+        None => Program::parse_source(&source)?,
+    };
     check_names(&program, request)?;
+    check_pins(notation.as_ref(), request)?;
     times.push(("parse", start.elapsed()));
 
     let start = Instant::now();
@@ -43,9 +52,22 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
         interpret: request.interpret,
         schedule: request.schedule.clone(),
     };
-    let executable = tamis::compile(&program, &Signature::of(&tensors), &options)?;
-    times.push(("compile", start.elapsed()));
-    let build = executable.build();
+    let compiled = match &notation {
+        Some(notation) => {
+            let formats = result_formats(&program, request)?;
+            let pins = Pins { order: request.order.clone(), formats, ..Pins::default() };
+            Compiled::Notation(tamis::schedule_notation(notation, &tensors, &EinsumOptions { compile: options, pins })?)
+        }
+        None => Compiled::Program(tamis::compile(&program, &Signature::of(&tensors), &options)?),
+    };
+    match &compiled {
+        Compiled::Notation(scheduled) => {
+            times.push(("schedule", scheduled.scheduling));
+            times.push(("compile", start.elapsed().saturating_sub(scheduled.scheduling)));
+        }
+        Compiled::Program(_) => times.push(("compile", start.elapsed())),
+    }
+    let build = compiled.executable().build();
     shell.warn(&build.warnings);
     if build.interpreted.is_some() {
         warn_if_slow(&program, &tensors, f64::INFINITY, shell);
@@ -55,7 +77,10 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let start = Instant::now();
     let called = {
         let _progress = Progress::start(if build.interpreted.is_some() { "interpreting" } else { "running" });
-        executable.call_timed(&tensors)?
+        match &compiled {
+            Compiled::Notation(scheduled) => scheduled.call_timed(&tensors)?,
+            Compiled::Program(executable) => executable.call_timed(&tensors)?,
+        }
     };
     times.push((if build.interpreted.is_some() { "interpret" } else { "kernel" }, called.kernel));
     // What is not the kernel: arrays become tensors, in check mode compared with the interpreter's.
@@ -98,6 +123,59 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let on_standard_output = request.outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput);
     let measured = Measured { times: &times, workspaces: &called.workspaces, build };
     show(request, &finished, &measured, on_standard_output, shell)
+}
+
+/// What runs.
+enum Compiled {
+    Program(Executable),
+    Notation(Scheduled),
+}
+
+impl Compiled {
+    fn executable(&self) -> &Executable {
+        match self {
+            Compiled::Program(executable) => executable,
+            Compiled::Notation(scheduled) => &scheduled.executable,
+        }
+    }
+}
+
+/// Whether a text says what to compute, and not how. Python files hold programs.
+pub(crate) fn is_notation(program: &ProgramText, source: &Source) -> bool {
+    let python = matches!(program, ProgramText::File(path) if path.extension().is_some_and(|kind| kind == "py"));
+    !python && Notation::looks_like(&source.text)
+}
+
+/// Reads index notation; operands of NumPy's spelling are the inputs, in order.
+pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>) -> Result<Notation, Failure> {
+    let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+    Ok(match Notation::is_einsum(&source.text) {
+        true => Notation::einsum(source.text.trim_end(), &names, "out")?,
+        false => Notation::parse_source(source, &[])?,
+    })
+}
+
+/// An order of loops is for index notation: programs have theirs.
+fn check_pins(notation: Option<&Notation>, request: &RunRequest) -> Outcome {
+    if notation.is_none() && !request.order.is_empty() {
+        let d = Diagnostic::new(Code::E0905, "--order is for index notation: a program says the order of its loops");
+        return Err(Failure::usage(vec![d.help("use -s \"reorder(i,j)\"")]));
+    }
+    Ok(())
+}
+
+/// The formats that results are wanted in.
+fn result_formats(program: &Program, request: &RunRequest) -> Result<Vec<(String, Format)>, Failure> {
+    let mut formats = Vec::new();
+    for id in &program.results {
+        let info = program.tensor(*id);
+        if let Some((_, spec)) = request.formats.iter().find(|(name, _)| *name == info.name)
+            && info.rank > 0
+        {
+            formats.push((info.name.clone(), spec.with_rank(info.rank)?));
+        }
+    }
+    Ok(formats)
 }
 
 /// The text of a program.

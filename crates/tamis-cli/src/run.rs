@@ -89,6 +89,8 @@ pub struct RunRequest {
     pub time_passes: bool,
     /// What to change about the program's loops.
     pub schedule: Schedule,
+    /// The order of loops for index notation.
+    pub order: Vec<String>,
 }
 
 impl RunRequest {
@@ -143,6 +145,7 @@ impl RunRequest {
             check_limit: args.check_limit,
             time_passes: args.time_passes,
             schedule,
+            order: args.order.clone(),
         })
     }
 }

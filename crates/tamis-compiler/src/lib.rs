@@ -3,6 +3,7 @@
 //! Rooms, in the order a program walks through them: [`schedule`] (programs to programs, by command), [`lower`] (looplets to kernels, one loop at a time) and [`opt`] (kernels
 //! to kernels). [`pipeline`] is the list of all passes.
 
+pub mod auto;
 pub mod lower;
 pub mod opt;
 pub mod pipeline;

@@ -12,10 +12,12 @@ mod intern;
 pub mod interp;
 pub mod kernel;
 pub mod looplet;
+pub mod notation;
 pub mod program;
 pub mod text;
 
 pub use algebra::{DType, Kind, Value};
 pub use diag::{Code, Diagnostic, Diagnostics, Source, Span};
 pub use format::{Format, FormatSpec};
+pub use notation::Notation;
 pub use program::Program;

@@ -25,6 +25,7 @@ mod check;
 mod compile;
 mod explain;
 mod interpret;
+mod notation;
 mod operator;
 mod output;
 mod remember;
@@ -35,14 +36,17 @@ pub use advise::{Advice, AdviseOptions, Candidate, Outcome, Task, Times, advise,
 pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};
+pub use notation::{EinsumOptions, Scheduled, einsum, meaning, parse, plan, plan_for, schedule as schedule_notation};
 pub use operator::op;
 pub use run::{RunOptions, infer_shapes, run};
 pub use signature::Signature;
 pub use tamis_backend::cache::{Cache, Found};
 pub use tamis_backend::runtime::limit_arrays;
 pub use tamis_backend::runtime::workspace::Report as WorkspaceReport;
+pub use tamis_compiler::auto::{self, Pins, Plan};
 pub use tamis_compiler::pipeline::Pass;
 pub use tamis_compiler::schedule::{self, Schedule};
+pub use tamis_ir::Notation;
 pub use tamis_ir::algebra::{Laws, Op};
 pub use tamis_ir::kernel;
 pub use tamis_ir::program::parse_operators;
@@ -55,7 +59,7 @@ pub use tamis_tensor::{
 /// What most programs need.
 pub mod prelude {
     pub use crate::{
-        Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, Executable, Format, Laws, Op, Program,
-        RunOptions, Schedule, Signature, Tensor, Value, ValueArray,
+        Combine, CompileOptions, Coordinates, DType, Diagnostic, Diagnostics, EinsumOptions, Executable, Format, Laws,
+        Notation, Op, Program, RunOptions, Schedule, Signature, Tensor, Value, ValueArray,
     };
 }

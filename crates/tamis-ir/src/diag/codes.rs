@@ -67,8 +67,8 @@ E0108 "return"
 "A program ends in one `return` that names its results: tensors or scalars declared at the top of the
 program, outside of any loop or `if`."
 E0109 "index notation instead of a loop program"
-"Index notation (`C[i,k] = A[i,j] * B[j,k]`) says what to compute; a loop program says how. This
-version runs loop programs; write the loops out."
+"Index notation (`C[i,k] = A[i,j] * B[j,k]`) says what to compute; a loop program says how. Here only a
+loop program can stand."
 E0110 "definition of an operator"
 "An operator is defined before the program that uses it, by a function that returns one expression:
 
@@ -79,6 +79,19 @@ E0110 "definition of an operator"
 The body uses its operands, numbers, built-in operators and operators that were defined before: not itself, and no
 tensors. Laws are commutative, associative, idempotent, identity=, left_identity=, right_identity= and annihilator=, each
 optional; they are said of operators with two operands."
+E0111 "index notation"
+"Index notation is one statement per line, or several separated by `;`: `C[i,k] = A[i,j] * B[j,k]`. The left is a name with index
+variables; the right is any expression of tensors, scalars and indices. `sum[j](..)`, `prod`, `min`, `max`, `any` and `all` reduce over
+indices; `+=`, `min=` and so on say how indices that are missing on the left are reduced. NumPy's `ij,jk->ik` and
+`y(i) = A(i,j) * x(j)` are read, too."
+E0112 "reduction that can be read in two ways"
+"An index that is missing on the left is reduced over the smallest sub-expression that holds all of its uses. Where a larger one would
+give something else, as in `y[i] = abs(A[i,j])`, say which is meant: `abs(sum[j](A[i,j]))` or `sum[j](abs(A[i,j]))`."
+E0113 "index that nothing bounds"
+"The extent of an index comes from the dimensions that it subscripts on the right. One that stands on the left alone, or only as a number,
+goes nowhere."
+E0114 "name assigned before"
+"A name is assigned once; later statements may read it, or update it with `+=`, `min=` and so on."
 
 E0201 "unknown name"
 "The name is not a parameter, a declared tensor, a scalar, a `let` or a loop index at this place."

@@ -471,6 +471,17 @@ impl Program {
         Ok(program)
     }
 
+    /// A program from syntax that something else than its text has made, with the operators that it uses.
+    pub(crate) fn of_syntax(
+        function: &crate::text::syntax::Function,
+        operators: &[Op],
+        source: &Arc<Source>,
+    ) -> std::result::Result<Program, Diagnostics> {
+        let program = resolve::resolve(function, operators::by_name(operators), source)?;
+        program.verify()?;
+        Ok(program)
+    }
+
     /// Checks what must hold of every program, however it was made; see the list in `verify.rs`.
     pub fn verify(&self) -> std::result::Result<(), Diagnostics> {
         let mut errors = verify::verify(self);

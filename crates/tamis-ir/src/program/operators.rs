@@ -50,15 +50,21 @@ pub fn parse_operators(source: &Arc<Source>) -> Result<Vec<Op>, Diagnostics> {
     Ok(operators)
 }
 
-/// The program of a text, and all operators that it may use.
-pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Function>, Operators), Diagnostics> {
-    let file = parser::parse_file(source)?;
+/// Operators by their names.
+pub(super) fn by_name(given: &[Op]) -> Operators {
     let mut operators = Operators::default();
     for op in given {
         if let Op::User(user) = op {
             operators.insert(user.name().to_string(), *user);
         }
     }
+    operators
+}
+
+/// The program of a text, and all operators that it may use.
+pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Function>, Operators), Diagnostics> {
+    let file = parser::parse_file(source)?;
+    let mut operators = by_name(given);
     let mut errors = Vec::new();
     define_all(&file.operators, &mut operators, &mut errors);
     if errors.is_empty() {

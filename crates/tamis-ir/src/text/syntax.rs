@@ -131,6 +131,12 @@ pub enum ExprKind {
     },
     /// `(a, b)`: only where a shape is expected.
     Tuple(Vec<Expr>),
+    /// `min[j](e)`, in index notation: `e` for all `j`, reduced.
+    Reduce {
+        op: Op,
+        indices: Vec<Name>,
+        body: Box<Expr>,
+    },
     /// Stands for an expression that could not be read; reported already.
     Error,
 }

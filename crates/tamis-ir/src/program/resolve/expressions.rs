@@ -72,6 +72,14 @@ impl Resolver {
                         .help("for example `A[i,j] * x[j]`"),
                 );
             }
+            ExprKind::Reduce { .. } => {
+                return self.error(
+                    Diagnostic::new(Code::E0111, "reductions are part of index notation, not of loop programs")
+                        .label(expr.span, "reduced here")
+                        .help("declare `s = scalar(0.0)` and update it in a loop: `s += A[i,j]`, or `s min= A[i,j]`")
+                        .help("or write the whole as index notation: `y[i] = min[j](A[i,j] + x[j])`"),
+                );
+            }
             // Reported by the parser.
             ExprKind::Error => return None,
         };

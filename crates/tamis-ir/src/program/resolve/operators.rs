@@ -253,7 +253,7 @@ impl Body<'_> {
             }
             ExprKind::Call { function, args, keywords } => self.call(function, args, keywords, expr.span),
             ExprKind::Index { .. } | ExprKind::Size { .. } | ExprKind::Entry { .. } => Err(no_tensors()),
-            ExprKind::Str(_) | ExprKind::Tuple(_) | ExprKind::Error => {
+            ExprKind::Str(_) | ExprKind::Tuple(_) | ExprKind::Reduce { .. } | ExprKind::Error => {
                 Err(Diagnostic::new(Code::E0101, "expected a number")
                     .label(expr.span, "not a value")
                     .help("for example `select(a < b, a, b)`"))

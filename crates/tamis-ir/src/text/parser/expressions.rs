@@ -7,6 +7,10 @@ use crate::algebra::{Op, Value};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::program::EntryPart;
 
+/// The words of reductions.
+pub(crate) const REDUCTIONS: &[(&str, Op)] =
+    &[("sum", Op::Add), ("prod", Op::Mul), ("min", Op::Min), ("max", Op::Max), ("any", Op::Or), ("all", Op::And)];
+
 /// Binary operators by how tightly they bind, loosest first; comparisons are handled apart.
 const LEVELS: &[&[&str]] = &[&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "/", "//", "%"]];
 
@@ -198,6 +202,11 @@ impl Parser {
         }
         if self.eat("[") {
             let subscripts = self.list("]", "a subscript")?;
+            if self.is("(")
+                && let Some(op) = reduction(&name.text)
+            {
+                return self.reduction(name, op, subscripts);
+            }
             let span = name.span.to(self.last_end());
             return Ok(Expr { kind: ExprKind::Index { base: name, subscripts }, span });
         }
@@ -205,6 +214,27 @@ impl Parser {
             return self.call(name);
         }
         Ok(atom)
+    }
+
+    /// `min[j, k](e)` after the brackets.
+    fn reduction(&mut self, name: Name, op: Op, subscripts: Vec<Expr>) -> Result<Expr> {
+        let form = format!("write `{}[j](A[i,j])`", name.text);
+        let mut indices = Vec::new();
+        for subscript in subscripts {
+            match subscript.kind {
+                ExprKind::Name(text) => indices.push(Name { text, span: subscript.span }),
+                _ => {
+                    let d = Diagnostic::new(Code::E0111, "only an index can be reduced over");
+                    return Err(d.label(subscript.span, "not an index").help(form));
+                }
+            }
+        }
+        self.at += 1;
+        let body = Box::new(self.expr()?);
+        self.expect(")", &form)?;
+        let span = name.span.to(self.last_end());
+        self.operators += 1;
+        Ok(Expr { kind: ExprKind::Reduce { op, indices, body }, span })
     }
 
     pub(super) fn size(&mut self, base: Name) -> Result<Expr> {
@@ -343,6 +373,11 @@ impl Parser {
     }
 }
 
+/// The operator of a reduction by this name.
+fn reduction(word: &str) -> Option<Op> {
+    REDUCTIONS.iter().find(|(name, _)| *name == word).map(|(_, op)| *op)
+}
+
 /// How many operators an expression has.
 fn count(expr: &Expr) -> usize {
     match &expr.kind {
@@ -353,6 +388,7 @@ fn count(expr: &Expr) -> usize {
             1 + args.iter().chain(keywords.iter().map(|(_, value)| value)).map(count).sum::<usize>()
         }
         ExprKind::Tuple(items) => items.iter().map(count).sum(),
+        ExprKind::Reduce { body, .. } => 1 + count(body),
         _ => 0,
     }
 }

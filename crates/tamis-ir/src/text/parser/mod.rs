@@ -1,9 +1,12 @@
 //! Tokens to syntax: loop programs, a subset of Python. Mistakes are collected and parsing goes on, so
 //! that one run reports several.
 
-mod expressions;
+pub(crate) mod expressions;
+mod notation;
 mod operators;
 mod statements;
+
+pub use notation::parse_notation;
 
 use super::lexer::{Tok, Token, lex};
 use super::syntax::{Expr, File, Function, Name};

@@ -1,0 +1,712 @@
+//! Loops of assignments: each gets the best order, results get formats, and what can share loops does.
+
+use super::formats::{self, Expected};
+use super::operand::Operand;
+use super::order::{Choice, Problem};
+use super::path::{bare, replaced, uses};
+use super::sets::{Place, Set, differs};
+use super::{Conversion, Costs, Decision, Pins, Plan};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tamis_ir::algebra::{Constant, Op};
+use tamis_ir::format::{Format, Leaf};
+use tamis_ir::notation::{Assignment, Node, Notation, same_all};
+use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
+use tamis_ir::text::syntax::{Expr, ExprKind, Name};
+use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
+
+/// An assignment, and what is known about it.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) assignment: Assignment,
+    /// How far its indices go.
+    pub(super) extents: FxHashMap<String, f64>,
+    /// The type of its target.
+    pub(super) dtype: DType,
+}
+
+/// An assignment in its loops, with what is computed on the way.
+#[derive(Clone, Debug)]
+struct Nest {
+    item: Item,
+    order: Vec<String>,
+    cost: f64,
+    /// What is computed inside of so many loops: scalars that the assignment uses.
+    inner: Vec<(usize, Nest)>,
+    /// The format of the target, and its fill; none if the target is a scalar.
+    format: Option<Format>,
+    fill: Option<Value>,
+    /// The body with converted tensors under their names.
+    body: Expr,
+    /// Temporaries that are copied into another order first.
+    copies: Vec<(String, String, Format)>,
+}
+
+/// The plainest program that means the same: loops over everything, all dense.
+pub(super) fn plainest(notation: &Notation, types: &[ParamType]) -> Result<Program, Diagnostics> {
+    let first = notation.plain()?;
+    let types = first.infer_types(types)?;
+    let mut fills = FxHashMap::default();
+    for assignment in notation.assignments.iter().filter(|a| !a.again) {
+        let name = &assignment.target.text;
+        let dtype = first.tensors.iter().position(|t| t.name == *name).map_or(DType::F64, |k| types.tensors[k]);
+        if let Some(start) = assignment.op.and_then(|op| start(op, dtype)) {
+            fills.insert(name.clone(), start);
+        }
+    }
+    if fills.is_empty() { Ok(first) } else { notation.plain_from(&fills) }
+}
+
+/// What a reduction starts from, if that is not 0.
+fn start(op: Op, dtype: DType) -> Option<Value> {
+    let identity = op.info().left_identity.or(op.info().right_identity)?;
+    let identity = if op == Op::Sub { Constant::Zero } else { identity };
+    let value = identity.value(dtype)?;
+    let literal = match value {
+        Value::Bool(_) => value,
+        other => other.as_i64().map_or_else(|| Value::F64(other.as_c128().re), Value::I64),
+    };
+    let literal = if matches!(dtype, DType::F32 | DType::F64) { Value::F64(value.as_c128().re) } else { literal };
+    value.is_truthy().then_some(literal)
+}
+
+/// Makes a plan.
+pub(super) struct Scheduler<'a> {
+    notation: &'a Notation,
+    costs: &'a Costs,
+    pins: &'a Pins,
+    operands: FxHashMap<String, Operand>,
+    items: Vec<Item>,
+    taken: FxHashSet<String>,
+    decisions: Vec<Decision>,
+    conversions: Vec<Conversion>,
+}
+
+impl<'a> Scheduler<'a> {
+    pub(super) fn new(
+        notation: &'a Notation,
+        meaning: &Program,
+        checked: &Checked,
+        operands: &[Operand],
+        costs: &'a Costs,
+        pins: &'a Pins,
+    ) -> Scheduler<'a> {
+        // The loops of the plainest program, statement by statement.
+        let mut nests: Vec<FxHashMap<String, f64>> = Vec::new();
+        for stmt in meaning.body.iter() {
+            if matches!(stmt.kind, StmtKind::Declare(_)) {
+                continue;
+            }
+            let mut extents = FxHashMap::default();
+            let mut open = vec![stmt];
+            while let Some(stmt) = open.pop() {
+                if let StmtKind::For { index, body, .. } = &stmt.kind {
+                    let length = match checked.extents.loops[index.index()] {
+                        LoopExtent::Static { start, stop } => (stop - start) as f64,
+                        LoopExtent::Dynamic => 1.0,
+                    };
+                    extents.insert(meaning.indices[index.index()].clone(), length);
+                    open.extend(body);
+                }
+            }
+            nests.push(extents);
+        }
+        let dtype = |name: &str| {
+            meaning.tensors.iter().position(|t| t.name == name).map_or(DType::F64, |k| checked.types.tensors[k])
+        };
+        let items: Vec<Item> = notation
+            .assignments
+            .iter()
+            .zip(nests)
+            .map(|(a, extents)| Item { assignment: a.clone(), extents, dtype: dtype(&a.target.text) })
+            .collect();
+        let names = notation.params();
+        let mut taken: FxHashSet<String> = names.iter().map(|name| name.to_string()).collect();
+        for item in &items {
+            taken.insert(item.assignment.target.text.clone());
+            taken.extend(item.extents.keys().cloned());
+        }
+        let operands = names.iter().map(|name| name.to_string()).zip(operands.iter().cloned()).collect();
+        Scheduler { notation, costs, pins, operands, items, taken, decisions: Vec::new(), conversions: Vec::new() }
+    }
+
+    pub(super) fn is_result(&self, name: &str) -> bool {
+        self.notation.results().contains(&name) || self.pins.formats.iter().any(|(pinned, _)| pinned == name)
+    }
+
+    pub(super) fn decide(&mut self, about: &str, choice: &str, why: &str, alternatives: Vec<String>) {
+        let decision = Decision { about: about.into(), choice: choice.into(), why: why.into(), alternatives };
+        if !self.decisions.contains(&decision) {
+            self.decisions.push(decision);
+        }
+    }
+
+    pub(super) fn note(&mut self, about: &str, choice: &str, why: &str) {
+        self.decide(about, choice, why, Vec::new());
+    }
+
+    pub(super) fn fresh_name(&mut self) -> String {
+        let mut number = 0;
+        loop {
+            let name = format!("t{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    /// Takes back a temporary that was only considered.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.taken.remove(name);
+        self.operands.remove(name);
+    }
+
+    pub(super) fn plan(mut self, meaning: Program) -> Result<Plan, Diagnostics> {
+        self.check_pins()?;
+        let mut items = std::mem::take(&mut self.items);
+        if !self.pins.separate {
+            self.inline(&mut items);
+        }
+        let mut whole = Vec::new();
+        for item in items {
+            let steps = if self.pins.separate { vec![item] } else { self.split(item) };
+            for step in steps {
+                self.taken.insert(step.assignment.target.text.clone());
+                // What it makes is known to those after it.
+                self.price_temporary(&step);
+                whole.push(step);
+            }
+        }
+        let mut nests: Vec<Nest> = Vec::new();
+        for item in whole {
+            let nest = self.nest(item)?;
+            nests.push(nest);
+        }
+        if !self.pins.separate {
+            self.fuse(&mut nests);
+        }
+        let cost = nests.iter().map(|nest| nest.cost).sum();
+        let nodes = self.nodes(&nests);
+        let params = self.params(&nests);
+        let params: Vec<&str> = params.iter().map(String::as_str).collect();
+        let program = self.notation.program("notation", &params, &nodes)?;
+        Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
+    }
+
+    fn check_pins(&self) -> Result<(), Diagnostics> {
+        let known: FxHashSet<&String> = self.items.iter().flat_map(|item| item.extents.keys()).collect();
+        for index in &self.pins.order {
+            if !known.contains(index) {
+                let mut names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
+                names.sort_unstable();
+                return Err(Diagnostic::new(Code::E1202, format!("there is no index `{index}` to be ordered"))
+                    .help(format!("indices are {}", names.join(", ")))
+                    .into());
+            }
+        }
+        for (name, _) in &self.pins.formats {
+            if !self.items.iter().any(|item| item.assignment.target.text == *name) {
+                let message = format!("`{name}` is not computed here, so it cannot be given a format");
+                return Err(Diagnostic::new(Code::E1202, message)
+                    .help(format!("results are {}", self.notation.results().join(", ")))
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The problem of an assignment, and the constant that its body is elsewhere.
+    fn problem(&self, item: &Item) -> (Problem, Option<Value>) {
+        let assignment = &item.assignment;
+        let indices = assignment.indices();
+        let number = |name: &str| indices.iter().position(|index| index == name);
+        let mask = |expr: &Expr| {
+            indices.iter().enumerate().filter(|(_, i)| uses(expr, i, true)).fold(0u32, |m, (k, _)| m | 1 << k)
+        };
+        let places: Vec<Place> = assignment
+            .accesses()
+            .iter()
+            .filter_map(|(tensor, subscripts)| {
+                let operand = self.operands.get(*tensor)?.clone();
+                (operand.shape.len() == subscripts.len()).then(|| Place {
+                    tensor: tensor.to_string(),
+                    subscripts: subscripts.to_vec(),
+                    dims: subscripts.iter().map(mask).collect(),
+                    operand,
+                })
+            })
+            .collect();
+        let (set, constant) = differs(&assignment.body, &places);
+        let identity = assignment.op.map(|op| {
+            let identity =
+                if op == Op::Sub { Some(Constant::Zero) } else { op.info().left_identity.or(op.info().right_identity) };
+            identity.and_then(|constant| constant.value(DType::F64))
+        });
+        let constant = constant.map(|value| value.cast(DType::F64));
+        // Where the body is what a reduction starts from, nothing is to be done.
+        let set = match identity {
+            Some(Some(start)) if constant.is_some_and(|c| c.same_number(start)) => set,
+            Some(_) => Set::All,
+            None if constant.is_some() && !assignment.again => set,
+            None => Set::All,
+        };
+        let target: Vec<Option<usize>> = assignment
+            .subscripts
+            .iter()
+            .map(|s| match &s.kind {
+                ExprKind::Name(text) => number(text),
+                _ => None,
+            })
+            .collect();
+        let free = target.iter().flatten().fold(0u32, |m, k| m | 1 << k);
+        let extents = indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect();
+        let problem = Problem {
+            indices,
+            extents,
+            free,
+            places,
+            set,
+            operations: operations(&assignment.body).max(1.0),
+            target,
+            dense: true,
+            expected: 1.0,
+            stored: None,
+        };
+        (problem, constant)
+    }
+
+    /// The problem with the format of the target decided as far as it does not depend on the order.
+    fn formatted(&self, item: &Item) -> (Problem, Expected, Option<Value>, bool) {
+        let (mut problem, constant) = self.problem(item);
+        let name = &item.assignment.target.text;
+        let rank = problem.target.len();
+        let natural: Vec<usize> = (0..rank).collect();
+        let distinct = bare(&item.assignment.subscripts).is_some();
+        let listed = constant.is_some() && problem.set != Set::All && distinct && rank > 0;
+        let mut expected = formats::choose(&problem, &natural, listed, self.costs);
+        let pinned = self.pins.formats.iter().find(|(pinned, _)| pinned == name).map(|(_, format)| format);
+        if let Some(format) = pinned {
+            problem.stored = format.dim_order();
+            expected.format = format.clone();
+        }
+        problem.dense = expected.format.is_all_dense();
+        problem.expected = expected.entries();
+        let fill = match item.assignment.op {
+            Some(op) => start(op, item.dtype),
+            None if !problem.dense => constant.filter(|c| c.is_truthy()),
+            None => None,
+        };
+        (problem, expected, fill, pinned.is_some())
+    }
+
+    fn pinned_loops(&self, problem: &Problem) -> Vec<usize> {
+        let place = |index: &String| problem.indices.iter().position(|name| name == index);
+        self.pins.order.iter().filter_map(place).collect()
+    }
+
+    /// What an assignment costs.
+    pub(super) fn price(&self, item: &Item) -> f64 {
+        let (problem, ..) = self.formatted(item);
+        let pinned = self.pinned_loops(&problem);
+        problem.search(self.costs, &pinned).first().map_or(f64::INFINITY, |choice| choice.cost.total())
+    }
+
+    /// What an assignment costs whose target is read afterwards; the target is known from then on.
+    pub(super) fn price_temporary(&mut self, item: &Item) -> f64 {
+        let (problem, expected, fill, pinned) = self.formatted(item);
+        let loops = self.pinned_loops(&problem);
+        let found = problem.search(self.costs, &loops);
+        let Some(choice) = found.first() else { return f64::INFINITY };
+        let expected = if pinned { expected } else { self.in_order(&problem, choice, expected) };
+        let cells = expected.positions.last().copied().unwrap_or(1.0);
+        let shape: Vec<f64> = problem.target.iter().map(|t| t.map_or(cells, |k| problem.extents[k])).collect();
+        let dtype = item.dtype;
+        let fill = fill.map_or(Value::zero(dtype), |fill| fill.cast(dtype));
+        let entries = problem.expected;
+        let mut operand =
+            Operand { format: expected.format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
+        operand.spread();
+        self.operands.insert(item.assignment.target.text.clone(), operand);
+        choice.cost.total() + if problem.dense { cells * self.costs.dense_step } else { 0.0 }
+    }
+
+    /// The format of a target in the order of its loops.
+    fn in_order(&self, problem: &Problem, choice: &Choice, natural: Expected) -> Expected {
+        if problem.dense || problem.target.iter().any(Option::is_none) {
+            return natural;
+        }
+        let mut dims: Vec<usize> = (0..problem.target.len()).collect();
+        let when = |d: &usize| choice.order.iter().position(|index| Some(*index) == problem.target[*d]);
+        dims.sort_by_key(|d| when(d));
+        formats::choose(problem, &dims, true, self.costs)
+    }
+
+    fn nest(&mut self, item: Item) -> Result<Nest, Diagnostics> {
+        let (problem, expected, fill, pinned) = self.formatted(&item);
+        let loops = self.pinned_loops(&problem);
+        let found = problem.search(self.costs, &loops);
+        let Some(choice) = found.first() else {
+            let d = Diagnostic::new(Code::E1101, "no order of loops was found").note("this is a bug of Tamis");
+            return Err(d.help("please report the statement").into());
+        };
+        let about = item.assignment.to_string();
+        let shown = |choice: &Choice| {
+            let names: Vec<&str> = choice.order.iter().map(|k| problem.indices[*k].as_str()).collect();
+            names.join(", ")
+        };
+        if problem.indices.len() > 1 {
+            let others: Vec<String> =
+                found.iter().skip(1).take(5).map(|choice| format!("{}: {}", shown(choice), choice.cost)).collect();
+            let mut why = format!("it costs {}", choice.cost);
+            if !loops.is_empty() {
+                let best = problem.search(self.costs, &[]);
+                if let Some(best) = best.first() {
+                    let ratio = choice.cost.total() / best.cost.total().max(1e-9);
+                    why += &format!("; pinned, {ratio:.2} times the cost of {}", shown(best));
+                }
+            }
+            self.decide(&about, &format!("loops {}", shown(choice)), &why, others);
+        }
+        let format = match (pinned, problem.target.is_empty()) {
+            (_, true) => None,
+            (true, _) => Some(expected.format.clone()),
+            (false, _) => Some(self.in_order(&problem, choice, expected.clone()).format),
+        };
+        if let Some(format) = &format {
+            let cells: f64 = problem.target.iter().flatten().map(|k| problem.extents[*k]).product();
+            let why = match (pinned, problem.dense) {
+                (true, _) => "pinned".to_string(),
+                (_, dense) => {
+                    let share = if cells > 0.0 { 100.0 * problem.expected.min(cells) / cells } else { 0.0 };
+                    let what = if dense { "cheaper than a list of those" } else { "the rest is not stored" };
+                    format!("{:.4e} of {cells:.4e} elements are expected ({share:.3} %): {what}", problem.expected)
+                }
+            };
+            self.note(&item.assignment.target.text, &format!("format {format}"), &why);
+        }
+        let (body, copies) = self.convert(&item, &problem, choice);
+        Ok(Nest {
+            order: choice.order.iter().map(|k| problem.indices[*k].clone()).collect(),
+            cost: choice.cost.total(),
+            inner: Vec::new(),
+            format,
+            fill,
+            body,
+            copies,
+            item,
+        })
+    }
+
+    /// The body with accesses of converted tensors, and temporaries that are copied.
+    fn convert(&mut self, item: &Item, problem: &Problem, choice: &Choice) -> (Expr, Vec<(String, String, Format)>) {
+        let mut body = item.assignment.body.clone();
+        let mut copies = Vec::new();
+        for (place, order) in &choice.conversions {
+            let Place { tensor, subscripts, operand, .. } = &problem.places[*place];
+            let Some(other) = operand.reordered(order) else { continue };
+            let given = self.notation.params().contains(&tensor.as_str());
+            let known = self.conversions.iter().find(|c| c.source == *tensor && c.format == other.format);
+            let name = match known {
+                Some(conversion) => conversion.name.clone(),
+                None => {
+                    let short: String =
+                        other.format.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).take(12).collect();
+                    let mut name = format!("{tensor}_{short}");
+                    while !self.taken.insert(name.clone()) {
+                        name.push('_');
+                    }
+                    self.note(
+                        tensor,
+                        &format!("converted to {}", other.format),
+                        &format!("the loops go through it in that order; {:.3e} entries", operand.entries),
+                    );
+                    let conversion =
+                        Conversion { source: tensor.clone(), name: name.clone(), format: other.format.clone() };
+                    if given {
+                        self.conversions.push(conversion);
+                    } else {
+                        copies.push((tensor.clone(), name.clone(), other.format.clone()));
+                    }
+                    self.operands.insert(name.clone(), other);
+                    name
+                }
+            };
+            rename(&mut body, tensor, subscripts, &name);
+        }
+        (body, copies)
+    }
+
+    /// Computes temporaries where they are used, if their indices are the outer loops there.
+    fn fuse(&mut self, nests: &mut Vec<Nest>) {
+        let mut at = 0;
+        while at < nests.len() {
+            let name = nests[at].item.assignment.target.text.clone();
+            let users: Vec<usize> = (0..nests.len()).filter(|k| reads(&nests[*k], &name)).collect();
+            let alone = users.len() == 1 && !self.is_result(&name) && !nests[at].item.assignment.again;
+            let written = nests.iter().filter(|n| n.item.assignment.target.text == name).count();
+            if alone
+                && written == 1
+                && let Some(fused) = self.fused(&nests[at], &nests[users[0]])
+            {
+                let user = users[0];
+                self.note(
+                    &name,
+                    "a scalar inside of the loops that use it",
+                    &format!("{:.3e} instead of {:.3e}", fused.cost, nests[at].cost + nests[user].cost),
+                );
+                nests[user] = fused;
+                nests.remove(at);
+                at = 0;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn fused(&mut self, made: &Nest, user: &Nest) -> Option<Nest> {
+        let name = &made.item.assignment.target.text;
+        let dims = bare(&made.item.assignment.subscripts)?;
+        let accesses = user.item.assignment.accesses();
+        let mut own = accesses.iter().filter(|(tensor, _)| tensor == name);
+        let (_, subscripts) = own.next().filter(|_| own.next().is_none())?;
+        let outer = bare(subscripts)?;
+        if !made.copies.is_empty() || !user.copies.is_empty() || dims.is_empty() {
+            return None;
+        }
+        // The loops of the user without the temporary, which is there whenever it is asked for.
+        let (body, item) = (user.item.assignment.body.clone(), user.item.clone());
+        let operand = self.operands.remove(name);
+        let scalar = Expr { kind: ExprKind::Name(name.clone()), span: user.item.assignment.span };
+        let body = replaced(&body, &FxHashMap::default(), Some((name, &scalar)));
+        let item = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item };
+        let (problem, ..) = self.formatted(&item);
+        let restore = |this: &mut Scheduler, operand: Option<Operand>| {
+            if let Some(operand) = operand {
+                this.operands.insert(name.clone(), operand);
+            }
+        };
+        // All loops of the user are there, also those that only the temporary has bounded.
+        if user.order.iter().any(|index| !problem.indices.contains(index) || !bounded(&item.assignment, index)) {
+            restore(self, operand);
+            return None;
+        }
+        let mut prefix: Vec<usize> = outer.iter().filter_map(|o| problem.indices.iter().position(|i| i == o)).collect();
+        prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
+        let pinned = self.pinned_loops(&problem);
+        let depth = prefix.len();
+        let found = problem.search(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
+        let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
+        restore(self, operand);
+        let choice = choice?;
+        // The temporary in the same outer loops.
+        let names: FxHashMap<String, Expr> = dims
+            .iter()
+            .zip(&outer)
+            .filter(|(d, o)| d != o)
+            .map(|(d, o)| {
+                (d.to_string(), Expr { kind: ExprKind::Name(o.to_string()), span: made.item.assignment.span })
+            })
+            .collect();
+        let mut assignment = made.item.assignment.clone();
+        // Another meaning of a name inside would hide the loop outside.
+        if assignment.reduced().iter().any(|r| outer.contains(&r.as_str()))
+            || (!names.is_empty() && !made.inner.is_empty())
+        {
+            return None;
+        }
+        assignment.body = replaced(&assignment.body, &names, None);
+        assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
+        let mut extents = made.item.extents.clone();
+        for (d, o) in dims.iter().zip(&outer) {
+            if let Some(n) = made.item.extents.get(*d) {
+                extents.insert(o.to_string(), *n);
+            }
+        }
+        let inner_item = Item { assignment, extents, dtype: made.item.dtype };
+        let (inner_problem, _, fill, _) = self.formatted(&inner_item);
+        let shared: Vec<usize> = choice.order[..depth]
+            .iter()
+            .filter_map(|k| inner_problem.indices.iter().position(|i| *i == problem.indices[*k]))
+            .collect();
+        if shared.len() != depth || made.inner.iter().any(|(at, _)| *at < depth) {
+            return None;
+        }
+        let inner_choice = inner_problem.search(self.costs, &shared).into_iter().next()?;
+        let before = inner_problem.cost(self.costs, &shared).cost.compute;
+        let (often, alone) = (choice.trips[depth - 1], inner_choice.trips[depth - 1]);
+        let share = if alone > 0.0 { often / alone } else { 1.0 };
+        let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
+        let cost = choice.cost.total() + inside;
+        if cost >= made.cost + user.cost || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len()) {
+            return None;
+        }
+        let (inner_body, copies) = self.convert(&inner_item, &inner_problem, &inner_choice);
+        let (outer_body, more) = self.convert(&item, &problem, &choice);
+        if !copies.is_empty() || !more.is_empty() {
+            return None;
+        }
+        let inner = Nest {
+            order: inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect(),
+            cost: inside,
+            inner: made.inner.clone(),
+            format: None,
+            fill,
+            body: inner_body,
+            copies,
+            item: inner_item,
+        };
+        let order: Vec<String> = choice.order.iter().map(|k| problem.indices[*k].clone()).collect();
+        // What was put inside before stays where it was only if the loops do.
+        if user.inner.iter().any(|(at, _)| user.order[..*at] != order[..*at]) {
+            return None;
+        }
+        let mut all = user.inner.clone();
+        all.push((depth, inner));
+        Some(Nest { order, cost, inner: all, body: outer_body, item, ..user.clone() })
+    }
+
+    /// The parameters of the program: those that are used as they are, and those that conversions make.
+    fn params(&self, nests: &[Nest]) -> Vec<String> {
+        let mut used = FxHashSet::default();
+        fn collect(nest: &Nest, used: &mut FxHashSet<String>) {
+            names_in(&nest.body, used);
+            nest.item.assignment.subscripts.iter().for_each(|s| names_in(s, used));
+            nest.inner.iter().for_each(|(_, nest)| collect(nest, used));
+        }
+        nests.iter().for_each(|nest| collect(nest, &mut used));
+        let given = self.notation.params().into_iter().map(String::from);
+        let made = self.conversions.iter().map(|conversion| conversion.name.clone());
+        given.chain(made).filter(|name| used.contains(name)).collect()
+    }
+
+    fn nodes(&self, nests: &[Nest]) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for nest in nests {
+            for (tensor, name, format) in &nest.copies {
+                nodes.extend(self.copy(tensor, name, format));
+            }
+            if !nest.item.assignment.again {
+                nodes.push(declaration(nest));
+            }
+            nodes.extend(loops(nest, 0));
+        }
+        nodes
+    }
+
+    /// A temporary in another order.
+    fn copy(&self, tensor: &str, name: &str, format: &Format) -> Vec<Node> {
+        let Some(operand) = self.operands.get(tensor) else { return Vec::new() };
+        let span = tamis_ir::Span::default();
+        let index = |d: usize| format!("{name}{d}");
+        let subscripts: Vec<Expr> =
+            (0..operand.shape.len()).map(|d| Expr { kind: ExprKind::Name(index(d)), span }).collect();
+        let base = Name { text: tensor.to_string(), span };
+        let value = Expr { kind: ExprKind::Index { base, subscripts: subscripts.clone() }, span };
+        let fill = Some(operand.fill).filter(|fill| fill.is_truthy());
+        let declare = Node::Declare { name: name.to_string(), format: Some(plain(format).to_string()), fill };
+        let assign = Node::Assign { target: name.to_string(), subscripts, op: None, value };
+        let order: Vec<String> = operand.order().into_iter().map(index).collect();
+        let mut nodes = vec![declare];
+        nodes.extend(Node::nest(&order, vec![assign]));
+        nodes
+    }
+}
+
+/// A format without its fill, which declarations state apart.
+fn plain(format: &Format) -> Format {
+    match format.leaf() {
+        Leaf::Element(Some(_)) => format.clone().with_leaf(Leaf::Element(None)),
+        _ => format.clone(),
+    }
+}
+
+fn declaration(nest: &Nest) -> Node {
+    let name = nest.item.assignment.target.text.clone();
+    match &nest.format {
+        Some(format) => Node::Declare { name, format: Some(format.to_string()), fill: nest.fill },
+        None => {
+            let zero = match nest.item.dtype {
+                DType::Bool => Value::Bool(false),
+                DType::F32 | DType::F64 => Value::F64(0.0),
+                _ => Value::I64(0),
+            };
+            Node::Declare { name, format: None, fill: Some(nest.fill.unwrap_or(zero)) }
+        }
+    }
+}
+
+/// The loops of a nest from a depth on.
+fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for (at, inner) in &nest.inner {
+        if *at == depth {
+            nodes.push(declaration(inner));
+            nodes.extend(loops(inner, depth));
+        }
+    }
+    match nest.order.get(depth) {
+        Some(index) => nodes.push(Node::Loop { index: index.clone(), body: loops(nest, depth + 1) }),
+        None => {
+            let Assignment { target, subscripts, op, .. } = &nest.item.assignment;
+            let subscripts = if nest.format.is_none() { Vec::new() } else { subscripts.clone() };
+            nodes.push(Node::Assign { target: target.text.clone(), subscripts, op: *op, value: nest.body.clone() });
+        }
+    }
+    nodes
+}
+
+fn reads(nest: &Nest, name: &str) -> bool {
+    nest.item.assignment.accesses().iter().any(|(tensor, _)| *tensor == name)
+        || nest.inner.iter().any(|(_, inner)| reads(inner, name))
+}
+
+/// Whether an index subscripts something that is read.
+fn bounded(assignment: &Assignment, index: &str) -> bool {
+    assignment.accesses().iter().any(|(_, subscripts)| subscripts.iter().any(|s| uses(s, index, true)))
+}
+
+fn operations(expr: &Expr) -> f64 {
+    match &expr.kind {
+        ExprKind::Operator(_, operands) => 1.0 + operands.iter().map(operations).sum::<f64>(),
+        ExprKind::Call { args, .. } => 4.0 + args.iter().map(operations).sum::<f64>(),
+        _ => 0.0,
+    }
+}
+
+/// Gives accesses with these subscripts another tensor.
+fn rename(expr: &mut Expr, tensor: &str, with: &[Expr], name: &str) {
+    match &mut expr.kind {
+        ExprKind::Index { base, subscripts } => {
+            if base.text == tensor && same_all(subscripts, with) {
+                base.text = name.to_string();
+            } else {
+                subscripts.iter_mut().for_each(|s| rename(s, tensor, with, name));
+            }
+        }
+        ExprKind::Operator(_, operands) => operands.iter_mut().for_each(|e| rename(e, tensor, with, name)),
+        ExprKind::Call { args, .. } => args.iter_mut().for_each(|e| rename(e, tensor, with, name)),
+        _ => {}
+    }
+}
+
+fn names_in(expr: &Expr, found: &mut FxHashSet<String>) {
+    match &expr.kind {
+        ExprKind::Name(text) => {
+            found.insert(text.clone());
+        }
+        ExprKind::Index { base, subscripts } => {
+            found.insert(base.text.clone());
+            subscripts.iter().for_each(|s| names_in(s, found));
+        }
+        ExprKind::Size { base, .. } => {
+            found.insert(base.text.clone());
+        }
+        ExprKind::Entry { base, at, .. } => {
+            found.insert(base.text.clone());
+            at.iter().for_each(|s| names_in(s, found));
+        }
+        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| names_in(e, found)),
+        ExprKind::Call { args, .. } => args.iter().for_each(|e| names_in(e, found)),
+        _ => {}
+    }
+}

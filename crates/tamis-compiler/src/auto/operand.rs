@@ -1,0 +1,135 @@
+//! What a scheduler knows of a tensor: sizes, how it is stored, and how much.
+
+use tamis_ir::format::{Format, Leaf, LevelKind};
+use tamis_ir::{DType, Value};
+use tamis_tensor::{Tensor, levels::tree};
+
+/// A tensor as the cost model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand {
+    /// How it is stored.
+    pub format: Format,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// What is not stored.
+    pub fill: Value,
+    /// The sizes of its dimensions.
+    pub shape: Vec<f64>,
+    /// How many entries are stored.
+    pub entries: f64,
+    /// For each level, how many positions there are: different coordinates of this level and those above.
+    pub prefixes: Vec<f64>,
+    /// Whether this was counted, or is assumed.
+    pub measured: bool,
+}
+
+impl Operand {
+    /// What is known of a tensor at hand.
+    pub fn of(tensor: &Tensor) -> Operand {
+        let levels = tensor.levels();
+        let prefixes: Vec<f64> = (1..=levels.len()).map(|k| tree::positions(&levels[..k]) as f64).collect();
+        let shape: Vec<f64> = tensor.shape().iter().map(|n| *n as f64).collect();
+        let entries = if tensor.format().is_all_dense() { shape.iter().product() } else { tensor.nnz() as f64 };
+        Operand {
+            format: tensor.format().clone(),
+            dtype: tensor.dtype(),
+            fill: tensor.fill(),
+            shape,
+            entries,
+            prefixes,
+            measured: true,
+        }
+    }
+
+    /// A tensor of which only sizes and format are known: where it is sparse, so many of its elements are stored.
+    pub fn assumed(format: Format, dtype: DType, fill: Value, shape: &[u64], density: f64) -> Operand {
+        let shape: Vec<f64> = shape.iter().map(|n| *n as f64).collect();
+        let cells: f64 = shape.iter().product();
+        let entries = if format.is_all_dense() { cells } else { (cells * density).max(1.0).min(cells) };
+        let mut operand = Operand { format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
+        operand.spread();
+        operand
+    }
+
+    /// Counts positions as if entries were anywhere.
+    pub fn spread(&mut self) {
+        let order = self.order();
+        let (mut cells, mut above) = (1.0, 1.0);
+        self.prefixes.clear();
+        for (k, dim) in order.iter().enumerate() {
+            let n = self.shape[*dim];
+            cells *= n;
+            let dense = self.format.levels().get(k).is_some_and(|level| level.kind == LevelKind::Dense);
+            above = if dense { above * n } else { super::model::distinct(cells, self.entries).min(above * n) };
+            self.prefixes.push(above);
+        }
+    }
+
+    /// The dimensions in the order in which they are stored. Where a dimension is stored in parts, where its first part is.
+    pub fn order(&self) -> Vec<usize> {
+        use tamis_ir::format::DimExpr::{Diff, Dim, Div, Mod};
+        let mut order = Vec::new();
+        for expr in self.format.map() {
+            let (Dim(d) | Div(d, _) | Mod(d, _) | Diff(d, _)) = *expr;
+            if !order.contains(&d) {
+                order.push(d);
+            }
+        }
+        order
+    }
+
+    /// Whether each dimension has one level, so that levels can be put in another order.
+    pub fn is_plain(&self) -> bool {
+        self.format.dim_order().is_some()
+    }
+
+    /// Whether all coordinates are stored.
+    pub fn is_dense(&self) -> bool {
+        self.format.is_all_dense()
+    }
+
+    /// How many different coordinates there are along some of the dimensions.
+    pub fn distinct(&self, dims: u32) -> f64 {
+        if dims == 0 {
+            return 1.0;
+        }
+        let (mut seen, order) = (0u32, self.order());
+        for (k, dim) in order.iter().enumerate() {
+            seen |= 1 << dim;
+            if seen == dims && order.len() == self.prefixes.len() {
+                return self.prefixes[k];
+            }
+        }
+        let cells: f64 = (0..self.shape.len()).filter(|d| dims & 1 << d != 0).map(|d| self.shape[d]).product();
+        if self.is_dense() { cells } else { super::model::distinct(cells, self.entries) }
+    }
+
+    /// The same tensor with its levels in another order of dimensions.
+    pub fn reordered(&self, order: &[usize]) -> Option<Operand> {
+        let before = self.format.dim_order()?;
+        let kinds = self.format.levels();
+        // The kinds stay where they are in the tree, as `csc` is `csr` of the transposed; lists of whole coordinates are in
+        // any order what they are.
+        let map = order.iter().map(|d| tamis_ir::format::DimExpr::Dim(*d)).collect();
+        let plain = kinds.iter().all(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Sparse | LevelKind::Singleton));
+        let levels = if plain {
+            kinds.to_vec()
+        } else {
+            let place = |d: &usize| before.iter().position(|other| other == d);
+            order.iter().map(|d| place(d).map(|k| kinds[k])).collect::<Option<Vec<_>>>()?
+        };
+        let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
+        let mut operand = Operand { format, ..self.clone() };
+        operand.spread();
+        Some(operand)
+    }
+
+    /// What stands for an element that is not stored; nothing if all are.
+    pub fn background(&self) -> Option<Value> {
+        match self.format.leaf() {
+            _ if self.is_dense() => None,
+            Leaf::Pattern => Some(Value::Bool(false)),
+            Leaf::Element(_) => Some(self.fill),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Where an expression is not constant: a set of coordinates, made of what its operands store.
+
+use super::operand::Operand;
+use tamis_ir::DType;
+use tamis_ir::Value;
+use tamis_ir::algebra::{Constant, Op, eval};
+use tamis_ir::notation::same_all;
+use tamis_ir::text::syntax::{Expr, ExprKind};
+
+/// A set of coordinates.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Set {
+    /// All of them.
+    All,
+    /// None.
+    Nothing,
+    /// What an access stores.
+    Stored(usize),
+    /// What is in all of them.
+    And(Vec<Set>),
+    /// What is in one of them.
+    Or(Vec<Set>),
+}
+
+/// An access of the statement: which operand, subscripted by what.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The tensor's name.
+    pub tensor: String,
+    /// Its subscripts.
+    pub subscripts: Vec<Expr>,
+    /// What is known of the tensor.
+    pub operand: Operand,
+    /// For each dimension, the loops whose indices are in its subscript, as bits.
+    pub dims: Vec<u32>,
+}
+
+/// Where an expression differs from a constant, and which one.
+pub fn differs(expr: &Expr, places: &[Place]) -> (Set, Option<Value>) {
+    match &expr.kind {
+        ExprKind::Number(value) => (Set::Nothing, Some(*value)),
+        ExprKind::Name(name) => of_access(name, &[], places),
+        ExprKind::Index { base, subscripts } => of_access(&base.text, subscripts, places),
+        ExprKind::Operator(op, operands) => combine(*op, operands, places),
+        ExprKind::Call { function, args, .. } => match Op::named(&function.text) {
+            Some(op) => combine(op, args, places),
+            None => (Set::All, None),
+        },
+        _ => (Set::All, None),
+    }
+}
+
+fn of_access(tensor: &str, subscripts: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
+    let found = places.iter().position(|place| place.tensor == tensor && same_all(&place.subscripts, subscripts));
+    match found.map(|k| (k, places[k].operand.background())) {
+        Some((k, Some(fill))) => (Set::Stored(k), Some(fill)),
+        _ => (Set::All, None),
+    }
+}
+
+fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
+    let parts: Vec<(Set, Option<Value>)> = operands.iter().map(|e| differs(e, places)).collect();
+    let info = op.info();
+    let annihilator = info.annihilator.and_then(|constant| number(constant));
+    if let Some(zero) = annihilator.filter(|_| operands.len() == 2) {
+        let kills = |value: &Option<Value>| value.is_some_and(|value| value.cast(DType::F64).same_number(zero));
+        let killers: Vec<Set> = parts.iter().filter(|(_, v)| kills(v)).map(|(set, _)| set.clone()).collect();
+        if !killers.is_empty() {
+            return (and(killers), Some(zero));
+        }
+    }
+    let constants: Option<Vec<Value>> = parts.iter().map(|(_, value)| value.map(|v| v.cast(DType::F64))).collect();
+    match constants {
+        Some(values) if !matches!(op, Op::User(_) | Op::Cast(_)) => {
+            let value = eval(op, DType::F64, &values);
+            (or(parts.into_iter().map(|(set, _)| set).collect()), Some(value))
+        }
+        _ => (Set::All, None),
+    }
+}
+
+/// A constant as a number.
+pub fn number(constant: Constant) -> Option<Value> {
+    constant.value(DType::F64)
+}
+
+/// What is in all of some sets.
+pub fn and(sets: Vec<Set>) -> Set {
+    let mut flat = Vec::new();
+    for set in sets {
+        match set {
+            Set::And(inner) => flat.extend(inner),
+            Set::All => {}
+            other => flat.push(other),
+        }
+    }
+    flat.dedup();
+    match flat.len() {
+        0 => Set::All,
+        1 => flat.remove(0),
+        _ if flat.contains(&Set::Nothing) => Set::Nothing,
+        _ => Set::And(flat),
+    }
+}
+
+/// What is in one of some sets.
+pub fn or(sets: Vec<Set>) -> Set {
+    let mut flat = Vec::new();
+    for set in sets {
+        match set {
+            Set::Or(inner) => flat.extend(inner),
+            Set::Nothing => {}
+            other => flat.push(other),
+        }
+    }
+    flat.dedup();
+    match flat.len() {
+        0 => Set::Nothing,
+        1 => flat.remove(0),
+        _ if flat.contains(&Set::All) => Set::All,
+        _ => Set::Or(flat),
+    }
+}
+
+impl Set {
+    /// How likely coordinates of the loops `bound` are in the set, as far as those loops tell.
+    pub fn likely(&self, bound: u32, places: &[Place]) -> f64 {
+        match self {
+            Set::All => 1.0,
+            Set::Nothing => 0.0,
+            Set::Stored(k) => {
+                let place = &places[*k];
+                let dims = place.bound(bound);
+                let cells: f64 = place.cells(dims);
+                if cells <= 0.0 { 0.0 } else { (place.operand.distinct(dims) / cells).min(1.0) }
+            }
+            Set::And(sets) => sets.iter().map(|set| set.likely(bound, places)).product(),
+            Set::Or(sets) => 1.0 - sets.iter().map(|set| 1.0 - set.likely(bound, places)).product::<f64>(),
+        }
+    }
+
+    /// How many steps the loop `index` takes for one value of the loops outside, and whether lists are merged in it; nothing if it goes
+    /// over everything.
+    pub fn steps(&self, bound: u32, index: u32, extent: f64, places: &[Place]) -> Option<(f64, bool)> {
+        match self {
+            Set::All => None,
+            Set::Nothing => Some((0.0, false)),
+            Set::Stored(k) => {
+                let place = &places[*k];
+                let (before, after) = (place.bound(bound), place.bound(bound | 1 << index));
+                if before == after || !place.lists(before, after) {
+                    return None;
+                }
+                let (above, below) = (place.operand.distinct(before), place.operand.distinct(after));
+                let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
+                // A window sees its part of a list.
+                Some((share.min(n) * (extent / n.max(1.0)).min(1.0), false))
+            }
+            Set::And(sets) => {
+                let lists: Vec<(f64, bool)> =
+                    sets.iter().filter_map(|set| set.steps(bound, index, extent, places)).collect();
+                match lists.len() {
+                    0 => None,
+                    1 => Some(lists[0]),
+                    _ => Some((lists.iter().map(|(steps, _)| steps).sum::<f64>(), true)),
+                }
+            }
+            Set::Or(sets) => {
+                let here = self.likely(bound, places);
+                let mut all = 0.0;
+                for set in sets {
+                    let (steps, _) = set.steps(bound, index, extent, places)?;
+                    let there = if here > 0.0 { (set.likely(bound, places) / here).min(1.0) } else { 0.0 };
+                    all += steps * there;
+                }
+                Some((all.min(extent * sets.len() as f64), true))
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The dimensions whose subscripts are known when these loops are.
+    pub fn bound(&self, loops: u32) -> u32 {
+        let known = |mask: &u32| mask & !loops == 0;
+        self.dims.iter().enumerate().filter(|(_, mask)| known(mask)).fold(0, |dims, (d, _)| dims | 1 << d)
+    }
+
+    fn cells(&self, dims: u32) -> f64 {
+        (0..self.dims.len()).filter(|d| dims & 1 << d != 0).map(|d| self.operand.shape[d]).product()
+    }
+
+    /// Whether what lies between two sets of dimensions is listed, rather than looked up. Levels keep their kinds where a
+    /// tensor is converted: the first dimension that is bound is that of the first level.
+    fn lists(&self, before: u32, after: u32) -> bool {
+        use tamis_ir::format::LevelKind;
+        let levels = self.operand.format.levels();
+        if levels.len() != self.dims.len() {
+            return true;
+        }
+        let new = before.count_ones() as usize..after.count_ones() as usize;
+        levels[new].iter().any(|level| level.kind != LevelKind::Dense)
+    }
+}

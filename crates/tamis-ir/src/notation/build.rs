@@ -1,0 +1,169 @@
+//! Loop programs of assignments in loops, with spans of the notation; and expressions as text.
+
+use super::{Notation, indices_in};
+use crate::algebra::{Op, Value};
+use crate::diag::{Diagnostics, Span};
+use crate::program::Program;
+use crate::text::syntax::{Expr, ExprKind, Extent, Function, Name, Stmt, StmtKind};
+use rustc_hash::FxHashMap;
+
+/// A part of a program.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Node {
+    /// `name = tensor("format", fill=..)`, or `name = scalar(fill)` without a format.
+    Declare { name: String, format: Option<String>, fill: Option<Value> },
+    /// `for index in _:`
+    Loop { index: String, body: Vec<Node> },
+    /// `target[subscripts] op= value`
+    Assign { target: String, subscripts: Vec<Expr>, op: Option<Op>, value: Expr },
+}
+
+impl Node {
+    /// Loops around nodes, the first outermost.
+    pub fn nest<S: AsRef<str>>(order: &[S], body: Vec<Node>) -> Vec<Node> {
+        order.iter().rev().fold(body, |body, index| vec![Node::Loop { index: index.as_ref().to_string(), body }])
+    }
+}
+
+impl Notation {
+    /// Plain loops over everything, with dense results that start from 0: right for names, ranks and sizes.
+    pub fn plain(&self) -> Result<Program, Diagnostics> {
+        self.plain_from(&FxHashMap::default())
+    }
+
+    /// Plain loops over everything, with dense results that start from these values, or 0.
+    pub fn plain_from(&self, fills: &FxHashMap<String, Value>) -> Result<Program, Diagnostics> {
+        let (mut nodes, mut loops) = (Vec::new(), Vec::new());
+        for assignment in &self.assignments {
+            let name = assignment.target.text.clone();
+            if !assignment.again {
+                let (format, fill) = (Some("dense".to_string()), fills.get(&name).copied());
+                nodes.push(Node::Declare { name: name.clone(), format, fill });
+            }
+            let (subscripts, op) = (assignment.subscripts.clone(), assignment.op);
+            let assign = Node::Assign { target: name, subscripts, op, value: assignment.body.clone() };
+            loops.extend(Node::nest(&assignment.indices(), vec![assign]));
+        }
+        nodes.extend(loops);
+        self.program("notation", &self.params(), &nodes)
+    }
+
+    /// The program that these nodes are, with these parameters and the results of the notation.
+    pub fn program(&self, name: &str, params: &[&str], nodes: &[Node]) -> Result<Program, Diagnostics> {
+        let span = Span::new(0..self.source.text.len());
+        let mut body: Vec<Stmt> = nodes.iter().map(|node| self.stmt(node, span)).collect();
+        body.push(Stmt { kind: StmtKind::Return(self.results.clone()), span });
+        let name = Name { text: name.to_string(), span };
+        let param = |text: &&str| match self.params.iter().find(|known| known.text == **text) {
+            Some(known) => known.clone(),
+            None => Name { text: text.to_string(), span },
+        };
+        let params = params.iter().map(param).collect();
+        let function = Function { name, params, body, span };
+        Program::of_syntax(&function, &self.operators, &self.source)
+    }
+
+    fn stmt(&self, node: &Node, outer: Span) -> Stmt {
+        match node {
+            Node::Declare { name, format, fill } => {
+                let span = self.assignments.iter().find(|a| a.target.text == *name).map_or(outer, |a| a.target.span);
+                let number = |value: &Value| Expr { kind: ExprKind::Number(*value), span };
+                let named = |text: &str| Name { text: text.to_string(), span };
+                let (function, args, keywords) = match format {
+                    Some(format) => {
+                        let format = Expr { kind: ExprKind::Str(format.clone()), span };
+                        (named("tensor"), vec![format], fill.iter().map(|f| (named("fill"), number(f))).collect())
+                    }
+                    None => (named("scalar"), fill.iter().map(number).collect(), Vec::new()),
+                };
+                let value = Expr { kind: ExprKind::Call { function, args, keywords }, span };
+                let target = Expr { kind: ExprKind::Name(name.clone()), span };
+                Stmt { kind: StmtKind::Assign { target, op: None, value }, span }
+            }
+            Node::Loop { index, body } => {
+                let body: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
+                let span = self.index_span(index).unwrap_or(outer);
+                let indices = vec![Name { text: index.clone(), span }];
+                Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent: Extent::Infer, body }, span }
+            }
+            Node::Assign { target, subscripts, op, value } => {
+                let statement = self.assignments.iter().find(|a| a.target.text == *target);
+                let span = statement.map_or(outer, |a| a.span);
+                let name = statement.map_or(outer, |a| a.target.span);
+                let base = Name { text: target.clone(), span: name };
+                let kind = match subscripts.is_empty() {
+                    true => ExprKind::Name(base.text),
+                    false => ExprKind::Index { base, subscripts: subscripts.clone() },
+                };
+                let target = Expr { kind, span: name };
+                Stmt { kind: StmtKind::Assign { target, op: *op, value: value.clone() }, span }
+            }
+        }
+    }
+
+    /// Where an index stands first.
+    fn index_span(&self, index: &str) -> Option<Span> {
+        let mut names = Vec::new();
+        for assignment in &self.assignments {
+            assignment.subscripts.iter().for_each(|s| indices_in(s, true, &mut names));
+            indices_in(&assignment.body, false, &mut names);
+        }
+        names.into_iter().find(|name| name.text == index).map(|name| name.span)
+    }
+}
+
+/// An access as text.
+pub(super) fn access_text(name: &str, subscripts: &[Expr]) -> String {
+    match subscripts.is_empty() {
+        true => name.to_string(),
+        false => format!("{name}[{}]", list(subscripts)),
+    }
+}
+
+fn list(items: &[Expr]) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// An expression as text, with no more parentheses than are needed to read sums and products.
+pub(super) fn text(expr: &Expr) -> String {
+    let inside = |e: &Expr, op: Op| {
+        let loose = |other: Op| matches!(other, Op::Add | Op::Sub);
+        match &e.kind {
+            ExprKind::Operator(other, operands) if operands.len() == 2 => match (op, *other) {
+                (Op::Add, other) if loose(other) || matches!(other, Op::Mul | Op::Div) => text(e),
+                (Op::Sub | Op::Mul, Op::Mul | Op::Div) => text(e),
+                _ => format!("({})", text(e)),
+            },
+            _ => text(e),
+        }
+    };
+    match &expr.kind {
+        ExprKind::Number(value) => value.to_string(),
+        ExprKind::Str(text) => format!("{text:?}"),
+        ExprKind::Name(name) => name.clone(),
+        ExprKind::Index { base, subscripts } => access_text(&base.text, subscripts),
+        ExprKind::Size { base, dim } => format!("{}.shape[{dim}]", base.text),
+        ExprKind::Entry { base, part, at } => format!("{}.{}[{}]", base.text, part.name(), list(at)),
+        ExprKind::Operator(Op::BitNot, operands) if operands.len() == 1 => {
+            format!("~{}", inside(&operands[0], Op::Pow))
+        }
+        ExprKind::Operator(op, operands) => match (&operands[..], op.info().symbol) {
+            ([a], Some(symbol)) => format!("{symbol}{}", inside(a, Op::Pow)),
+            ([a, b], Some(symbol)) => {
+                let left = if *op == Op::Sub { Op::Add } else { *op };
+                format!("{} {symbol} {}", inside(a, left), inside(b, *op))
+            }
+            _ => format!("{}({})", op.info().name, list(operands)),
+        },
+        ExprKind::Call { function, args, .. } => format!("{}({})", function.text, list(args)),
+        ExprKind::Tuple(items) => format!("({})", list(items)),
+        ExprKind::Reduce { op, indices, body } => {
+            let word =
+                crate::text::parser::expressions::REDUCTIONS.iter().find(|(_, o)| o == op).map_or("sum", |(w, _)| w);
+            let names: Vec<&str> = indices.iter().map(|name| name.text.as_str()).collect();
+            format!("{word}[{}]({})", names.join(", "), text(body))
+        }
+        ExprKind::Error => String::new(),
+    }
+}

@@ -1,0 +1,326 @@
+//! Index notation: what to compute, without saying how. `y[i] = A[i,j] * x[j]`.
+//!
+//! [`Notation::parse`] reads it, and makes every statement one or more [`Assignment`]s without reductions inside: an index that
+//! is missing on the left is reduced over the smallest sub-expression that holds its uses (`reduce`), and what is reduced inside of
+//! something else becomes a temporary. [`Notation::program`] makes a loop program of assignments in loops (`build`); which
+//! loops, in which order, is for a scheduler to say.
+
+mod build;
+mod einsum;
+mod reduce;
+
+pub use build::Node;
+
+use crate::algebra::Op;
+use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
+use crate::text::parser;
+use crate::text::syntax::{self, Expr, ExprKind, Name, StmtKind};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Statements of index notation.
+///
+/// ```
+/// use tamis_ir::Notation;
+/// let notation = Notation::parse("D[i] = A[i,j] + B[i,j] + C[i]")?;
+/// let lines: Vec<String> = notation.assignments.iter().map(|a| a.to_string()).collect();
+/// assert_eq!(lines, ["t0[i] += A[i, j] + B[i, j]", "D[i] = t0[i] + C[i]"]);
+/// assert_eq!((notation.params(), notation.results()), (vec!["A", "B", "C"], vec!["D"]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Notation {
+    /// The text.
+    pub source: Arc<Source>,
+    /// What is computed, in order.
+    pub assignments: Vec<Assignment>,
+    operators: Vec<Op>,
+    params: Vec<Name>,
+    results: Vec<Name>,
+}
+
+/// `target[subscripts] = body`, or with an operator `target op= body` for all values of the indices that are used.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Assignment {
+    pub target: Name,
+    pub subscripts: Vec<Expr>,
+    /// How values for one element are combined; nothing if there is one for each.
+    pub op: Option<Op>,
+    /// Holds no reductions.
+    pub body: Expr,
+    pub span: Span,
+    /// Whether the target was made to hold a part of a statement.
+    pub temporary: bool,
+    /// Whether an assignment before has given values to the target already.
+    pub again: bool,
+}
+
+impl Assignment {
+    /// The indices of the target, in their order, each once.
+    pub fn free(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.subscripts.iter().for_each(|s| indices_in(s, true, &mut names));
+        names.into_iter().map(|name| name.text).collect()
+    }
+
+    /// The indices of the body that the target lacks.
+    pub fn reduced(&self) -> Vec<String> {
+        let free = self.free();
+        let mut names = Vec::new();
+        indices_in(&self.body, false, &mut names);
+        names.into_iter().map(|name| name.text).filter(|name| !free.contains(name)).collect()
+    }
+
+    /// All indices: those of the target, then the others.
+    pub fn indices(&self) -> Vec<String> {
+        let mut all = self.free();
+        all.extend(self.reduced());
+        all
+    }
+
+    /// The accesses of the body: tensors with their subscripts, each once.
+    pub fn accesses(&self) -> Vec<(&str, &[Expr])> {
+        let mut found = Vec::new();
+        accesses_in(&self.body, &mut found);
+        let mut once: Vec<(&str, &[Expr])> = Vec::new();
+        for access in found {
+            if !once.iter().any(|known| known.0 == access.0 && same_all(known.1, access.1)) {
+                once.push(access);
+            }
+        }
+        once
+    }
+}
+
+impl std::fmt::Display for Assignment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let target = build::access_text(&self.target.text, &self.subscripts);
+        let op = self.op.and_then(|op| op.info().symbol.or(Some(op.info().name))).unwrap_or("");
+        write!(f, "{target} {op}= {}", build::text(&self.body))
+    }
+}
+
+impl Notation {
+    /// Reads index notation.
+    pub fn parse(text: &str) -> std::result::Result<Notation, Diagnostics> {
+        Notation::parse_source(&Source::new("notation", text), &[])
+    }
+
+    /// Reads index notation from a named source, with operators that were defined elsewhere.
+    pub fn parse_source(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Notation, Diagnostics> {
+        let (defined, statements) = parser::parse_notation(source)?;
+        let mut operators = operators.to_vec();
+        if !defined.is_empty() {
+            operators.extend(crate::program::parse_operators(&Source::new(
+                source.name.clone(),
+                definitions(source, &statements),
+            ))?);
+        }
+        let fail = |d: Diagnostic| Diagnostics(vec![d.with_source(source)]);
+        Notation::of_statements(source, operators, &statements).map_err(fail)
+    }
+
+    /// Whether a text looks like index notation, and not like a loop program.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// assert!(Notation::looks_like("y[i] = A[i,j] * x[j]") && Notation::looks_like("ij,j->i"));
+    /// assert!(!Notation::looks_like("def f(A):\n    return A") && !Notation::looks_like("examples/spmv.py"));
+    /// ```
+    pub fn looks_like(text: &str) -> bool {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut lines = lines.peekable();
+        if lines.clone().any(|line| line.starts_with("def ")) && !lines.clone().any(|line| line.starts_with("@op")) {
+            return false;
+        }
+        lines.peek().is_some()
+            && (einsum::is_einsum(text)
+                || text.split(['\n', ';']).any(|part| part.contains('=') && part.contains(['[', '('])))
+            && !text.lines().any(|line| line.trim_start().starts_with("return ") && !text.contains("@op"))
+    }
+
+    fn of_statements(source: &Arc<Source>, operators: Vec<Op>, statements: &[syntax::Stmt]) -> Result<Notation> {
+        let mut assigned: FxHashSet<&str> = FxHashSet::default();
+        let (mut read, mut targets): (Vec<Name>, Vec<Name>) = (Vec::new(), Vec::new());
+        let mut assignments = Vec::new();
+        let mut makes = reduce::Maker::default();
+        for stmt in statements {
+            let StmtKind::Assign { target, op, value } = &stmt.kind else { continue };
+            let (name, subscripts) = match &target.kind {
+                ExprKind::Index { base, subscripts } => (base.clone(), subscripts.clone()),
+                ExprKind::Name(text) => (Name { text: text.clone(), span: target.span }, Vec::new()),
+                _ => continue,
+            };
+            let mut indices = Vec::new();
+            indices_in(value, false, &mut indices);
+            subscripts.iter().for_each(|s| indices_in(s, true, &mut indices));
+            tensors_in(value, &indices, &assigned, &mut read);
+            makes.reserve(&name.text);
+            read.iter().chain(&indices).for_each(|name| makes.reserve(&name.text));
+            let again = assigned.contains(name.text.as_str());
+            if again && op.is_none() {
+                let first = targets.iter().find(|t| t.text == name.text).map_or(name.span, |t| t.span);
+                return Err(Diagnostic::new(Code::E0114, format!("`{}` is assigned already", name.text))
+                    .label(name.span, "assigned again")
+                    .label(first, "first assigned here")
+                    .help("choose another name")
+                    .help(format!("or add to it: `{} += ...`", name.text)));
+            }
+            if read.iter().any(|other| other.text == name.text) && !again {
+                let at = read.iter().find(|other| other.text == name.text).map_or(name.span, |r| r.span);
+                return Err(Diagnostic::new(Code::E0114, format!("`{}` is read before it is assigned", name.text))
+                    .label(name.span, "assigned here")
+                    .label(at, "read here")
+                    .help("choose another name for the result"));
+            }
+            for s in &subscripts {
+                reduce::target_subscript(s)?;
+            }
+            assignments.extend(makes.statement(&name, &subscripts, *op, value, stmt.span, again)?);
+            assigned.insert(statement_name(stmt));
+            if !again {
+                targets.push(name);
+            }
+        }
+        let used = |name: &Name| {
+            assignments.iter().any(|a: &Assignment| a.accesses().iter().any(|(tensor, _)| *tensor == name.text))
+        };
+        let results: Vec<Name> = targets.iter().filter(|t| !used(t)).cloned().collect();
+        let notation = Notation { source: source.clone(), assignments, operators, params: read, results };
+        notation.bounded()?;
+        Ok(notation)
+    }
+
+    /// Every index subscripts a dimension of something that is read.
+    fn bounded(&self) -> Result<()> {
+        for assignment in &self.assignments {
+            let mut bounds = Vec::new();
+            for (_, subscripts) in assignment.accesses() {
+                subscripts.iter().for_each(|s| indices_in(s, true, &mut bounds));
+            }
+            if assignment.again {
+                continue;
+            }
+            let mut all = Vec::new();
+            assignment.subscripts.iter().for_each(|s| indices_in(s, true, &mut all));
+            indices_in(&assignment.body, false, &mut all);
+            if let Some(free) = all.iter().find(|name| !bounds.iter().any(|bound: &Name| bound.text == name.text)) {
+                return Err(Diagnostic::new(Code::E0113, format!("nothing says how far `{}` goes", free.text))
+                    .label(free.span, "subscripts nothing on the right")
+                    .help(format!("let it subscript a tensor, as in `x[{}]`", free.text)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it is called with, in order of appearance.
+    pub fn params(&self) -> Vec<&str> {
+        self.params.iter().map(|name| name.text.as_str()).collect()
+    }
+
+    /// What is assigned and not read by a later statement.
+    pub fn results(&self) -> Vec<&str> {
+        self.results.iter().map(|name| name.text.as_str()).collect()
+    }
+}
+
+fn statement_name(stmt: &syntax::Stmt) -> &str {
+    match &stmt.kind {
+        StmtKind::Assign { target: Expr { kind: ExprKind::Index { base, .. }, .. }, .. } => &base.text,
+        StmtKind::Assign { target: Expr { kind: ExprKind::Name(text), .. }, .. } => text,
+        _ => "",
+    }
+}
+
+/// Whether expressions say the same, wherever they stand.
+pub fn same(a: &Expr, b: &Expr) -> bool {
+    use ExprKind::{Call, Entry, Index, Operator, Reduce};
+    match (&a.kind, &b.kind) {
+        (Index { base: x, subscripts: s }, Index { base: y, subscripts: t }) => x.text == y.text && same_all(s, t),
+        (Operator(x, s), Operator(y, t)) => x == y && same_all(s, t),
+        (Call { function: x, args: s, .. }, Call { function: y, args: t, .. }) => x.text == y.text && same_all(s, t),
+        (Reduce { op: x, indices: i, body: s }, Reduce { op: y, indices: j, body: t }) => {
+            x == y && i.len() == j.len() && i.iter().zip(j).all(|(i, j)| i.text == j.text) && same(s, t)
+        }
+        (Entry { base: x, part: p, at: s }, Entry { base: y, part: q, at: t }) => {
+            x.text == y.text && p == q && same_all(s, t)
+        }
+        (ExprKind::Size { base: x, dim: p }, ExprKind::Size { base: y, dim: q }) => x.text == y.text && p == q,
+        (x, y) => x == y,
+    }
+}
+
+/// Whether lists of expressions say the same.
+pub fn same_all(a: &[Expr], b: &[Expr]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+}
+
+/// The text before the first statement, which defines operators.
+fn definitions(source: &Source, statements: &[syntax::Stmt]) -> String {
+    let end = statements.first().map_or(source.text.len(), |stmt| stmt.span.start as usize);
+    source.text.get(..end).unwrap_or_default().to_string()
+}
+
+/// The indices of an expression, each once: names in subscripts, or, `within` subscripts, names.
+pub(crate) fn indices_in(expr: &Expr, within: bool, found: &mut Vec<Name>) {
+    let mut add = |name: &Name| {
+        if !found.iter().any(|other| other.text == name.text) {
+            found.push(name.clone());
+        }
+    };
+    match &expr.kind {
+        ExprKind::Name(text) if within => add(&Name { text: text.clone(), span: expr.span }),
+        ExprKind::Index { subscripts, .. } => subscripts.iter().for_each(|s| indices_in(s, true, found)),
+        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| indices_in(e, within, found)),
+        ExprKind::Call { args, .. } => args.iter().for_each(|e| indices_in(e, within, found)),
+        ExprKind::Entry { at, .. } => at.iter().for_each(|e| indices_in(e, true, found)),
+        ExprKind::Reduce { indices, body, .. } => {
+            indices_in(body, within, found);
+            indices.iter().for_each(|name| {
+                if !found.iter().any(|other| other.text == name.text) {
+                    found.push(name.clone());
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+fn accesses_in<'a>(expr: &'a Expr, found: &mut Vec<(&'a str, &'a [Expr])>) {
+    match &expr.kind {
+        ExprKind::Index { base, subscripts } => {
+            found.push((&base.text, subscripts));
+            subscripts.iter().for_each(|s| accesses_in(s, found));
+        }
+        ExprKind::Name(text) => found.push((text, &[])),
+        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| accesses_in(e, found)),
+        ExprKind::Call { args, .. } => args.iter().for_each(|e| accesses_in(e, found)),
+        ExprKind::Reduce { body, .. } => accesses_in(body, found),
+        _ => {}
+    }
+}
+
+/// The tensors and scalars that an expression reads and nothing has assigned, each once.
+fn tensors_in(expr: &Expr, indices: &[Name], assigned: &FxHashSet<&str>, found: &mut Vec<Name>) {
+    let mut add = |name: &Name| {
+        let known = assigned.contains(name.text.as_str()) || found.iter().any(|other| other.text == name.text);
+        if !known {
+            found.push(name.clone());
+        }
+    };
+    match &expr.kind {
+        ExprKind::Name(text) if !indices.iter().any(|index| index.text == *text) => {
+            add(&Name { text: text.clone(), span: expr.span });
+        }
+        ExprKind::Index { base, subscripts } => {
+            add(base);
+            subscripts.iter().for_each(|s| tensors_in(s, indices, assigned, found));
+        }
+        ExprKind::Size { base, .. } | ExprKind::Entry { base, .. } => add(base),
+        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| tensors_in(e, indices, assigned, found)),
+        ExprKind::Call { args, .. } => args.iter().for_each(|e| tensors_in(e, indices, assigned, found)),
+        ExprKind::Reduce { body, .. } => tensors_in(body, indices, assigned, found),
+        _ => {}
+    }
+}

@@ -1,0 +1,113 @@
+//! Index notation: statements without loops, also as TACO spells them.
+
+use super::super::lexer::{Tok, lex};
+use super::super::syntax::{Expr, ExprKind, Operator, Stmt, StmtKind};
+use super::{MAX_ERRORS, Parser};
+use crate::algebra::Op;
+use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
+use std::sync::Arc;
+
+/// Reads index notation, and the operators that are defined before it.
+pub fn parse_notation(source: &Arc<Source>) -> std::result::Result<(Vec<Operator>, Vec<Stmt>), Diagnostics> {
+    let (tokens, errors) = lex(&source.text);
+    let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
+    let (mut operators, mut statements) = (Vec::new(), Vec::new());
+    loop {
+        match &parser.peek().tok {
+            Tok::Eof => break,
+            Tok::Newline | Tok::Dedent | Tok::Indent | Tok::Op(";") => parser.at += 1,
+            Tok::Op("@") if parser.at_operator() => operators.extend(parser.operator_definition()),
+            _ => {
+                let before = parser.at;
+                parser.operators = 0;
+                match parser.notation_statement() {
+                    Ok(statement) => statements.push(statement),
+                    Err(error) => {
+                        parser.errors.push(error);
+                        parser.recover();
+                        parser.at = parser.at.max(before + 1);
+                    }
+                }
+            }
+        }
+    }
+    if statements.is_empty() && parser.errors.is_empty() {
+        let end = source.text.len();
+        let d = Diagnostic::new(Code::E0101, "expected index notation, found the end of the text");
+        let d = d.label(Span::new(end..end), "expected a statement").help("for example `y[i] = A[i,j] * x[j]`");
+        parser.errors.push(d);
+    }
+    let mut errors = parser.errors;
+    if errors.is_empty() {
+        return Ok((operators, statements));
+    }
+    errors.sort_by_key(|d| d.labels.first().map(|l| l.span));
+    errors.dedup();
+    errors.truncate(MAX_ERRORS);
+    Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
+}
+
+impl Parser {
+    fn notation_statement(&mut self) -> Result<Stmt> {
+        let start = self.span();
+        if self.is_word("for") || self.is_word("def") || self.is_word("return") || self.is_word("if") {
+            let d = self.unexpected("a statement of index notation");
+            return Err(d.help("index notation has no loops: `y[i] = A[i,j] * x[j]`"));
+        }
+        let target = self.expr()?;
+        let Some(op) = self.assignment_operator()? else {
+            let d = self.unexpected("`=` or an update such as `+=`");
+            return Err(d.help("a statement is `y[i] = A[i,j] * x[j]`, or `y[i] min= ...`"));
+        };
+        let round = matches!(&target.kind, ExprKind::Call { .. });
+        let target = as_access(target, true);
+        if !matches!(target.kind, ExprKind::Name(_) | ExprKind::Index { .. }) {
+            return Err(Diagnostic::new(Code::E0111, "only a name or a subscripted tensor can be assigned")
+                .label(target.span, "cannot be assigned")
+                .help("write `y[i] = ...`, or `s = ...` for a single number"));
+        }
+        let value = as_access(self.expr()?, round);
+        let span = start.to(self.last_end());
+        if self.is("=") {
+            return Err(self.unexpected("the end of the statement").help("to compare, write `==`"));
+        }
+        self.end_of_statement()?;
+        Ok(Stmt { kind: StmtKind::Assign { target, op, value }, span })
+    }
+}
+
+/// `A(i, j)` is `A[i, j]` where `A` is no function. In a statement whose target is written so, or where all that stands in
+/// the parentheses is indices.
+fn as_access(expr: Expr, round: bool) -> Expr {
+    let Expr { kind, span } = expr;
+    let each = |list: Vec<Expr>| list.into_iter().map(|e| as_access(e, round)).collect::<Vec<_>>();
+    let kind = match kind {
+        ExprKind::Call { function, args, keywords }
+            if keywords.is_empty()
+                && Op::named(&function.text).is_none()
+                && !["walk", "follow", "gallop"].contains(&function.text.as_str())
+                && !args.is_empty()
+                && (round || args.iter().all(is_affine)) =>
+        {
+            ExprKind::Index { base: function, subscripts: each(args) }
+        }
+        ExprKind::Call { function, args, keywords } => ExprKind::Call { function, args: each(args), keywords },
+        ExprKind::Operator(op, operands) => ExprKind::Operator(op, each(operands)),
+        ExprKind::Index { base, subscripts } => ExprKind::Index { base, subscripts: each(subscripts) },
+        ExprKind::Reduce { op, indices, body } => {
+            ExprKind::Reduce { op, indices, body: Box::new(as_access(*body, round)) }
+        }
+        other => other,
+    };
+    Expr { kind, span }
+}
+
+fn is_affine(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Name(_) | ExprKind::Number(_) => true,
+        ExprKind::Operator(Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::BitNot, operands) => {
+            operands.iter().all(is_affine)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,267 @@
+//! Index notation: scheduled for the tensors at hand, compiled, run.
+
+use crate::compile::{CompileOptions, Executable, compile};
+use crate::signature::{Argument, Signature};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock, RwLock};
+use tamis_compiler::auto::{self, Costs, Operand, Pins, Plan};
+use tamis_ir::notation::Notation;
+use tamis_ir::program::ParamType;
+use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
+use tamis_tensor::Tensor;
+
+/// How to compute index notation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EinsumOptions {
+    /// How the program that it becomes is compiled; the schedule is applied to that program.
+    pub compile: CompileOptions,
+    /// What is so, whatever it costs: the order of loops, formats of results.
+    pub pins: Pins,
+}
+
+/// So many schedules are kept.
+const KEPT: usize = 512;
+
+/// Index notation, scheduled and compiled for tensors.
+#[derive(Clone)]
+pub struct Scheduled {
+    /// The schedule.
+    pub plan: Arc<Plan>,
+    /// For each parameter of the program, which of the given tensors it is made of.
+    sources: Vec<usize>,
+    /// The compiled program.
+    pub executable: Executable,
+    /// How long scheduling took.
+    pub scheduling: std::time::Duration,
+}
+
+/// Computes index notation on tensors given by name. Gives its results by name.
+///
+/// Loops, their order, the formats of results and what is converted first are chosen for these tensors, once for tensors that are alike.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
+/// let results = tamis::einsum("y[i] = A[i,j] * x[j]", &[("A", &a), ("x", &x)], &EinsumOptions::default())?;
+/// assert_eq!(results[0].1.get(&[1]), Some(Value::F64(20.0)));
+/// // NumPy's spelling takes operands in order:
+/// let results = tamis::einsum("ij,j->i", &[("A", &a), ("x", &x)], &EinsumOptions::default())?;
+/// assert_eq!(results[0].1.get(&[0]), Some(Value::F64(3.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
+pub fn einsum(
+    text: &str,
+    inputs: &[(&str, &Tensor)],
+    options: &EinsumOptions,
+) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+    let key = key(text, inputs, options);
+    let known = store().read().ok().and_then(|kept| kept.get(&key).cloned());
+    if let Some(entry) = known.filter(|entry| entry.serves(text, inputs, options)) {
+        return entry.scheduled.call(&entry.tensors(inputs));
+    }
+    let notation = parse(text, inputs)?;
+    let tensors = by_name(&notation, inputs)?;
+    let scheduled = schedule(&notation, &tensors, options)?;
+    let names: Vec<String> = notation.params().into_iter().map(String::from).collect();
+    let entry = Entry {
+        text: text.to_string(),
+        options: options.clone(),
+        places: names.iter().filter_map(|name| inputs.iter().position(|(given, _)| given == name)).collect(),
+        names: inputs.iter().map(|(name, _)| name.to_string()).collect(),
+        operands: tensors.iter().map(|tensor| scale(tensor)).collect(),
+        scheduled: scheduled.clone(),
+    };
+    if let Ok(mut kept) = store().write() {
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(key, Arc::new(entry));
+    }
+    scheduled.call(&tensors)
+}
+
+/// Reads index notation; operands of NumPy's spelling are those given, and its result is `out`.
+pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnostics> {
+    let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+    if Notation::is_einsum(text) { Notation::einsum(text, &names, "out") } else { Notation::parse(text) }
+}
+
+/// Schedules index notation for tensors, given in the order of its parameters, without compiling anything.
+pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Plan, Diagnostics> {
+    let (types, operands) = auto::describe(tensors);
+    auto::schedule(notation, &types, &operands, &Costs::default(), pins)
+}
+
+/// Schedules index notation for tensors of which only this is known.
+pub fn plan_for(
+    notation: &Notation,
+    types: &[ParamType],
+    operands: &[Operand],
+    pins: &Pins,
+) -> Result<Plan, Diagnostics> {
+    auto::schedule(notation, types, operands, &Costs::default(), pins)
+}
+
+/// Schedules and compiles index notation for tensors, given in the order of its parameters.
+pub fn schedule(notation: &Notation, tensors: &[&Tensor], options: &EinsumOptions) -> Result<Scheduled, Diagnostics> {
+    let start = std::time::Instant::now();
+    let plan = plan(notation, tensors, &options.pins)?;
+    let scheduling = start.elapsed();
+    let names = notation.params();
+    let program: &Program = &plan.program;
+    let mut sources = Vec::new();
+    for id in &program.params {
+        let name = &program.tensor(*id).name;
+        let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
+        let Some(source) = names.iter().position(|known| *known == source) else {
+            let message = format!("the schedule reads `{name}`, which nothing makes");
+            return Err(Diagnostic::new(Code::E1101, message)
+                .note("this is a bug of Tamis")
+                .help("please report it")
+                .into());
+        };
+        sources.push(source);
+    }
+    let made = converted(&plan, &sources, tensors)?;
+    let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+    let executable = compile(program, &Signature::of(&refs), &options.compile)?;
+    Ok(Scheduled { plan: Arc::new(plan), sources, executable, scheduling })
+}
+
+/// The tensors that the program takes.
+fn converted<'a>(plan: &Plan, sources: &[usize], tensors: &[&'a Tensor]) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
+    let program = &plan.program;
+    let params = program.params.iter().zip(sources);
+    params
+        .map(|(id, source)| {
+            let name = &program.tensor(*id).name;
+            let conversion = plan.conversions.iter().find(|c| c.name == *name);
+            match (conversion, tensors.get(*source)) {
+                (Some(conversion), Some(tensor)) => tensor.convert(&conversion.format).map(Cow::Owned),
+                (None, Some(tensor)) => Ok(Cow::Borrowed(*tensor)),
+                (_, None) => Err(Diagnostic::new(Code::E0902, format!("`{name}` was given no tensor"))
+                    .help("pass one tensor for each parameter")),
+            }
+        })
+        .collect()
+}
+
+impl Scheduled {
+    /// Runs it on tensors, given in the order of the notation's parameters.
+    pub fn call(&self, tensors: &[&Tensor]) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+        self.call_timed(tensors).map(|timed| timed.results)
+    }
+
+    /// [`Scheduled::call`], with the time that the kernel took.
+    pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<crate::Timed, Diagnostics> {
+        let options = self.executable.options();
+        if options.interpret {
+            let start = std::time::Instant::now();
+            let results = crate::interpret::run(&self.plan.meaning, tensors, options.strict)?;
+            return Ok(crate::Timed { results, kernel: start.elapsed(), workspaces: Vec::new() });
+        }
+        let made = converted(&self.plan, &self.sources, tensors)?;
+        let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+        let timed = self.executable.call_timed(&refs)?;
+        if options.check {
+            // The loops were compared with the interpreter already; this compares them with what they were made of.
+            let (strict, limit) = (options.strict, options.check_limit);
+            crate::check::compare(&self.plan.meaning, tensors, &timed.results, strict, limit)?;
+        }
+        Ok(timed)
+    }
+}
+
+/// What was scheduled before.
+struct Entry {
+    text: String,
+    options: EinsumOptions,
+    /// For each parameter, which of the inputs it is.
+    places: Vec<usize>,
+    names: Vec<String>,
+    operands: Vec<Scale>,
+    scheduled: Scheduled,
+}
+
+/// A tensor as far as schedules differ by it: sizes and entries up to a factor of two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Scale {
+    format: tamis_ir::Format,
+    dtype: tamis_ir::DType,
+    sizes: Vec<u32>,
+    entries: u32,
+}
+
+fn scale(tensor: &Tensor) -> Scale {
+    let bits = |n: u64| u64::BITS - n.leading_zeros();
+    Scale {
+        format: tensor.format().clone(),
+        dtype: tensor.dtype(),
+        sizes: tensor.shape().iter().map(|n| bits(*n)).collect(),
+        entries: bits(tensor.nnz() as u64),
+    }
+}
+
+impl Entry {
+    fn serves(&self, text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> bool {
+        self.text == text
+            && self.options == *options
+            && self.names.len() == inputs.len()
+            && self.names.iter().zip(inputs).all(|(name, (given, _))| name == given)
+            && self.tensors(inputs).iter().zip(&self.operands).all(|(tensor, operand)| scale(tensor) == *operand)
+            && self.takes(inputs)
+    }
+
+    /// Whether the program takes those that are not converted; what conversions make has the layout it always has.
+    fn takes(&self, inputs: &[(&str, &Tensor)]) -> bool {
+        if !self.scheduled.plan.conversions.is_empty() {
+            return true;
+        }
+        let tensors = self.tensors(inputs);
+        let refs: Option<Vec<&Tensor>> = self.scheduled.sources.iter().map(|s| tensors.get(*s).copied()).collect();
+        refs.is_some_and(|refs| self.scheduled.executable.takes(&Argument::all(&refs)))
+    }
+
+    fn tensors<'a>(&self, inputs: &[(&str, &'a Tensor)]) -> Vec<&'a Tensor> {
+        self.places.iter().filter_map(|place| inputs.get(*place)).map(|(_, tensor)| *tensor).collect()
+    }
+}
+
+fn store() -> &'static RwLock<FxHashMap<u64, Arc<Entry>>> {
+    static STORE: OnceLock<RwLock<FxHashMap<u64, Arc<Entry>>>> = OnceLock::new();
+    STORE.get_or_init(RwLock::default)
+}
+
+fn key(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> u64 {
+    let mut state = FxHasher::default();
+    (text, &options.compile, &options.pins.order).hash(&mut state);
+    for (name, tensor) in inputs {
+        (name, scale(tensor)).hash(&mut state);
+    }
+    state.finish()
+}
+
+fn by_name<'a>(notation: &Notation, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
+    let names = notation.params();
+    if let Some((unknown, _)) = inputs.iter().find(|(name, _)| !names.contains(name)) {
+        return Err(Diagnostic::new(Code::E0903, format!("the notation does not read `{unknown}`"))
+            .help(format!("it reads {}", names.join(", "))));
+    }
+    let find = |name: &&str| {
+        let found = inputs.iter().find(|(given, _)| given == name).map(|(_, tensor)| *tensor);
+        found.ok_or_else(|| {
+            Diagnostic::new(Code::E0902, format!("`{name}` was given no tensor"))
+                .help(format!("pass {}", names.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// What the notation means, as a program of plain loops over dense tensors; types are assumed where nothing else says them.
+pub fn meaning(notation: &Notation, tensors: &[&Tensor]) -> Result<Program, Diagnostics> {
+    let types: Vec<ParamType> = tensors.iter().map(|tensor| interp::param_type(*tensor)).collect();
+    auto::meaning(notation, &types)
+}
