@@ -96,6 +96,29 @@ pub fn run_compiled(
     engine: Engine,
 ) -> Result<Vec<Vec<Value>>, Problem> {
     let kernel = &lowered.kernel;
+    let after = execute(kernel, memory(program, params, lowered, checked), engine)?;
+    let results = program.results.iter().map(|id| {
+        let shape = &checked.extents.shapes[id.index()];
+        dense_values(&lowered.bound[id.index()], shape, &after)
+            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
+    });
+    results.collect()
+}
+
+/// How many statements the kernel of a program executes.
+pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, Problem> {
+    let (lowered, checked) = compile(program, params, Stage::Optimised)?;
+    let memory = memory(program, params, &lowered, &checked);
+    match kernel::count(&lowered.kernel, memory, budget) {
+        Ok((_, executed)) => Ok(executed),
+        Err(Failure::Budget) => Err(Problem::Budget),
+        Err(other) => Err(Problem::Wrong(format!("{other:?}"))),
+    }
+}
+
+/// The arrays and sizes that a kernel is called with.
+fn memory(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
+    let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {
         if let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage {
@@ -113,13 +136,7 @@ pub fn run_compiled(
     for (id, dim) in &lowered.sizes {
         memory.scalars.push(Value::I64(checked.extents.shapes[id.index()][*dim] as i64));
     }
-    let after = execute(kernel, memory, engine)?;
-    let results = program.results.iter().map(|id| {
-        let shape = &checked.extents.shapes[id.index()];
-        dense_values(&lowered.bound[id.index()], shape, &after)
-            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
-    });
-    results.collect()
+    memory
 }
 
 /// The values of a result in row-major order, after its arrays were checked.

@@ -145,16 +145,22 @@ fn check_limit(text: &str) -> Result<u64, String> {
 /// `tamis explain`
 #[derive(Args, Clone, Debug)]
 pub struct ExplainArgs {
-    /// A code such as E0402, or a program; without it, all codes are listed
+    /// A code such as E0402, a program, or index notation; without it, all codes are listed
     #[arg(value_name = "CODE|PROGRAM")]
     pub subject: Option<OsString>,
+    /// Tensors to schedule index notation for, as for `tamis run`; sizes and densities are assumed where there are none
+    #[arg(value_name = "NAME=INPUT")]
+    pub inputs: Vec<OsString>,
+    /// The loops of index notation in this order, as in i,k,j
+    #[arg(long, value_name = "INDICES", value_delimiter = ',')]
+    pub order: Vec<String>,
     /// Assume this format for a tensor of the program
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
     /// Assume this value type for a tensor of the program, such as A=f32; f64 if nothing is said
     #[arg(long = "dtype", value_name = "NAME=TYPE")]
     pub dtypes: Vec<String>,
-    /// The stages of a program to show, with commas between them; the program if nothing is said
+    /// The stages of a program to show, with commas between them; if nothing is said the program, or the schedule of index notation
     #[arg(long, value_name = "STAGE", value_delimiter = ',')]
     pub emit: Vec<Stage>,
     /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"

@@ -213,7 +213,7 @@ pub(crate) fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
 
 /// Every name on the command line is one of the program's, and every parameter has an input. What is not so is wrong
 /// with the command line, not with the program.
-fn check_names(program: &Program, request: &RunRequest) -> Outcome {
+pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
     let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
         ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
     };
@@ -260,7 +260,7 @@ fn check_names(program: &Program, request: &RunRequest) -> Outcome {
 }
 
 /// The tensors of all parameters; shapes that are not given follow from the others.
-fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(String, Tensor)>, Failure> {
+pub(crate) fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(String, Tensor)>, Failure> {
     let mut known: Vec<(String, &InputSpec, Option<Tensor>)> = Vec::new();
     for id in &program.params {
         let name = program.tensor(*id).name.clone();

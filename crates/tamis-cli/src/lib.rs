@@ -12,6 +12,7 @@ mod info;
 pub mod input;
 mod load;
 mod panic;
+mod planned;
 mod plot;
 mod progress;
 mod run;

@@ -1,7 +1,8 @@
 //! `tamis explain PROGRAM`: the stages of compiling a program, for tensors of which only formats and types are known.
 
 use crate::args::{ExplainArgs, Stage};
-use crate::execute::source;
+use crate::execute::{is_notation, source};
+use crate::planned::Planned;
 use crate::input::{self, Named};
 use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
@@ -16,10 +17,31 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     let mut stages = args.emit.clone();
     stages.sort();
     stages.dedup();
+    let source = source(text)?;
+    if is_notation(text, &source) {
+        if stages.is_empty() {
+            stages.push(Stage::Schedule);
+        }
+        let planned = Planned::new(&source, &formats, &dtypes, args)?;
+        let explanation = planned.explain(args, shell)?;
+        let mut texts = Vec::new();
+        for stage in stages {
+            let text = match stage {
+                Stage::Schedule => planned.decisions() + &explanation.schedule(),
+                other => of_stage(other, &planned.plan.program, Some(&explanation))?,
+            };
+            texts.push((name(stage), text));
+        }
+        return show(texts, args.json, shell);
+    }
+    if !args.inputs.is_empty() || !args.order.is_empty() {
+        let d = Diagnostic::new(Code::E0905, "inputs and orders are for index notation");
+        return Err(Failure::usage(vec![d.help("give formats of a program's tensors: -f A=csr")]));
+    }
     if stages.is_empty() {
         stages.push(Stage::Program);
     }
-    let program = Program::parse_source(&source(text)?)?;
+    let program = Program::parse_source(&source)?;
     check_names(&program, &formats, &dtypes)?;
     let explanation = match &stages[..] {
         [Stage::Program] if args.schedule.is_empty() => None,
@@ -29,7 +51,11 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     for stage in stages {
         texts.push((name(stage), of_stage(stage, &program, explanation.as_ref())?));
     }
-    if args.json {
+    show(texts, args.json, shell)
+}
+
+fn show(texts: Vec<(&'static str, String)>, as_json: bool, shell: &mut Shell) -> Outcome {
+    if as_json {
         let document: Map<String, Json> =
             texts.into_iter().map(|(name, text)| (name.to_string(), json!(text))).collect();
         return shell.print_json(&Json::Object(document));
@@ -89,7 +115,7 @@ fn compile(
 }
 
 /// Every name is one of the program's, and every format has its rank.
-fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes: &Named<DType>) -> Outcome {
+pub(crate) fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes: &[(String, DType)]) -> Outcome {
     let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
         ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
     };

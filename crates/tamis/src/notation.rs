@@ -169,7 +169,11 @@ impl Scheduled {
         if options.check {
             // The loops were compared with the interpreter already; this compares them with what they were made of.
             let (strict, limit) = (options.strict, options.check_limit);
-            crate::check::compare(&self.plan.meaning, tensors, &timed.results, strict, limit)?;
+            let dense = |(name, tensor): &(String, Tensor)| {
+                Ok((name.clone(), tensor.convert(&tamis_ir::Format::dense(tensor.rank()))?))
+            };
+            let results = timed.results.iter().map(dense).collect::<Result<Vec<_>, Diagnostic>>()?;
+            crate::check::compare(&self.plan.meaning, tensors, &results, strict, limit)?;
         }
         Ok(timed)
     }

@@ -1,6 +1,7 @@
 //! What a program is compiled for: the layouts of its parameters, and sizes to begin with.
 
 use std::hash::{Hash, Hasher};
+use tamis_compiler::auto::Operand;
 use tamis_compiler::lower::ParamLayout;
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::program::{Expr, ExprId, ParamType, Program, StmtKind};
@@ -88,6 +89,19 @@ impl Signature {
         }
         signature.invent_sizes(program, dtypes)?;
         Ok(signature)
+    }
+
+    /// What programs need to know of the tensors.
+    pub fn types(&self) -> &[ParamType] {
+        &self.types
+    }
+
+    /// What a scheduler assumes of the tensors: of sparse ones, this share of elements is stored.
+    pub fn operands(&self, density: f64) -> Vec<Operand> {
+        let operand = |(layout, shape): (&ParamLayout, Vec<u64>)| {
+            Operand::assumed(layout.format.clone(), layout.dtype, layout.fill, &shape, density)
+        };
+        self.layouts.iter().zip(self.shapes()).map(operand).collect()
     }
 
     /// The sizes of the tensors.

@@ -31,7 +31,10 @@ pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Co
                 mask |= 1 << index;
                 (problem.extents[index], expect(problem, before, mask).min(above * problem.extents[index]))
             }
-            None => (f64::INFINITY, f64::INFINITY),
+            None => {
+                let n = problem.target[*d].map_or(1.0, |index| problem.extents[index]);
+                (n, above * n)
+            }
         };
         let dense = !listed || model::is_dense(costs, n, above, expected);
         levels.push(LevelSpec::new(if dense { LevelKind::Dense } else { LevelKind::Sparse }));

@@ -11,6 +11,8 @@ pub struct Costs {
     pub list_step: f64,
     /// A step of merging several lists.
     pub merge_step: f64,
+    /// A step of a loop over runs or blocks, over one of a list.
+    pub pieces: f64,
     /// An operation on elements.
     pub operation: f64,
     /// An element that is added to where it lies in memory, rather than in a register.
@@ -27,8 +29,10 @@ pub struct Costs {
     pub sort: f64,
     /// Converting a stored entry to another order.
     pub convert: f64,
-    /// Looking an element up that does not come in order.
+    /// Taking an element from memory that does not come in order.
     pub stride: f64,
+    /// The same from a cache.
+    pub hop: f64,
     /// What a stored entry of a sparse level costs over an element of a dense one.
     pub sparse_entry: f64,
     /// How full a sparse tensor is assumed to be of which nothing is known.
@@ -42,8 +46,9 @@ impl Default for Costs {
         Costs {
             dense_step: 0.7,
             vector_step: 0.2,
-            list_step: 1.0,
-            merge_step: 1.6,
+            list_step: 1.2,
+            merge_step: 3.0,
+            pieces: 2.0,
             operation: 0.5,
             update: 0.6,
             start: 2.0,
@@ -53,6 +58,7 @@ impl Default for Costs {
             sort: 0.35,
             convert: 4.0,
             stride: 2.0,
+            hop: 0.2,
             sparse_entry: 3.0,
             density: 0.01,
             cache: 65536.0,

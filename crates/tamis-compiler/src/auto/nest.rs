@@ -244,8 +244,11 @@ impl<'a> Scheduler<'a> {
         });
         let constant = constant.map(|value| value.cast(DType::F64));
         // Where the body is what a reduction starts from, nothing is to be done.
+        let idle = matches!(identity, Some(Some(start)) if constant.is_some_and(|c| c.same_number(start)));
         let set = match identity {
-            Some(Some(start)) if constant.is_some_and(|c| c.same_number(start)) => set,
+            Some(_) if idle => set,
+            // Where it is another constant, a whole stretch is done at once, but the target has something everywhere.
+            Some(_) if constant.is_some() => set,
             Some(_) => Set::All,
             None if constant.is_some() && !assignment.again => set,
             None => Set::All,
@@ -272,7 +275,7 @@ impl<'a> Scheduler<'a> {
             expected: 1.0,
             stored: None,
         };
-        (problem, constant)
+        (problem, constant.filter(|_| idle || assignment.op.is_none()))
     }
 
     /// The problem with the format of the target decided as far as it does not depend on the order.
@@ -379,10 +382,13 @@ impl<'a> Scheduler<'a> {
                 (_, dense) => {
                     let share = if cells > 0.0 { 100.0 * problem.expected.min(cells) / cells } else { 0.0 };
                     let what = if dense { "cheaper than a list of those" } else { "the rest is not stored" };
-                    format!("{:.4e} of {cells:.4e} elements are expected ({share:.3} %): {what}", problem.expected)
+                    let expected = problem.expected.min(cells);
+                    format!("{expected:.4e} of {cells:.4e} elements are expected ({share:.3} %): {what}")
                 }
             };
-            self.note(&item.assignment.target.text, &format!("format {format}"), &why);
+            if !(item.assignment.temporary && problem.dense) {
+                self.note(&item.assignment.target.text, &format!("format {format}"), &why);
+            }
         }
         let (body, copies) = self.convert(&item, &problem, choice);
         Ok(Nest {
@@ -532,7 +538,7 @@ impl<'a> Scheduler<'a> {
             return None;
         }
         let inner_choice = inner_problem.search(self.costs, &shared).into_iter().next()?;
-        let before = inner_problem.cost(self.costs, &shared).cost.compute;
+        let before = inner_problem.steps(self.costs, &shared);
         let (often, alone) = (choice.trips[depth - 1], inner_choice.trips[depth - 1]);
         let share = if alone > 0.0 { often / alone } else { 1.0 };
         let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
@@ -623,7 +629,11 @@ fn plain(format: &Format) -> Format {
 fn declaration(nest: &Nest) -> Node {
     let name = nest.item.assignment.target.text.clone();
     match &nest.format {
-        Some(format) => Node::Declare { name, format: Some(format.to_string()), fill: nest.fill },
+        Some(format) => {
+            let natural = format.dim_order().is_some_and(|order| order.is_sorted());
+            let text = if format.is_all_dense() && natural { "dense".to_string() } else { format.to_string() };
+            Node::Declare { name, format: Some(text), fill: nest.fill }
+        }
         None => {
             let zero = match nest.item.dtype {
                 DType::Bool => Value::Bool(false),

@@ -1,6 +1,6 @@
 //! What a scheduler knows of a tensor: sizes, how it is stored, and how much.
 
-use tamis_ir::format::{Format, Leaf, LevelKind};
+use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{DType, Value};
 use tamis_tensor::{Tensor, levels::tree};
 
@@ -106,18 +106,13 @@ impl Operand {
 
     /// The same tensor with its levels in another order of dimensions.
     pub fn reordered(&self, order: &[usize]) -> Option<Operand> {
-        let before = self.format.dim_order()?;
-        let kinds = self.format.levels();
-        // The kinds stay where they are in the tree, as `csc` is `csr` of the transposed; lists of whole coordinates are in
-        // any order what they are.
+        self.format.dim_order()?;
+        // Kinds stay where they are in the tree, as `csc` is `csr` of the transposed; other structure than lists is lost.
         let map = order.iter().map(|d| tamis_ir::format::DimExpr::Dim(*d)).collect();
-        let plain = kinds.iter().all(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Sparse | LevelKind::Singleton));
-        let levels = if plain {
-            kinds.to_vec()
-        } else {
-            let place = |d: &usize| before.iter().position(|other| other == d);
-            order.iter().map(|d| place(d).map(|k| kinds[k])).collect::<Option<Vec<_>>>()?
-        };
+        let kept = |kind: LevelKind| matches!(kind, LevelKind::Dense | LevelKind::Sparse | LevelKind::Singleton);
+        let list = LevelSpec::new(LevelKind::Sparse);
+        let levels: Vec<LevelSpec> =
+            self.format.levels().iter().map(|level| if kept(level.kind) { *level } else { list }).collect();
         let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
         let mut operand = Operand { format, ..self.clone() };
         operand.spread();

@@ -102,12 +102,12 @@ impl Problem {
         search.found
     }
 
-    /// What a given order costs.
-    pub fn cost(&self, costs: &Costs, order: &[usize]) -> Choice {
+    /// What the steps of these loops cost, without what is done inside of them.
+    pub fn steps(&self, costs: &Costs, order: &[usize]) -> f64 {
         let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
         let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
         order.iter().for_each(|index| search.step(&mut state, *index));
-        search.finish(&state)
+        state.compute
     }
 
     /// How often all of these loops run together.
@@ -141,15 +141,12 @@ impl Search<'_> {
     fn step(&self, state: &mut State, index: usize) {
         let Problem { extents, places, set, .. } = self.problem;
         let outer = state.trips[state.trips.len() - 1];
-        let steps = set.steps(state.bound, index as u32, extents[index], places);
+        let steps = set.steps(state.bound, index as u32, extents[index], places, self.costs);
         state.bound |= 1 << index;
         let innermost = state.bound == self.problem.all();
-        let (count, each) = match steps {
-            Some((steps, true)) => (steps, self.costs.merge_step),
-            Some((steps, false)) => (steps, self.costs.list_step),
-            None => (extents[index], self.dense_step(index, innermost)),
-        };
-        state.compute += outer * (self.costs.start + count * each);
+        let (count, cost) =
+            steps.unwrap_or_else(|| (extents[index], extents[index] * self.dense_step(index, innermost)));
+        state.compute += outer * (self.costs.start + cost);
         // A loop over a list goes no further than the list is long, whatever is likely.
         let likely = self.problem.points(state.bound);
         state.trips.push(if steps.is_none() { likely.min(outer * count) } else { likely.min(outer * count.max(1.0)) });
@@ -161,15 +158,22 @@ impl Search<'_> {
         if !innermost {
             return self.costs.dense_step;
         }
-        let strided = self.problem.places.iter().filter(|place| {
+        // What lies in the cache may be taken from anywhere.
+        let jump = |elements: f64| if elements > self.costs.cache { self.costs.stride } else { self.costs.hop };
+        let mut strided = 0.0;
+        for place in &self.problem.places {
             let order = place.operand.order();
             let last = order.last().map(|d| place.dims[*d]);
             let used = place.dims.iter().any(|mask| mask & 1 << index != 0);
-            used && last.is_none_or(|mask| mask & 1 << index == 0)
-        });
+            if used && last.is_none_or(|mask| mask & 1 << index == 0) {
+                strided += jump(place.operand.entries);
+            }
+        }
         let target = self.problem.target.contains(&Some(index)) && self.problem.target.last() != Some(&Some(index));
-        let strided = strided.count() + usize::from(target && self.problem.dense);
-        if strided == 0 { self.costs.vector_step } else { self.costs.dense_step + self.costs.stride * strided as f64 }
+        if target && self.problem.dense {
+            strided += jump(self.problem.expected);
+        }
+        if strided == 0.0 { self.costs.vector_step } else { self.costs.dense_step + strided }
     }
 
     fn deepen(&mut self, state: &State) {
@@ -205,7 +209,7 @@ impl Search<'_> {
         let innermost = state.order.last().copied();
         let dense_inner = innermost.is_some_and(|index| {
             let before = state.bound & !(1 << index);
-            problem.set.steps(before, index as u32, problem.extents[index], &problem.places).is_none()
+            problem.set.steps(before, index as u32, problem.extents[index], &problem.places, costs).is_none()
         });
         let vector = dense_inner && innermost.is_some_and(|k| self.dense_step(k, true) == costs.vector_step);
         let each =

@@ -1,5 +1,6 @@
 //! Where an expression is not constant: a set of coordinates, made of what its operands store.
 
+use super::model::Costs;
 use super::operand::Operand;
 use tamis_ir::DType;
 use tamis_ir::Value;
@@ -139,12 +140,11 @@ impl Set {
         }
     }
 
-    /// How many steps the loop `index` takes for one value of the loops outside, and whether lists are merged in it; nothing if it goes
-    /// over everything.
-    pub fn steps(&self, bound: u32, index: u32, extent: f64, places: &[Place]) -> Option<(f64, bool)> {
+    /// How many steps the loop `index` takes for one value of the loops outside, and what they cost; nothing if it goes over everything.
+    pub fn steps(&self, bound: u32, index: u32, extent: f64, places: &[Place], costs: &Costs) -> Option<(f64, f64)> {
         match self {
             Set::All => None,
-            Set::Nothing => Some((0.0, false)),
+            Set::Nothing => Some((0.0, 0.0)),
             Set::Stored(k) => {
                 let place = &places[*k];
                 let (before, after) = (place.bound(bound), place.bound(bound | 1 << index));
@@ -154,29 +154,36 @@ impl Set {
                 let (above, below) = (place.operand.distinct(before), place.operand.distinct(after));
                 let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
                 // A window sees its part of a list.
-                Some((share.min(n) * (extent / n.max(1.0)).min(1.0), false))
+                let steps = share.min(n) * (extent / n.max(1.0)).min(1.0);
+                Some((steps, steps * place.step(before, after, costs)))
             }
             Set::And(sets) => {
-                let lists: Vec<(f64, bool)> =
-                    sets.iter().filter_map(|set| set.steps(bound, index, extent, places)).collect();
+                let lists: Vec<(f64, f64)> =
+                    sets.iter().filter_map(|set| set.steps(bound, index, extent, places, costs)).collect();
                 match lists.len() {
                     0 => None,
                     1 => Some(lists[0]),
-                    _ => Some((lists.iter().map(|(steps, _)| steps).sum::<f64>(), true)),
+                    _ => Some(merged(lists.into_iter(), costs)),
                 }
             }
             Set::Or(sets) => {
                 let here = self.likely(bound, places);
-                let mut all = 0.0;
+                let mut lists = Vec::new();
                 for set in sets {
-                    let (steps, _) = set.steps(bound, index, extent, places)?;
+                    let (steps, cost) = set.steps(bound, index, extent, places, costs)?;
                     let there = if here > 0.0 { (set.likely(bound, places) / here).min(1.0) } else { 0.0 };
-                    all += steps * there;
+                    lists.push((steps * there, cost * there));
                 }
-                Some((all.min(extent * sets.len() as f64), true))
+                Some(merged(lists.into_iter(), costs))
             }
         }
     }
+}
+
+/// What it takes to go through several lists at once.
+fn merged(lists: impl Iterator<Item = (f64, f64)>, costs: &Costs) -> (f64, f64) {
+    let (steps, cost) = lists.fold((0.0, 0.0), |(steps, cost), (s, c)| (steps + s, cost + c));
+    (steps, cost * costs.merge_step / costs.list_step)
 }
 
 impl Place {
@@ -200,5 +207,15 @@ impl Place {
         }
         let new = before.count_ones() as usize..after.count_ones() as usize;
         levels[new].iter().any(|level| level.kind != LevelKind::Dense)
+    }
+
+    /// What a step costs of a loop over what lies between two sets of dimensions.
+    fn step(&self, before: u32, after: u32, costs: &Costs) -> f64 {
+        use tamis_ir::format::LevelKind;
+        let levels = self.operand.format.levels();
+        let new = before.count_ones() as usize..(after.count_ones() as usize).min(levels.len());
+        let list = |kind: LevelKind| matches!(kind, LevelKind::Dense | LevelKind::Sparse | LevelKind::Singleton);
+        let structured = levels.get(new).is_none_or(|levels| levels.iter().any(|level| !list(level.kind)));
+        if structured { costs.list_step * costs.pieces } else { costs.list_step }
     }
 }

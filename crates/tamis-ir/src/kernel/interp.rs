@@ -67,7 +67,12 @@ enum Flow {
 }
 
 /// Runs a kernel for at most `budget` statements; gives the memory afterwards.
-pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, Failure> {
+pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
+    count(kernel, memory, budget).map(|(memory, _)| memory)
+}
+
+/// [`run`], with the number of statements that were executed.
+pub fn count(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, u64), Failure> {
     if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
         return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
     }
@@ -88,7 +93,8 @@ pub fn run(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<Memory, F
         machine.vars[param.index()] = Some(*value);
     }
     machine.block(&kernel.body)?;
-    Ok(Memory { arrays: machine.arrays, scalars: memory.scalars })
+    let executed = budget - machine.budget;
+    Ok((Memory { arrays: machine.arrays, scalars: memory.scalars }, executed))
 }
 
 /// The place of each entry of a workspace, by its coordinates.

@@ -250,6 +250,7 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
             } else {
                 terms(chain, false, &mut parts)
             }
+            let first = parts.iter().position(|(_, e)| uses(e, index)).unwrap_or(0);
             let (with, without): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, e)| uses(e, index));
             let alone = with.len() == 1;
             if product && !without.is_empty() && !distributes(Op::Mul, op) {
@@ -272,8 +273,8 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
             if without.is_empty() {
                 return Ok(inner);
             }
-            let mut parts = vec![(false, inner)];
-            parts.extend(without);
+            let mut parts = without;
+            parts.insert(first.min(parts.len()), (false, inner));
             Ok(join(parts, product, span))
         }
         ExprKind::Operator(Op::Neg, mut operands) if distributes(Op::Neg, op) => {

@@ -1,0 +1,149 @@
+//! `tamis explain` of index notation: what was decided, what else could have been, and what it would cost.
+
+use crate::args::{Duplicates, ExplainArgs, RunArgs};
+use crate::execute;
+use crate::input::Named;
+use crate::run::RunRequest;
+use crate::shell::{Failure, Shell};
+use std::fmt::Write;
+use std::sync::Arc;
+use tamis::auto::{Costs, Operand};
+use tamis::{CompileOptions, DType, Explanation, Format, FormatSpec, Pins, Plan, Program, Signature};
+use tamis_ir::Source;
+use tamis_tensor::Tensor;
+
+/// Index notation with its schedule.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    signature: Signature,
+}
+
+impl Planned {
+    /// Schedules notation for inputs, or for tensors of which formats and types are known.
+    pub(crate) fn new(
+        source: &Arc<Source>,
+        formats: &Named<FormatSpec>,
+        dtypes: &Named<DType>,
+        args: &ExplainArgs,
+    ) -> Result<Planned, Failure> {
+        let specs = crate::input::inputs(&args.inputs)?;
+        let notation = match (specs.is_empty(), tamis::Notation::is_einsum(&source.text)) {
+            (true, true) => {
+                let operands = source.text.split("->").next().unwrap_or_default().split(',').count();
+                let names: Vec<String> = ('A'..='Z').take(operands).map(String::from).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                tamis::Notation::einsum(source.text.trim_end(), &names, "out")?
+            }
+            _ => execute::notation(source, &specs)?,
+        };
+        let plain = notation.plain()?;
+        let pins = Pins { order: args.order.clone(), formats: result_formats(&plain, formats)?, ..Pins::default() };
+        if !specs.is_empty() {
+            let request = request(args)?;
+            execute::check_names(&plain, &request)?;
+            let inputs = execute::inputs(&plain, &request)?;
+            let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+            let plan = tamis::plan(&notation, &tensors, &pins)?;
+            let made = made(&plan, &inputs)?;
+            return Ok(Planned { signature: Signature::of(&made.iter().collect::<Vec<_>>()), plan });
+        }
+        let params: Vec<&str> = notation.params();
+        let known: Vec<(&str, FormatSpec)> = formats
+            .iter()
+            .filter(|(name, _)| params.contains(&name.as_str()))
+            .map(|(name, spec)| (name.as_str(), spec.clone()))
+            .collect();
+        let dtypes: Vec<(&str, DType)> = dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+        let of_params: Named<FormatSpec> =
+            formats.iter().filter(|(name, _)| !notation.results().contains(&name.as_str())).cloned().collect();
+        crate::stages::check_names(&plain, &of_params, &[])?;
+        let signature = Signature::assumed(&plain, &known, &dtypes)?;
+        let operands: Vec<Operand> = signature.operands(Costs::default().density);
+        let plan = tamis::plan_for(&notation, signature.types(), &operands, &pins)?;
+        let mut given: Vec<(&str, FormatSpec)> = known.clone();
+        given.extend(plan.conversions.iter().map(|c| (c.name.as_str(), FormatSpec::from(c.format.clone()))));
+        let mut typed = dtypes.clone();
+        for conversion in &plan.conversions {
+            if let Some((_, dtype)) = dtypes.iter().find(|(name, _)| *name == conversion.source) {
+                typed.push((conversion.name.as_str(), *dtype));
+            }
+        }
+        let signature = Signature::assumed(&plan.program, &given, &typed)?;
+        Ok(Planned { plan, signature })
+    }
+
+    pub(crate) fn explain(&self, args: &ExplainArgs, shell: &Shell) -> Result<Explanation, Failure> {
+        let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+        let options = CompileOptions { check: args.check, schedule, ..CompileOptions::default() };
+        let explanation = tamis::explain(&self.plan.program, &self.signature, &options)?;
+        shell.warn(explanation.warnings());
+        Ok(explanation)
+    }
+
+    /// What was decided, as comments above the program.
+    pub(crate) fn decisions(&self) -> String {
+        let mut out = String::new();
+        for decision in &self.plan.decisions {
+            let _ = writeln!(out, "# {}: {}; {}", decision.about, decision.choice, decision.why);
+            for other in &decision.alternatives {
+                let _ = writeln!(out, "#     instead of {other}");
+            }
+        }
+        for conversion in &self.plan.conversions {
+            let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);
+        }
+        let _ = writeln!(out, "# expected to cost {:.3e} steps", self.plan.cost);
+        out
+    }
+}
+
+fn result_formats(plain: &Program, formats: &Named<FormatSpec>) -> Result<Vec<(String, Format)>, Failure> {
+    let mut found = Vec::new();
+    for id in &plain.results {
+        let info = plain.tensor(*id);
+        if let Some((_, spec)) = formats.iter().find(|(name, _)| *name == info.name)
+            && info.rank > 0
+        {
+            found.push((info.name.clone(), spec.with_rank(info.rank)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The tensors that the program takes.
+fn made(plan: &Plan, inputs: &[(String, Tensor)]) -> Result<Vec<Tensor>, Failure> {
+    let mut tensors = Vec::new();
+    for id in &plan.program.params {
+        let name = &plan.program.tensor(*id).name;
+        let conversion = plan.conversions.iter().find(|c| c.name == *name);
+        let source = conversion.map_or(name, |c| &c.source);
+        let Some((_, tensor)) = inputs.iter().find(|(given, _)| given == source) else { continue };
+        tensors.push(match conversion {
+            Some(conversion) => tensor.convert(&conversion.format)?,
+            None => tensor.clone(),
+        });
+    }
+    Ok(tensors)
+}
+
+/// The request that running it would be.
+fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
+    RunRequest::parse(&RunArgs {
+        program: args.subject.clone().unwrap_or_default(),
+        inputs: args.inputs.clone(),
+        formats: args.formats.clone(),
+        shapes: Vec::new(),
+        outputs: Vec::new(),
+        header: false,
+        time: false,
+        time_passes: false,
+        json: false,
+        strict: false,
+        duplicates: Duplicates::Error,
+        interpret: false,
+        schedule: Vec::new(),
+        order: Vec::new(),
+        check: args.check,
+        check_limit: 0,
+    })
+}

@@ -1,0 +1,224 @@
+//! Index notation: what is scheduled computes what is meant, whatever the formats; and no schedule falls off a cliff.
+
+use tamis::auto::Pins;
+use tamis::{Combine, CompileOptions, Coordinates, EinsumOptions, Format, Notation, Tensor, Value};
+use tamis_tests::lowered;
+use tamis_tests::random::Random;
+
+/// Statements, and the shapes of what they read, in order: letters are sizes.
+const STATEMENTS: &[(&str, &[&str])] = &[
+    ("y[i] = A[i,j] * x[j]", &["ij", "j"]),
+    ("y[j] = A[i,j] * x[i]", &["ij", "i"]),
+    ("s = A[i,j]", &["ij"]),
+    ("s = x[i] * y[i]", &["i", "i"]),
+    ("y[i] = A[i,j]", &["ij"]),
+    ("y[j] = A[i,j]", &["ij"]),
+    ("C[i,k] = A[i,j] * B[j,k]", &["ij", "jk"]),
+    ("C[i,k] = A[i,j] * B[k,j]", &["ij", "kj"]),
+    ("C[i,k] = A[j,i] * B[j,k]", &["ji", "jk"]),
+    ("C[k,i] = A[i,j] * B[j,k]", &["ij", "jk"]),
+    ("C[i,j] = A[i,j] + B[i,j]", &["ij", "ij"]),
+    ("C[i,j] = A[i,j] - B[j,i]", &["ij", "ji"]),
+    ("C[i,j] = A[i,j] * B[i,j]", &["ij", "ij"]),
+    ("C[i,j] = A[i,j] * B[i,j] + D[i,j]", &["ij", "ij", "ij"]),
+    ("C[i,j] = (A[i,j] + B[i,j]) * D[i,j]", &["ij", "ij", "ij"]),
+    ("C[i,j] = A[i,j] + B[i,j] + D[i,j]", &["ij", "ij", "ij"]),
+    ("C[i,j] = x[i] * y[j]", &["i", "j"]),
+    ("C[i,j] = x[i] * A[i,j] * y[j]", &["i", "ij", "j"]),
+    ("C[i,j] = x[i] + A[i,j]", &["i", "ij"]),
+    ("T[j,i] = A[i,j]", &["ij"]),
+    ("X[i,j] = S[i,j] * A[i,k] * B[k,j]", &["ij", "ik", "kj"]),
+    ("X[i,j] = S[i,j] * A[i,k] * B[j,k]", &["ij", "ik", "jk"]),
+    ("D[i] = A[i,j] + B[i,j] + C[i]", &["ij", "ij", "i"]),
+    ("D[i] = C[i] + A[i,j] - B[i,j]", &["i", "ij", "ij"]),
+    ("D[i] = 2 * A[i,j] * x[j] + 3 * z[i]", &["ij", "j", "i"]),
+    ("y[i] = A[i,j] * x[j] + B[i,k] * z[k]", &["ij", "j", "ik", "k"]),
+    ("y[i] = (A[i,j] * x[j]) * (B[i,k] * z[k])", &["ij", "j", "ik", "k"]),
+    ("d[i] = min[j](A[i,j] + x[j])", &["ij", "j"]),
+    ("d[i] min= A[i,j] + x[j]", &["ij", "j"]),
+    ("d[i] = max[j](A[i,j] * x[j])", &["ij", "j"]),
+    ("p[i] = prod[j](A[i,j])", &["ij"]),
+    ("b[i] = any[j](A[i,j] > 0)", &["ij"]),
+    ("b = all[i,j](A[i,j] < 5)", &["ij"]),
+    ("y[i] = sqrt(sum[j](A[i,j] * A[i,j]))", &["ij"]),
+    ("y[i] = A[i,j] / sum[k](A[i,k] + 1)", &["ij"]),
+    ("n = sqrt(sum[i](x[i] * x[i]))", &["i"]),
+    ("C[i,j] = exp(A[i,j])", &["ij"]),
+    ("C[i,j] = A[i,j] / 2 - 1", &["ij"]),
+    ("C[i,j] = max(A[i,j], B[i,j])", &["ij", "ij"]),
+    ("C[i,j] = select(A[i,j] > 0, A[i,j], B[i,j])", &["ij", "ij"]),
+    ("C[i,j] = A[i,j] * (i + 2 * j)", &["ij"]),
+    ("d[i] = A[i,i]", &["ii"]),
+    ("t = A[i,i]", &["ii"]),
+    ("C[i,j] = A[i,j] + A[j,i]", &["ii"]),
+    ("C[i,k] = A[i,j] * A[j,k]", &["ii"]),
+    ("C[i,k] = A[j,i] * A[j,k]", &["ij"]),
+    ("t = A[i,j] * A[j,k] * A[k,i]", &["ii"]),
+    ("y[i] = A[i,j] * B[j,k] * x[k]", &["ij", "jk", "k"]),
+    ("y[i] = A[i,j] * B[j,k] * C[k,l] * x[l]", &["ij", "jk", "kl", "l"]),
+    ("E[i,l] = A[i,j] * B[j,k] * C[k,l]", &["ij", "jk", "kl"]),
+    ("X[i,l] = A[i,j] * B[j,k] * C[k,l] * S[i,l]", &["ij", "jk", "kl", "il"]),
+    ("A[i,j] = B[i,k,l] * C[k,j] * D[l,j]", &["ikl", "kj", "lj"]),
+    ("A[k,j] = B[i,k,l] * C[i,j] * D[l,j]", &["ikl", "ij", "lj"]),
+    ("A[i,j] = B[i,j,k] * x[k]", &["ijk", "k"]),
+    ("A[j,k] = B[i,j,k] * x[i]", &["ijk", "i"]),
+    ("A[i,j,l] = B[i,j,k] * C[k,l]", &["ijk", "kl"]),
+    ("A[i,l,k] = B[i,j,k] * C[j,l]", &["ijk", "jl"]),
+    ("A[i,j,k] = B[i,j,k] + C[i,j,k]", &["ijk", "ijk"]),
+    ("A[k,i,j] = B[i,j,k]", &["ijk"]),
+    ("s = B[i,j,k] * C[i,j,k]", &["ijk", "ijk"]),
+    ("A[i,l] = B[i,j,k] * C[j,k,l]", &["ijk", "jkl"]),
+    ("C[i,j] = A[i,j] * B[i,j]; y[i] = C[i,j] * x[j]", &["ij", "ij", "j"]),
+    ("C[i,k] = A[i,j] * B[j,k]; y[i] = C[i,k] * x[k]", &["ij", "jk", "k"]),
+    ("C[i,k] = A[i,j] * B[j,k]; X[i,k] = C[i,k] * S[i,k]", &["ij", "jk", "ik"]),
+    ("r[i] = A[i,j]; B[i,j] = A[i,j] / (r[i] + 1)", &["ij"]),
+    ("P[i,j] = S[i,j] * exp(sum[k](Q[i,k] * K[j,k])); z[i] = P[i,j]; O[i,d] = P[i,j] * V[j,d] / (z[i] + 1)", &["ij", "ik", "jk", "jd"]),
+    ("y[i] = A[i,j] * x[j]; y[i] += B[i,j] * x[j]", &["ij", "j", "ij"]),
+    ("g[i] = x[p[i]]", &["j", "i"]),
+    ("O[i] = I[i+k] * F[k]", &["i", "k"]),
+    ("O[i,j] = I[i+k,j+l] * F[k,l]", &["ij", "kl"]),
+    ("O[i] = I[2*i+k] * F[k]", &["i", "k"]),
+    ("O[i+k] += I[i] * F[k]", &["i", "k"]),
+];
+
+const SIZES: &[(char, u64)] = &[('i', 7), ('j', 6), ('k', 4), ('l', 3), ('d', 2)];
+
+fn formats(rank: usize) -> &'static [&'static str] {
+    match rank {
+        1 => &["dense", "sparse", "sparse_runs", "dense"],
+        2 => &["dense", "csr", "csc", "dcsr", "coo", "csr", "(i,j) -> (j,i): dense, dense", "dense, blocks", "dense, hash"],
+        _ => &["dense", "csf", "coo", "dense, dense, sparse", "(i,j,k) -> (k,j,i): sparse, sparse, sparse"],
+    }
+}
+
+/// Random tensors for a statement.
+fn operands(random: &mut Random, notation: &Notation, shapes: &[&str], text: &str, scale: u64) -> Vec<Tensor> {
+    let size = |c: char| scale * SIZES.iter().find(|(name, _)| *name == c).map_or(5, |(_, n)| *n);
+    let make = |(name, letters): (&str, &&str)| {
+        let shape: Vec<u64> = letters.chars().map(size).collect();
+        let format = *random.pick(formats(shape.len()));
+        let whole = name == "p" && text.contains("x[p[");
+        let cells: u64 = shape.iter().product();
+        let mut columns: Vec<Vec<u64>> = vec![Vec::new(); shape.len()];
+        let mut values = Vec::new();
+        for cell in 0..cells {
+            if !random.one_in(1 + scale as usize) && !whole {
+                continue;
+            }
+            let mut rest = cell;
+            for (column, n) in columns.iter_mut().zip(&shape).rev() {
+                column.push(rest % n);
+                rest /= n;
+            }
+            values.push(random.below(6) as i64 - if whole { 0 } else { 2 });
+        }
+        let values = if whole { values.into() } else { values.iter().map(|x| *x as f64).collect::<Vec<f64>>().into() };
+        let fill = if whole { Value::I64(0) } else { Value::F64(0.0) };
+        let columns = columns.into_iter().map(Into::into).collect();
+        let coordinates = Coordinates { shape: shape.clone(), columns, values };
+        let format = if whole { Format::dense(1) } else { Format::parse(format, shape.len()).unwrap() };
+        Tensor::from_coordinates(&coordinates, &format, fill, Combine::Error).unwrap()
+    };
+    notation.params().into_iter().zip(shapes).map(make).collect()
+}
+
+/// Every statement, with tensors in random formats: compiled code, what its loops say, and what is meant agree.
+#[test]
+fn schedules_compute_what_is_meant() {
+    let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let mut failures = Vec::new();
+    for (k, (text, shapes)) in STATEMENTS.iter().enumerate() {
+        let notation = Notation::parse(text).unwrap_or_else(|d| panic!("{text}: {d}"));
+        for round in 0..rounds {
+            let mut random = Random(k as u64 * 1000 + round);
+            let tensors = operands(&mut random, &notation, shapes, text, 1);
+            let named: Vec<(&str, &Tensor)> = notation.params().into_iter().zip(&tensors).collect();
+            let options = EinsumOptions {
+                compile: CompileOptions { check: true, ..CompileOptions::default() },
+                ..EinsumOptions::default()
+            };
+            if let Err(errors) = tamis::einsum(text, &named, &options) {
+                let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
+                let refs: Vec<&Tensor> = tensors.iter().collect();
+                let plan = tamis::plan(&notation, &refs, &Pins::default()).map(|p| p.program.to_string());
+                failures.push(format!("{text} {formats:?}\n{errors}\n{}", plan.unwrap_or_default()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), STATEMENTS.len() as u64 * rounds, failures[..failures.len().min(5)].join("\n\n"));
+}
+
+fn orders(names: &[String]) -> Vec<Vec<String>> {
+    match names {
+        [] => vec![Vec::new()],
+        _ => (0..names.len())
+            .flat_map(|k| {
+                let mut rest = names.to_vec();
+                let first = rest.remove(k);
+                orders(&rest).into_iter().map(move |mut order| {
+                    order.insert(0, first.clone());
+                    order
+                })
+            })
+            .collect(),
+    }
+}
+
+/// What the chosen schedule executes is at most twice what the best order of loops does.
+#[test]
+fn no_schedule_falls_off_a_cliff() {
+    let mut table = String::new();
+    let mut worst: f64 = 1.0;
+    let mut seen = 0;
+    for (k, (text, shapes)) in STATEMENTS.iter().enumerate() {
+        let notation = Notation::parse(text).unwrap();
+        let mut random = Random(k as u64 + 77);
+        let tensors = operands(&mut random, &notation, shapes, text, 5);
+        let refs: Vec<&Tensor> = tensors.iter().collect();
+        let executed = |pins: &Pins| -> Option<u64> {
+            let plan = tamis::plan(&notation, &refs, pins).ok()?;
+            let params: Vec<Tensor> = plan
+                .program
+                .params
+                .iter()
+                .map(|id| {
+                    let name = &plan.program.tensor(*id).name;
+                    let conversion = plan.conversions.iter().find(|c| c.name == *name);
+                    let source = conversion.map_or(name, |c| &c.source);
+                    let at = notation.params().iter().position(|p| p == source).unwrap();
+                    conversion.map_or_else(|| tensors[at].clone(), |c| tensors[at].convert(&c.format).unwrap())
+                })
+                .collect();
+            let converted: u64 = plan
+                .conversions
+                .iter()
+                .filter_map(|c| notation.params().iter().position(|p| *p == c.source))
+                .map(|at| 4 * tensors[at].nnz() as u64)
+                .sum();
+            lowered::count(&plan.program, &params, 100_000_000).ok().map(|count| count + converted)
+        };
+        let Some(chosen) = executed(&Pins::default()) else { continue };
+        let mut names: Vec<String> = notation.assignments.iter().flat_map(|a| a.indices()).collect();
+        names.sort();
+        names.dedup();
+        if names.len() > 4 {
+            continue;
+        }
+        let pinned = |order: &Vec<String>| Pins { order: order.clone(), separate: true, ..Pins::default() };
+        let tried: Vec<(u64, Vec<String>)> =
+            orders(&names).into_iter().filter_map(|order| Some((executed(&pinned(&order))?, order))).collect();
+        let Some((best, order)) = tried.into_iter().min() else { continue };
+        let ratio = chosen as f64 / best as f64;
+        if ratio > 2.0 {
+            let shown = |pins: &Pins| tamis::plan(&notation, &refs, pins).map(|p| format!("{}\n{:?}", p.program, p.decisions));
+            println!("{}\n{}", shown(&Pins::default()).unwrap(), shown(&pinned(&order)).unwrap());
+        }
+        worst = worst.max(ratio);
+        seen += 1;
+        let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
+        table += &format!("{ratio:5.2} {chosen:7} {best:7}  {text}  {formats:?}\n");
+    }
+    println!("ratio  chosen    best  statement\n{table}");
+    assert!(seen >= 50, "{seen}");
+    assert!(worst <= 2.0, "{worst}");
+}
