@@ -3,6 +3,8 @@
 //! A section (a heading with the blocks below it) is one test:
 //!
 //! - `` ```program ``: a loop program;
+//! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that come first;
+//! - `` ```planned ``: what is decided about notation for the first combination, and the program that it becomes;
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
 //! - `` ```schedule ``: scheduling commands, which are applied to the program before anything else is done with it;
 //! - `` ```scheduled ``: the program that comes out, which reads back to itself;
@@ -18,11 +20,15 @@
 use std::fmt::Write;
 use std::path::Path;
 use tamis::program::ParamType;
-use tamis::{DType, Diagnostics, Format, Program, RunOptions, Schedule, Signature, Source, Tensor, Value, ValueArray};
+use tamis::{
+    CompileOptions, DType, Diagnostics, EinsumOptions, Format, Pins, Program, RunOptions, Schedule, Signature, Source,
+    Tensor, Value, ValueArray,
+};
 use tamis_compiler::schedule::with_fill;
 
 /// Blocks that hold what must come out.
-const EXPECTED: &[&str] = &["scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
+const EXPECTED: &[&str] =
+    &["planned", "scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
 
 /// A fenced block: what it is, and its lines.
 struct BlockText {
@@ -145,6 +151,10 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
     if kind == "storage" {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
     }
+    if let Some(notation) = find("notation") {
+        let order = find("order").map(|text| text.trim().split(',').map(|s| s.trim().to_string()).collect());
+        return of_notation(notation.trim_end(), order.unwrap_or_default(), &combinations, kind);
+    }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
     let text;
     let program = match find("schedule") {
@@ -195,6 +205,57 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         outcomes.push(outcome);
     }
     Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// What is expected of index notation.
+fn of_notation(text: &str, order: Vec<String>, combinations: &[Inputs], kind: &str) -> Result<String, String> {
+    let mut outcomes: Vec<String> = Vec::new();
+    let pins = Pins { order, ..Pins::default() };
+    for inputs in combinations {
+        let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        if kind == "planned" {
+            return planned(text, &named, &pins).map_err(|d| d.render(false));
+        }
+        let run = |check: bool| -> Result<String, Diagnostics> {
+            let compile = CompileOptions { check, ..CompileOptions::default() };
+            let results = tamis::einsum(text, &named, &EinsumOptions { compile, pins: pins.clone() })?;
+            let dense = |tensor: &Tensor| tensor.convert(&Format::dense(tensor.rank()));
+            results.iter().map(|(name, tensor)| Ok(show(name, &dense(tensor)?))).collect()
+        };
+        let outcome = match (run(true), run(false), kind) {
+            (Ok(checked), Ok(text), "result") if checked == text => text,
+            (Err(checked), Err(d), "error") if checked.render(false) == d.render(false) => d.render(false),
+            (Err(d), _, _) | (_, Err(d), _) => return Err(d.render(false)),
+            (Ok(checked), Ok(text), _) => {
+                return Err(format!("was accepted, and gave\n{text}\nin check mode\n{checked}"));
+            }
+        };
+        if outcomes.first().is_some_and(|first| *first != outcome) {
+            let formats: Vec<String> = inputs.iter().map(|(n, t)| format!("{n}: {}", t.format())).collect();
+            return Err(format!("with {}:\n{outcome}\nbut before\n{}", formats.join(", "), outcomes[0]));
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// What is decided about notation, without costs, and the program; it is checked that its text reads back to itself.
+fn planned(text: &str, inputs: &[(&str, &Tensor)], pins: &Pins) -> Result<String, Diagnostics> {
+    let notation = tamis::parse(text, inputs)?;
+    let tensors: Vec<&Tensor> = notation
+        .params()
+        .iter()
+        .filter_map(|name| inputs.iter().find(|(given, _)| given == name))
+        .map(|(_, tensor)| *tensor)
+        .collect();
+    let plan = tamis::plan(&notation, &tensors, pins)?;
+    let mut out: String = plan.decisions.iter().map(|d| format!("# {}: {}\n", d.about, d.choice)).collect();
+    for conversion in &plan.conversions {
+        let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);
+    }
+    let program = plan.program.to_string();
+    assert!(Program::parse(&program)? == plan.program, "the program does not read back to itself:\n{program}");
+    Ok(out + &program)
 }
 
 /// A program with a schedule applied, as text; it is checked that the text reads back to the program.

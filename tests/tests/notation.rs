@@ -72,7 +72,10 @@ const STATEMENTS: &[(&str, &[&str])] = &[
     ("C[i,k] = A[i,j] * B[j,k]; y[i] = C[i,k] * x[k]", &["ij", "jk", "k"]),
     ("C[i,k] = A[i,j] * B[j,k]; X[i,k] = C[i,k] * S[i,k]", &["ij", "jk", "ik"]),
     ("r[i] = A[i,j]; B[i,j] = A[i,j] / (r[i] + 1)", &["ij"]),
-    ("P[i,j] = S[i,j] * exp(sum[k](Q[i,k] * K[j,k])); z[i] = P[i,j]; O[i,d] = P[i,j] * V[j,d] / (z[i] + 1)", &["ij", "ik", "jk", "jd"]),
+    (
+        "P[i,j] = S[i,j] * exp(sum[k](Q[i,k] * K[j,k])); z[i] = P[i,j]; O[i,d] = P[i,j] * V[j,d] / (z[i] + 1)",
+        &["ij", "ik", "jk", "jd"],
+    ),
     ("y[i] = A[i,j] * x[j]; y[i] += B[i,j] * x[j]", &["ij", "j", "ij"]),
     ("g[i] = x[p[i]]", &["j", "i"]),
     ("O[i] = I[i+k] * F[k]", &["i", "k"]),
@@ -86,7 +89,17 @@ const SIZES: &[(char, u64)] = &[('i', 7), ('j', 6), ('k', 4), ('l', 3), ('d', 2)
 fn formats(rank: usize) -> &'static [&'static str] {
     match rank {
         1 => &["dense", "sparse", "sparse_runs", "dense"],
-        2 => &["dense", "csr", "csc", "dcsr", "coo", "csr", "(i,j) -> (j,i): dense, dense", "dense, blocks", "dense, hash"],
+        2 => &[
+            "dense",
+            "csr",
+            "csc",
+            "dcsr",
+            "coo",
+            "csr",
+            "(i,j) -> (j,i): dense, dense",
+            "dense, blocks",
+            "dense, hash",
+        ],
         _ => &["dense", "csf", "coo", "dense, dense, sparse", "(i,j,k) -> (k,j,i): sparse, sparse, sparse"],
     }
 }
@@ -145,7 +158,13 @@ fn schedules_compute_what_is_meant() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), STATEMENTS.len() as u64 * rounds, failures[..failures.len().min(5)].join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} fail:\n{}",
+        failures.len(),
+        STATEMENTS.len() as u64 * rounds,
+        failures[..failures.len().min(5)].join("\n\n")
+    );
 }
 
 fn orders(names: &[String]) -> Vec<Vec<String>> {
@@ -210,7 +229,8 @@ fn no_schedule_falls_off_a_cliff() {
         let Some((best, order)) = tried.into_iter().min() else { continue };
         let ratio = chosen as f64 / best as f64;
         if ratio > 2.0 {
-            let shown = |pins: &Pins| tamis::plan(&notation, &refs, pins).map(|p| format!("{}\n{:?}", p.program, p.decisions));
+            let shown =
+                |pins: &Pins| tamis::plan(&notation, &refs, pins).map(|p| format!("{}\n{:?}", p.program, p.decisions));
             println!("{}\n{}", shown(&Pins::default()).unwrap(), shown(&pinned(&order)).unwrap());
         }
         worst = worst.max(ratio);

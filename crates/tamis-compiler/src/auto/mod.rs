@@ -5,7 +5,7 @@
 //! program later, as for programs written by hand; their cost is part of the model (`order`).
 //!
 //! `model` holds the constants, `sets` says where an expression is not constant, `order` searches orders of loops, `formats`
-//! chooses formats, `path` splits products and removes temporaries, `nest` makes loops of it all.
+//! chooses formats, `path` splits products and removes temporaries, `tile` cuts loops, `nest` makes loops of it all.
 
 mod formats;
 pub mod model;
@@ -14,6 +14,7 @@ mod operand;
 mod order;
 mod path;
 mod sets;
+mod tile;
 
 pub use model::Costs;
 pub use operand::Operand;
@@ -83,7 +84,7 @@ pub fn schedule(
 ) -> Result<Plan, Diagnostics> {
     let meaning = nest::plainest(notation, types)?;
     let checked = meaning.check(types)?;
-    nest::Scheduler::new(notation, &meaning, &checked, operands, costs, pins).plan(meaning.clone())
+    nest::Scheduler::new(notation, &meaning, &checked, operands, costs, pins).plan(meaning.clone(), types)
 }
 
 /// What notation means: plain loops over everything, with dense results.

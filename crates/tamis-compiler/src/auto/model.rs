@@ -29,6 +29,8 @@ pub struct Costs {
     pub sort: f64,
     /// Converting a stored entry to another order.
     pub convert: f64,
+    /// Converting a stored entry to another format in the same order.
+    pub relay: f64,
     /// Taking an element from memory that does not come in order.
     pub stride: f64,
     /// The same from a cache.
@@ -53,10 +55,11 @@ impl Default for Costs {
             update: 0.6,
             start: 2.0,
             append: 1.5,
-            dense_workspace: 2.0,
-            insert: 3.0,
-            sort: 0.35,
+            dense_workspace: 2.5,
+            insert: 8.0,
+            sort: 0.5,
             convert: 4.0,
+            relay: 0.5,
             stride: 2.0,
             hop: 0.2,
             sparse_entry: 3.0,

@@ -5,7 +5,9 @@ use super::operand::Operand;
 use super::order::{Choice, Problem};
 use super::path::{bare, replaced, uses};
 use super::sets::{Place, Set, differs};
+use super::tile;
 use super::{Conversion, Costs, Decision, Pins, Plan};
+use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{Constant, Op};
 use tamis_ir::format::{Format, Leaf};
@@ -39,6 +41,8 @@ struct Nest {
     body: Expr,
     /// Temporaries that are copied into another order first.
     copies: Vec<(String, String, Format)>,
+    /// A loop that is cut, and how long its pieces are.
+    tile: Option<(String, i64)>,
 }
 
 /// The plainest program that means the same: loops over everything, all dense.
@@ -161,7 +165,7 @@ impl<'a> Scheduler<'a> {
         self.operands.remove(name);
     }
 
-    pub(super) fn plan(mut self, meaning: Program) -> Result<Plan, Diagnostics> {
+    pub(super) fn plan(mut self, meaning: Program, types: &[ParamType]) -> Result<Plan, Diagnostics> {
         self.check_pins()?;
         let mut items = std::mem::take(&mut self.items);
         if !self.pins.separate {
@@ -189,7 +193,16 @@ impl<'a> Scheduler<'a> {
         let nodes = self.nodes(&nests);
         let params = self.params(&nests);
         let params: Vec<&str> = params.iter().map(String::as_str).collect();
-        let program = self.notation.program("notation", &params, &nodes)?;
+        let mut program = self.notation.program("notation", &params, &nodes)?;
+        let schedule = tiles(&nests);
+        if !schedule.is_empty() {
+            let typed = |name: &&str| {
+                let source = self.conversions.iter().find(|c| c.name == **name).map_or(*name, |c| c.source.as_str());
+                self.notation.params().iter().position(|p| *p == source).and_then(|at| types.get(at).cloned())
+            };
+            let types: Vec<ParamType> = params.iter().filter_map(typed).collect();
+            program = schedule.apply(&program, &program.check(&types)?)?;
+        }
         Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
     }
 
@@ -233,6 +246,7 @@ impl<'a> Scheduler<'a> {
                     subscripts: subscripts.to_vec(),
                     dims: subscripts.iter().map(mask).collect(),
                     operand,
+                    relaid: false,
                 })
             })
             .collect();
@@ -311,14 +325,15 @@ impl<'a> Scheduler<'a> {
     pub(super) fn price(&self, item: &Item) -> f64 {
         let (problem, ..) = self.formatted(item);
         let pinned = self.pinned_loops(&problem);
-        problem.search(self.costs, &pinned).first().map_or(f64::INFINITY, |choice| choice.cost.total())
+        let (_, found) = problem.search_formats(self.costs, &pinned);
+        found.first().map_or(f64::INFINITY, |choice| choice.cost.total())
     }
 
     /// What an assignment costs whose target is read afterwards; the target is known from then on.
     pub(super) fn price_temporary(&mut self, item: &Item) -> f64 {
         let (problem, expected, fill, pinned) = self.formatted(item);
         let loops = self.pinned_loops(&problem);
-        let found = problem.search(self.costs, &loops);
+        let (problem, found) = problem.search_formats(self.costs, &loops);
         let Some(choice) = found.first() else { return f64::INFINITY };
         let expected = if pinned { expected } else { self.in_order(&problem, choice, expected) };
         let cells = expected.positions.last().copied().unwrap_or(1.0);
@@ -347,7 +362,7 @@ impl<'a> Scheduler<'a> {
     fn nest(&mut self, item: Item) -> Result<Nest, Diagnostics> {
         let (problem, expected, fill, pinned) = self.formatted(&item);
         let loops = self.pinned_loops(&problem);
-        let found = problem.search(self.costs, &loops);
+        let (problem, found) = problem.search_formats(self.costs, &loops);
         let Some(choice) = found.first() else {
             let d = Diagnostic::new(Code::E1101, "no order of loops was found").note("this is a bug of Tamis");
             return Err(d.help("please report the statement").into());
@@ -362,7 +377,7 @@ impl<'a> Scheduler<'a> {
                 found.iter().skip(1).take(5).map(|choice| format!("{}: {}", shown(choice), choice.cost)).collect();
             let mut why = format!("it costs {}", choice.cost);
             if !loops.is_empty() {
-                let best = problem.search(self.costs, &[]);
+                let (_, best) = problem.search_formats(self.costs, &[]);
                 if let Some(best) = best.first() {
                     let ratio = choice.cost.total() / best.cost.total().max(1e-9);
                     why += &format!("; pinned, {ratio:.2} times the cost of {}", shown(best));
@@ -391,7 +406,15 @@ impl<'a> Scheduler<'a> {
             }
         }
         let (body, copies) = self.convert(&item, &problem, choice);
+        let cut = tile::tileable(&problem).into_iter();
+        let mut cut = cut.filter_map(|k| Some((k, tile::length(&problem, &choice.order, k, self.costs)?)));
+        let tile = cut.next().map(|(k, length)| (problem.indices[k].clone(), length));
+        if let Some((index, length)) = &tile {
+            let why = "parts of rows that are used many times stay in the cache";
+            self.note(&about, &format!("{index} in tiles of {length}"), why);
+        }
         Ok(Nest {
+            tile,
             order: choice.order.iter().map(|k| problem.indices[*k].clone()).collect(),
             cost: choice.cost.total(),
             inner: Vec::new(),
@@ -424,7 +447,7 @@ impl<'a> Scheduler<'a> {
                     self.note(
                         tensor,
                         &format!("converted to {}", other.format),
-                        &format!("the loops go through it in that order; {:.3e} entries", operand.entries),
+                        &format!("that is how the loops go through it; {:.3e} entries", operand.entries),
                     );
                     let conversion =
                         Conversion { source: tensor.clone(), name: name.clone(), format: other.format.clone() };
@@ -500,7 +523,7 @@ impl<'a> Scheduler<'a> {
         prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
         let pinned = self.pinned_loops(&problem);
         let depth = prefix.len();
-        let found = problem.search(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
+        let (problem, found) = problem.search_formats(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
         let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
         restore(self, operand);
         let choice = choice?;
@@ -537,13 +560,18 @@ impl<'a> Scheduler<'a> {
         if shared.len() != depth || made.inner.iter().any(|(at, _)| *at < depth) {
             return None;
         }
-        let inner_choice = inner_problem.search(self.costs, &shared).into_iter().next()?;
+        let (inner_problem, found) = inner_problem.search_formats(self.costs, &shared);
+        let inner_choice = found.into_iter().next()?;
         let before = inner_problem.steps(self.costs, &shared);
         let (often, alone) = (choice.trips[depth - 1], inner_choice.trips[depth - 1]);
         let share = if alone > 0.0 { often / alone } else { 1.0 };
         let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
         let cost = choice.cost.total() + inside;
-        if cost >= made.cost + user.cost || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len()) {
+        // What is not kept is neither written nor read.
+        let kept = self.operands.get(name).map_or(0.0, |operand| operand.entries) * self.costs.vector_step;
+        if cost >= made.cost + kept + user.cost
+            || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len())
+        {
             return None;
         }
         let (inner_body, copies) = self.convert(&inner_item, &inner_problem, &inner_choice);
@@ -560,6 +588,7 @@ impl<'a> Scheduler<'a> {
             body: inner_body,
             copies,
             item: inner_item,
+            tile: None,
         };
         let order: Vec<String> = choice.order.iter().map(|k| problem.indices[*k].clone()).collect();
         // What was put inside before stays where it was only if the loops do.
@@ -568,7 +597,7 @@ impl<'a> Scheduler<'a> {
         }
         let mut all = user.inner.clone();
         all.push((depth, inner));
-        Some(Nest { order, cost, inner: all, body: outer_body, item, ..user.clone() })
+        Some(Nest { tile: None, order, cost, inner: all, body: outer_body, item, ..user.clone() })
     }
 
     /// The parameters of the program: those that are used as they are, and those that conversions make.
@@ -616,6 +645,26 @@ impl<'a> Scheduler<'a> {
         nodes.extend(Node::nest(&order, vec![assign]));
         nodes
     }
+}
+
+/// The commands that cut loops into tiles. Loops of one name are told apart by where they stand.
+fn tiles(nests: &[Nest]) -> Schedule {
+    let mut schedule = Schedule::new();
+    for nest in nests {
+        // Where a name stands for several loops, the tiles of one would be those of another.
+        if let Some((index, length)) = &nest.tile
+            && nest.inner.is_empty()
+            && nests.iter().map(|n| n.order.iter().filter(|name| *name == index).count()).sum::<usize>() == 1
+        {
+            let (outer, inner) = (format!("{index}_tile"), format!("{index}_in"));
+            schedule = schedule.split(index, &outer, &inner, *length);
+            let mut order = vec![outer];
+            order.extend(nest.order.iter().filter(|name| *name != index).cloned());
+            order.push(inner);
+            schedule = schedule.reorder(order);
+        }
+    }
+    schedule
 }
 
 /// A format without its fill, which declarations state apart.

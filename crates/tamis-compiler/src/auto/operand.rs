@@ -27,9 +27,20 @@ impl Operand {
     /// What is known of a tensor at hand.
     pub fn of(tensor: &Tensor) -> Operand {
         let levels = tensor.levels();
-        let prefixes: Vec<f64> = (1..=levels.len()).map(|k| tree::positions(&levels[..k]) as f64).collect();
         let shape: Vec<f64> = tensor.shape().iter().map(|n| *n as f64).collect();
         let entries = if tensor.format().is_all_dense() { shape.iter().product() } else { tensor.nnz() as f64 };
+        // Where coordinates repeat, entries are counted, and not coordinates.
+        let repeats = tensor.format().levels().iter().position(|level| level.nonunique);
+        let mut prefixes: Vec<f64> = (1..=levels.len()).map(|k| tree::positions(&levels[..k]) as f64).collect();
+        if let Some(first) = repeats {
+            let mut cells = 1.0;
+            for (k, size) in tensor.extents().iter().enumerate() {
+                cells *= *size as f64;
+                if k >= first {
+                    prefixes[k] = prefixes[k].min(super::model::distinct(cells, entries));
+                }
+            }
+        }
         Operand {
             format: tensor.format().clone(),
             dtype: tensor.dtype(),
@@ -119,6 +130,23 @@ impl Operand {
         Some(operand)
     }
 
+    /// The same tensor with all coordinates of its outermost level, so that what lies below is found at once: `csr` for lists of
+    /// coordinates. Nothing if it has that already, or would be mostly empty.
+    pub fn with_dense_outside(&self) -> Option<Operand> {
+        let order = self.format.dim_order()?;
+        let levels = self.format.levels();
+        if levels.len() < 2 || levels[0].kind == LevelKind::Dense || self.shape[order[0]] > SPARSEST * self.entries {
+            return None;
+        }
+        let lists = levels.iter().skip(1).map(|_| LevelSpec::new(LevelKind::Sparse));
+        let levels = [LevelSpec::new(LevelKind::Dense)].into_iter().chain(lists).collect();
+        let map = self.format.map().to_vec();
+        let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
+        let mut operand = Operand { format, ..self.clone() };
+        operand.spread();
+        Some(operand)
+    }
+
     /// What stands for an element that is not stored; nothing if all are.
     pub fn background(&self) -> Option<Value> {
         match self.format.leaf() {
@@ -128,3 +156,6 @@ impl Operand {
         }
     }
 }
+
+/// A level with more coordinates for each entry is better listed.
+const SPARSEST: f64 = 8.0;

@@ -102,6 +102,32 @@ impl Problem {
         search.found
     }
 
+    /// [`Problem::search`], where operands whose outermost level is a list may be converted to have all of its coordinates: what lies
+    /// below is found at once then, and not by searching or merging. Gives the problem that was solved, too.
+    pub fn search_formats(&self, costs: &Costs, pinned: &[usize]) -> (Problem, Vec<Choice>) {
+        let cost = |found: &[Choice]| found.first().map_or(f64::INFINITY, |choice| choice.cost.total());
+        let mut best = (self.clone(), self.search(costs, pinned));
+        let first = |k: usize| self.places.iter().position(|place| place.tensor == self.places[k].tensor) == Some(k);
+        let listed: Vec<usize> = (0..self.places.len()).filter(|k| first(*k)).collect();
+        // One after the other; and back, where another conversion has made one useless.
+        for (k, there) in listed.iter().map(|k| (*k, true)).chain(listed.iter().map(|k| (*k, false))) {
+            let Some(dense) = self.places[k].operand.with_dense_outside() else { continue };
+            if best.0.places[k].relaid == there {
+                continue;
+            }
+            let mut other = best.0.clone();
+            for place in other.places.iter_mut().filter(|place| place.tensor == self.places[k].tensor) {
+                place.operand = if there { dense.clone() } else { self.places[k].operand.clone() };
+                place.relaid = there;
+            }
+            let found = other.search(costs, pinned);
+            if cost(&found) < cost(&best.1) {
+                best = (other, found);
+            }
+        }
+        best
+    }
+
     /// What the steps of these loops cost, without what is done inside of them.
     pub fn steps(&self, costs: &Costs, order: &[usize]) -> f64 {
         let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
@@ -228,6 +254,10 @@ impl Search<'_> {
                 state.order.iter().rposition(|index| place.dims[*d] & 1 << index != 0).map_or(0, |at| at + 1)
             };
             if stored.windows(2).all(|pair| when(&pair[0]) <= when(&pair[1])) {
+                if place.relaid {
+                    convert += costs.relay * place.operand.entries + costs.vector_step * place.operand.shape[stored[0]];
+                    conversions.push((k, stored));
+                }
                 continue;
             }
             if !place.operand.is_plain() {

@@ -34,6 +34,8 @@ pub struct Place {
     pub operand: Operand,
     /// For each dimension, the loops whose indices are in its subscript, as bits.
     pub dims: Vec<u32>,
+    /// Whether the operand is not stored as it is said to be, but would be converted.
+    pub relaid: bool,
 }
 
 /// Where an expression differs from a constant, and which one.
