@@ -30,6 +30,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Propose formats for a tensor, and measure them on it
     Advise(AdviseArgs),
+    /// Try formats and orders of loops for index notation, and rank them by time
+    Search(SearchArgs),
     /// Convert a file to another kind or format
     Convert(ConvertArgs),
     /// List the generators of matrices and tensors
@@ -52,6 +54,7 @@ impl Command {
             Command::Explain(args) => args.json,
             Command::Info(args) => args.json,
             Command::Advise(args) => args.json,
+            Command::Search(args) => args.json,
             Command::Convert(args) => args.json,
             Command::Gallery { json } => *json,
             Command::Completions { .. } => false,
@@ -232,6 +235,36 @@ pub struct AdviseArgs {
     #[arg(long)]
     pub json: bool,
     /// What becomes of entries that the file holds twice
+    #[arg(long, value_name = "HOW", default_value = "error")]
+    pub duplicates: Duplicates,
+}
+
+/// `tamis search`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = INPUT_HELP)]
+pub struct SearchArgs {
+    /// Index notation, one statement such as "C[i,k] = A[i,j] * B[j,k]"
+    #[arg(value_name = "NOTATION")]
+    pub notation: OsString,
+    /// Inputs, as described below
+    #[arg(value_name = "NAME=INPUT")]
+    pub inputs: Vec<OsString>,
+    /// Store an input in this format before others are tried, such as A=csr
+    #[arg(short, long = "format", value_name = "NAME=FORMAT")]
+    pub formats: Vec<String>,
+    /// The shape of an input file that does not state its own (.tns), such as T=327,327,606
+    #[arg(long = "shape", value_name = "NAME=N,N,...")]
+    pub shapes: Vec<String>,
+    /// How long the search may take
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub time_limit: Duration,
+    /// How many of the fastest are listed
+    #[arg(long, value_name = "N", default_value = "12")]
+    pub top: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// What becomes of entries that a file holds twice
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
 }

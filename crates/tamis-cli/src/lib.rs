@@ -16,6 +16,7 @@ mod planned;
 mod plot;
 mod progress;
 mod run;
+mod search;
 mod shell;
 mod stages;
 mod times;
@@ -57,6 +58,7 @@ fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
         Command::Explain(args) => explain::explain(args, shell),
         Command::Info(args) => info::info(args, shell),
         Command::Advise(args) => advise::advise(args, shell),
+        Command::Search(args) => search::run(args, shell),
         Command::Convert(args) => convert::convert(args, shell),
         Command::Gallery { json } => explain::gallery(*json, shell),
         Command::Completions { shell: kind } => explain::completions(*kind, shell),

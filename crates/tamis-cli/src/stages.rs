@@ -2,8 +2,8 @@
 
 use crate::args::{ExplainArgs, Stage};
 use crate::execute::{is_notation, source};
-use crate::planned::Planned;
 use crate::input::{self, Named};
+use crate::planned::Planned;
 use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
 use serde_json::{Map, Value as Json, json};

@@ -30,6 +30,7 @@ mod operator;
 mod output;
 mod remember;
 mod run;
+pub mod search;
 mod signature;
 
 pub use advise::{Advice, AdviseOptions, Candidate, Outcome, Task, Times, advise, advise_with};

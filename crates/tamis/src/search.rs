@@ -1,0 +1,291 @@
+//! State-space search: formats of operands and orders of loops, each compiled, run and verified.
+
+use crate::compile::{CompileOptions, compile};
+use crate::notation::{EinsumOptions, schedule};
+use crate::signature::Signature;
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+use tamis_compiler::auto::{self, Costs, Pins};
+use tamis_ir::notation::Notation;
+use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
+use tamis_tensor::Tensor;
+
+/// How to search.
+pub struct SearchOptions<'a> {
+    /// No other state is tried after so long.
+    pub limit: Duration,
+    /// Each state runs up to so many times, and the least time counts.
+    pub repeats: usize,
+    /// Told how many states were tried, of how many.
+    pub progress: Option<&'a dyn Fn(u64, u64)>,
+}
+
+impl Default for SearchOptions<'_> {
+    fn default() -> Self {
+        SearchOptions { limit: Duration::from_secs(30), repeats: 5, progress: None }
+    }
+}
+
+/// One way to compute it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// How operands are stored, in the order of the parameters.
+    pub formats: Vec<Format>,
+    /// The order of loops.
+    pub order: Vec<String>,
+    /// How results are stored.
+    pub results: Vec<(String, String)>,
+    /// The least time of the kernel.
+    pub kernel: Duration,
+    /// How long it took to compile.
+    pub compile: Duration,
+    /// Whether this is what Tamis chooses.
+    pub chosen: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Searched {
+    /// All that were tried, fastest first.
+    pub states: Vec<State>,
+    /// How many there are in all.
+    pub total: usize,
+    /// States that compute the same as another one with its operands converted, or that cannot be compiled.
+    pub skipped: usize,
+    /// What converting operands takes where Tamis chooses to.
+    pub conversion: Duration,
+    /// Whether time was up before all were tried.
+    pub ended: bool,
+}
+
+/// Tries formats and orders for index notation of one statement, on tensors in the order of its parameters.
+pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions) -> Result<Searched, Diagnostics> {
+    let start = Instant::now();
+    let [assignment] = &notation.assignments[..] else {
+        let d = Diagnostic::new(Code::E0111, "only one statement is searched at a time");
+        return Err(d.help("search its statements one by one").into());
+    };
+    let indices = assignment.indices();
+    let orders = permutations(&indices);
+    // What Tamis does on its own: the reference.
+    let scheduled = schedule(notation, tensors, &EinsumOptions::default())?;
+    let plan = &scheduled.plan;
+    let before = Instant::now();
+    let converted: FxHashMap<&str, Tensor> = plan
+        .conversions
+        .iter()
+        .filter_map(|c| {
+            let at = notation.params().iter().position(|name| *name == c.source)?;
+            Some(tensors[at].convert(&c.format).map(|tensor| (c.source.as_str(), tensor)))
+        })
+        .collect::<Result<_, Diagnostic>>()?;
+    let mut found = Searched { conversion: before.elapsed(), ..Searched::default() };
+    let params = plan.program.params.iter().map(|id| &plan.program.tensor(*id).name);
+    let own: Vec<&Tensor> = params
+        .filter_map(|name| {
+            let conversion = plan.conversions.iter().find(|c| c.name == *name);
+            match conversion {
+                Some(c) => converted.get(c.source.as_str()),
+                None => notation.params().iter().position(|p| p == name).map(|at| tensors[at]),
+            }
+        })
+        .collect();
+    let (reference, kernel) = timed(&scheduled.executable, &own, options.repeats)?;
+    let chosen = State {
+        formats: notation
+            .params()
+            .iter()
+            .zip(tensors)
+            .map(|(name, tensor)| converted.get(name).map_or(tensor.format(), |t| t.format()).clone())
+            .collect(),
+        order: loops(&plan.program),
+        results: formats_of(&reference),
+        kernel,
+        compile: scheduled.executable.build().total(),
+        chosen: true,
+    };
+    let choices: Vec<Vec<Format>> = tensors.iter().map(|tensor| formats(tensor)).collect();
+    let combinations = product(&choices);
+    found.total = combinations.len() * orders.len();
+    let mut made: FxHashMap<(usize, String), Tensor> = FxHashMap::default();
+    let mut done = 0;
+    'all: for combination in &combinations {
+        for (k, format) in combination.iter().enumerate() {
+            let key = (k, format.to_string());
+            if let std::collections::hash_map::Entry::Vacant(place) = made.entry(key) {
+                place.insert(tensors[k].convert(format)?);
+            }
+        }
+        let inputs: Vec<&Tensor> =
+            combination.iter().enumerate().map(|(k, format)| &made[&(k, format.to_string())]).collect();
+        for order in &orders {
+            if start.elapsed() > options.limit {
+                found.ended = true;
+                break 'all;
+            }
+            done += 1;
+            if let Some(progress) = options.progress {
+                progress(done, found.total as u64);
+            }
+            match try_one(notation, &inputs, order, &reference, options)? {
+                Some(state) => {
+                    let same = state.order == chosen.order && state.formats == chosen.formats;
+                    found.states.push(State { chosen: same, ..state });
+                }
+                None => found.skipped += 1,
+            }
+        }
+    }
+    match found.states.iter_mut().find(|state| state.chosen) {
+        Some(state) => state.kernel = state.kernel.min(chosen.kernel),
+        None => found.states.push(chosen),
+    }
+    found.states.sort_by_key(|state| state.kernel);
+    Ok(found)
+}
+
+fn try_one(
+    notation: &Notation,
+    inputs: &[&Tensor],
+    order: &[String],
+    reference: &[(String, Tensor)],
+    options: &SearchOptions,
+) -> Result<Option<State>, Diagnostics> {
+    let (types, operands) = auto::describe(inputs);
+    let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
+    let Ok(plan) = auto::schedule(notation, &types, &operands, &Costs::default(), &pins) else { return Ok(None) };
+    if !plan.conversions.is_empty() {
+        return Ok(None);
+    }
+    let names = notation.params();
+    let params = plan.program.params.iter().map(|id| &plan.program.tensor(*id).name);
+    let own: Vec<&Tensor> =
+        params.filter_map(|name| names.iter().position(|p| p == name).map(|at| inputs[at])).collect();
+    let Ok(executable) = compile(&plan.program, &Signature::of(&own), &CompileOptions::default()) else {
+        return Ok(None);
+    };
+    let (results, kernel) = timed(&executable, &own, options.repeats)?;
+    for ((name, mine), (_, theirs)) in results.iter().zip(reference) {
+        let scale = largest(theirs) * if matches!(mine.dtype(), DType::F32 | DType::C64) { 1e-4 } else { 1e-9 };
+        let close = |a: Value, b: Value| {
+            let (a, b) = (a.as_c128(), b.as_c128());
+            a == b || (a - b).norm() <= scale || (a.is_nan() && b.is_nan())
+        };
+        if let Some((at, a, b)) = mine.first_difference(theirs, &close)? {
+            let message = format!("`{name}` is {a} at {at:?} in one schedule and {b} in another");
+            return Err(Diagnostic::new(Code::E1004, message)
+                .note(format!("the first one is\n{}", plan.program))
+                .note("this is a bug of Tamis")
+                .help("please report it")
+                .into());
+        }
+    }
+    Ok(Some(State {
+        formats: inputs.iter().map(|tensor| tensor.format().clone()).collect(),
+        order: order.to_vec(),
+        results: formats_of(&results),
+        kernel,
+        compile: executable.build().total(),
+        chosen: false,
+    }))
+}
+
+/// The results of the first run, and the least time of some.
+fn timed(
+    executable: &crate::Executable,
+    tensors: &[&Tensor],
+    repeats: usize,
+) -> Result<(Vec<(String, Tensor)>, Duration), Diagnostics> {
+    let start = Instant::now();
+    let first = executable.call_timed(tensors)?;
+    let mut least = first.kernel;
+    for _ in 1..repeats.max(1) {
+        if start.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+        least = least.min(executable.call_timed(tensors)?.kernel);
+    }
+    Ok((first.results, least))
+}
+
+fn largest(tensor: &Tensor) -> f64 {
+    let mut largest: f64 = 0.0;
+    tensor.for_each(&mut |_, value| {
+        let size = value.as_c128().norm();
+        if size.is_finite() {
+            largest = largest.max(size);
+        }
+    });
+    largest
+}
+
+fn formats_of(results: &[(String, Tensor)]) -> Vec<(String, String)> {
+    results.iter().map(|(name, tensor)| (name.clone(), tensor.format().to_string())).collect()
+}
+
+/// The loops of a program, outermost first, each name once.
+fn loops(program: &crate::Program) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    program.visit(&mut |stmt| {
+        if let tamis_ir::program::StmtKind::For { index, .. } = &stmt.kind {
+            let name = &program.indices[index.index()];
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+    });
+    names
+}
+
+/// The formats that are tried for a tensor, its own first. What is dense stays so.
+fn formats(tensor: &Tensor) -> Vec<Format> {
+    let mut all = vec![tensor.format().clone()];
+    if !tensor.format().is_all_dense() {
+        let names: &[&str] = match tensor.rank() {
+            1 => &["sparse"],
+            2 => &["csr", "csc", "dcsr", "coo"],
+            3 => &[
+                "csf",
+                "coo",
+                "(i,j,k) -> (j,i,k): sparse, sparse, sparse",
+                "(i,j,k) -> (k,i,j): sparse, sparse, sparse",
+                "dense, sparse, sparse",
+            ],
+            _ => &["csf", "coo"],
+        };
+        let leaf = tensor.format().leaf();
+        for name in names {
+            if let Ok(format) = Format::parse(name, tensor.rank()).map(|format| format.with_leaf(leaf))
+                && !all.contains(&format)
+            {
+                all.push(format);
+            }
+        }
+    }
+    all
+}
+
+fn product(choices: &[Vec<Format>]) -> Vec<Vec<Format>> {
+    choices.iter().fold(vec![Vec::new()], |before, formats| {
+        before.iter().flat_map(|start| formats.iter().map(|f| [start.clone(), vec![f.clone()]].concat())).collect()
+    })
+}
+
+/// So many loops are put in every order.
+const MOST: usize = 5;
+
+fn permutations(names: &[String]) -> Vec<Vec<String>> {
+    if names.is_empty() || names.len() > MOST {
+        return vec![names.to_vec()];
+    }
+    let mut all = Vec::new();
+    for k in 0..names.len() {
+        let mut rest = names.to_vec();
+        let first = rest.remove(k);
+        all.extend(permutations(&rest).into_iter().map(|mut order| {
+            order.insert(0, first.clone());
+            order
+        }));
+    }
+    all
+}
