@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, each of which may depend on those above it only.
 const ORDER: &[&str] =
-    &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis", "tamis-py", "tamis-cli"];
+    &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis-macros", "tamis", "tamis-py", "tamis-cli"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()

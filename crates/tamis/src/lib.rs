@@ -52,6 +52,30 @@ pub use tamis_ir::algebra::{Laws, Op};
 pub use tamis_ir::kernel;
 pub use tamis_ir::program::parse_operators;
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
+/// Index notation whose text is checked when the program is compiled.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
+/// let results = tamis::einsum!("y[i] = A[i,j] * x[j]", A = &a, x)?;
+/// assert_eq!(results[0].1.get(&[1]), Some(Value::F64(20.0)));
+/// assert_eq!(tamis::einsum!("ij,j->i", a, x)?[0].1.get(&[0]), Some(Value::F64(3.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
+///
+/// What is wrong does not compile: here `B` is not there, and `j` could be reduced in two places.
+///
+/// ```compile_fail
+/// # let (a, x) = (tamis::Tensor::scalar(1.0.into()), tamis::Tensor::scalar(1.0.into()));
+/// let results = tamis::einsum!("y[i] = B[i,j] * x[j]", A = &a, x);
+/// ```
+///
+/// ```compile_fail
+/// # let a = tamis::Tensor::scalar(1.0.into());
+/// let results = tamis::einsum!("y[i] = abs(A[i,j])", A = &a);
+/// ```
+pub use tamis_macros::einsum;
 pub use tamis_tensor::{
     Buffer, Combine, Coordinates, IndexArray, LevelArrays, Mirror, Part, Statistics, Structure, Tensor, ValueArray,
     gallery, io, levels,
