@@ -4,8 +4,9 @@ use crate::compile::{CompileOptions, compile};
 use crate::notation::{EinsumOptions, schedule};
 use crate::signature::Signature;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Costs, Pins};
+use tamis_compiler::auto::{self, Costs, Pins, Plan};
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
@@ -69,7 +70,7 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
     let orders = permutations(&indices);
     // What Tamis does on its own: the reference.
     let scheduled = schedule(notation, tensors, &EinsumOptions::default())?;
-    let plan = &scheduled.plan;
+    let plan: &Plan = &scheduled.plan;
     let before = Instant::now();
     let converted: FxHashMap<&str, Tensor> = plan
         .conversions
@@ -108,32 +109,38 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
     let combinations = product(&choices);
     found.total = combinations.len() * orders.len();
     let mut made: FxHashMap<(usize, String), Tensor> = FxHashMap::default();
-    let mut done = 0;
-    'all: for combination in &combinations {
+    let mut planned = Vec::new();
+    for combination in &combinations {
         for (k, format) in combination.iter().enumerate() {
-            let key = (k, format.to_string());
-            if let std::collections::hash_map::Entry::Vacant(place) = made.entry(key) {
+            if let Entry::Vacant(place) = made.entry((k, format.to_string())) {
                 place.insert(tensors[k].convert(format)?);
             }
         }
-        let inputs: Vec<&Tensor> =
-            combination.iter().enumerate().map(|(k, format)| &made[&(k, format.to_string())]).collect();
+        let inputs = stored(&made, combination);
         for order in &orders {
-            if start.elapsed() > options.limit {
-                found.ended = true;
-                break 'all;
-            }
-            done += 1;
-            if let Some(progress) = options.progress {
-                progress(done, found.total as u64);
-            }
-            match try_one(notation, &inputs, order, &reference, options)? {
-                Some(state) => {
-                    let same = state.order == chosen.order && state.formats == chosen.formats;
-                    found.states.push(State { chosen: same, ..state });
-                }
+            match planned_for(notation, &inputs, order) {
+                Some(plan) => planned.push((plan, combination, order)),
                 None => found.skipped += 1,
             }
+        }
+    }
+    // What is expected to be fast is tried first, so that what time is too short for is slow.
+    planned.sort_by(|(a, ..), (b, ..)| a.cost.total_cmp(&b.cost));
+    let total = planned.len() as u64;
+    for (done, (plan, combination, order)) in planned.iter().enumerate() {
+        if start.elapsed() > options.limit {
+            found.ended = true;
+            break;
+        }
+        if let Some(progress) = options.progress {
+            progress(done as u64, total);
+        }
+        match try_one(notation, plan, &stored(&made, combination), order, &reference, options)? {
+            Some(state) => {
+                let same = state.order == chosen.order && state.formats == chosen.formats;
+                found.states.push(State { chosen: same, ..state });
+            }
+            None => found.skipped += 1,
         }
     }
     match found.states.iter_mut().find(|state| state.chosen) {
@@ -144,19 +151,27 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
     Ok(found)
 }
 
+/// Operands in their formats.
+fn stored<'a>(made: &'a FxHashMap<(usize, String), Tensor>, combination: &[Format]) -> Vec<&'a Tensor> {
+    combination.iter().enumerate().filter_map(|(k, format)| made.get(&(k, format.to_string()))).collect()
+}
+
+/// The program for an order of loops, if nothing has to be converted for it.
+fn planned_for(notation: &Notation, inputs: &[&Tensor], order: &[String]) -> Option<Plan> {
+    let (types, operands) = auto::describe(inputs);
+    let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
+    let plan = auto::schedule(notation, &types, &operands, &Costs::default(), &pins).ok()?;
+    plan.conversions.is_empty().then_some(plan)
+}
+
 fn try_one(
     notation: &Notation,
+    plan: &Plan,
     inputs: &[&Tensor],
     order: &[String],
     reference: &[(String, Tensor)],
     options: &SearchOptions,
 ) -> Result<Option<State>, Diagnostics> {
-    let (types, operands) = auto::describe(inputs);
-    let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
-    let Ok(plan) = auto::schedule(notation, &types, &operands, &Costs::default(), &pins) else { return Ok(None) };
-    if !plan.conversions.is_empty() {
-        return Ok(None);
-    }
     let names = notation.params();
     let params = plan.program.params.iter().map(|id| &plan.program.tensor(*id).name);
     let own: Vec<&Tensor> =
