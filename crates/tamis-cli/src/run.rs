@@ -264,6 +264,7 @@ mod tests {
             check_limit: tamis::CHECK_LIMIT,
             time_passes: true,
             schedule: Schedule::new().reorder(["j", "i"]),
+            order: Vec::new(),
         };
         assert_eq!(request(&line).unwrap(), expected);
     }

@@ -48,7 +48,6 @@ fn mistakes_are_told() {
         &["run", "spmv.py", "A=laplacian(2)", "x=ones", "--shape", "A=4,4"],
         &["run", "missing.py"],
         &["run", "binary.py"],
-        &["run", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones"],
         &["run", "def f(A):\n    return A", "A=ones(2)"],
         &["run", "spmv.py", "A=v1.mtx", "x=ones(5)", "--json"],
     ];
