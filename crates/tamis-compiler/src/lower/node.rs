@@ -60,6 +60,8 @@ pub struct Access {
     pub present: Option<ExprId>,
     /// The position may be looked at, whether or not anything is stored there.
     pub safe: bool,
+    /// What is asked of the next level is a window, in which nothing lies before this one of its positions.
+    pub window: Option<ExprId>,
     /// Where this holds, it lies outside of the tensor.
     pub missing: Option<ExprId>,
     /// The statement it stands in.

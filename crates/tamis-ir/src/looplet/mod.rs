@@ -19,8 +19,10 @@
 
 mod pieces;
 mod transform;
+mod window;
 
-pub use pieces::{Extents, Pieces};
+pub use pieces::{Extents, Piece, Pieces};
+pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 
@@ -35,6 +37,8 @@ pub enum Payload {
     Truth(bool),
     /// Outside of the tensor, where that is permitted.
     Missing,
+    /// The same fiber still: a window over it, in which nothing lies before this position (if there is one).
+    Window(Option<ExprId>),
 }
 
 /// The structure of one access along one loop.
@@ -55,8 +59,13 @@ pub enum Looplet {
     },
     /// Stretches, one after the other; everything else holds the fill.
     Pieces(Pieces),
-    /// At each coordinate, the child at this base plus the coordinate.
-    Block(ExprId),
+    /// Children that lie next to each other, or equally far apart.
+    Block {
+        /// The child of coordinate 0, if there were one.
+        base: ExprId,
+        /// How far apart the children of neighbours are.
+        stride: u64,
+    },
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
     /// A stepper that leads: the others are brought to its coordinates by search.
@@ -117,6 +126,10 @@ pub struct Stepper {
     pub shift: Option<ExprId>,
     /// The extent that `start` and `stop` are known to be cut to.
     pub within: Option<(ExprId, ExprId)>,
+    /// The coordinate of the loop that no coordinate from `start` on lies before.
+    pub sought: Option<ExprId>,
+    /// The list is left at the first coordinate of the loop that is not below this one.
+    pub until: Option<ExprId>,
 }
 
 impl Stepper {
@@ -160,7 +173,7 @@ impl Looplet {
             Looplet::Jumper(_) => 5,
             Looplet::Pieces(_) => 4,
             Looplet::Stepper(_) => 3,
-            Looplet::Block(_) => 2,
+            Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
         }
     }
@@ -172,6 +185,8 @@ impl Looplet {
             Payload::Child(position) => format!("child({})", kernel.show(*position)),
             Payload::Truth(value) => value.to_string(),
             Payload::Missing => "missing".to_string(),
+            Payload::Window(Some(from)) => format!("window(from {})", kernel.show(*from)),
+            Payload::Window(None) => "window".to_string(),
         };
         match self {
             Looplet::Run(p) => format!("run({})", payload(p)),
@@ -180,7 +195,8 @@ impl Looplet {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
             Looplet::Pieces(pieces) => pieces.show(kernel),
-            Looplet::Block(base) => format!("block({} + i)", kernel.show(*base)),
+            Looplet::Block { base, stride: 1 } => format!("block({} + i)", kernel.show(*base)),
+            Looplet::Block { base, stride } => format!("block({} + {stride}*i)", kernel.show(*base)),
             Looplet::Sequence { phases, .. } => {
                 let phases = phases.iter().map(|phase| match phase.stop {
                     Some(stop) => format!("{} to {}", phase.body.show(kernel), kernel.show(stop)),

@@ -1,6 +1,6 @@
 //! Pieces: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
 
-use super::Below;
+use super::{Below, Window};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{BufferId, Builder, ExprId, Kernel};
@@ -22,6 +22,10 @@ pub struct Pieces {
     pub shift: Option<ExprId>,
     /// Others are brought to these pieces by search.
     pub leads: bool,
+    /// The loop's coordinates are those of windows over all this; each piece reaches over those that meet it.
+    pub window: Option<Window>,
+    /// The coordinate of the loop that all pieces from `start` on end behind.
+    pub sought: Option<ExprId>,
 }
 
 /// Where pieces begin and end, and what they hold. Ends are those of half-open intervals.
@@ -62,8 +66,38 @@ impl Pieces {
         matches!(self.extents, Extents::Ends(_))
     }
 
+    /// Whether a piece may begin before the one before ends; it then begins where that ends.
+    pub fn overlapping(&self) -> bool {
+        self.window.is_some_and(|window| window.open)
+    }
+
+    /// Whether windows inside of a piece all hold one thing.
+    pub fn splits(&self) -> bool {
+        self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
+    }
+
     /// Where a piece begins and ends, in coordinates of the loop.
     pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
+        let Piece { first, end } = self.stored(b, q);
+        match self.window {
+            Some(window) => {
+                let first = first.map(|first| window.reaching(b, first));
+                Piece { first, end: window.from(b, end) }
+            }
+            None => Piece { first, end },
+        }
+    }
+
+    /// Where the windows begin and end that lie inside of a piece; where it begins, if they begin there.
+    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Piece> {
+        let window = self.window.filter(|window| window.open)?;
+        let Piece { first, end } = self.stored(b, q);
+        let first = first.map(|first| window.from(b, first));
+        Some(Piece { first, end: window.reaching(b, end) })
+    }
+
+    /// Where a piece begins and ends, in coordinates of the level.
+    fn stored(&self, b: &mut Builder, q: ExprId) -> Piece {
         let one = b.int(1);
         let (first, end) = match self.extents {
             Extents::Ends(ends) => (None, b.load(ends, q)),
@@ -104,17 +138,34 @@ impl Pieces {
         }
     }
 
-    /// What is added to a coordinate of the loop to find its child, if a piece holds a block.
+    /// What is added to a coordinate of the loop (times the stride of its windows) to find its child, if a piece holds a
+    /// block.
     pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
         let Extents::Blocks { offsets, .. } = self.extents else { return None };
         let one = b.int(1);
         let next = b.add(q, one);
         let to = b.load(offsets, next);
-        Some(b.sub(to, end))
+        Some(match self.window {
+            Some(window) => {
+                let end = self.stored(b, q).end;
+                let base = b.sub(to, end);
+                b.add(base, window.low)
+            }
+            None => b.sub(to, end),
+        })
+    }
+
+    /// How far children lie apart from one of the loop's coordinates to the next, if a piece holds a block.
+    pub fn stride(&self) -> u64 {
+        self.window.map_or(1, |window| window.stride)
     }
 
     /// The first piece from `start` on that ends behind a coordinate of the loop.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        let coordinate = match self.window {
+            Some(window) => window.begin(b, coordinate),
+            None => coordinate,
+        };
         let mut key = match self.shift {
             Some(shift) => b.sub(coordinate, shift),
             None => coordinate,
@@ -145,6 +196,7 @@ impl Pieces {
         let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
         let shift = self.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
         let lead = if self.leads { "leading " } else { "" };
-        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift})")
+        let window = self.window.map(|window| format!(", {}", window.show(kernel))).unwrap_or_default();
+        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift}{window})")
     }
 }

@@ -15,17 +15,18 @@ impl Looplet {
         Some(match self {
             // It is asked at each coordinate, whatever that stands for.
             Looplet::Lookup | Looplet::Run(_) => self,
-            Looplet::Block(base) => {
+            Looplet::Block { base, stride: 1 } => {
                 let shift = shift.filter(|_| scale == 1)?;
-                Looplet::Block(b.sub(base, shift))
+                Looplet::Block { base: b.sub(base, shift), stride: 1 }
             }
+            Looplet::Block { .. } => return None,
             Looplet::Stepper(s) if scale == 1 => Looplet::Stepper(moved(b, s, shift)),
             Looplet::Jumper(s) if scale == 1 => Looplet::Jumper(moved(b, s, shift)),
             Looplet::Stepper(s) => Looplet::Pieces(stretched(s, scale, shift, false)?),
             Looplet::Jumper(s) => Looplet::Pieces(stretched(s, scale, shift, true)?),
             Looplet::Pieces(p) => {
                 let blocks = matches!(p.extents, Extents::Blocks { .. });
-                if p.scale != 1 || p.shift.is_some() || (blocks && scale != 1) {
+                if p.scale != 1 || p.shift.is_some() || p.window.is_some() || (blocks && scale != 1) {
                     return None;
                 }
                 Looplet::Pieces(Pieces { scale, shift, ..p })
@@ -91,5 +92,7 @@ fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -
         scale,
         shift,
         leads,
+        window: None,
+        sought: None,
     })
 }
