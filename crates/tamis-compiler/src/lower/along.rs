@@ -45,15 +45,13 @@ impl Lowerer<'_> {
         };
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
         let mut looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
-        if let Some(from) = access.window {
-            looplet = looplet.starting(&mut self.b, from, start);
-        }
+        looplet = self.from_window(access, looplet, start);
         if numbers_pieces && !sub.inside {
             // Pieces behind the tensor are empty, so that it does not matter what they hold.
             let (zero, extent) = (self.b.int(0), self.bound[tensor.index()].extents[access.level]);
             return Some(between(looplet, zero, extent, Payload::Fill));
         }
-        if !sub.permissive || (alike && access.window.is_some()) {
+        if !sub.permissive || (alike && access.window.is_some() && !looplet.is_endless()) {
             return Some(looplet);
         }
         // Outside of the tensor there is nothing.

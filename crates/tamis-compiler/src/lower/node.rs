@@ -60,8 +60,9 @@ pub struct Access {
     pub present: Option<ExprId>,
     /// The position may be looked at, whether or not anything is stored there.
     pub safe: bool,
-    /// What is asked of the next level is a window, in which nothing lies before this one of its positions.
-    pub window: Option<ExprId>,
+    /// What is asked of the next level is a window, in which nothing lies before this one of its positions, and how many
+    /// of the loops that move it are around when that is so.
+    pub window: Option<(ExprId, usize)>,
     /// Where this holds, it lies outside of the tensor.
     pub missing: Option<ExprId>,
     /// The statement it stands in.

@@ -8,7 +8,7 @@
 //! Each part is a region of its own, along which what a piece holds is known, or lies in one block.
 
 use super::Lowerer;
-use super::node::{Node, Step, map_steps, visit_steps};
+use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::region::{Presence, Region};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
@@ -76,6 +76,8 @@ impl Lowerer<'_> {
                         (true, Some(_)) => {}
                         // What cannot be met here is searched for when its window is.
                         (true, None) => access.looplet = None,
+                        // What may lie outside is looked up with care.
+                        (false, _) if is_moving(pieces) && is_permissive(&access) => access.looplet = None,
                         (false, _) => access.looplet = Some(Looplet::Lookup),
                     }
                 }
@@ -497,6 +499,15 @@ impl Lowerer<'_> {
 /// The pieces never reach beyond the dimension.
 fn is_plain(pieces: &Pieces) -> bool {
     pieces.scale == 1 && pieces.shift.is_none() && pieces.window.is_none()
+}
+
+/// The pieces are seen through a window.
+fn is_moving(pieces: &Pieces) -> bool {
+    pieces.window.is_some() || pieces.sought.is_some()
+}
+
+fn is_permissive(access: &Access) -> bool {
+    matches!(&access.source, Source::Tensor(_, subs) if subs.get(access.level).is_some_and(|sub| sub.permissive))
 }
 
 fn pieces_in(steps: &[Step]) -> Vec<(u32, Pieces)> {

@@ -341,7 +341,7 @@ impl Lowerer<'_> {
                     Node::Access(access)
                 }
                 (Payload::Window(from), _) => {
-                    access.window = *from;
+                    access.window = from.map(|from| (from, self.entered(&access) + 1));
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }

@@ -99,11 +99,17 @@ impl Lowerer<'_> {
     ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
-        if matches!(sub.part, Part::Remainder(..)) || !self.has_structure(tensor, access, sub) {
-            return None;
+        match &sub.part {
+            Part::Remainder(..) => return None,
+            Part::Minus(other) if !self.is_known(&other.node) => return None,
+            _ => {}
         }
         let window = self.window(sub, index)?;
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
+        let endless = looplet.is_endless();
+        if looplet.is_lookup() && window.open && !sub.permissive {
+            return None;
+        }
         let zero = self.b.int(0);
         // Along the subscript itself.
         let mut looplet = match &sub.part {
@@ -115,10 +121,8 @@ impl Lowerer<'_> {
             }
             _ => looplet,
         };
-        if let Some(from) = access.window {
-            looplet = looplet.starting(&mut self.b, from, start);
-        }
-        if sub.permissive && !alike {
+        looplet = self.from_window(access, looplet, start);
+        if sub.permissive && (endless || !alike) {
             let size = self.bound[tensor.index()].dims[sub.dim];
             looplet = super::along::between(looplet, zero, size, Payload::Missing);
         }
@@ -127,13 +131,26 @@ impl Lowerer<'_> {
         Some(looplet)
     }
 
-    /// Whether a level is more than an array that is looked into.
-    fn has_structure(&self, tensor: TensorId, access: &Access, sub: &Sub) -> bool {
-        let known = match &sub.part {
-            Part::Minus(other) => self.is_known(&other.node),
-            _ => true,
-        };
-        known && self.row(tensor, access.level).is_some_and(|row| !row.capabilities.random_access || sub.permissive)
+    /// A fiber from where the window over it starts, if that is known.
+    pub(super) fn from_window(&mut self, access: &Access, looplet: Looplet, start: ExprId) -> Looplet {
+        match access.window {
+            // Every loop since then has moved on to its own part of the window.
+            Some((from, loops)) if loops == self.entered(access) => looplet.starting(&mut self.b, from, start),
+            _ => looplet,
+        }
+    }
+
+    /// How many of the loops that move the next subscript of an access are entered.
+    pub(super) fn entered(&self, access: &Access) -> usize {
+        let Source::Tensor(_, subs) = &access.source else { return 0 };
+        let mut found: Vec<IndexId> = Vec::new();
+        if let Some(sub) = subs.get(access.level) {
+            sub.node.visit(&mut |node| match node {
+                Node::Index(i) if self.indices[i.index()].is_some() && !found.contains(i) => found.push(*i),
+                _ => {}
+            });
+        }
+        found.len()
     }
 
     /// Accesses for which it makes no difference whether a coordinate lies outside of the tensor or is not stored.
@@ -170,7 +187,9 @@ impl Lowerer<'_> {
         let is_open = |i: IndexId| i == index || self.indices[i.index()].is_none();
         match node {
             Node::Index(i) if is_open(*i) => Some(Sum { open: vec![(*i, 1)], known: Vec::new() }),
-            Node::Index(_) | Node::Known(Value::I64(_)) | Node::Size(..) | Node::Value(_) => Some(Sum::of(node.clone())),
+            Node::Index(_) | Node::Known(Value::I64(_)) | Node::Size(..) | Node::Value(_) => {
+                Some(Sum::of(node.clone()))
+            }
             Node::Call(op, DType::I64, operands) => match (op, &operands[..]) {
                 (Op::Add, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?),
                 (Op::Sub, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?.times(-1)?),
@@ -217,12 +236,16 @@ impl Lowerer<'_> {
                 searched && sub.part == Part::Whole && self.is_reduced_by(sub, index)
             });
             let (Some((level, sub)), Some(above)) = (below, subs.get(access.level)) else { continue };
-            let (Some(inner), Some(outer)) = (self.open_index(sub, index), self.open_index(above, index)) else { continue };
+            let (Some(inner), Some(outer)) = (self.open_index(sub, index), self.open_index(above, index)) else {
+                continue;
+            };
             self.warned.push(access.id);
             let program = self.program;
             let (name, named) = (&program.tensor(*tensor).name, |i: IndexId| &program.indices[i.index()]);
             let (index, inner, outer) = (named(index), named(inner), named(outer));
-            let message = format!("windows of `{name}` over `{outer}` are still open when `{index}` starts, so every window over `{inner}` is searched for");
+            let message = format!(
+                "windows of `{name}` over `{outer}` are still open when `{index}` starts, so every window over `{inner}` is searched for"
+            );
             let d = Diagnostic::warning(Code::E0607, message)
                 .label(program.origin.stmt(access.stmt), format!("`{name}` is read here"))
                 .note(format!("each visit searches level {level}, about log2 of its entries per fiber, and windows without entries are visited, too"))

@@ -72,7 +72,8 @@ impl Looplet {
         Some(match self {
             Looplet::Run(_) => self,
             // Every coordinate is there, so every window is; a single one is asked for where it is.
-            Looplet::Lookup => return (!window.open).then_some(self),
+            Looplet::Lookup if window.open => Looplet::Run(Payload::Window(None)),
+            Looplet::Lookup => self,
             Looplet::Block { base, stride } => {
                 if window.open || stride != 1 {
                     return window.open.then_some(Looplet::Run(Payload::Window(None)));
@@ -85,9 +86,8 @@ impl Looplet {
                 Looplet::Pieces(Pieces { window: Some(window), ..pieces })
             }
             Looplet::Pieces(_) => return None,
-            Looplet::Spike(_) => {
-                Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }.reduced(b, window)?
-            }
+            Looplet::Spike(_) => Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }
+                .reduced(b, window)?,
             Looplet::Sequence { phases, .. } => {
                 let mut moved: Vec<Phase> = Vec::new();
                 let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| unfolded(b, phase, window)).collect();
@@ -107,10 +107,29 @@ impl Looplet {
                 then: Box::new(then.reduced(b, window)?),
                 guarded: Box::new(guarded.reduced(b, window)?),
             },
-            Looplet::Thunk { preamble, body } => {
-                Looplet::Thunk { preamble, body: Box::new(body.reduced(b, window)?) }
-            }
+            Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(body.reduced(b, window)?) },
         })
+    }
+
+    /// Whether all of it is looked up.
+    pub fn is_lookup(&self) -> bool {
+        match self {
+            Looplet::Lookup => true,
+            Looplet::Thunk { body, .. } => body.is_lookup(),
+            Looplet::Switch { then, .. } => then.is_lookup(),
+            _ => false,
+        }
+    }
+
+    /// Whether it does not say by itself where the dimension begins and ends.
+    pub fn is_endless(&self) -> bool {
+        match self {
+            Looplet::Lookup | Looplet::Block { .. } => true,
+            Looplet::Pieces(pieces) => pieces.consecutive(),
+            Looplet::Thunk { body, .. } => body.is_endless(),
+            Looplet::Switch { then, .. } => then.is_endless(),
+            _ => false,
+        }
     }
 
     /// Whether what holds along the loop is a window, somewhere.

@@ -135,7 +135,17 @@ fn listed(fiber: &mut Fiber, below: Below) -> Looplet {
 
 fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below: Below) -> Looplet {
     let grouped = fiber.grouped;
-    Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped, shift: None, within: None, sought: None, until: None })
+    Looplet::Stepper(Stepper {
+        coordinates,
+        start,
+        stop,
+        below,
+        grouped,
+        shift: None,
+        within: None,
+        sought: None,
+        until: None,
+    })
 }
 
 fn pieces(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
