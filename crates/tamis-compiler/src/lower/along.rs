@@ -18,13 +18,13 @@ impl Lowerer<'_> {
     /// The structure of an access along a loop whose index moves its next level's coordinate up, one by one (or one for
     /// several turns).
     ///
-    /// The loop starts at `start`; `alike`, if it makes no difference whether a coordinate lies outside of the tensor or is
+    /// The loop has this extent; `alike`, if it makes no difference whether a coordinate lies outside of the tensor or is
     /// not stored.
     pub(super) fn unfurl_along(
         &mut self,
         access: &Access,
         index: IndexId,
-        start: ExprId,
+        extent: (ExprId, ExprId),
         alike: bool,
     ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
@@ -41,11 +41,11 @@ impl Lowerer<'_> {
             return None;
         }
         let Some(along) = self.along(tensor, sub, index) else {
-            return self.unfurl_window(access, index, start, alike);
+            return self.unfurl_window(access, index, extent, alike);
         };
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
-        let mut looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
-        looplet = self.from_window(access, looplet, start);
+        let looplet = self.from_window(access, looplet, extent, false);
+        let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
         if numbers_pieces && !sub.inside {
             // Pieces behind the tensor are empty, so that it does not matter what they hold.
             let (zero, extent) = (self.b.int(0), self.bound[tensor.index()].extents[access.level]);

@@ -88,7 +88,7 @@ impl Lowerer<'_> {
         let mut steps = steps;
         for access in found {
             if let Some(Looplet::Block { base, stride }) = access.looplet {
-                let stride = self.b.int(stride as i64);
+                let stride = self.b.int(stride);
                 let at = self.b.call_in(Op::Mul, DType::I64, &[i, stride]);
                 let child = self.b.add(base, at);
                 steps = self.replace(steps, access.id, &Payload::Child(child), None);

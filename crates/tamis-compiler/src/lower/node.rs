@@ -2,7 +2,7 @@
 
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
-use tamis_ir::looplet::Looplet;
+use tamis_ir::looplet::{Edge, Looplet};
 use tamis_ir::program::{EntryPart, IndexId, Protocol, StmtId, TensorId, VarId};
 
 /// An expression.
@@ -60,9 +60,9 @@ pub struct Access {
     pub present: Option<ExprId>,
     /// The position may be looked at, whether or not anything is stored there.
     pub safe: bool,
-    /// What is asked of the next level is a window, in which nothing lies before this one of its positions, and how many
-    /// of the loops that move it are around when that is so.
-    pub window: Option<(ExprId, usize)>,
+    /// What is asked of the next level is a window, one end of which is known, and how many of the loops that move it are
+    /// around when that is so.
+    pub window: Option<(Edge, usize)>,
     /// Where this holds, it lies outside of the tensor.
     pub missing: Option<ExprId>,
     /// The statement it stands in.

@@ -408,7 +408,7 @@ impl Lowerer<'_> {
         q: ExprId,
         present: Option<ExprId>,
     ) -> Vec<Step> {
-        let window = Payload::Window(Some(q));
+        let window = Payload::Window(Some(pieces.edge(&mut self.b, q)));
         let inside = pieces.inside(&mut self.b, q).filter(|_| pieces.splits());
         let Some(inside) = inside else {
             let presence = present.map(|cond| Presence { cond: Some(cond), group_stop: None, safe: false });
@@ -423,9 +423,10 @@ impl Lowerer<'_> {
             None => at,
         };
         let (first, end) = (inside.first.map(&mut placed), placed(inside.end));
+        let child = pieces.number(&mut self.b, q);
         let mut phases = Vec::new();
         phases.extend(first.map(|first| Phase { stop: Some(first), body: Looplet::Run(window.clone()) }));
-        phases.push(Phase { stop: Some(end), body: Looplet::Run(Payload::Child(q)) });
+        phases.push(Phase { stop: Some(end), body: Looplet::Run(Payload::Child(child)) });
         phases.push(Phase { stop: None, body: Looplet::Run(window) });
         let steps = match present {
             Some(cond) => self.guard(steps, id, cond),
@@ -441,7 +442,7 @@ impl Lowerer<'_> {
             return (pieces, None);
         }
         // Comparing is cheaper than searching, where pieces have to be looked at anyway.
-        if sought || pieces.overlapping() {
+        if sought || pieces.window.is_some() || pieces.mirrored {
             let start = match sought {
                 true => pieces.start,
                 false => pieces.seek(&mut self.b, "from", pieces.start, region.start),
@@ -547,6 +548,8 @@ fn as_pieces(list: &Stepper) -> Option<Pieces> {
         shift: list.shift,
         leads: false,
         window: None,
+        mirrored: list.mirrored,
         sought: list.sought,
+        ended: list.ended,
     })
 }

@@ -54,7 +54,7 @@ impl Lowerer<'_> {
             Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => node,
             Node::Access(access) => {
                 let alike = alike.contains(&access.id);
-                self.unfurl_node(node, index, start, alike)
+                self.unfurl_node(node, index, (start, stop), alike)
             }
             _ => node,
         });
@@ -146,7 +146,7 @@ impl Lowerer<'_> {
     }
 
     /// Describes an access whose next subscript is the loop's index.
-    fn unfurl_node(&mut self, node: Node, index: IndexId, start: ExprId, alike: bool) -> Node {
+    fn unfurl_node(&mut self, node: Node, index: IndexId, extent: (ExprId, ExprId), alike: bool) -> Node {
         let Node::Access(mut access) = node else { return node };
         match access.source.clone() {
             Source::Mask(op, on, other) if on == index => {
@@ -159,7 +159,7 @@ impl Lowerer<'_> {
             }
             Source::Tensor(tensor, _) => {
                 if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
-                    access.looplet = self.unfurl_along(&access, index, start, alike);
+                    access.looplet = self.unfurl_along(&access, index, extent, alike);
                 }
             }
             _ => {}
@@ -340,8 +340,8 @@ impl Lowerer<'_> {
                     }
                     Node::Access(access)
                 }
-                (Payload::Window(from), _) => {
-                    access.window = from.map(|from| (from, self.entered(&access) + 1));
+                (Payload::Window(edge), _) => {
+                    access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }

@@ -59,6 +59,18 @@ impl Lowerer<'_> {
         }
         let gaps_are_empty = gaps.is_empty();
         self.walk(region, &all, gaps_are_empty && found.len() == 1, &steps);
+        if let [(id, stepper)] = &found[..]
+            && gaps_are_empty
+            && stepper.mirrored
+            && stepper.ended == Some(region.stop)
+            && self.takes_any_order(region.index, &steps)
+        {
+            let turned = self.turned(region, stepper);
+            self.conditional += 1;
+            self.positions(region, *id, &turned, steps);
+            self.conditional -= 1;
+            return;
+        }
         let clipped: Vec<(u32, Stepper)> =
             found.into_iter().map(|(id, s)| (id, self.clip_list(region, id, s))).collect();
         if !gaps_are_empty {
@@ -106,7 +118,7 @@ impl Lowerer<'_> {
     /// A stepper's positions inside the region.
     pub(super) fn clip(&mut self, region: Region, stepper: Stepper) -> Stepper {
         let extent = (region.start, region.stop);
-        if (region.whole && stepper.shift.is_none()) || stepper.within == Some(extent) {
+        if (region.whole && stepper.shift.is_none() && !stepper.mirrored) || stepper.within == Some(extent) {
             return stepper;
         }
         if stepper.sought == Some(region.start) {
@@ -114,8 +126,18 @@ impl Lowerer<'_> {
             return Stepper { within: Some(extent), until: Some(region.stop), ..stepper };
         }
         let start = stepper.seek(&mut self.b, "from", stepper.start, region.start);
-        let stop = stepper.seek(&mut self.b, "to", start, region.stop);
+        let stop = match stepper.ended == Some(region.stop) {
+            true => stepper.stop,
+            false => stepper.seek(&mut self.b, "to", start, region.stop),
+        };
         Stepper { start, stop, within: Some(extent), ..stepper }
+    }
+
+    /// A window whose beginning is known, of a list that is mirrored: in the order in which it is stored.
+    fn turned(&mut self, region: Region, stepper: &Stepper) -> Stepper {
+        let one = self.b.int(1);
+        let (start, stop) = (self.b.sub(one, stepper.stop), self.b.sub(one, stepper.start));
+        Stepper { start, stop, turned: true, until: Some(region.start), ..stepper.clone() }
     }
 
     fn positions(&mut self, region: Region, id: u32, stepper: &Stepper, steps: Vec<Step>) {
@@ -153,10 +175,11 @@ impl Lowerer<'_> {
     /// The position below a stepper's position.
     fn below(&mut self, stepper: &Stepper, position: ExprId, i: ExprId) -> ExprId {
         match (stepper.below, stepper.shift) {
-            (Below::Position, _) => position,
-            (Below::Coordinate(base), None) => self.b.add(base, i),
-            (Below::Coordinate(base), Some(shift)) => {
-                let stored = self.b.sub(i, shift);
+            (Below::Position, _) => stepper.position(&mut self.b, position),
+            (Below::Coordinate(base), None) if !stepper.mirrored => self.b.add(base, i),
+            (Below::Coordinate(base), shift) => {
+                let shift = shift.unwrap_or(self.b.int(0));
+                let stored = if stepper.mirrored { self.b.sub(shift, i) } else { self.b.sub(i, shift) };
                 self.b.add(base, stored)
             }
         }
@@ -166,8 +189,8 @@ impl Lowerer<'_> {
     fn length(&mut self, region: Region, stepper: &Stepper) -> ExprId {
         let length = self.b.call_in(Op::Sub, DType::I64, &[stepper.stop, stepper.start]);
         match stepper.until {
-            Some(until) => {
-                let most = self.b.call_in(Op::Sub, DType::I64, &[until, region.start]);
+            Some(_) => {
+                let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
                 self.b.call_in(Op::Min, DType::I64, &[length, most])
             }
             None => length,
@@ -180,7 +203,8 @@ impl Lowerer<'_> {
         match stepper.until {
             Some(until) => {
                 let here = stepper.coordinate(&mut self.b, q);
-                let inside = self.b.call_in(Op::Lt, DType::I64, &[here, until]);
+                let op = if stepper.turned { Op::Ge } else { Op::Lt };
+                let inside = self.b.call_in(op, DType::I64, &[here, until]);
                 self.b.call_in(Op::And, DType::Bool, &[more, inside])
             }
             None => more,

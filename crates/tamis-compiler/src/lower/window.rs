@@ -8,7 +8,7 @@ use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::{Looplet, Payload, Window};
-use tamis_ir::program::{IndexId, TensorId};
+use tamis_ir::program::IndexId;
 
 /// A sum over loop indices.
 struct Sum {
@@ -81,12 +81,17 @@ impl Lowerer<'_> {
         Some(Cover { stride, low, last, open: !others.is_empty() })
     }
 
-    /// The windows of a subscript along a loop, if an inner loop moves it, too, or it skips coordinates.
-    pub(super) fn window(&mut self, sub: &Sub, index: IndexId) -> Option<Window> {
+    /// The windows of a subscript along a loop, and whether they go down, so that it is mirrored.
+    fn window(&mut self, sub: &Sub, index: IndexId) -> Option<(Window, bool)> {
         let Cover { stride, low, last, open } = self.cover(&sub.node, index)?;
-        let stride = u64::try_from(stride).ok().filter(|stride| open || *stride > 1)?;
         let (low, last) = (self.b.name("low", low), self.b.name("last", last));
-        Some(Window { stride, low, last, open })
+        let size = stride.unsigned_abs();
+        if stride > 0 {
+            return Some((Window { stride: size, low, last, open }, false));
+        }
+        let zero = self.b.int(0);
+        let (low, last) = (self.b.sub(zero, last), self.b.sub(zero, low));
+        Some((Window { stride: size, low, last, open }, true))
     }
 
     /// The structure of an access along a loop that does not move its next level's coordinate one by one.
@@ -94,7 +99,7 @@ impl Lowerer<'_> {
         &mut self,
         access: &Access,
         index: IndexId,
-        start: ExprId,
+        extent: (ExprId, ExprId),
         alike: bool,
     ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
@@ -104,13 +109,14 @@ impl Lowerer<'_> {
             Part::Minus(other) if !self.is_known(&other.node) => return None,
             _ => {}
         }
-        let window = self.window(sub, index)?;
+        let (window, mirrored) = self.window(sub, index)?;
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
         let endless = looplet.is_endless();
         if looplet.is_lookup() && window.open && !sub.permissive {
             return None;
         }
         let zero = self.b.int(0);
+        let looplet = self.from_window(access, looplet, extent, mirrored);
         // Along the subscript itself.
         let mut looplet = match &sub.part {
             Part::Quotient(by) => looplet.along(&mut self.b, *by, None)?,
@@ -121,21 +127,38 @@ impl Lowerer<'_> {
             }
             _ => looplet,
         };
-        looplet = self.from_window(access, looplet, start);
         if sub.permissive && (endless || !alike) {
             let size = self.bound[tensor.index()].dims[sub.dim];
             looplet = super::along::between(looplet, zero, size, Payload::Missing);
         }
-        let looplet = looplet.reduced(&mut self.b, window)?;
+        if mirrored {
+            looplet = looplet.mirrored(&mut self.b)?;
+        }
+        let looplet = match window {
+            // Coordinates one by one.
+            Window { stride: 1, low, open: false, .. } => {
+                let shift = self.b.sub(zero, low);
+                looplet.along(&mut self.b, 1, Some(shift))?
+            }
+            window => looplet.reduced(&mut self.b, window)?,
+        };
         self.states[tensor.index()].order_matters = true;
         Some(looplet)
     }
 
-    /// A fiber from where the window over it starts, if that is known.
-    pub(super) fn from_window(&mut self, access: &Access, looplet: Looplet, start: ExprId) -> Looplet {
+    /// A fiber from where the window over it starts, or up to where it ends, if that is known.
+    pub(super) fn from_window(
+        &mut self,
+        access: &Access,
+        looplet: Looplet,
+        extent: (ExprId, ExprId),
+        mirrored: bool,
+    ) -> Looplet {
         match access.window {
             // Every loop since then has moved on to its own part of the window.
-            Some((from, loops)) if loops == self.entered(access) => looplet.starting(&mut self.b, from, start),
+            Some((edge, loops)) if loops == self.entered(access) => {
+                looplet.starting(&mut self.b, edge, extent, mirrored)
+            }
             _ => looplet,
         }
     }

@@ -37,8 +37,17 @@ pub enum Payload {
     Truth(bool),
     /// Outside of the tensor, where that is permitted.
     Missing,
-    /// The same fiber still: a window over it, in which nothing lies before this position (if there is one).
-    Window(Option<ExprId>),
+    /// The same fiber still: a window over it, one end of which may be known.
+    Window(Option<Edge>),
+}
+
+/// An end of a window over a fiber.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Edge {
+    /// Nothing in it lies before this position.
+    From(ExprId),
+    /// Nothing in it lies behind this position.
+    To(ExprId),
 }
 
 /// The structure of one access along one loop.
@@ -64,7 +73,7 @@ pub enum Looplet {
         /// The child of coordinate 0, if there were one.
         base: ExprId,
         /// How far apart the children of neighbours are.
-        stride: u64,
+        stride: i64,
     },
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
@@ -124,22 +133,42 @@ pub struct Stepper {
     pub grouped: bool,
     /// What is added to a stored coordinate to make it one of the loop's.
     pub shift: Option<ExprId>,
+    /// Stored coordinates are taken with the other sign, and positions, too, so that both go up.
+    pub mirrored: bool,
+    /// It is mirrored, but positions are taken as they are, so that coordinates go down.
+    pub turned: bool,
     /// The extent that `start` and `stop` are known to be cut to.
     pub within: Option<(ExprId, ExprId)>,
     /// The coordinate of the loop that no coordinate from `start` on lies before.
     pub sought: Option<ExprId>,
-    /// The list is left at the first coordinate of the loop that is not below this one.
+    /// The coordinate of the loop that all coordinates up to `stop` lie before.
+    pub ended: Option<ExprId>,
+    /// The list is left at the first coordinate of the loop that is not below this one (below it, if they go down).
     pub until: Option<ExprId>,
 }
 
 impl Stepper {
     /// The coordinate of the loop at a position.
     pub fn coordinate(&self, b: &mut Builder, position: ExprId) -> ExprId {
-        let stored = b.load(self.coordinates, position);
+        let position = self.position(b, position);
+        let mut stored = b.load(self.coordinates, position);
+        if self.mirrored {
+            let zero = b.int(0);
+            stored = b.sub(zero, stored);
+        }
         match self.shift {
-            Some(shift) => b.add(stored, shift),
+            Some(shift) => b.add(shift, stored),
             None => stored,
         }
+    }
+
+    /// Where the coordinate at a position is stored.
+    pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
+        if !self.mirrored || self.turned {
+            return position;
+        }
+        let zero = b.int(0);
+        b.sub(zero, position)
     }
 
     /// The first position from `start` on whose coordinate is not below one of the loop's.
@@ -148,6 +177,17 @@ impl Stepper {
             Some(shift) => b.sub(coordinate, shift),
             None => coordinate,
         };
+        if self.mirrored {
+            // The last position whose stored coordinate is not above that of the key.
+            let one = b.int(1);
+            let (from, to, key) = (b.sub(one, self.stop), b.sub(one, start), b.sub(one, key));
+            let after = b.search(name, self.coordinates, from, to, key);
+            return b.sub(one, after);
+        }
+        // No coordinate is negative.
+        if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= 0) {
+            return start;
+        }
         b.search(name, self.coordinates, start, self.stop, key)
     }
 }
@@ -185,7 +225,8 @@ impl Looplet {
             Payload::Child(position) => format!("child({})", kernel.show(*position)),
             Payload::Truth(value) => value.to_string(),
             Payload::Missing => "missing".to_string(),
-            Payload::Window(Some(from)) => format!("window(from {})", kernel.show(*from)),
+            Payload::Window(Some(Edge::From(at))) => format!("window(from {})", kernel.show(*at)),
+            Payload::Window(Some(Edge::To(at))) => format!("window(to {})", kernel.show(*at)),
             Payload::Window(None) => "window".to_string(),
         };
         match self {
@@ -208,6 +249,7 @@ impl Looplet {
                 let kind = if matches!(self, Looplet::Jumper(_)) { "jumper" } else { "stepper" };
                 let name = &kernel.buffer(s.coordinates).name;
                 let shift = s.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
+                let name = if s.mirrored { format!("-{name}") } else { name.clone() };
                 format!("{kind}({name}[{}..{}]{shift})", kernel.show(s.start), kernel.show(s.stop))
             }
             Looplet::Switch { cond, then, .. } => {

@@ -8,7 +8,7 @@
 //!
 //! A subscript `a*i + c` without an inner index has windows of one coordinate, and is resolved by `i`.
 
-use super::{Extents, Looplet, Payload, Phase, Pieces, Spike, Stepper};
+use super::{Edge, Extents, Looplet, Payload, Phase, Pieces, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId, Kernel};
@@ -74,11 +74,11 @@ impl Looplet {
             // Every coordinate is there, so every window is; a single one is asked for where it is.
             Looplet::Lookup if window.open => Looplet::Run(Payload::Window(None)),
             Looplet::Lookup => self,
+            Looplet::Block { .. } if window.open => Looplet::Run(Payload::Window(None)),
             Looplet::Block { base, stride } => {
-                if window.open || stride != 1 {
-                    return window.open.then_some(Looplet::Run(Payload::Window(None)));
-                }
-                Looplet::Block { base: b.add(base, window.low), stride: window.stride }
+                let by = b.int(stride);
+                let moved = b.call_in(Op::Mul, DType::I64, &[window.low, by]);
+                Looplet::Block { base: b.add(base, moved), stride: stride * window.stride as i64 }
             }
             Looplet::Stepper(list) => Looplet::Pieces(points(list, window, false)?),
             Looplet::Jumper(list) => Looplet::Pieces(points(list, window, true)?),
@@ -144,41 +144,124 @@ impl Looplet {
         }
     }
 
-    /// The same fiber, without what lies before a position; what is left is known to begin at `sought` or behind it.
-    pub fn starting(self, b: &mut Builder, start: ExprId, sought: ExprId) -> Looplet {
+    /// The same fiber, without what lies on the other side of an edge of a window, along a loop from `start` to `stop`
+    /// that goes over the window; from its end to its beginning, if it is to be mirrored.
+    pub fn starting(self, b: &mut Builder, edge: Edge, (start, stop): (ExprId, ExprId), mirrored: bool) -> Looplet {
+        let cut = |b: &mut Builder, from: ExprId, to: ExprId| {
+            let (from, to) = match edge {
+                Edge::From(at) => (at, to),
+                Edge::To(at) => {
+                    let one = b.int(1);
+                    (from, b.add(at, one))
+                }
+            };
+            let begins = matches!(edge, Edge::From(_)) != mirrored;
+            (from, to, begins.then_some(start), (!begins).then_some(stop))
+        };
         match self {
-            Looplet::Stepper(list) => Looplet::Stepper(Stepper { start, sought: Some(sought), ..list }),
-            Looplet::Jumper(list) => Looplet::Jumper(Stepper { start, sought: Some(sought), ..list }),
-            Looplet::Pieces(pieces) => Looplet::Pieces(Pieces { start, sought: Some(sought), ..pieces }),
+            Looplet::Stepper(list) => {
+                let (start, stop, sought, ended) = cut(b, list.start, list.stop);
+                Looplet::Stepper(Stepper { start, stop, sought, ended, ..list })
+            }
+            Looplet::Jumper(list) => {
+                let (start, stop, sought, ended) = cut(b, list.start, list.stop);
+                Looplet::Jumper(Stepper { start, stop, sought, ended, ..list })
+            }
+            Looplet::Pieces(pieces) if pieces.consecutive() && mirrored => Looplet::Pieces(pieces),
+            Looplet::Pieces(pieces) => {
+                let (start, stop, sought, ended) = cut(b, pieces.start, pieces.stop);
+                Looplet::Pieces(Pieces { start, stop, sought, ended, ..pieces })
+            }
             Looplet::Thunk { preamble, body } => {
-                Looplet::Thunk { preamble, body: Box::new(body.starting(b, start, sought)) }
+                Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
             }
             Looplet::Switch { cond, then, guarded } => {
                 // Where the fiber is absent, there is no position in it, and its list is empty.
                 let zero = b.int(0);
-                let there = b.call_in(Op::Select, DType::I64, &[cond, start, zero]);
+                let mut there = |at| b.call_in(Op::Select, DType::I64, &[cond, at, zero]);
+                let safe = match edge {
+                    Edge::From(at) => Edge::From(there(at)),
+                    Edge::To(at) => {
+                        let at = there(at);
+                        // One behind the last position is where nothing starts.
+                        let less = b.int(-1);
+                        Edge::To(b.call_in(Op::Select, DType::I64, &[cond, at, less]))
+                    }
+                };
                 Looplet::Switch {
                     cond,
-                    then: Box::new(then.starting(b, start, sought)),
-                    guarded: Box::new(guarded.starting(b, there, sought)),
+                    then: Box::new(then.starting(b, edge, (start, stop), mirrored)),
+                    guarded: Box::new(guarded.starting(b, safe, (start, stop), mirrored)),
                 }
             }
             other => other,
         }
     }
+
+    /// The structure along an index `i`, where this is the structure along `-i`; none if it has none that a looplet could say.
+    pub fn mirrored(self, b: &mut Builder) -> Option<Looplet> {
+        let one = b.int(1);
+        let mut turned = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
+        Some(match self {
+            Looplet::Run(_) | Looplet::Lookup => self,
+            Looplet::Block { base, stride } => Looplet::Block { base, stride: -stride },
+            // Coordinates that repeat are found from their first one on.
+            Looplet::Stepper(list) | Looplet::Jumper(list) if list.grouped || list.shift.is_some() => return None,
+            Looplet::Stepper(list) => {
+                let (start, stop) = turned(list.start, list.stop);
+                Looplet::Stepper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
+            }
+            Looplet::Jumper(list) => {
+                let (start, stop) = turned(list.start, list.stop);
+                Looplet::Jumper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
+            }
+            Looplet::Pieces(pieces) if pieces.window.is_some() || pieces.shift.is_some() => return None,
+            Looplet::Pieces(pieces) => {
+                let (start, stop) = turned(pieces.start, pieces.stop);
+                Looplet::Pieces(Pieces { start, stop, mirrored: !pieces.mirrored, ..pieces })
+            }
+            Looplet::Spike(_) => {
+                Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }.mirrored(b)?
+            }
+            Looplet::Sequence { phases, .. } => {
+                let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| parted(b, phase)).collect();
+                let begins = std::iter::once(None).chain(phases.iter().map(|phase| phase.stop));
+                let begins: Vec<Option<ExprId>> = begins.take(phases.len()).collect();
+                let mut turned = Vec::new();
+                for (Phase { body, .. }, begin) in phases.into_iter().zip(begins).rev() {
+                    let stop = begin.map(|at| b.sub(one, at));
+                    turned.push(Phase { stop, body: body.mirrored(b)? });
+                }
+                Looplet::Sequence { phases: turned, inside: false }
+            }
+            Looplet::Switch { cond, then, guarded } => {
+                Looplet::Switch { cond, then: Box::new(then.mirrored(b)?), guarded: Box::new(guarded.mirrored(b)?) }
+            }
+            Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(body.mirrored(b)?) },
+        })
+    }
 }
 
 /// A phase whose spike is taken apart: what lies before it, and the one coordinate.
-fn unfolded(b: &mut Builder, Phase { stop, body }: Phase, window: Window) -> Vec<Phase> {
+fn parted(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
     let Looplet::Spike(Spike { body, tail, at }) = body else { return vec![Phase { stop, body }] };
     let one = b.int(1);
     let after = b.add(at, one);
-    // No window of several coordinates lies inside of one.
-    let tail = if window.open { Payload::Window(None) } else { tail };
     vec![
         Phase { stop: Some(at), body: Looplet::Run(body) },
         Phase { stop: stop.or(Some(after)), body: Looplet::Run(tail) },
     ]
+}
+
+/// A phase whose spike is taken apart, as windows see it.
+fn unfolded(b: &mut Builder, phase: Phase, window: Window) -> Vec<Phase> {
+    let spike = matches!(phase.body, Looplet::Spike(_));
+    let mut parts = parted(b, phase);
+    // No window of several coordinates lies inside of one.
+    if let Some(last) = parts.last_mut().filter(|_| spike && window.open) {
+        last.body = Looplet::Run(Payload::Window(None));
+    }
+    parts
 }
 
 /// Adds a phase; windows that follow each other are one phase.
@@ -205,6 +288,8 @@ fn points(list: Stepper, window: Window, leads: bool) -> Option<Pieces> {
         shift: list.shift,
         leads,
         window: Some(window),
+        mirrored: list.mirrored,
         sought: list.sought,
+        ended: list.ended,
     })
 }

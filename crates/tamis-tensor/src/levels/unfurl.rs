@@ -142,8 +142,11 @@ fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below
         below,
         grouped,
         shift: None,
+        mirrored: false,
+        turned: false,
         within: None,
         sought: None,
+        ended: None,
         until: None,
     })
 }
@@ -159,7 +162,9 @@ fn pieces(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
             shift: None,
             leads: false,
             window: None,
+            mirrored: false,
             sought: None,
+            ended: None,
         })
     })
 }
