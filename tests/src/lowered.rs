@@ -96,6 +96,33 @@ pub fn run_compiled(
     engine: Engine,
 ) -> Result<Vec<Vec<Value>>, Problem> {
     let kernel = &lowered.kernel;
+    let memory = memory_of(program, params, lowered, checked);
+    let after = execute(kernel, memory, engine)?;
+    let results = program.results.iter().map(|id| {
+        let shape = &checked.extents.shapes[id.index()];
+        dense_values(&lowered.bound[id.index()], shape, &after)
+            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
+    });
+    results.collect()
+}
+
+/// How often the body of each loop over an index of this name runs, whatever loops of the kernel it became.
+pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, Problem> {
+    let (lowered, checked) = compile(program, params, Stage::Lowered)?;
+    let kernel = &lowered.kernel;
+    let memory = memory_of(program, params, &lowered, &checked);
+    let counted = kernel::run_counted(kernel, memory, 50_000_000);
+    let (_, counts) = counted.map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))?;
+    let is_index = |name: &str| {
+        let copy = name.strip_prefix(index).map(|rest| rest.strip_prefix('_').unwrap_or(rest));
+        copy.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    Ok(kernel.vars.iter().zip(&counts).filter(|(var, _)| is_index(&var.name)).map(|(_, count)| count).sum())
+}
+
+/// The arrays of tensors, and their sizes.
+fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
+    let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {
         if let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage {
@@ -113,13 +140,7 @@ pub fn run_compiled(
     for (id, dim) in &lowered.sizes {
         memory.scalars.push(Value::I64(checked.extents.shapes[id.index()][*dim] as i64));
     }
-    let after = execute(kernel, memory, engine)?;
-    let results = program.results.iter().map(|id| {
-        let shape = &checked.extents.shapes[id.index()];
-        dense_values(&lowered.bound[id.index()], shape, &after)
-            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
-    });
-    results.collect()
+    memory
 }
 
 /// The values of a result in row-major order, after its arrays were checked.

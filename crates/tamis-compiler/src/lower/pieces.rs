@@ -153,7 +153,20 @@ impl Lowerer<'_> {
                 ..region
             };
             let steps = this.enter(steps, id, pieces, (q, piece.end), None);
-            this.part(part, &inner, steps);
+            match pieces.point(&mut this.b, q).filter(|_| until.is_some()) {
+                // Of several coordinates, one is met by a window, or none.
+                Some((cond, at)) => {
+                    let one = this.b.int(1);
+                    let then = this.in_block(|this| {
+                        let at = this.b.name("at", at);
+                        let stop = this.b.add(at, one);
+                        let part = Region { start: at, stop, point: true, filled: true, ..part };
+                        this.part(part, &inner, steps);
+                    });
+                    this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+                }
+                None => this.part(part, &inner, steps),
+            }
             if let Some(from) = from {
                 this.b.assign(from, end);
             }
@@ -172,8 +185,12 @@ impl Lowerer<'_> {
     fn goes_on_from(&mut self, pieces: &Pieces, q: ExprId, from: Option<VarId>, until: ExprId) -> ExprId {
         let more = self.b.call_in(Op::Lt, DType::I64, &[q, pieces.stop]);
         let first = match (pieces.piece(&mut self.b, q).first, from) {
-            (Some(first), _) => first,
+            (Some(first), None) => first,
             (None, Some(from)) => self.b.get(from),
+            (Some(first), Some(from)) => {
+                let from = self.b.get(from);
+                self.b.call_in(Op::Max, DType::I64, &[first, from])
+            }
             (None, None) => return more,
         };
         let inside = self.b.call_in(Op::Lt, DType::I64, &[first, until]);

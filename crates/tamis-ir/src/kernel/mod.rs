@@ -17,7 +17,7 @@ mod workspace;
 
 pub use build::Builder;
 pub use facts::Fact;
-pub use interp::{Array, Failure, Memory, run};
+pub use interp::{Array, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};

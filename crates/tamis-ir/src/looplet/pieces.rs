@@ -152,6 +152,19 @@ impl Pieces {
         }
     }
 
+    /// Whether a window meets a piece of one coordinate, and which, if windows are of one coordinate and skip some.
+    pub fn point(&self, b: &mut Builder, q: ExprId) -> Option<(ExprId, ExprId)> {
+        let window = self.window.filter(|window| !window.open && window.stride > 1)?;
+        if !matches!(self.extents, Extents::Points(..)) || self.scale != 1 {
+            return None;
+        }
+        let (first, zero, stride) = (self.stored(b, q).first?, b.int(0), b.int(window.stride as i64));
+        let distance = b.sub(first, window.low);
+        let rest = b.call_in(Op::Mod, DType::I64, &[distance, stride]);
+        let at = b.call_in(Op::FloorDiv, DType::I64, &[distance, stride]);
+        Some((b.call_in(Op::Eq, DType::I64, &[rest, zero]), at))
+    }
+
     /// The stored number of a piece.
     pub fn number(&self, b: &mut Builder, q: ExprId) -> ExprId {
         if !self.mirrored {
