@@ -151,14 +151,14 @@ impl Stepper {
     /// The coordinate of the loop at a position.
     pub fn coordinate(&self, b: &mut Builder, position: ExprId) -> ExprId {
         let position = self.position(b, position);
-        let mut stored = b.load(self.coordinates, position);
-        if self.mirrored {
-            let zero = b.int(0);
-            stored = b.sub(zero, stored);
-        }
-        match self.shift {
-            Some(shift) => b.add(shift, stored),
-            None => stored,
+        let stored = b.load(self.coordinates, position);
+        match (self.shift, self.mirrored) {
+            (Some(shift), false) => b.add(stored, shift),
+            (None, false) => stored,
+            (shift, true) => {
+                let zero = b.int(0);
+                b.sub(shift.unwrap_or(zero), stored)
+            }
         }
     }
 
