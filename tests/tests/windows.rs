@@ -305,9 +305,37 @@ def f(I, F):
     }
 }
 
-/// An open window over rows while columns are reduced is right, and its price is told.
+/// While windows over rows are open, those over columns go on from a cursor for each row.
 #[test]
-fn open_windows_are_told() {
+fn open_windows_go_over_several_rows_at_once() {
+    let text = "\
+def f(I, F):
+    O = tensor(\"csr\")
+    for i, j, k, l in _:
+        O[i,j] += I[i+k,j+l] * F[k,l]
+    return O
+";
+    let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
+    let mut image = random(1, &[30, 500], 1);
+    let mut wanted = std::collections::BTreeSet::new();
+    for (at, value) in image.values.iter_mut().enumerate() {
+        let (y, x) = (at / 500, at % 500);
+        if at % 617 == 0 {
+            let rows = y.saturating_sub(2)..=y.min(27);
+            wanted.extend(rows.flat_map(|i| (x.saturating_sub(2)..=x.min(497)).map(move |j| (i, j))));
+        } else {
+            *value = Value::I64(0);
+        }
+    }
+    for format in ["csr", "dcsr", "dense, hash"] {
+        let i = image.tensor(format).unwrap();
+        assert_eq!(visited(text, &[i, f.clone()], "j"), wanted.len() as u64, "{format}");
+    }
+}
+
+/// What still has to be searched for is told.
+#[test]
+fn searches_of_windows_are_told() {
     let text = "\
 def f(I, F):
     O = tensor(\"dense\")
@@ -315,7 +343,7 @@ def f(I, F):
         O[i,j] += I[i+k,j+l] * F[k,l]
     return O
 ";
-    let i = random(1, &[6, 7], 3).tensor("csr").unwrap();
+    let i = random(1, &[6, 7], 3).tensor("coo").unwrap();
     let f = random(2, &[3, 3], 2).tensor("dense").unwrap();
     let program = Program::parse(text).unwrap();
     let (lowered, _) = compile(&program, &[i.clone(), f.clone()], Stage::Lowered).unwrap();

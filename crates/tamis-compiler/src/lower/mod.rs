@@ -13,6 +13,7 @@ mod assign;
 pub mod bind;
 mod emit;
 pub mod entries;
+mod fibers;
 mod jumper;
 mod lookup;
 pub mod node;

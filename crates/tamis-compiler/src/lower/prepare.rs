@@ -191,6 +191,7 @@ impl Lowerer<'_> {
             present: None,
             safe: false,
             window: None,
+            fibers: None,
             missing: None,
             stmt: self.stmt,
             looplet: None,

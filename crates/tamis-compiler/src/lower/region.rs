@@ -8,7 +8,7 @@ use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
+use tamis_ir::looplet::{Edge, Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
@@ -159,7 +159,8 @@ impl Lowerer<'_> {
             }
             Source::Tensor(tensor, _) => {
                 if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
-                    access.looplet = self.unfurl_along(&access, index, extent, alike);
+                    let looplet = self.unfurl_along(&access, index, extent, alike);
+                    access.looplet = looplet.or_else(|| self.unfurl_fibers(&access, index));
                 }
             }
             _ => {}
@@ -287,6 +288,7 @@ impl Lowerer<'_> {
             Looplet::Sequence { phases, inside } => self.sequence(region, steps, id, phases, inside),
             Looplet::Spike(spike) => self.spike(region, steps, id, spike),
             Looplet::Jumper(_) => self.jumpers(region, steps),
+            Looplet::Fibers(window) => self.fibers(region, steps, id, window),
             Looplet::Pieces(_) => self.pieces(region, steps),
             Looplet::Stepper(_) => self.steppers(region, steps),
             Looplet::Block { .. } | Looplet::Lookup => self.lookups(region, steps),
@@ -330,7 +332,10 @@ impl Lowerer<'_> {
                 (Payload::Child(position), _) => {
                     access.level += 1;
                     access.position = Some(*position);
-                    access.window = None;
+                    access.window = access.fibers.take().map(|fibers| {
+                        let at = self.b.sub(*position, fibers.first);
+                        (Edge::From(self.b.load(fibers.cursors, at)), fibers.loops)
+                    });
                     access.group_stop = None;
                     access.safe = access.present.is_none() || access.safe;
                     if let Some(presence) = present {

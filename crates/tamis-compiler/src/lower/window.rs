@@ -63,6 +63,20 @@ impl Lowerer<'_> {
     pub(super) fn cover(&mut self, node: &Node, index: IndexId) -> Option<Cover> {
         let sum = self.sum(node, index)?;
         let stride = sum.open.iter().find(|(i, _)| *i == index).map(|(_, coefficient)| *coefficient)?;
+        let (low, last, open) = self.least_and_greatest(sum, index)?;
+        Some(Cover { stride, low, last, open })
+    }
+
+    /// What a subscript covers that a loop about to be entered does not move, but inner ones do.
+    pub(super) fn cover_below(&mut self, node: &Node, index: IndexId) -> Option<(ExprId, ExprId)> {
+        let sum = self.sum(node, index)?;
+        let moved = sum.open.iter().any(|(i, _)| *i == index);
+        let (low, last, open) = self.least_and_greatest(sum, index)?;
+        (open && !moved).then_some((low, last))
+    }
+
+    /// The least that a sum is, apart from the index of a loop about to be entered, and the greatest; whether they differ.
+    fn least_and_greatest(&mut self, sum: Sum, index: IndexId) -> Option<(ExprId, ExprId, bool)> {
         let mut low = self.b.int(0);
         for (coefficient, node) in &sum.known {
             let value = self.integer(node);
@@ -78,11 +92,11 @@ impl Lowerer<'_> {
             low = self.plus_times(low, least, *coefficient);
             last = self.plus_times(last, greatest, *coefficient);
         }
-        Some(Cover { stride, low, last, open: !others.is_empty() })
+        Some((low, last, !others.is_empty()))
     }
 
     /// The windows of a subscript along a loop, and whether they go down, so that it is mirrored.
-    fn window(&mut self, sub: &Sub, index: IndexId) -> Option<(Window, bool)> {
+    pub(super) fn window(&mut self, sub: &Sub, index: IndexId) -> Option<(Window, bool)> {
         let Cover { stride, low, last, open } = self.cover(&sub.node, index)?;
         let (low, last) = (self.b.name("low", low), self.b.name("last", last));
         let size = stride.unsigned_abs();
@@ -165,9 +179,14 @@ impl Lowerer<'_> {
 
     /// How many of the loops that move the next subscript of an access are entered.
     pub(super) fn entered(&self, access: &Access) -> usize {
+        self.entered_at(access, access.level)
+    }
+
+    /// How many of the loops that move the subscript of a level are entered.
+    pub(super) fn entered_at(&self, access: &Access, level: usize) -> usize {
         let Source::Tensor(_, subs) = &access.source else { return 0 };
         let mut found: Vec<IndexId> = Vec::new();
-        if let Some(sub) = subs.get(access.level) {
+        if let Some(sub) = subs.get(level) {
             sub.node.visit(&mut |node| match node {
                 Node::Index(i) if self.indices[i.index()].is_some() && !found.contains(i) => found.push(*i),
                 _ => {}
@@ -283,7 +302,7 @@ impl Lowerer<'_> {
     }
 
     /// An index that a subscript waits for, other than this one.
-    fn open_index(&self, sub: &Sub, index: IndexId) -> Option<IndexId> {
+    pub(super) fn open_index(&self, sub: &Sub, index: IndexId) -> Option<IndexId> {
         let mut found = None;
         sub.node.visit(&mut |node| match node {
             Node::Index(i) if *i != index && self.indices[i.index()].is_none() => found = Some(*i),

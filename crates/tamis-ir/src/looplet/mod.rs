@@ -14,6 +14,7 @@
 //! | `Jumper` | a stepper that leads, and skips ahead by search |
 //! | `Pieces` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
 //! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
+//! | `Fibers` | windows over several fibers at once |
 //! | `Block` | things that lie next to each other, one for each coordinate |
 //! | `Lookup` | the level is asked at each coordinate |
 
@@ -77,6 +78,9 @@ pub enum Looplet {
     },
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
+    /// Windows over several fibers at once, because a window over the level above them is still open: the nearest coordinate
+    /// of any of them is next.
+    Fibers(Window),
     /// A stepper that leads: the others are brought to its coordinates by search.
     Jumper(Stepper),
     /// What holds depends on a condition that does not depend on the coordinate.
@@ -211,7 +215,7 @@ impl Looplet {
             Looplet::Sequence { .. } => 7,
             Looplet::Spike(_) => 6,
             Looplet::Jumper(_) => 5,
-            Looplet::Pieces(_) => 4,
+            Looplet::Fibers(_) | Looplet::Pieces(_) => 4,
             Looplet::Stepper(_) => 3,
             Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
@@ -236,6 +240,7 @@ impl Looplet {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
             Looplet::Pieces(pieces) => pieces.show(kernel),
+            Looplet::Fibers(window) => format!("fibers({})", window.show(kernel)),
             Looplet::Block { base, stride: 1 } => format!("block({} + i)", kernel.show(*base)),
             Looplet::Block { base, stride } => format!("block({} + {stride}*i)", kernel.show(*base)),
             Looplet::Sequence { phases, .. } => {
