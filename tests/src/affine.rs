@@ -91,7 +91,7 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
     let inner: Vec<(String, u64)> = names
         .iter()
         .take(if random.one_in(4) { 2 } else { 1 })
-        .map(|n| (n.to_string(), 1 + random.below(4) as u64))
+        .map(|n| (n.to_string(), if random.one_in(20) { 0 } else { 1 + random.below(4) as u64 }))
         .collect();
     let inner = if random.one_in(8) { Vec::new() } else { inner };
     let permissive = random.one_in(4);
@@ -138,7 +138,11 @@ pub fn case(seed: u64) -> Case {
     let mut random = Random(seed ^ 0x5eed_aff1);
     let rank = 1 + random.below(3).min(random.below(3));
     let axes: Vec<Axis> = (0..rank).map(|dim| axis(&mut random, dim)).collect();
-    let mut inputs = vec![("T".to_string(), input(&mut random, axes.iter().map(|a| a.size).collect()))];
+    // Transposed: the sums are subscripts of the result.
+    let transposed = random.one_in(7);
+    let length = |a: &Axis| a.bounds.iter().find(|(name, _)| *name == a.outer).map_or(1, |(_, size)| *size);
+    let shape = axes.iter().map(|a| if transposed { length(a) } else { a.size }).collect();
+    let mut inputs = vec![("T".to_string(), input(&mut random, shape))];
     let inner: Vec<(String, u64)> = axes.iter().flat_map(|a| a.inner.clone()).take(3).collect();
     let filter = !inner.is_empty() && !random.one_in(3);
     if filter {
@@ -147,18 +151,13 @@ pub fn case(seed: u64) -> Case {
     let other = random.one_in(3);
     let along = random.below(rank);
     if other {
-        inputs.push((
-            "B".to_string(),
-            input(
-                &mut random,
-                vec![axes[along].bounds.iter().find(|(n, _)| *n == axes[along].outer).map_or(1, |b| b.1)],
-            ),
-        ));
+        inputs.push(("B".to_string(), input(&mut random, vec![length(&axes[along])])));
     }
     let read: Vec<String> =
         axes.iter().map(|a| if a.permissive { format!("~({})", a.subscript) } else { a.subscript.clone() }).collect();
-    let mut value = format!("T[{}]", read.join(", "));
-    if axes.iter().any(|a| a.permissive) {
+    let outers: Vec<&str> = axes.iter().map(|a| a.outer.as_str()).collect();
+    let mut value = format!("T[{}]", if transposed { outers.join(",") } else { read.join(", ") });
+    if axes.iter().any(|a| a.permissive) && !transposed {
         value = format!("coalesce({value}, {})", if random.one_in(4) { 2 } else { 0 });
     }
     if filter {
@@ -176,16 +175,12 @@ pub fn case(seed: u64) -> Case {
     if random.one_in(2) {
         loops.sort_by_key(|(name, _)| !axes.iter().any(|a| a.outer == *name));
     }
-    let outers: Vec<&str> = axes.iter().map(|a| a.outer.as_str()).collect();
     let format = match rank {
         1 => *random.pick(&["dense", "sparse", "sparse_runs", "bytemap", "runs"]),
         2 => *random.pick(&["dense", "csr", "dcsr", "coo", "dense, sparse_runs"]),
         _ => *random.pick(&["dense", "csf", "coo"]),
     };
-    let sizes: Vec<String> = axes
-        .iter()
-        .map(|a| a.bounds.iter().find(|(name, _)| *name == a.outer).map_or(1, |(_, size)| *size).to_string())
-        .collect();
+    let sizes: Vec<String> = axes.iter().map(|a| if transposed { a.size } else { length(a) }.to_string()).collect();
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
     let mut text = format!("def f({}):\n", names.join(", "));
     let _ = writeln!(text, "    O = tensor(\"{format}\", shape=({},))", sizes.join(","));
@@ -205,7 +200,7 @@ pub fn case(seed: u64) -> Case {
         }
     }
     let update = *random.pick(&["+=", "+=", "+=", "max"]);
-    let target = format!("O[{}]", outers.join(","));
+    let target = format!("O[{}]", if transposed { read.join(", ") } else { outers.join(",") });
     match update {
         "max" => writeln!(text, "{pad}{target} = max({target}, {value})"),
         _ => writeln!(text, "{pad}{target} += {value}"),

@@ -36,7 +36,7 @@ const ONE: [Way; 3] = [
     ),
 ];
 
-const TWO: [Way; 4] = [
+const TWO: [Way; 5] = [
     (
         "windows, sparse result",
         "csr",
@@ -57,9 +57,14 @@ const TWO: [Way; 4] = [
         "csr",
         "def f(I, F):\n    O = tensor(\"dense\")\n    for i, k, l, j in _:\n        O[i,j] += I[i+k,j+l] * F[k,l]\n    return O\n",
     ),
+    (
+        "entries first, dense result",
+        "csr",
+        "def f(I, F):\n    O = tensor(\"dense\", shape=(I.shape[0] - F.shape[0] + 1, I.shape[1] - F.shape[1] + 1))\n    for i, j, k, l in _:\n        O[~(i-k),~(j-l)] += I[i,j] * F[k,l]\n    return O\n",
+    ),
 ];
 
-const THREE: [Way; 4] = [
+const THREE: [Way; 6] = [
     (
         "windows, sparse result",
         "csf",
@@ -79,6 +84,16 @@ const THREE: [Way; 4] = [
         "filter first, dense result",
         "dense, dense, sparse",
         "def f(I, F):\n    O = tensor(\"dense\")\n    for i, j, k, l, n, m in _:\n        O[i,j,m] += I[i+k,j+l,m+n] * F[k,l,n]\n    return O\n",
+    ),
+    (
+        "entries first, dense result",
+        "csf",
+        "def f(I, F):\n    O = tensor(\"dense\", shape=(I.shape[0] - F.shape[0] + 1, I.shape[1] - F.shape[1] + 1, I.shape[2] - F.shape[2] + 1))\n    for i, j, m, k, l, n in _:\n        O[~(i-k),~(j-l),~(m-n)] += I[i,j,m] * F[k,l,n]\n    return O\n",
+    ),
+    (
+        "filter outside, dense result",
+        "csf",
+        "def f(I, F):\n    O = tensor(\"dense\")\n    for k, i, l, j, n, m in _:\n        O[i,j,m] += I[i+k,j+l,m+n] * F[k,l,n]\n    return O\n",
     ),
 ];
 

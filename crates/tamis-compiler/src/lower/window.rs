@@ -10,6 +10,9 @@ use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::{Looplet, Payload, Window};
 use tamis_ir::program::IndexId;
 
+/// The largest coefficient that windows are made of.
+const LARGEST: u64 = 1 << 24;
+
 /// A sum over loop indices.
 struct Sum {
     /// What loops that are not entered yet add, the one that is about to be among them: their indices times these.
@@ -24,6 +27,10 @@ impl Sum {
     }
 
     fn times(mut self, by: i64) -> Option<Sum> {
+        // Beyond, products of indices might wrap around; such subscripts are looked at one by one.
+        if by.unsigned_abs() > LARGEST {
+            return None;
+        }
         for (_, coefficient) in &mut self.open {
             *coefficient = coefficient.checked_mul(by)?;
         }
