@@ -353,3 +353,75 @@ def f(I, F):
     let (lowered, _) = compile(&better, &[i, f], Stage::Lowered).unwrap();
     assert!(lowered.warnings.is_empty(), "{:?}", lowered.warnings);
 }
+
+/// Levels of one stretch, and of one coordinate.
+#[test]
+fn one_stretch_and_one_coordinate() {
+    let f = vector(2, &[(0, 10), (1, 100)], "dense");
+    for format in ["interval", "band", "sparse_runs"] {
+        let c = vector(12, &[(2, 9), (3, 9), (4, 9)], format);
+        assert_eq!(visited(CONVOLUTION, &[c, f.clone()], "i"), 4, "{format}");
+    }
+    let text = "\
+def f(P, F):
+    O = tensor(\"csr\")
+    for i, j, l in _:
+        O[i,j] += P[i,j+l] * F[l]
+    return O
+";
+    let values = (0..6 * 40).map(|at| Value::I64(i64::from(at % 40 == (at / 40) * 7 + 1)));
+    let image = Input { shape: vec![6, 40], values: values.collect(), dtype: DType::I64 };
+    for format in ["dense, singleton", "dense, interval", "dense, band", "csr", "sparse, singleton"] {
+        let p = image.tensor(format).unwrap();
+        assert_eq!(visited(text, &[p, f.clone()], "j"), 12, "{format}");
+    }
+}
+
+/// Protocols are kept: a window can be galloped to, and looked up.
+#[test]
+fn protocols() {
+    let b = vector(96, &[(0, 1), (10, 2), (11, 3), (50, 4), (95, 5)], "sparse");
+    for (outer, inner) in [("gallop", "gallop"), ("walk", "gallop"), ("gallop", "walk"), ("walk", "follow")] {
+        let text = format!(
+            "def f(B, C):\n    O = tensor(\"sparse\")\n    for i in _:\n        for k in range(5):\n            O[i] += B[{outer}(i)] * C[{inner}(i+k)]\n    return O\n"
+        );
+        for format in ["sparse", "sparse_runs", "blocks", "hash"] {
+            let c = vector(100, &[(13, 7), (14, 1), (60, 2), (97, 3), (99, 9)], format);
+            check(&text, &[b.clone(), c], Engine::Interpreter(1_000_000));
+        }
+    }
+}
+
+/// Coefficients that make subscripts leave every tensor, or that wrap around, are found out as the interpreter does.
+#[test]
+fn hostile_coefficients() {
+    let c = vector(10, &[(2, 1), (8, 2), (9, 3)], "sparse");
+    for subscript in [
+        "9223372036854775807*i + k",
+        "4611686018427387904*i + k",
+        "i + 9223372036854775807*k",
+        "i - 9223372036854775807 + k",
+        "0*i + k",
+        "i - i + k",
+        "2*i - 3*k + 3",
+    ] {
+        for lengths in [(1, 1), (1, 2), (2, 1), (3, 3)] {
+            let text = format!(
+                "def f(C, n, m):\n    s = scalar(0)\n    for i in range(n):\n        for k in range(m):\n            s += C[{subscript}]\n    return s\n"
+            );
+            let program = Program::parse(&text).unwrap();
+            let number = |n: i64| {
+                let input = Input { shape: vec![], values: vec![Value::I64(n)], dtype: DType::I64 };
+                input.tensor("dense").unwrap()
+            };
+            let tensors = [c.clone(), number(lengths.0), number(lengths.1)];
+            let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+            let options = Options { strict: false, budget: Some(100_000) };
+            let wanted = interp::run(&program, &operands, options).ok();
+            let got = run_stage(&program, &tensors, Stage::Optimised, Engine::Interpreter(100_000)).ok();
+            let wanted: Option<Vec<Vec<Value>>> =
+                wanted.map(|outcome| outcome.results.iter().map(|grid| grid.to_values().unwrap()).collect());
+            assert_eq!(wanted, got.map(|(_, results)| results), "{subscript} {lengths:?}");
+        }
+    }
+}
