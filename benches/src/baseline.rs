@@ -7,13 +7,14 @@ use std::process::Command;
 /// What the C is compiled with.
 pub const FLAGS: [&str; 6] = ["-O3", "-march=native", "-ffast-math", "-fno-loop-unroll-and-jam", "-shared", "-fPIC"];
 
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
     ("spmv.c", include_str!("../baseline/spmv.c")),
     ("spmm.c", include_str!("../baseline/spmm.c")),
     ("add.c", include_str!("../baseline/add.c")),
     ("mttkrp.c", include_str!("../baseline/mttkrp.c")),
     ("sddmm.c", include_str!("../baseline/sddmm.c")),
     ("spgemm.c", include_str!("../baseline/spgemm.c")),
+    ("convolution.c", include_str!("../baseline/convolution.c")),
 ];
 
 /// A matrix by rows that is written: its positions, and room for the entries it may get.
@@ -41,6 +42,7 @@ pub struct Baseline {
 
 type Index = *const u32;
 type Numbers = *const f64;
+type Convolution = unsafe extern "C" fn(i64, i64, Numbers, Numbers, *mut f64);
 type Spmv = unsafe extern "C" fn(i64, Index, Index, Numbers, Numbers, *mut f64);
 type Spmm = unsafe extern "C" fn(i64, i64, Index, Index, *const f32, *const f32, *mut f32);
 type Add = unsafe extern "C" fn(i64, Index, Index, Numbers, Index, Index, Numbers, *mut u32, *mut u32, *mut f64) -> i64;
@@ -76,6 +78,19 @@ impl Baseline {
     unsafe fn function<F: Copy>(&self, name: &str) -> F {
         // SAFETY: promised by the caller; every function is in the library that was made from `SOURCES`.
         *unsafe { self.library.get::<F>(name.as_bytes()) }.expect("a function of the baseline")
+    }
+
+    /// A convolution of a cube of `rank` dimensions with a filter of three to a side, where that fits; by the function for such
+    /// filters alone, or by the one for filters of any size.
+    pub fn convolution(&self, rank: usize, unrolled: bool, size: u64, input: &[f64], filter: &[f64], out: &mut [f64]) {
+        let cells = |size: u64| size.pow(rank as u32) as usize;
+        assert!(size > 2 && input.len() == cells(size) && filter.len() == cells(3) && out.len() == cells(size - 2));
+        let name = format!("conv{rank}_{}", if unrolled { "unrolled" } else { "plain" });
+        // SAFETY: there is such a function for each rank up to 3, and the arrays have these sizes.
+        unsafe {
+            let function: Convolution = self.function(&name);
+            function(size as i64, 3, input.as_ptr(), filter.as_ptr(), out.as_mut_ptr());
+        }
     }
 
     /// `y = A x`.

@@ -1,5 +1,7 @@
 //! What the tests across the crates share: random programs and how to shrink them, and the reader of filetests.
 
+pub mod affine;
+pub mod compare;
 pub mod conform;
 pub mod filetest;
 pub mod fuzz;

@@ -96,7 +96,8 @@ pub fn run_compiled(
     engine: Engine,
 ) -> Result<Vec<Vec<Value>>, Problem> {
     let kernel = &lowered.kernel;
-    let after = execute(kernel, memory(program, params, lowered, checked), engine)?;
+    let memory = memory_of(program, params, lowered, checked);
+    let after = execute(kernel, memory, engine)?;
     let results = program.results.iter().map(|id| {
         let shape = &checked.extents.shapes[id.index()];
         dense_values(&lowered.bound[id.index()], shape, &after)
@@ -108,16 +109,30 @@ pub fn run_compiled(
 /// How many statements the kernel of a program executes.
 pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, Problem> {
     let (lowered, checked) = compile(program, params, Stage::Optimised)?;
-    let memory = memory(program, params, &lowered, &checked);
-    match kernel::count(&lowered.kernel, memory, budget) {
-        Ok((_, executed)) => Ok(executed),
+    let memory = memory_of(program, params, &lowered, &checked);
+    match kernel::run_counted(&lowered.kernel, memory, budget) {
+        Ok((_, counts)) => Ok(counts.statements),
         Err(Failure::Budget) => Err(Problem::Budget),
         Err(other) => Err(Problem::Wrong(format!("{other:?}"))),
     }
 }
 
-/// The arrays and sizes that a kernel is called with.
-fn memory(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
+/// How often the body of each loop over an index of this name runs, whatever loops of the kernel it became.
+pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, Problem> {
+    let (lowered, checked) = compile(program, params, Stage::Lowered)?;
+    let kernel = &lowered.kernel;
+    let memory = memory_of(program, params, &lowered, &checked);
+    let counted = kernel::run_counted(kernel, memory, 50_000_000);
+    let (_, counts) = counted.map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))?;
+    let is_index = |name: &str| {
+        let copy = name.strip_prefix(index).map(|rest| rest.strip_prefix('_').unwrap_or(rest));
+        copy.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    Ok(kernel.vars.iter().zip(&counts.declared).filter(|(var, _)| is_index(&var.name)).map(|(_, count)| count).sum())
+}
+
+/// The arrays of tensors, and their sizes.
+fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
     let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {

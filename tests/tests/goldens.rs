@@ -18,7 +18,7 @@ fn sections_of(names: &[&str]) -> Vec<Section> {
 
 /// Each example with the first section that tests it.
 fn examples() -> Vec<(String, Section)> {
-    let all = sections_of(&["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md"]);
+    let all = sections_of(&["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md", "convolutions.md"]);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();

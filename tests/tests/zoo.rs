@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 
 fn zoo() -> Vec<Section> {
     let folder = root().join("tests/filetests");
-    ["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md"]
+    ["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md", "convolutions.md"]
         .iter()
         .flat_map(|name| sections(&folder.join(name)).unwrap_or_else(|problem| panic!("{name}: {problem}")))
         .collect()

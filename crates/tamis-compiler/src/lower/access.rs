@@ -4,7 +4,6 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
 use super::node::{self, Node, Source, Step, Sub};
-use super::writes::goes_up;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
@@ -209,8 +208,9 @@ impl Lowerer<'_> {
                     }
                     self.check_node(index, start, stop, empty, value);
                 }
-                Step::For(inner, node::Bounds::Inferred, body) => {
-                    let (low, high, _) = self.inferred(*inner);
+                Step::For(inner, _, body) => {
+                    // Loops whose bounds are not known yet check for themselves.
+                    let Some((low, high)) = self.extent_before(*inner) else { continue };
                     let none = self.b.call_in(Op::Ge, DType::I64, &[low, high]);
                     let yes = self.b.constant(Value::Bool(true));
                     let empty = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, none]);
@@ -240,27 +240,15 @@ impl Lowerer<'_> {
     }
 
     fn check_sub(&mut self, index: IndexId, start: ExprId, stop: ExprId, empty: ExprId, t: TensorId, sub: &mut Sub) {
-        if sub.inside || sub.permissive || !goes_up(&sub.node, index) {
+        if sub.inside || sub.permissive {
             return;
         }
-        let mut open = false;
-        sub.node.visit(&mut |n| {
-            open |= match n {
-                Node::Index(i) => *i != index && self.indices[i.index()].is_none(),
-                Node::Known(_) | Node::Size(..) | Node::Call(..) => false,
-                _ => true,
-            };
-        });
-        if open {
-            return;
-        }
+        let Some(cover) = self.cover(&sub.node, index) else { return };
         let one = self.b.int(1);
         let last = self.b.call_in(Op::Sub, DType::I64, &[stop, one]);
-        let before = self.indices[index.index()].replace(start);
-        let low = self.integer(&sub.node);
-        self.indices[index.index()] = Some(last);
-        let high = self.integer(&sub.node);
-        self.indices[index.index()] = before;
+        let (least, greatest) = if cover.stride > 0 { (start, last) } else { (last, start) };
+        let low = self.plus_times(cover.low, least, cover.stride);
+        let high = self.plus_times(cover.last, greatest, cover.stride);
         let size = self.bound[t.index()].dims[sub.dim];
         let inside = self.between(low, high, size);
         let yes = self.b.constant(Value::Bool(true));

@@ -17,7 +17,16 @@ struct Along {
 impl Lowerer<'_> {
     /// The structure of an access along a loop whose index moves its next level's coordinate up, one by one (or one for
     /// several turns).
-    pub(super) fn unfurl_along(&mut self, access: &Access, index: IndexId) -> Option<Looplet> {
+    ///
+    /// The loop has this extent; `alike`, if it makes no difference whether a coordinate lies outside of the tensor or is
+    /// not stored.
+    pub(super) fn unfurl_along(
+        &mut self,
+        access: &Access,
+        index: IndexId,
+        extent: (ExprId, ExprId),
+        alike: bool,
+    ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));
@@ -31,15 +40,18 @@ impl Lowerer<'_> {
         if self.is_nonordered(tensor, access.level) {
             return None;
         }
-        let along = self.along(tensor, sub, index)?;
+        let Some(along) = self.along(tensor, sub, index) else {
+            return self.unfurl_window(access, index, extent, alike);
+        };
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
+        let looplet = self.from_window(access, looplet, extent, false);
         let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
         if numbers_pieces && !sub.inside {
             // Pieces behind the tensor are empty, so that it does not matter what they hold.
             let (zero, extent) = (self.b.int(0), self.bound[tensor.index()].extents[access.level]);
             return Some(between(looplet, zero, extent, Payload::Fill));
         }
-        if !sub.permissive {
+        if !sub.permissive || (alike && access.window.is_some() && !looplet.is_endless()) {
             return Some(looplet);
         }
         // Outside of the tensor there is nothing.
@@ -110,11 +122,13 @@ impl Lowerer<'_> {
     }
 
     /// Whether an expression can be computed here, and cheaply: indices of loops around, sizes and numbers.
-    fn is_known(&self, node: &Node) -> bool {
+    pub(super) fn is_known(&self, node: &Node) -> bool {
         match node {
             Node::Index(index) => self.indices[index.index()].is_some(),
             Node::Known(Value::I64(_)) | Node::Size(..) | Node::Value(_) => true,
-            Node::Call(Op::Add | Op::Sub | Op::Mul, DType::I64, operands) => operands.iter().all(|n| self.is_known(n)),
+            Node::Call(Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::Min | Op::Max, DType::I64, operands) => {
+                operands.iter().all(|n| self.is_known(n))
+            }
             _ => false,
         }
     }
@@ -181,7 +195,7 @@ impl Lowerer<'_> {
     }
 
     /// `at - other`, counted from the least difference there is.
-    fn difference(&mut self, tensor: TensorId, at: ExprId, other: &Sub) -> ExprId {
+    pub(super) fn difference(&mut self, tensor: TensorId, at: ExprId, other: &Sub) -> ExprId {
         let one = self.b.int(1);
         let least = self.b.sub(self.bound[tensor.index()].dims[other.dim], one);
         let other = self.integer(&other.node);
@@ -191,7 +205,7 @@ impl Lowerer<'_> {
 }
 
 /// A structure from `first` to `end`, and something else on either side. What has to be set up is so before.
-fn between(looplet: Looplet, first: ExprId, end: ExprId, outside: Payload) -> Looplet {
+pub(super) fn between(looplet: Looplet, first: ExprId, end: ExprId, outside: Payload) -> Looplet {
     let missing = || Looplet::Run(outside.clone());
     match looplet {
         Looplet::Thunk { preamble, body } => {

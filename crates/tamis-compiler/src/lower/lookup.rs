@@ -79,7 +79,7 @@ impl Lowerer<'_> {
         let mut found: Vec<super::node::Access> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
-                && matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block(_)))
+                && matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block { .. }))
                 && found.iter().all(|other| other.id != access.id)
             {
                 found.push((**access).clone());
@@ -87,8 +87,10 @@ impl Lowerer<'_> {
         });
         let mut steps = steps;
         for access in found {
-            if let Some(Looplet::Block(base)) = access.looplet {
-                let child = self.b.add(base, i);
+            if let Some(Looplet::Block { base, stride }) = access.looplet {
+                let stride = self.b.int(stride);
+                let at = self.b.call_in(Op::Mul, DType::I64, &[i, stride]);
+                let child = self.b.add(base, at);
                 steps = self.replace(steps, access.id, &Payload::Child(child), None);
                 continue;
             }

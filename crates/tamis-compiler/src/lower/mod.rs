@@ -13,6 +13,7 @@ mod assign;
 pub mod bind;
 mod emit;
 pub mod entries;
+mod fibers;
 mod jumper;
 mod lookup;
 pub mod node;
@@ -32,6 +33,7 @@ mod storage;
 mod switch;
 mod thunk;
 mod unordered;
+mod window;
 mod writes;
 
 pub use bind::{Bound, ParamLayout, SizeParam, Stored};
@@ -131,6 +133,7 @@ fn start<'a>(
         prologue: Vec::new(),
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
+        ranges: vec![None; program.indices.len()],
         pieces: vec![None; program.indices.len()],
         limits: vec![None; program.indices.len()],
         attributes: vec![Attributes::default(); program.indices.len()],
@@ -175,6 +178,8 @@ struct Lowerer<'a> {
     indices: Vec<Option<ExprId>>,
     /// Loops whose bounds are written.
     bounded: Vec<bool>,
+    /// These bounds.
+    ranges: Vec<Option<(node::Node, node::Node)>>,
     /// For each loop over one of the pieces that another index numbers, that index and the length of the pieces.
     pieces: Vec<Option<(IndexId, u64)>>,
     /// For each such loop, a dimension that it does not leave, if it starts in it.

@@ -1,8 +1,8 @@
 //! Programs on their way to kernels: expressions whose accesses are resolved level by level.
 
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::kernel::ExprId;
-use tamis_ir::looplet::Looplet;
+use tamis_ir::kernel::{BufferId, ExprId};
+use tamis_ir::looplet::{Edge, Looplet};
 use tamis_ir::program::{EntryPart, IndexId, Protocol, StmtId, TensorId, VarId};
 
 /// An expression.
@@ -60,12 +60,28 @@ pub struct Access {
     pub present: Option<ExprId>,
     /// The position may be looked at, whether or not anything is stored there.
     pub safe: bool,
+    /// What is asked of the next level is a window, one end of which is known, and how many of the loops that move it are
+    /// around when that is so.
+    pub window: Option<(Edge, usize)>,
+    /// Where windows over the fibers below begin, one after the other.
+    pub fibers: Option<Fibers>,
     /// Where this holds, it lies outside of the tensor.
     pub missing: Option<ExprId>,
     /// The statement it stands in.
     pub stmt: StmtId,
     /// The structure along the loop that is being lowered.
     pub looplet: Option<Looplet>,
+}
+
+/// Several fibers that windows move over together: those below positions that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fibers {
+    /// For each of them, the first of its positions that the window may hold.
+    pub cursors: BufferId,
+    /// The first of the positions that they lie below.
+    pub first: ExprId,
+    /// How many of the loops that move the window are around when that is so.
+    pub loops: usize,
 }
 
 /// What an access reads.

@@ -8,17 +8,19 @@
 //! Each part is a region of its own, along which what a piece holds is known, or lies in one block.
 
 use super::Lowerer;
-use super::node::{Node, Step, map_steps, visit_steps};
+use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::region::{Presence, Region};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
-use tamis_ir::looplet::{Extents, Looplet, Payload, Pieces, Stepper};
+use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Pieces, Stepper};
 
 /// Pieces with their cursor.
 struct Walker {
     id: u32,
     pieces: Pieces,
     cursor: VarId,
+    /// No piece is looked at that begins here or behind.
+    until: Option<ExprId>,
 }
 
 /// A list or pieces inside of the parts that others cut, with how far they have come.
@@ -31,15 +33,10 @@ impl Lowerer<'_> {
     pub(super) fn pieces(&mut self, region: Region, steps: Vec<Step>) {
         let (found, lists) = (pieces_in(&steps), lists_in(&steps));
         let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
-        if lists.iter().any(|(id, _)| self.idle_without(&steps, &[*id])) {
-            let followed = map_steps(steps, &mut |node| match node {
-                Node::Access(mut access) if ids.contains(&access.id) => {
-                    access.looplet = Some(Looplet::Lookup);
-                    Node::Access(access)
-                }
-                other => other,
-            });
-            return self.region(region, followed);
+        let leading: Vec<(u32, Stepper)> =
+            lists.iter().filter(|(id, _)| self.idle_without(&steps, &[*id])).cloned().collect();
+        if !leading.is_empty() {
+            return self.followed(region, &found, &leading, steps);
         }
         let gaps = self.without(&steps, &ids);
         self.conditional += 1;
@@ -62,6 +59,37 @@ impl Lowerer<'_> {
                 self.overlaps(region, lead, steps);
             }
         }
+        self.conditional -= 1;
+    }
+
+    /// Lists that are needed lead, and pieces are looked up at their coordinates. Windows are no coordinate: those that
+    /// lists meet are found together with them.
+    fn followed(&mut self, region: Region, found: &[(u32, Pieces)], lists: &[(u32, Stepper)], steps: Vec<Step>) {
+        let is_open = |pieces: &Pieces| pieces.window.is_some_and(|window| window.open);
+        let points: Option<Vec<(u32, Pieces)>> = lists.iter().map(|(id, list)| Some((*id, as_pieces(list)?))).collect();
+        let windows: Vec<(u32, Pieces)> = found.iter().filter(|(_, pieces)| is_open(pieces)).cloned().collect();
+        let lead = points.filter(|_| !windows.is_empty());
+        let steps = map_steps(steps, &mut |node| match node {
+            Node::Access(mut access) => {
+                if let Some((_, pieces)) = found.iter().find(|(id, _)| *id == access.id) {
+                    match (is_open(pieces), &lead) {
+                        (true, Some(_)) => {}
+                        // What cannot be met here is searched for when its window is.
+                        (true, None) => access.looplet = None,
+                        // What may lie outside is looked up with care.
+                        (false, _) if is_moving(pieces) && is_permissive(&access) => access.looplet = None,
+                        (false, _) => access.looplet = Some(Looplet::Lookup),
+                    }
+                }
+                Node::Access(access)
+            }
+            other => other,
+        });
+        let Some(mut lead) = lead else { return self.region(region, steps) };
+        self.note_lists(region, lists, &steps);
+        lead.extend(windows.into_iter().filter(|(id, _)| self.idle_without(&steps, &[*id])));
+        self.conditional += 1;
+        self.overlaps(region, lead, steps);
         self.conditional -= 1;
     }
 
@@ -91,21 +119,26 @@ impl Lowerer<'_> {
     /// A loop over the pieces of one list.
     fn each_piece(&mut self, region: Region, id: u32, pieces: &Pieces, steps: Vec<Step>) {
         let exact = region.whole && is_plain(pieces);
-        let pieces = &self.clip_pieces(region, pieces.clone());
+        let (pieces, until) = self.clip_pieces(region, pieces.clone());
+        let pieces = &pieces;
         let (inner, steps) = self.inner(&[id], steps);
-        let from = pieces.consecutive().then(|| self.b.variable_from("from", region.start));
-        let var = self.b.new_var("q", DType::I64, false);
+        let keeps = pieces.consecutive() || pieces.overlapping();
+        let from = keeps.then(|| self.b.variable_from("from", region.start));
+        let var = self.b.new_var("q", DType::I64, until.is_some());
         let q = self.b.get(var);
+        let going = until.map(|until| self.goes_on_from(pieces, q, from, until));
         let body = self.in_block(|this| {
             let piece = pieces.piece(&mut this.b, q);
-            let mut first = match (from, piece.first) {
-                (Some(from), _) => this.b.get(from),
-                (None, Some(first)) => first,
-                (None, None) => region.start,
+            let before = from.map(|from| this.b.get(from));
+            let mut first = match (before, piece.first) {
+                (Some(before), Some(first)) => this.b.call_in(Op::Max, DType::I64, &[first, before]),
+                (before, first) => before.or(first).unwrap_or(region.start),
             };
             let mut end = piece.end;
             if !exact {
                 end = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
+            }
+            if !exact && before.is_none() {
                 first = this.b.call_in(Op::Max, DType::I64, &[first, region.start]);
             }
             let (first, end) = (this.b.name("first", first), this.b.name("end", end));
@@ -120,12 +153,48 @@ impl Lowerer<'_> {
                 ..region
             };
             let steps = this.enter(steps, id, pieces, (q, piece.end), None);
-            this.part(part, &inner, steps);
+            match pieces.point(&mut this.b, q).filter(|_| until.is_some()) {
+                // Of several coordinates, one is met by a window, or none.
+                Some((cond, at)) => {
+                    let one = this.b.int(1);
+                    let then = this.in_block(|this| {
+                        let at = this.b.name("at", at);
+                        let stop = this.b.add(at, one);
+                        let part = Region { start: at, stop, point: true, filled: true, ..part };
+                        this.part(part, &inner, steps);
+                    });
+                    this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+                }
+                None => this.part(part, &inner, steps),
+            }
             if let Some(from) = from {
                 this.b.assign(from, end);
             }
         });
-        self.b.emit(Stmt::For { var, start: pieces.start, stop: pieces.stop, body, hint: Hint::default() });
+        let Some(cond) = going else {
+            return self.b.emit(Stmt::For { var, start: pieces.start, stop: pieces.stop, body, hint: Hint::default() });
+        };
+        let (one, mut body) = (self.b.int(1), body);
+        let next = self.b.add(q, one);
+        body.push(Stmt::Assign { var, value: next });
+        self.b.emit(Stmt::Let { var, value: pieces.start });
+        self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// Whether there is a piece, and it does not begin behind the end.
+    fn goes_on_from(&mut self, pieces: &Pieces, q: ExprId, from: Option<VarId>, until: ExprId) -> ExprId {
+        let more = self.b.call_in(Op::Lt, DType::I64, &[q, pieces.stop]);
+        let first = match (pieces.piece(&mut self.b, q).first, from) {
+            (Some(first), None) => first,
+            (None, Some(from)) => self.b.get(from),
+            (Some(first), Some(from)) => {
+                let from = self.b.get(from);
+                self.b.call_in(Op::Max, DType::I64, &[first, from])
+            }
+            (None, None) => return more,
+        };
+        let inside = self.b.call_in(Op::Lt, DType::I64, &[first, until]);
+        self.b.call_in(Op::And, DType::Bool, &[more, inside])
     }
 
     /// Where all of these overlap.
@@ -133,10 +202,17 @@ impl Lowerer<'_> {
         let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
         let (inner, steps) = self.inner(&ids, steps);
         let walkers = self.piece_walkers(region, found);
-        let from = walkers.iter().any(|w| w.pieces.consecutive()).then(|| self.b.variable_from("from", region.start));
+        let keeps = walkers.iter().any(|w| w.pieces.consecutive() || w.pieces.overlapping());
+        let from = keeps.then(|| self.b.variable_from("from", region.start));
         let mut cond = self.b.constant(Value::Bool(true));
         for walker in &walkers {
-            let alive = self.has_piece(walker);
+            let alive = match walker.until {
+                Some(until) => {
+                    let q = self.b.get(walker.cursor);
+                    self.goes_on_from(&walker.pieces, q, from, until)
+                }
+                None => self.has_piece(walker),
+            };
             cond = self.b.call_in(Op::And, DType::Bool, &[cond, alive]);
         }
         let body = self.in_block(|this| {
@@ -148,7 +224,7 @@ impl Lowerer<'_> {
                 firsts.extend(piece.first);
                 ends.push(this.b.name("end", piece.end));
             }
-            if !region.whole {
+            if !region.whole && from.is_none() {
                 firsts.push(region.start);
             }
             let first = this.extreme(Op::Max, firsts, region.start);
@@ -236,7 +312,8 @@ impl Lowerer<'_> {
                 stop: next,
                 whole: false,
                 point: false,
-                filled: true,
+                // Where windows skip coordinates, several may end at the same.
+                filled: walkers.iter().all(|w| w.pieces.window.is_none()),
                 shared: false,
                 piece: None,
                 ..region
@@ -276,7 +353,7 @@ impl Lowerer<'_> {
             match inner {
                 Inner::List(id, list, cursor) => {
                     let start = self.b.get(*cursor);
-                    let clipped = self.clip(part, Stepper { start, ..list.clone() });
+                    let clipped = self.clip(part, Stepper { start, sought: None, ..list.clone() });
                     self.b.assign(*cursor, clipped.stop);
                     steps = self.set_looplet(steps, *id, &Looplet::Stepper(clipped));
                 }
@@ -284,7 +361,7 @@ impl Lowerer<'_> {
                     let q = self.b.get(*cursor);
                     let start = pieces.seek(&mut self.b, "from", q, part.start);
                     self.b.assign(*cursor, start);
-                    let looplet = Looplet::Pieces(Pieces { start, ..pieces.clone() });
+                    let looplet = Looplet::Pieces(Pieces { start, sought: Some(part.start), ..pieces.clone() });
                     steps = self.set_looplet(steps, *id, &looplet);
                 }
             }
@@ -315,6 +392,9 @@ impl Lowerer<'_> {
         (q, end): (ExprId, ExprId),
         present: Option<ExprId>,
     ) -> Vec<Step> {
+        if pieces.overlapping() {
+            return self.enter_windows(steps, id, pieces, q, present);
+        }
         if let Some(child) = pieces.child(&mut self.b, q) {
             let presence = present.map(|cond| Presence { cond: Some(cond), group_stop: None, safe: false });
             return self.replace(steps, id, &Payload::Child(child), presence);
@@ -333,13 +413,58 @@ impl Lowerer<'_> {
             Some(cond) => self.guard(steps, id, cond),
             None => steps,
         };
-        self.set_looplet(steps, id, &Looplet::Block(base))
+        self.set_looplet(steps, id, &Looplet::Block { base, stride: pieces.stride() })
     }
 
-    /// Those pieces that reach into the region.
-    fn clip_pieces(&mut self, region: Region, pieces: Pieces) -> Pieces {
-        if region.whole && pieces.shift.is_none() {
-            return pieces;
+    /// What windows hold that meet a piece: those inside of it are resolved, if it holds one thing.
+    fn enter_windows(
+        &mut self,
+        steps: Vec<Step>,
+        id: u32,
+        pieces: &Pieces,
+        q: ExprId,
+        present: Option<ExprId>,
+    ) -> Vec<Step> {
+        let window = Payload::Window(Some(pieces.edge(&mut self.b, q)));
+        let inside = pieces.inside(&mut self.b, q).filter(|_| pieces.splits());
+        let Some(inside) = inside else {
+            let presence = present.map(|cond| Presence { cond: Some(cond), group_stop: None, safe: false });
+            return self.replace(steps, id, &window, presence);
+        };
+        let mut placed = |at: ExprId| match present {
+            // Where it is absent, there is no piece to ask.
+            Some(cond) => {
+                let never = self.b.int(i64::MAX);
+                self.b.call_in(Op::Select, DType::I64, &[cond, at, never])
+            }
+            None => at,
+        };
+        let (first, end) = (inside.first.map(&mut placed), placed(inside.end));
+        let child = pieces.number(&mut self.b, q);
+        let mut phases = Vec::new();
+        phases.extend(first.map(|first| Phase { stop: Some(first), body: Looplet::Run(window.clone()) }));
+        phases.push(Phase { stop: Some(end), body: Looplet::Run(Payload::Child(child)) });
+        phases.push(Phase { stop: None, body: Looplet::Run(window) });
+        let steps = match present {
+            Some(cond) => self.guard(steps, id, cond),
+            None => steps,
+        };
+        self.set_looplet(steps, id, &Looplet::Sequence { phases, inside: false })
+    }
+
+    /// Those pieces that reach into the region; from which coordinate on they do not, if that is to be found out.
+    fn clip_pieces(&mut self, region: Region, pieces: Pieces) -> (Pieces, Option<ExprId>) {
+        let sought = pieces.sought == Some(region.start);
+        if region.whole && pieces.shift.is_none() && pieces.window.is_none() && !sought {
+            return (pieces, None);
+        }
+        // Comparing is cheaper than searching, where pieces have to be looked at anyway.
+        if sought || pieces.window.is_some() || pieces.mirrored {
+            let start = match sought {
+                true => pieces.start,
+                false => pieces.seek(&mut self.b, "from", pieces.start, region.start),
+            };
+            return (Pieces { start, sought: Some(region.start), ..pieces }, Some(region.stop));
         }
         let one = self.b.int(1);
         let start = pieces.seek(&mut self.b, "from", pieces.start, region.start);
@@ -349,16 +474,16 @@ impl Lowerer<'_> {
         let after = self.b.add(last, one);
         let stop = self.b.call_in(Op::Min, DType::I64, &[after, pieces.stop]);
         let stop = self.b.name("stop", stop);
-        Pieces { start, stop, ..pieces }
+        (Pieces { start, stop, ..pieces }, None)
     }
 
     /// Cursors at the first pieces of the region.
     fn piece_walkers(&mut self, region: Region, found: Vec<(u32, Pieces)>) -> Vec<Walker> {
         let mut walkers = Vec::new();
         for (id, pieces) in found {
-            let pieces = self.clip_pieces(region, pieces);
+            let (pieces, until) = self.clip_pieces(region, pieces);
             let cursor = self.b.variable_from("q", pieces.start);
-            walkers.push(Walker { id, pieces, cursor });
+            walkers.push(Walker { id, pieces, cursor, until });
         }
         walkers
     }
@@ -391,7 +516,16 @@ impl Lowerer<'_> {
 
 /// The pieces never reach beyond the dimension.
 fn is_plain(pieces: &Pieces) -> bool {
-    pieces.scale == 1 && pieces.shift.is_none()
+    pieces.scale == 1 && pieces.shift.is_none() && pieces.window.is_none()
+}
+
+/// The pieces are seen through a window.
+fn is_moving(pieces: &Pieces) -> bool {
+    pieces.window.is_some() || pieces.sought.is_some()
+}
+
+fn is_permissive(access: &Access) -> bool {
+    matches!(&access.source, Source::Tensor(_, subs) if subs.get(access.level).is_some_and(|sub| sub.permissive))
 }
 
 fn pieces_in(steps: &[Step]) -> Vec<(u32, Pieces)> {
@@ -430,5 +564,9 @@ fn as_pieces(list: &Stepper) -> Option<Pieces> {
         scale: 1,
         shift: list.shift,
         leads: false,
+        window: None,
+        mirrored: list.mirrored,
+        sought: list.sought,
+        ended: list.ended,
     })
 }

@@ -54,7 +54,11 @@ impl Lowerer<'_> {
                 self.limits[index.index()] = self.limit_of(*index, extent);
                 let bounds = match extent {
                     Extent::Infer => Bounds::Inferred,
-                    Extent::Range(start, stop) => Bounds::Range(self.node(*start), self.node(*stop)),
+                    Extent::Range(start, stop) => {
+                        let (start, stop) = (self.node(*start), self.node(*stop));
+                        self.ranges[index.index()] = Some((start.clone(), stop.clone()));
+                        Bounds::Range(start, stop)
+                    }
                 };
                 Step::For(*index, bounds, self.prepare(body))
             }
@@ -186,6 +190,8 @@ impl Lowerer<'_> {
             group_stop: None,
             present: None,
             safe: false,
+            window: None,
+            fibers: None,
             missing: None,
             stmt: self.stmt,
             looplet: None,

@@ -8,7 +8,7 @@ use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
+use tamis_ir::looplet::{Edge, Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
@@ -49,10 +49,16 @@ impl Lowerer<'_> {
         let cursors = self.begin_cursors(index, start, &body);
         // What is declared inside does not exist yet.
         let inner = declared(&body);
+        let alike = self.alike_outside(&body, index);
         let body = map_steps(body, &mut |node| match &node {
             Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => node,
-            _ => self.unfurl_node(node, index),
+            Node::Access(access) => {
+                let alike = alike.contains(&access.id);
+                self.unfurl_node(node, index, (start, stop), alike)
+            }
+            _ => node,
         });
+        self.warn_of_open_windows(&body, index);
         let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
@@ -89,7 +95,8 @@ impl Lowerer<'_> {
                     Source::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
                     Source::Mask(..) => false,
                 };
-                access.looplet = inside.then_some(Looplet::Lookup);
+                let window = access.looplet.as_ref().is_some_and(Looplet::is_window);
+                access.looplet = (inside && !window).then_some(Looplet::Lookup);
                 Node::Access(access)
             }
             other => other,
@@ -106,6 +113,7 @@ impl Lowerer<'_> {
                 parts.max(1)
             }
             Looplet::Spike(_) => 2,
+            Looplet::Pieces(pieces) if pieces.splits() => 3,
             Looplet::Run(payload) => {
                 let rest = self.replace(steps.to_vec(), id, payload, None);
                 usize::from(!simplify::steps(rest, self.policy).is_empty())
@@ -138,7 +146,7 @@ impl Lowerer<'_> {
     }
 
     /// Describes an access whose next subscript is the loop's index.
-    fn unfurl_node(&mut self, node: Node, index: IndexId) -> Node {
+    fn unfurl_node(&mut self, node: Node, index: IndexId, extent: (ExprId, ExprId), alike: bool) -> Node {
         let Node::Access(mut access) = node else { return node };
         match access.source.clone() {
             Source::Mask(op, on, other) if on == index => {
@@ -151,7 +159,8 @@ impl Lowerer<'_> {
             }
             Source::Tensor(tensor, _) => {
                 if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
-                    access.looplet = self.unfurl_along(&access, index);
+                    let looplet = self.unfurl_along(&access, index, extent, alike);
+                    access.looplet = looplet.or_else(|| self.unfurl_fibers(&access, index));
                 }
             }
             _ => {}
@@ -279,9 +288,10 @@ impl Lowerer<'_> {
             Looplet::Sequence { phases, inside } => self.sequence(region, steps, id, phases, inside),
             Looplet::Spike(spike) => self.spike(region, steps, id, spike),
             Looplet::Jumper(_) => self.jumpers(region, steps),
+            Looplet::Fibers(window) => self.fibers(region, steps, id, window),
             Looplet::Pieces(_) => self.pieces(region, steps),
             Looplet::Stepper(_) => self.steppers(region, steps),
-            Looplet::Block(_) | Looplet::Lookup => self.lookups(region, steps),
+            Looplet::Block { .. } | Looplet::Lookup => self.lookups(region, steps),
         }
     }
 
@@ -322,21 +332,35 @@ impl Lowerer<'_> {
                 (Payload::Child(position), _) => {
                     access.level += 1;
                     access.position = Some(*position);
+                    access.window = access.fibers.take().map(|fibers| {
+                        let at = self.b.sub(*position, fibers.first);
+                        (Edge::From(self.b.load(fibers.cursors, at)), fibers.loops)
+                    });
                     access.group_stop = None;
                     access.safe = access.present.is_none() || access.safe;
                     if let Some(presence) = present {
                         access.group_stop = presence.group_stop;
                         access.safe &= presence.safe;
-                        access.present = match (access.present, presence.cond) {
-                            (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
-                            (a, b) => a.or(b),
-                        };
+                        access.present = self.both(access.present, presence.cond);
                     }
+                    Node::Access(access)
+                }
+                (Payload::Window(edge), _) => {
+                    access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
+                    access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }
                 (Payload::Fill, Source::Mask(..)) => Node::Access(access),
             }
         })
+    }
+
+    /// Both conditions, as far as there are any.
+    fn both(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
+            (a, b) => a.or(b),
+        }
     }
 
     /// An access holds something only where a condition holds.

@@ -30,8 +30,8 @@ fn node(node: Node, policy: Policy) -> Node {
         Op::Coalesce => {
             let mut rest = operands.into_iter().filter(|n| *n != Node::Missing).collect::<Vec<_>>();
             // What may be missing, and what then is taken instead, are the same.
-            if let [Node::Call(Op::Select, _, parts), Node::Known(other), ..] = &rest[..]
-                && let [_, Node::Missing, Node::Known(value)] = &parts[..]
+            if let [first @ Node::Call(Op::Select, ..), Node::Known(other), ..] = &rest[..]
+                && let Some(value) = unless_missing(first)
                 && value.cast(dtype).same_number(other.cast(dtype))
             {
                 return Node::Known(value.cast(dtype));
@@ -83,6 +83,15 @@ fn node(node: Node, policy: Policy) -> Node {
         }
     }
     Node::Call(op, dtype, operands)
+}
+
+/// The one value of an expression that may be missing, for whatever reasons.
+fn unless_missing(node: &Node) -> Option<Value> {
+    match node {
+        Node::Known(value) => Some(*value),
+        Node::Call(Op::Select, _, parts) if parts.get(1) == Some(&Node::Missing) => unless_missing(parts.get(2)?),
+        _ => None,
+    }
 }
 
 fn convert(node: Node, dtype: DType) -> Node {

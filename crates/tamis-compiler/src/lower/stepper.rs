@@ -59,6 +59,18 @@ impl Lowerer<'_> {
         }
         let gaps_are_empty = gaps.is_empty();
         self.walk(region, &all, gaps_are_empty && found.len() == 1, &steps);
+        if let [(id, stepper)] = &found[..]
+            && gaps_are_empty
+            && stepper.mirrored
+            && stepper.ended == Some(region.stop)
+            && self.takes_any_order(region.index, &steps)
+        {
+            let turned = self.turned(region, stepper);
+            self.conditional += 1;
+            self.positions(region, *id, &turned, steps);
+            self.conditional -= 1;
+            return;
+        }
         let clipped: Vec<(u32, Stepper)> =
             found.into_iter().map(|(id, s)| (id, self.clip_list(region, id, s))).collect();
         if !gaps_are_empty {
@@ -85,6 +97,9 @@ impl Lowerer<'_> {
         // What a parameter holds does not change between the parts.
         let fixed = matches!(self.accesses.get(id as usize),
             Some(Source::Tensor(tensor, _)) if self.program.params.contains(tensor));
+        if stepper.sought == Some(region.start) {
+            return self.clip(region, stepper);
+        }
         let known = self.ends.iter().find(|end| end.0 == id && end.1 == stepper.start && end.2 == region.start);
         let clipped = match known.filter(|_| fixed) {
             Some((_, _, _, end)) if !region.whole && stepper.within.is_none() => {
@@ -103,29 +118,50 @@ impl Lowerer<'_> {
     /// A stepper's positions inside the region.
     pub(super) fn clip(&mut self, region: Region, stepper: Stepper) -> Stepper {
         let extent = (region.start, region.stop);
-        if (region.whole && stepper.shift.is_none()) || stepper.within == Some(extent) {
+        if (region.whole && stepper.shift.is_none() && !stepper.mirrored) || stepper.within == Some(extent) {
             return stepper;
         }
+        if stepper.sought == Some(region.start) {
+            // A window: comparing is cheaper than searching.
+            return Stepper { within: Some(extent), until: Some(region.stop), ..stepper };
+        }
         let start = stepper.seek(&mut self.b, "from", stepper.start, region.start);
-        let stop = stepper.seek(&mut self.b, "to", start, region.stop);
+        let stop = match stepper.ended == Some(region.stop) {
+            true => stepper.stop,
+            false => stepper.seek(&mut self.b, "to", start, region.stop),
+        };
         Stepper { start, stop, within: Some(extent), ..stepper }
     }
 
+    /// A window whose beginning is known, of a list that is mirrored: in the order in which it is stored.
+    fn turned(&mut self, region: Region, stepper: &Stepper) -> Stepper {
+        let one = self.b.int(1);
+        let (start, stop) = (self.b.sub(one, stepper.stop), self.b.sub(one, stepper.start));
+        Stepper { start, stop, turned: true, until: Some(region.start), ..stepper.clone() }
+    }
+
     fn positions(&mut self, region: Region, id: u32, stepper: &Stepper, steps: Vec<Step>) {
-        let var = self.b.new_var("q", DType::I64, false);
+        let var = self.b.new_var("q", DType::I64, stepper.until.is_some());
         let q = self.b.get(var);
+        let going = stepper.until.map(|_| self.goes_on(stepper, q));
         let name = self.program.indices[region.index.index()].clone();
         let coordinate = stepper.coordinate(&mut self.b, q);
         let index = self.b.new_var(name, DType::I64, false);
         let i = self.b.get(index);
         let child = self.below(stepper, q, i);
         let steps = self.replace(steps, id, &Payload::Child(child), None);
-        let most = self.length(stepper);
+        let most = self.length(region, stepper);
         let reserved = self.reserve(region.index, &steps, most, &[id]);
         let mut body = vec![Stmt::Let { var: index, value: coordinate }];
         body.extend(self.at(region.index, i, steps));
         self.unreserve(reserved);
-        if body.len() > 1 {
+        if let Some(cond) = going.filter(|_| body.len() > 1) {
+            let one = self.b.int(1);
+            let next = self.b.add(q, one);
+            body.push(Stmt::Assign { var, value: next });
+            self.b.emit(Stmt::Let { var, value: stepper.start });
+            self.b.emit(Stmt::While { cond, body });
+        } else if body.len() > 1 {
             self.b.emit(Stmt::For {
                 var,
                 start: stepper.start,
@@ -139,18 +175,40 @@ impl Lowerer<'_> {
     /// The position below a stepper's position.
     fn below(&mut self, stepper: &Stepper, position: ExprId, i: ExprId) -> ExprId {
         match (stepper.below, stepper.shift) {
-            (Below::Position, _) => position,
-            (Below::Coordinate(base), None) => self.b.add(base, i),
-            (Below::Coordinate(base), Some(shift)) => {
-                let stored = self.b.sub(i, shift);
+            (Below::Position, _) => stepper.position(&mut self.b, position),
+            (Below::Coordinate(base), None) if !stepper.mirrored => self.b.add(base, i),
+            (Below::Coordinate(base), shift) => {
+                let shift = shift.unwrap_or(self.b.int(0));
+                let stored = if stepper.mirrored { self.b.sub(shift, i) } else { self.b.sub(i, shift) };
                 self.b.add(base, stored)
             }
         }
     }
 
-    /// How many coordinates a stepper has.
-    fn length(&mut self, stepper: &Stepper) -> ExprId {
-        self.b.call_in(Op::Sub, DType::I64, &[stepper.stop, stepper.start])
+    /// How many coordinates a stepper has in a region, at most.
+    fn length(&mut self, region: Region, stepper: &Stepper) -> ExprId {
+        let length = self.b.call_in(Op::Sub, DType::I64, &[stepper.stop, stepper.start]);
+        match stepper.until {
+            Some(_) => {
+                let most = self.b.call_in(Op::Sub, DType::I64, &[region.stop, region.start]);
+                self.b.call_in(Op::Min, DType::I64, &[length, most])
+            }
+            None => length,
+        }
+    }
+
+    /// Whether there is a coordinate at a position, and it is not behind the end.
+    fn goes_on(&mut self, stepper: &Stepper, q: ExprId) -> ExprId {
+        let more = self.b.call_in(Op::Lt, DType::I64, &[q, stepper.stop]);
+        match stepper.until {
+            Some(until) => {
+                let here = stepper.coordinate(&mut self.b, q);
+                let op = if stepper.turned { Op::Ge } else { Op::Lt };
+                let inside = self.b.call_in(op, DType::I64, &[here, until]);
+                self.b.call_in(Op::And, DType::Bool, &[more, inside])
+            }
+            None => more,
+        }
     }
 
     fn walkers(&mut self, steppers: Vec<(u32, Stepper)>) -> Vec<Walker> {
@@ -166,7 +224,7 @@ impl Lowerer<'_> {
     /// Whether a walker is not at its end.
     fn alive(&mut self, walker: &Walker) -> ExprId {
         let q = self.b.get(walker.cursor);
-        self.b.call_in(Op::Lt, DType::I64, &[q, walker.stepper.stop])
+        self.goes_on(&walker.stepper, q)
     }
 
     /// The coordinate of a walker that is not at its end.
@@ -280,6 +338,8 @@ impl Lowerer<'_> {
 
     /// All coordinates of the region, the walkers following.
     fn everywhere(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
+        // The loop itself ends with the region.
+        let steppers = steppers.into_iter().map(|(id, s)| (id, Stepper { until: None, ..s })).collect();
         let walkers = self.walkers(steppers);
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
@@ -309,7 +369,7 @@ impl Lowerer<'_> {
 
     /// The coordinates of either list: while both last, the lesser is next; then what is left.
     fn merge(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
-        let (first, second) = (self.length(&a.1), self.length(&b.1));
+        let (first, second) = (self.length(region, &a.1), self.length(region, &b.1));
         let most = self.b.add(first, second);
         let reserved = self.reserve(region.index, &steps, most, &[a.0, b.0]);
         let walkers = self.walkers(vec![a, b]);
@@ -351,7 +411,7 @@ impl Lowerer<'_> {
         let mut counted = Vec::new();
         for (id, stepper) in steppers.iter().filter(|(id, _)| needed.first().is_none_or(|first| first == id)) {
             counted.push(*id);
-            let length = self.length(stepper);
+            let length = self.length(region, stepper);
             most = self.b.add(most, length);
         }
         let reserved = self.reserve(region.index, &steps, most, &counted);

@@ -124,7 +124,7 @@ impl Lowerer<'_> {
     }
 
     /// Whether the turns of a loop may come in any order, as far as can be seen from what they write.
-    fn takes_any_order(&self, index: IndexId, steps: &[Step]) -> bool {
+    pub(super) fn takes_any_order(&self, index: IndexId, steps: &[Step]) -> bool {
         let inner = declared(steps);
         let mut assignments = Vec::new();
         collect(steps, &mut assignments);

@@ -297,8 +297,19 @@ impl Builder {
                 Some(by) => self.plus(a, by),
                 None => self.call_in(Op::Sub, DType::I64, &[a, b]),
             },
-            _ => self.call_in(Op::Sub, DType::I64, &[a, b]),
+            _ => match self.turned_twice(a, b) {
+                Some((of, by)) => self.plus(of, by),
+                None => self.call_in(Op::Sub, DType::I64, &[a, b]),
+            },
         }
+    }
+
+    /// Two numbers and what is subtracted from the second of them: `4 - (3 - x)` is `x + 1`.
+    fn turned_twice(&self, a: ExprId, b: ExprId) -> Option<(ExprId, i64)> {
+        let Expr::Call(Op::Sub, DType::I64, operands) = self.kernel.expr(b) else { return None };
+        let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
+        let by = number(a)?.checked_sub(number(operands[0])?)?;
+        (self.dtype(operands[1]) == DType::I64).then_some((operands[1], by))
     }
 
     /// An integer and a number, which is collected with a number that was added before.

@@ -68,11 +68,21 @@ enum Flow {
 
 /// Runs a kernel for at most `budget` statements; gives the memory afterwards.
 pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
-    count(kernel, memory, budget).map(|(memory, _)| memory)
+    run_counted(kernel, memory, budget).map(|(memory, _)| memory)
 }
 
-/// [`run`], with the number of statements that were executed.
-pub fn count(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, u64), Failure> {
+/// What happened while a kernel ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// For each variable, how often it was declared.
+    pub declared: Vec<u64>,
+    /// How many statements were executed.
+    pub statements: u64,
+}
+
+/// [`run`], which also counts how often each variable is declared, by a statement of its own or as the counter of a loop:
+/// the turns of a loop are how often its index is.
+pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, Counts), Failure> {
     if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
         return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
     }
@@ -87,14 +97,15 @@ pub fn count(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory
         vars: vec![None; kernel.vars.len()],
         arrays: memory.arrays,
         entries: BTreeMap::new(),
+        counts: vec![0; kernel.vars.len()],
         budget,
     };
     for (param, value) in kernel.params.iter().zip(&memory.scalars) {
         machine.vars[param.index()] = Some(*value);
     }
     machine.block(&kernel.body)?;
-    let executed = budget - machine.budget;
-    Ok((Memory { arrays: machine.arrays, scalars: memory.scalars }, executed))
+    let counts = Counts { declared: machine.counts, statements: budget - machine.budget };
+    Ok((Memory { arrays: machine.arrays, scalars: memory.scalars }, counts))
 }
 
 /// The place of each entry of a workspace, by its coordinates.
@@ -106,6 +117,8 @@ struct Machine<'a> {
     arrays: Vec<Array>,
     /// For each workspace, by the buffer of its values: where entries are, and the sizes.
     entries: BTreeMap<BufferId, (Places, Vec<i64>)>,
+    /// How often each variable was declared.
+    counts: Vec<u64>,
     budget: u64,
 }
 
@@ -126,9 +139,11 @@ impl Machine<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
         self.budget = self.budget.checked_sub(1).ok_or(Failure::Budget)?;
         match stmt {
-            Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+            Stmt::Let { var, value } => {
                 self.vars[var.index()] = Some(self.eval(*value)?);
+                self.counts[var.index()] += 1;
             }
+            Stmt::Assign { var, value } => self.vars[var.index()] = Some(self.eval(*value)?),
             Stmt::Store { buffer, index, value } => {
                 let (index, value) = (self.int(*index)?, self.eval(*value)?);
                 self.store(buffer.index(), index, value)?;
@@ -137,6 +152,7 @@ impl Machine<'_> {
                 let (start, stop) = (self.int(*start)?, self.int(*stop)?);
                 for i in start..stop.max(start) {
                     self.vars[var.index()] = Some(Value::I64(i));
+                    self.counts[var.index()] += 1;
                     if let Flow::Leave(label) = self.block(body)? {
                         return Ok(Flow::Leave(label));
                     }

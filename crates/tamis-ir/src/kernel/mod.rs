@@ -17,7 +17,7 @@ mod workspace;
 
 pub use build::Builder;
 pub use facts::Fact;
-pub use interp::{Array, Failure, Memory, count, run};
+pub use interp::{Array, Counts, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};

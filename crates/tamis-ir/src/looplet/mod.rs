@@ -14,13 +14,16 @@
 //! | `Jumper` | a stepper that leads, and skips ahead by search |
 //! | `Pieces` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
 //! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
+//! | `Fibers` | windows over several fibers at once |
 //! | `Block` | things that lie next to each other, one for each coordinate |
 //! | `Lookup` | the level is asked at each coordinate |
 
 mod pieces;
 mod transform;
+mod window;
 
-pub use pieces::{Extents, Pieces};
+pub use pieces::{Extents, Piece, Pieces};
+pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 
@@ -35,6 +38,17 @@ pub enum Payload {
     Truth(bool),
     /// Outside of the tensor, where that is permitted.
     Missing,
+    /// The same fiber still: a window over it, one end of which may be known.
+    Window(Option<Edge>),
+}
+
+/// An end of a window over a fiber.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Edge {
+    /// Nothing in it lies before this position.
+    From(ExprId),
+    /// Nothing in it lies behind this position.
+    To(ExprId),
 }
 
 /// The structure of one access along one loop.
@@ -55,10 +69,18 @@ pub enum Looplet {
     },
     /// Stretches, one after the other; everything else holds the fill.
     Pieces(Pieces),
-    /// At each coordinate, the child at this base plus the coordinate.
-    Block(ExprId),
+    /// Children that lie next to each other, or equally far apart.
+    Block {
+        /// The child of coordinate 0, if there were one.
+        base: ExprId,
+        /// How far apart the children of neighbours are.
+        stride: i64,
+    },
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
+    /// Windows over several fibers at once, because a window over the level above them is still open: the nearest coordinate
+    /// of any of them is next.
+    Fibers(Window),
     /// A stepper that leads: the others are brought to its coordinates by search.
     Jumper(Stepper),
     /// What holds depends on a condition that does not depend on the coordinate.
@@ -115,18 +137,42 @@ pub struct Stepper {
     pub grouped: bool,
     /// What is added to a stored coordinate to make it one of the loop's.
     pub shift: Option<ExprId>,
+    /// Stored coordinates are taken with the other sign, and positions, too, so that both go up.
+    pub mirrored: bool,
+    /// It is mirrored, but positions are taken as they are, so that coordinates go down.
+    pub turned: bool,
     /// The extent that `start` and `stop` are known to be cut to.
     pub within: Option<(ExprId, ExprId)>,
+    /// The coordinate of the loop that no coordinate from `start` on lies before.
+    pub sought: Option<ExprId>,
+    /// The coordinate of the loop that all coordinates up to `stop` lie before.
+    pub ended: Option<ExprId>,
+    /// The list is left at the first coordinate of the loop that is not below this one (below it, if they go down).
+    pub until: Option<ExprId>,
 }
 
 impl Stepper {
     /// The coordinate of the loop at a position.
     pub fn coordinate(&self, b: &mut Builder, position: ExprId) -> ExprId {
+        let position = self.position(b, position);
         let stored = b.load(self.coordinates, position);
-        match self.shift {
-            Some(shift) => b.add(stored, shift),
-            None => stored,
+        match (self.shift, self.mirrored) {
+            (Some(shift), false) => b.add(stored, shift),
+            (None, false) => stored,
+            (shift, true) => {
+                let zero = b.int(0);
+                b.sub(shift.unwrap_or(zero), stored)
+            }
         }
+    }
+
+    /// Where the coordinate at a position is stored.
+    pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
+        if !self.mirrored || self.turned {
+            return position;
+        }
+        let zero = b.int(0);
+        b.sub(zero, position)
     }
 
     /// The first position from `start` on whose coordinate is not below one of the loop's.
@@ -135,6 +181,17 @@ impl Stepper {
             Some(shift) => b.sub(coordinate, shift),
             None => coordinate,
         };
+        if self.mirrored {
+            // The last position whose stored coordinate is not above that of the key.
+            let one = b.int(1);
+            let (from, to, key) = (b.sub(one, self.stop), b.sub(one, start), b.sub(one, key));
+            let after = b.search(name, self.coordinates, from, to, key);
+            return b.sub(one, after);
+        }
+        // No coordinate is negative.
+        if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= 0) {
+            return start;
+        }
         b.search(name, self.coordinates, start, self.stop, key)
     }
 }
@@ -158,9 +215,9 @@ impl Looplet {
             Looplet::Sequence { .. } => 7,
             Looplet::Spike(_) => 6,
             Looplet::Jumper(_) => 5,
-            Looplet::Pieces(_) => 4,
+            Looplet::Fibers(_) | Looplet::Pieces(_) => 4,
             Looplet::Stepper(_) => 3,
-            Looplet::Block(_) => 2,
+            Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
         }
     }
@@ -172,6 +229,9 @@ impl Looplet {
             Payload::Child(position) => format!("child({})", kernel.show(*position)),
             Payload::Truth(value) => value.to_string(),
             Payload::Missing => "missing".to_string(),
+            Payload::Window(Some(Edge::From(at))) => format!("window(from {})", kernel.show(*at)),
+            Payload::Window(Some(Edge::To(at))) => format!("window(to {})", kernel.show(*at)),
+            Payload::Window(None) => "window".to_string(),
         };
         match self {
             Looplet::Run(p) => format!("run({})", payload(p)),
@@ -180,7 +240,9 @@ impl Looplet {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
             Looplet::Pieces(pieces) => pieces.show(kernel),
-            Looplet::Block(base) => format!("block({} + i)", kernel.show(*base)),
+            Looplet::Fibers(window) => format!("fibers({})", window.show(kernel)),
+            Looplet::Block { base, stride: 1 } => format!("block({} + i)", kernel.show(*base)),
+            Looplet::Block { base, stride } => format!("block({} + {stride}*i)", kernel.show(*base)),
             Looplet::Sequence { phases, .. } => {
                 let phases = phases.iter().map(|phase| match phase.stop {
                     Some(stop) => format!("{} to {}", phase.body.show(kernel), kernel.show(stop)),
@@ -192,6 +254,7 @@ impl Looplet {
                 let kind = if matches!(self, Looplet::Jumper(_)) { "jumper" } else { "stepper" };
                 let name = &kernel.buffer(s.coordinates).name;
                 let shift = s.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
+                let name = if s.mirrored { format!("-{name}") } else { name.clone() };
                 format!("{kind}({name}[{}..{}]{shift})", kernel.show(s.start), kernel.show(s.stop))
             }
             Looplet::Switch { cond, then, .. } => {

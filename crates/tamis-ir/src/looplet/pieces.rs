@@ -1,6 +1,6 @@
 //! Pieces: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
 
-use super::Below;
+use super::{Below, Edge, Window};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{BufferId, Builder, ExprId, Kernel};
@@ -22,6 +22,15 @@ pub struct Pieces {
     pub shift: Option<ExprId>,
     /// Others are brought to these pieces by search.
     pub leads: bool,
+    /// The loop's coordinates are those of windows over all this; each piece reaches over those that meet it.
+    pub window: Option<Window>,
+    /// Stored coordinates are taken with the other sign, and the numbers of pieces,
+    /// too, so that both go up.
+    pub mirrored: bool,
+    /// The coordinate of the loop that all pieces from `start` on end behind.
+    pub sought: Option<ExprId>,
+    /// The coordinate of the loop that all pieces up to `stop` begin before.
+    pub ended: Option<ExprId>,
 }
 
 /// Where pieces begin and end, and what they hold. Ends are those of half-open intervals.
@@ -62,9 +71,44 @@ impl Pieces {
         matches!(self.extents, Extents::Ends(_))
     }
 
+    /// Whether a piece may begin before the one before ends; it then begins where that ends.
+    pub fn overlapping(&self) -> bool {
+        self.window.is_some_and(|window| window.open)
+    }
+
+    /// Whether windows inside of a piece all hold one thing.
+    pub fn splits(&self) -> bool {
+        self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
+    }
+
     /// Where a piece begins and ends, in coordinates of the loop.
     pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
+        let Piece { first, end } = self.stored(b, q);
+        match self.window {
+            Some(window) => {
+                let first = first.map(|first| window.reaching(b, first));
+                Piece { first, end: window.from(b, end) }
+            }
+            None => Piece { first, end },
+        }
+    }
+
+    /// Where the windows begin and end that lie inside of a piece; where it begins, if they begin there.
+    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Piece> {
+        let window = self.window.filter(|window| window.open)?;
+        let Piece { first, end } = self.stored(b, q);
+        let first = first.map(|first| window.from(b, first));
+        Some(Piece { first, end: window.reaching(b, end) })
+    }
+
+    /// Where a piece begins and ends, in coordinates of the level.
+    fn stored(&self, b: &mut Builder, q: ExprId) -> Piece {
         let one = b.int(1);
+        let last = self.mirrored.then(|| {
+            let next = b.add(q, one);
+            b.call_in(Op::Eq, DType::I64, &[next, self.stop])
+        });
+        let q = self.number(b, q);
         let (first, end) = match self.extents {
             Extents::Ends(ends) => (None, b.load(ends, q)),
             Extents::Runs { starts, ends } => (Some(b.load(starts, q)), b.load(ends, q)),
@@ -81,19 +125,66 @@ impl Pieces {
                 (Some(first), b.add(first, one))
             }
         };
-        let mut placed = |at: ExprId| {
+        let mut scaled = |at: ExprId| {
             let scale = b.int(self.scale as i64);
-            let at = b.call_in(Op::Mul, DType::I64, &[at, scale]);
-            match self.shift {
-                Some(shift) => b.add(at, shift),
-                None => at,
-            }
+            b.call_in(Op::Mul, DType::I64, &[at, scale])
         };
-        Piece { first: first.map(&mut placed), end: placed(end) }
+        let (mut first, mut end) = (first.map(&mut scaled), scaled(end));
+        if let Some(last) = last {
+            // Runs that follow each other still do; each now ends where it began.
+            let begin = match (first, self.extents) {
+                (None, Extents::Ends(ends)) => {
+                    let zero = b.int(0);
+                    let before = b.sub(q, one);
+                    let before = b.load(ends, before);
+                    let begin = b.call_in(Op::Select, DType::I64, &[last, zero, before]);
+                    let scale = b.int(self.scale as i64);
+                    b.call_in(Op::Mul, DType::I64, &[begin, scale])
+                }
+                (first, _) => first.unwrap_or(end),
+            };
+            first = first.map(|_| b.sub(one, end));
+            end = b.sub(one, begin);
+        }
+        match self.shift {
+            Some(shift) => Piece { first: first.map(|first| b.add(first, shift)), end: b.add(end, shift) },
+            None => Piece { first, end },
+        }
+    }
+
+    /// Whether a window meets a piece of one coordinate, and which, if windows are of one coordinate and skip some.
+    pub fn point(&self, b: &mut Builder, q: ExprId) -> Option<(ExprId, ExprId)> {
+        let window = self.window.filter(|window| !window.open && window.stride > 1)?;
+        if !matches!(self.extents, Extents::Points(..)) || self.scale != 1 {
+            return None;
+        }
+        let (first, zero, stride) = (self.stored(b, q).first?, b.int(0), b.int(window.stride as i64));
+        let distance = b.sub(first, window.low);
+        let rest = b.call_in(Op::Mod, DType::I64, &[distance, stride]);
+        let at = b.call_in(Op::FloorDiv, DType::I64, &[distance, stride]);
+        Some((b.call_in(Op::Eq, DType::I64, &[rest, zero]), at))
+    }
+
+    /// The stored number of a piece.
+    pub fn number(&self, b: &mut Builder, q: ExprId) -> ExprId {
+        if !self.mirrored {
+            return q;
+        }
+        let zero = b.int(0);
+        b.sub(zero, q)
+    }
+
+    /// The edge of windows that a piece is the first to be met by.
+    pub fn edge(&self, b: &mut Builder, q: ExprId) -> Edge {
+        match (self.mirrored, self.number(b, q)) {
+            (true, number) => Edge::To(number),
+            (false, number) => Edge::From(number),
+        }
     }
 
     /// The position below a piece, if it holds one thing.
     pub fn child(&self, b: &mut Builder, q: ExprId) -> Option<ExprId> {
+        let q = self.number(b, q);
         match self.extents {
             Extents::Ends(_) | Extents::Runs { .. } | Extents::Points(_, Below::Position) => Some(q),
             Extents::Points(coordinates, Below::Coordinate(base)) => {
@@ -104,17 +195,46 @@ impl Pieces {
         }
     }
 
-    /// What is added to a coordinate of the loop to find its child, if a piece holds a block.
+    /// What is added to a coordinate of the loop (times the stride of its windows) to find its child, if a piece holds a
+    /// block.
     pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
         let Extents::Blocks { offsets, .. } = self.extents else { return None };
         let one = b.int(1);
-        let next = b.add(q, one);
+        let number = self.number(b, q);
+        let next = b.add(number, one);
         let to = b.load(offsets, next);
-        Some(b.sub(to, end))
+        Some(match (self.window, self.mirrored) {
+            (None, false) => b.sub(to, end),
+            (Some(window), false) => {
+                let end = self.stored(b, q).end;
+                let base = b.sub(to, end);
+                b.add(base, window.low)
+            }
+            (window, true) => {
+                // It begins, in its own coordinates, where the last child is.
+                let (first, zero) = (self.stored(b, q).first, b.int(0));
+                let last = b.sub(to, one);
+                let base = b.add(last, first.unwrap_or(zero));
+                window.map_or(base, |window| b.sub(base, window.low))
+            }
+        })
+    }
+
+    /// How far children lie apart from one of the loop's coordinates to the next, if a piece holds a block.
+    pub fn stride(&self) -> i64 {
+        let stride = self.window.map_or(1, |window| window.stride as i64);
+        if self.mirrored { -stride } else { stride }
     }
 
     /// The first piece from `start` on that ends behind a coordinate of the loop.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        let coordinate = match self.window {
+            Some(window) => window.begin(b, coordinate),
+            None => coordinate,
+        };
+        if self.mirrored {
+            return self.seek_down(b, name, start, coordinate);
+        }
         let mut key = match self.shift {
             Some(shift) => b.sub(coordinate, shift),
             None => coordinate,
@@ -129,7 +249,53 @@ impl Pieces {
             Extents::Blocks { lasts, .. } => (lasts, key),
             Extents::Points(coordinates, _) => (coordinates, key),
         };
+        // No coordinate is negative, and no piece empty.
+        let least = i64::from(matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. }));
+        if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= least) {
+            return start;
+        }
         b.search(name, array, start, self.stop, key)
+    }
+
+    /// The same, where signs are changed: the last stored piece that begins at a coordinate or before it.
+    fn seek_down(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        let (zero, one) = (b.int(0), b.int(1));
+        let (from, to) = (b.sub(one, self.stop), b.sub(one, start));
+        let mut at = match self.shift {
+            Some(shift) => b.sub(shift, coordinate),
+            None => b.sub(zero, coordinate),
+        };
+        if self.scale != 1 {
+            let scale = b.int(self.scale as i64);
+            at = b.call_in(Op::FloorDiv, DType::I64, &[at, scale]);
+        }
+        let behind = b.add(at, one);
+        let after = match self.extents {
+            Extents::Points(array, _) | Extents::Runs { starts: array, .. } => b.search(name, array, from, to, behind),
+            Extents::Ends(ends) => {
+                // The run that holds the coordinate, or the last one.
+                let holds = b.search(name, ends, from, to, behind);
+                let next = b.add(holds, one);
+                let after = b.call_in(Op::Min, DType::I64, &[next, to]);
+                // Before the first coordinate there is none.
+                let none = b.call_in(Op::Lt, DType::I64, &[at, zero]);
+                b.call_in(Op::Select, DType::I64, &[none, from, after])
+            }
+            Extents::Blocks { lasts, offsets } => {
+                // The first block that does not end before the coordinate may begin behind it.
+                let holds = b.search(name, lasts, from, to, at);
+                let next = b.add(holds, one);
+                let more = b.call_in(Op::Lt, DType::I64, &[holds, to]);
+                let (last, begin, end) = (b.load(lasts, holds), b.load(offsets, holds), b.load(offsets, next));
+                let length = b.sub(end, begin);
+                let first = b.sub(last, length);
+                let begun = b.call_in(Op::Lt, DType::I64, &[first, at]);
+                let both = b.call_in(Op::And, DType::Bool, &[more, begun]);
+                b.call_in(Op::Select, DType::I64, &[both, next, holds])
+            }
+        };
+        let at = b.sub(one, after);
+        b.name(name, at)
     }
 
     /// As text, with the names of a kernel.
@@ -145,6 +311,8 @@ impl Pieces {
         let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
         let shift = self.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
         let lead = if self.leads { "leading " } else { "" };
-        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift})")
+        let lead = if self.mirrored { format!("{lead}mirrored ") } else { lead.to_string() };
+        let window = self.window.map(|window| format!(", {}", window.show(kernel))).unwrap_or_default();
+        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift}{window})")
     }
 }

@@ -15,9 +15,12 @@ impl Looplet {
         Some(match self {
             // It is asked at each coordinate, whatever that stands for.
             Looplet::Lookup | Looplet::Run(_) => self,
-            Looplet::Block(base) => {
+            Looplet::Fibers(_) => return None,
+            Looplet::Block { base, stride } => {
                 let shift = shift.filter(|_| scale == 1)?;
-                Looplet::Block(b.sub(base, shift))
+                let by = b.int(stride);
+                let moved = b.call_in(Op::Mul, DType::I64, &[shift, by]);
+                Looplet::Block { base: b.sub(base, moved), stride }
             }
             Looplet::Stepper(s) if scale == 1 => Looplet::Stepper(moved(b, s, shift)),
             Looplet::Jumper(s) if scale == 1 => Looplet::Jumper(moved(b, s, shift)),
@@ -25,7 +28,7 @@ impl Looplet {
             Looplet::Jumper(s) => Looplet::Pieces(stretched(s, scale, shift, true)?),
             Looplet::Pieces(p) => {
                 let blocks = matches!(p.extents, Extents::Blocks { .. });
-                if p.scale != 1 || p.shift.is_some() || (blocks && scale != 1) {
+                if p.scale != 1 || p.shift.is_some() || p.window.is_some() || p.mirrored || (blocks && scale != 1) {
                     return None;
                 }
                 Looplet::Pieces(Pieces { scale, shift, ..p })
@@ -80,7 +83,7 @@ fn moved(b: &mut Builder, stepper: Stepper, shift: Option<ExprId>) -> Stepper {
 
 /// Each coordinate of a list stands for several of the loop's.
 fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Pieces> {
-    if stepper.grouped || stepper.shift.is_some() {
+    if stepper.grouped || stepper.shift.is_some() || stepper.mirrored {
         return None;
     }
     Some(Pieces {
@@ -91,5 +94,9 @@ fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -
         scale,
         shift,
         leads,
+        window: None,
+        mirrored: false,
+        sought: stepper.sought,
+        ended: stepper.ended,
     })
 }

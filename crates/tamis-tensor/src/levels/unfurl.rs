@@ -76,7 +76,7 @@ pub(super) fn interval(fiber: &mut Fiber) -> Looplet {
 /// `band`: one block, and the fill on both sides.
 pub(super) fn band(fiber: &mut Fiber) -> Looplet {
     let (first, end, stop) = ends_of_band(fiber);
-    one_piece(fiber, first, end, |fiber, end| Looplet::Block(fiber.builder.sub(stop, end)))
+    one_piece(fiber, first, end, |fiber, end| Looplet::Block { base: fiber.builder.sub(stop, end), stride: 1 })
 }
 
 /// The fill, something from `first` to `end`, and the fill again.
@@ -135,12 +135,37 @@ fn listed(fiber: &mut Fiber, below: Below) -> Looplet {
 
 fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below: Below) -> Looplet {
     let grouped = fiber.grouped;
-    Looplet::Stepper(Stepper { coordinates, start, stop, below, grouped, shift: None, within: None })
+    Looplet::Stepper(Stepper {
+        coordinates,
+        start,
+        stop,
+        below,
+        grouped,
+        shift: None,
+        mirrored: false,
+        turned: false,
+        within: None,
+        sought: None,
+        ended: None,
+        until: None,
+    })
 }
 
 fn pieces(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
     with_bounds(fiber, |_, start, stop| {
-        Looplet::Pieces(Pieces { start, stop, extents, covers, scale: 1, shift: None, leads: false })
+        Looplet::Pieces(Pieces {
+            start,
+            stop,
+            extents,
+            covers,
+            scale: 1,
+            shift: None,
+            leads: false,
+            window: None,
+            mirrored: false,
+            sought: None,
+            ended: None,
+        })
     })
 }
 

@@ -1,0 +1,211 @@
+//! Random programs whose subscripts are sums of indices: convolutions, correlations, pooling, dilated and with strides,
+//! over tensors of one to three dimensions, in any order of their loops.
+
+use crate::generate::{Case, Input};
+use crate::random::Random;
+use std::fmt::Write;
+use tamis_ir::{DType, Value};
+
+/// Formats of inputs, by rank.
+pub fn formats(rank: usize) -> &'static [&'static str] {
+    match rank {
+        0 => &["dense"],
+        1 => &[
+            "dense",
+            "sparse",
+            "hash",
+            "bytemap",
+            "runs",
+            "sparse_runs",
+            "blocks",
+            "band",
+            "(i) -> (i/2, i%2): sparse, dense",
+            "(i) -> (i/3, i%3): dense, sparse",
+        ],
+        2 => &[
+            "dense",
+            "csr",
+            "csc",
+            "dcsr",
+            "dcsc",
+            "coo",
+            "dense, hash",
+            "bytemap, sparse",
+            "sparse, dense",
+            "dense, runs",
+            "sparse, sparse_runs",
+            "runs, sparse",
+            "sparse_runs, blocks",
+            "blocks, sparse",
+            "dense, blocks",
+            "sparse, band",
+            "band, runs",
+            "bsr(2,2)",
+            "(i,j) -> (j,i): sparse(nonunique), singleton",
+            "(i,j) -> (j-i, i): sparse, band",
+        ],
+        _ => &[
+            "dense",
+            "csf",
+            "coo",
+            "dense, dense, sparse",
+            "dense, sparse, sparse",
+            "dense, sparse, dense",
+            "sparse, dense, sparse_runs",
+            "runs, sparse, blocks",
+            "(i,j,k) -> (k,i,j): sparse, sparse, sparse",
+            "(i,j,k) -> (i/2, j, k/3, i%2, k%3): dense, sparse, sparse, dense, dense",
+        ],
+    }
+}
+
+/// Values, most of them zero, in stretches.
+fn input(random: &mut Random, shape: Vec<u64>) -> Input {
+    let count: u64 = shape.iter().product();
+    let mut values = Vec::new();
+    let density = 1 + random.below(5);
+    while values.len() < count as usize {
+        let value = if random.one_in(density) { 1 + random.below(4) as i64 } else { 0 };
+        let length = if random.one_in(3) { 1 + random.below(5) } else { 1 };
+        values.extend(std::iter::repeat_n(Value::I64(value), length));
+    }
+    values.truncate(count as usize);
+    Input { shape, values, dtype: DType::I64 }
+}
+
+/// One dimension of the tensor that is read: `a*i + b*k + c`.
+struct Axis {
+    /// The index of the result.
+    outer: String,
+    /// Indices of the filter, with their sizes.
+    inner: Vec<(String, u64)>,
+    subscript: String,
+    size: u64,
+    permissive: bool,
+    bounds: Vec<(String, u64)>,
+}
+
+fn axis(random: &mut Random, dim: usize) -> Axis {
+    let outer = ["i", "j", "m"][dim].to_string();
+    let names = [["k", "p"], ["l", "r"], ["n", "q"]][dim];
+    let inner: Vec<(String, u64)> = names
+        .iter()
+        .take(if random.one_in(4) { 2 } else { 1 })
+        .map(|n| (n.to_string(), if random.one_in(20) { 0 } else { 1 + random.below(4) as u64 }))
+        .collect();
+    let inner = if random.one_in(8) { Vec::new() } else { inner };
+    let permissive = random.one_in(4);
+    let length = 1 + random.below(6) as u64;
+    let mut terms: Vec<(String, i64, u64)> = Vec::new();
+    let outer_by = *random.pick(&[1, 1, 1, 2, 3, -1]);
+    terms.push((outer.clone(), outer_by, length));
+    for (name, size) in &inner {
+        terms.push((name.clone(), *random.pick(&[1, 1, 1, 2, -1]), *size));
+    }
+    // Reversed half of the time.
+    if random.one_in(2) {
+        terms.reverse();
+    }
+    let least: i64 = terms.iter().map(|(_, by, size)| (by * (*size as i64 - 1)).min(0)).sum();
+    let greatest: i64 = terms.iter().map(|(_, by, size)| (by * (*size as i64 - 1)).max(0)).sum();
+    let constant = if permissive { random.below(5) as i64 - 2 } else { -least + random.below(3) as i64 };
+    let size = if permissive {
+        (greatest + 1).max(1) as u64
+    } else {
+        (greatest + constant + 1 + random.below(3) as i64) as u64
+    };
+    let mut subscript = String::new();
+    for (name, by, _) in &terms {
+        match (*by, subscript.is_empty()) {
+            (1, true) => subscript += name,
+            (1, false) => subscript += &format!(" + {name}"),
+            (-1, _) => subscript += &format!(" - {name}"),
+            (by, true) => subscript += &format!("{by}*{name}"),
+            (by, false) => subscript += &format!(" + {by}*{name}"),
+        }
+    }
+    if subscript.starts_with(" - ") {
+        subscript = format!("{constant}{subscript}");
+    } else if constant != 0 {
+        subscript += &if constant > 0 { format!(" + {constant}") } else { format!(" - {}", -constant) };
+    }
+    let bounds = terms.iter().map(|(name, _, size)| (name.clone(), *size)).collect();
+    Axis { outer, inner, subscript, size, permissive, bounds }
+}
+
+/// A random program with inputs.
+pub fn case(seed: u64) -> Case {
+    let mut random = Random(seed ^ 0x5eed_aff1);
+    let rank = 1 + random.below(3).min(random.below(3));
+    let axes: Vec<Axis> = (0..rank).map(|dim| axis(&mut random, dim)).collect();
+    // Transposed: the sums are subscripts of the result.
+    let transposed = random.one_in(7);
+    let length = |a: &Axis| a.bounds.iter().find(|(name, _)| *name == a.outer).map_or(1, |(_, size)| *size);
+    let shape = axes.iter().map(|a| if transposed { length(a) } else { a.size }).collect();
+    let mut inputs = vec![("T".to_string(), input(&mut random, shape))];
+    let inner: Vec<(String, u64)> = axes.iter().flat_map(|a| a.inner.clone()).take(3).collect();
+    let filter = !inner.is_empty() && !random.one_in(3);
+    if filter {
+        inputs.push(("F".to_string(), input(&mut random, inner.iter().map(|(_, size)| *size).collect())));
+    }
+    let other = random.one_in(3);
+    let along = random.below(rank);
+    if other {
+        inputs.push(("B".to_string(), input(&mut random, vec![length(&axes[along])])));
+    }
+    let read: Vec<String> =
+        axes.iter().map(|a| if a.permissive { format!("~({})", a.subscript) } else { a.subscript.clone() }).collect();
+    let outers: Vec<&str> = axes.iter().map(|a| a.outer.as_str()).collect();
+    let mut value = format!("T[{}]", if transposed { outers.join(",") } else { read.join(", ") });
+    if axes.iter().any(|a| a.permissive) && !transposed {
+        value = format!("coalesce({value}, {})", if random.one_in(4) { 2 } else { 0 });
+    }
+    if filter {
+        let names: Vec<&str> = inner.iter().map(|(name, _)| name.as_str()).collect();
+        value = format!("{value} * F[{}]", names.join(","));
+    }
+    if other {
+        value = format!("{value} {} B[{}]", random.pick(&["*", "+"]), axes[along].outer);
+    }
+    let mut loops: Vec<(String, u64)> = axes.iter().flat_map(|a| a.bounds.clone()).collect();
+    for k in (1..loops.len()).rev() {
+        loops.swap(k, random.below(k + 1));
+    }
+    // Every other one as people write it: the result's indices first.
+    if random.one_in(2) {
+        loops.sort_by_key(|(name, _)| !axes.iter().any(|a| a.outer == *name));
+    }
+    let format = match rank {
+        1 => *random.pick(&["dense", "sparse", "sparse_runs", "bytemap", "runs"]),
+        2 => *random.pick(&["dense", "csr", "dcsr", "coo", "dense, sparse_runs"]),
+        _ => *random.pick(&["dense", "csf", "coo"]),
+    };
+    let sizes: Vec<String> = axes.iter().map(|a| if transposed { a.size } else { length(a) }.to_string()).collect();
+    let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+    let mut text = format!("def f({}):\n", names.join(", "));
+    let _ = writeln!(text, "    O = tensor(\"{format}\", shape=({},))", sizes.join(","));
+    let mut pad = "    ".to_string();
+    let ranges = random.one_in(3);
+    for (name, size) in &loops {
+        let bare = axes.iter().any(|a| a.outer == *name) || (filter && inner.iter().any(|(n, _)| n == name));
+        let extent = if ranges || !bare { format!("range({size})") } else { "_".to_string() };
+        let _ = writeln!(text, "{pad}for {name} in {extent}:");
+        pad += "    ";
+    }
+    if random.one_in(6) {
+        let (a, b) = (random.below(loops.len()), random.below(loops.len()));
+        if a != b {
+            let _ = writeln!(text, "{pad}if {} <= {}:", loops[a].0, loops[b].0);
+            pad += "    ";
+        }
+    }
+    let update = *random.pick(&["+=", "+=", "+=", "max"]);
+    let target = format!("O[{}]", if transposed { read.join(", ") } else { outers.join(",") });
+    match update {
+        "max" => writeln!(text, "{pad}{target} = max({target}, {value})"),
+        _ => writeln!(text, "{pad}{target} += {value}"),
+    }
+    .unwrap_or_default();
+    text += "    return O\n";
+    Case { text, inputs }
+}

@@ -1,0 +1,112 @@
+//! Compiled programs against the interpreter. What fails is shrunk before it is told.
+
+use crate::generate::Case;
+use crate::lowered::{self, Engine, Problem, Stage};
+use crate::random::Random;
+use crate::shrink::shrink;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tamis_ir::interp::{self, Operand, Options};
+use tamis_ir::{Code, Program, Value};
+use tamis_tensor::Tensor;
+
+/// The kernel interpreter, for so many steps.
+pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
+
+/// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
+const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
+
+fn close(a: Value, b: Value, rough: f64) -> bool {
+    let (x, y) = (a.as_c128(), b.as_c128());
+    // What is infinite and what is not a number depends on the order of complex arithmetic.
+    let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
+    complex || a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= rough * (1.0 + x.norm()))
+}
+
+/// What the interpreter says, unless it depends on the sparse policy (what is known without looking at stored data
+/// depends on how temporaries are stored).
+fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> {
+    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+    let run = |strict| -> Option<Vec<Vec<Value>>> {
+        let outcome = interp::run(program, &operands, Options { strict, budget: Some(300_000) }).ok()?;
+        outcome.results.iter().map(|grid| grid.to_values()).collect()
+    };
+    let (sparse, strict) = (run(false)?, run(true)?);
+    let same = sparse.iter().flatten().zip(strict.iter().flatten()).all(|(x, y)| x.same_number(*y));
+    same.then_some(sparse)
+}
+
+/// What to run: how far a program is compiled, and by what its kernel is run.
+pub type Ways = [(Stage, Engine)];
+
+/// Formats that inputs of a rank are stored in.
+pub type Formats = fn(usize) -> &'static [&'static str];
+
+/// Whether the program was compared, or what is wrong.
+fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<bool, String> {
+    let Ok(program) = Program::parse(&case.text) else { return Ok(false) };
+    let mut random = Random(seed);
+    let mut tensors = Vec::new();
+    for (_, input) in &case.inputs {
+        let format: &&str = random.pick(formats(input.shape.len()));
+        tensors.push(input.tensor(format).map_err(|d| d.to_string())?);
+    }
+    let Some(expected) = oracle(&program, &tensors) else { return Ok(false) };
+    // The order of sums shows: a run is added at once.
+    let single = case.text.contains("f32")
+        || case.inputs.iter().any(|(_, input)| input.values.iter().any(|v| matches!(v, Value::F32(_) | Value::C64(_))));
+    let rough = if single { 1e-4 } else { 1e-9 };
+    let mut compared = false;
+    for (stage, engine) in ways {
+        let told = |what: String| {
+            let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
+            Err(format!("{stage:?}, {engine:?}, inputs in {formats:?}:\n{what}"))
+        };
+        let run = || lowered::run_stage(&program, &tensors, *stage, *engine);
+        let (lowered, results) = match catch_unwind(AssertUnwindSafe(run)) {
+            Err(_) => return told("the compiler panics".into()),
+            Ok(Ok(made)) => made,
+            Ok(Err(Problem::Wrong(message) | Problem::Required(message))) => return told(message),
+            Ok(Err(Problem::Budget)) => continue,
+            Ok(Err(Problem::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => continue,
+            Ok(Err(Problem::Refused(errors))) => return told(errors.render(false)),
+        };
+        for (wanted, got) in expected.iter().zip(&results) {
+            let same = wanted.len() == got.len() && wanted.iter().zip(got).all(|(a, b)| close(*a, *b, rough));
+            if !same {
+                return told(format!("{}\nwanted {wanted:?}\ngot {got:?}", lowered.kernel));
+            }
+        }
+        compared = true;
+    }
+    Ok(compared)
+}
+
+/// Compares a program; tells what is wrong with it after shrinking it.
+pub fn compare(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> bool {
+    let first = match difference(seed, case, formats, ways) {
+        Ok(compared) => return compared,
+        Err(first) => first,
+    };
+    let small = shrink(case, &|candidate| difference(seed, candidate, formats, ways).is_err());
+    let told = difference(seed, &small, formats, ways).err().unwrap_or(first);
+    let inputs: Vec<String> =
+        small.inputs.iter().map(|(name, i)| format!("{name} = {:?} {:?}", i.shape, i.values)).collect();
+    panic!("seed {seed}, shrunk from\n{}to\n{}{}\n{told}", case.text, small.text, inputs.join("\n"));
+}
+
+/// Which random programs: more by `TAMIS_RANDOM=20000`, later ones by `TAMIS_START=10000`.
+fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    number("TAMIS_START").unwrap_or(default.start)..number("TAMIS_RANDOM").unwrap_or(default.end)
+}
+
+/// How many programs of a source were compared, of those seeds that are wanted.
+pub fn compared(
+    range: std::ops::Range<u64>,
+    wanted: fn(u64) -> bool,
+    source: fn(u64) -> Case,
+    formats: Formats,
+    ways: &Ways,
+) -> usize {
+    seeds(range).filter(|seed| wanted(*seed) && compare(*seed, &source(*seed), formats, ways)).count()
+}
