@@ -15,6 +15,7 @@ mod emit;
 pub mod entries;
 mod jumper;
 mod lookup;
+mod neighbours;
 pub mod node;
 mod pieces;
 mod prepare;
@@ -83,6 +84,7 @@ pub fn lower(
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
     }
+    lowerer.promise_room();
     let prologue = lowerer.finish_prologue();
     let mut kernel = lowerer.b.finish();
     kernel.body.splice(0..0, prologue);
