@@ -52,6 +52,7 @@ impl Lowerer<'_> {
     /// A loop over the runs that a window has in common.
     pub(super) fn each_in_window(&mut self, region: Region, ids: &[u32], window: &Window, steps: Vec<Step>) {
         let Window { late, early } = window;
+        let stored = Pieces { shift: None, ..late.clone() };
         let (inner, steps) = self.inner(ids, steps);
         // A run that ends before the region does, moved up, is of no use to it, nor are those behind one that ends behind it, moved down.
         let one = self.b.int(1);
@@ -71,8 +72,8 @@ impl Lowerer<'_> {
             let first = this.b.call_in(Op::Max, DType::I64, &[first, region.start]);
             let first = this.b.name("first", first);
             let more = this.b.call_in(Op::Lt, DType::I64, &[next, stop]);
-            let reached = late.piece(&mut this.b, q).end;
-            let begins = late.piece(&mut this.b, next).first.unwrap_or(reached);
+            let reached = stored.piece(&mut this.b, q).end;
+            let begins = stored.piece(&mut this.b, next).first.unwrap_or(reached);
             let touch = this.b.call_in(Op::Le, DType::I64, &[begins, reached]);
             let joined = this.b.call_in(Op::And, DType::Bool, &[more, touch]);
             this.b.emit(Stmt::While { cond: joined, body: vec![Stmt::Assign { var: cursor, value: next }] });
