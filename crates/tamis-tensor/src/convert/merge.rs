@@ -103,16 +103,21 @@ fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
 
 /// Runs that touch are one. Arrays are moved within themselves.
 fn merge_last(runs: &mut Runs) {
-    // The next one may be in another fiber, but most often there is none at all. Counting all is faster than to stop at the first.
-    let touching = runs.start.iter().skip(1).zip(&runs.end).filter(|(start, end)| start == end).count();
-    if touching == 0 {
-        return;
-    }
     let mut kept = 0;
     for parent in 0..runs.fibers() {
         // Positions before this fiber have changed; where it starts in the old arrays is where the last one ended.
         let fiber = runs.pos[parent] as usize..runs.pos[parent + 1] as usize;
         runs.pos[parent] = kept as u32;
+        // Most often none touches. Counting all that do is faster than to stop at the first.
+        let next = runs.start[fiber.clone()].iter().skip(1);
+        if next.zip(&runs.end[fiber.clone()]).filter(|(start, end)| start == end).count() == 0 {
+            if fiber.start != kept {
+                runs.start.copy_within(fiber.clone(), kept);
+                runs.end.copy_within(fiber.clone(), kept);
+            }
+            kept += fiber.len();
+            continue;
+        }
         let first = kept;
         for q in fiber {
             let (start, end) = (runs.start[q], runs.end[q]);
