@@ -1,10 +1,10 @@
 # Erosion of a binary image by a 3x3 square, on runs of equal rows, which are runs of pixels: rows that repeat are looked at once.
 #   tamis run examples/erosion_rows.py I=image.pbm -f "I=runs, sparse_runs; pattern" -o O=rows.pbm
-# The program is that of erosion_runs.py; only the formats are others.
+# The program is that of erosion_runs.py; only the formats are others. Rows of T and O where nothing is set are not stored.
 
 def erosion_rows(I):
-    T = tensor("runs, sparse_runs; pattern")
-    O = tensor("runs, sparse_runs; pattern")
+    T = tensor("sparse_runs, sparse_runs; pattern")
+    O = tensor("sparse_runs, sparse_runs; pattern")
     for y, x in _:
         T[y,x] = coalesce(I[y, ~(x-1)], True) and I[y,x] and coalesce(I[y, ~(x+1)], True)
     for y, x in _:

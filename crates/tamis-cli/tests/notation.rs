@@ -33,7 +33,8 @@ fn notation_runs() {
 #[test]
 fn orders_and_formats_are_searched() {
     let folder = folder();
-    let line = ["search", "C[i,k] = A[i,j] * B[j,k]", "A=laplacian(5)", "B=laplacian(5)", "--time-limit", "60", "--json"];
+    let line =
+        ["search", "C[i,k] = A[i,j] * B[j,k]", "A=laplacian(5)", "B=laplacian(5)", "--time-limit", "60", "--json"];
     let run = |line: &[&str]| {
         let output = tamis(line).current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -16,6 +16,7 @@ pub mod entries;
 mod fibers;
 mod jumper;
 mod lookup;
+mod neighbours;
 pub mod node;
 mod pieces;
 mod prepare;
@@ -85,6 +86,7 @@ pub fn lower(
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
     }
+    lowerer.promise_room();
     let prologue = lowerer.finish_prologue();
     let mut kernel = lowerer.b.finish();
     kernel.body.splice(0..0, prologue);

@@ -46,8 +46,10 @@ pub struct Entry {
 /// An access, resolved down to some level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Tells accesses apart.
+    /// Tells accesses apart. Those that a loop leads to the same place share that of the first, as long as that loop is lowered.
     pub id: u32,
+    /// Its own, whatever loop is lowered.
+    pub own: u32,
     /// What is accessed.
     pub source: Source,
     /// The next level to resolve.

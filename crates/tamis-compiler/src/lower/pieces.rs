@@ -15,16 +15,16 @@ use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
 use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Pieces, Stepper};
 
 /// Pieces with their cursor.
-struct Walker {
-    id: u32,
-    pieces: Pieces,
-    cursor: VarId,
+pub(super) struct Walker {
+    pub(super) id: u32,
+    pub(super) pieces: Pieces,
+    pub(super) cursor: VarId,
     /// No piece is looked at that begins here or behind.
-    until: Option<ExprId>,
+    pub(super) until: Option<ExprId>,
 }
 
 /// A list or pieces inside of the parts that others cut, with how far they have come.
-enum Inner {
+pub(super) enum Inner {
     List(u32, Stepper, VarId),
     Pieces(u32, Pieces, VarId),
 }
@@ -53,6 +53,11 @@ impl Lowerer<'_> {
                     self.note_lists(region, &lists, &steps);
                 }
                 self.cut_all(region, if split { all } else { found }, steps);
+            }
+            _ if needed.len() == found.len()
+                && let Some(common) = self.in_common(&steps, &found) =>
+            {
+                self.each_in_common(region, &ids, &common, steps);
             }
             _ => {
                 let lead = found.into_iter().filter(|(id, _)| needed.contains(id)).collect();
@@ -124,6 +129,8 @@ impl Lowerer<'_> {
         let (inner, steps) = self.inner(&[id], steps);
         let keeps = pieces.consecutive() || pieces.overlapping();
         let from = keeps.then(|| self.b.variable_from("from", region.start));
+        let most = self.b.sub(pieces.stop, pieces.start);
+        let reserved = self.reserve_parts(region, &[id], &steps, most);
         let var = self.b.new_var("q", DType::I64, until.is_some());
         let q = self.b.get(var);
         let going = until.map(|until| self.goes_on_from(pieces, q, from, until));
@@ -142,16 +149,7 @@ impl Lowerer<'_> {
                 first = this.b.call_in(Op::Max, DType::I64, &[first, region.start]);
             }
             let (first, end) = (this.b.name("first", first), this.b.name("end", end));
-            let part = Region {
-                start: first,
-                stop: end,
-                whole: false,
-                point: false,
-                filled: exact,
-                shared: false,
-                piece: None,
-                ..region
-            };
+            let part = Region { start: first, stop: end, filled: exact, ..region.part() };
             let steps = this.enter(steps, id, pieces, (q, piece.end), None);
             match pieces.point(&mut this.b, q).filter(|_| until.is_some()) {
                 // Of several coordinates, one is met by a window, or none.
@@ -171,6 +169,7 @@ impl Lowerer<'_> {
                 this.b.assign(from, end);
             }
         });
+        self.unreserve(reserved);
         let Some(cond) = going else {
             return self.b.emit(Stmt::For { var, start: pieces.start, stop: pieces.stop, body, hint: Hint::default() });
         };
@@ -204,6 +203,10 @@ impl Lowerer<'_> {
         let walkers = self.piece_walkers(region, found);
         let keeps = walkers.iter().any(|w| w.pieces.consecutive() || w.pieces.overlapping());
         let from = keeps.then(|| self.b.variable_from("from", region.start));
+        let most = self.lengths(&walkers);
+        let reserved = self.reserve_parts(region, &ids, &steps, most);
+        let moving = walkers.iter().any(|walker| is_moving(&walker.pieces) || walker.until.is_some());
+        let meeting = if region.short || moving { Vec::new() } else { self.meeting(&steps, &walkers) };
         let mut cond = self.b.constant(Value::Bool(true));
         for walker in &walkers {
             let alive = match walker.until {
@@ -235,24 +238,8 @@ impl Lowerer<'_> {
             let stop = if region.whole && walkers.iter().all(|w| is_plain(&w.pieces)) { end } else { clipped };
             let stop = this.b.name("stop", stop);
             let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
-            let part = Region {
-                start: first,
-                stop,
-                whole: false,
-                point: false,
-                filled: true,
-                shared: false,
-                piece: None,
-                ..region
-            };
-            let then = this.in_block(|this| {
-                let mut steps = steps;
-                for (walker, end) in walkers.iter().zip(&ends) {
-                    let q = this.b.get(walker.cursor);
-                    steps = this.enter(steps, walker.id, &walker.pieces, (q, *end), None);
-                }
-                this.part(part, &inner, steps);
-            });
+            let part = Region { start: first, stop, ..region.part() };
+            let then = this.in_block(|this| this.overlap(part, &inner, &walkers, &ends, &meeting, steps));
             this.b.emit(Stmt::If { cond: meet, then, otherwise: Vec::new() });
             for (walker, piece_end) in walkers.iter().zip(&ends) {
                 this.advance_piece(walker, *piece_end, end, first);
@@ -261,7 +248,48 @@ impl Lowerer<'_> {
                 this.b.assign(from, end);
             }
         });
+        self.unreserve(reserved);
         self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// A part in which all walkers have a piece; where the pieces of those that may meet are the same one, so is what they hold.
+    fn overlap(
+        &mut self,
+        part: Region,
+        inner: &[Inner],
+        walkers: &[Walker],
+        ends: &[ExprId],
+        meeting: &[usize],
+        steps: Vec<Step>,
+    ) {
+        let cursors: Vec<ExprId> = walkers.iter().map(|walker| self.b.get(walker.cursor)).collect();
+        let enter = |this: &mut Self, at: &dyn Fn(usize) -> ExprId| {
+            let mut steps = steps.clone();
+            for (k, walker) in walkers.iter().enumerate() {
+                steps = this.enter(steps, walker.id, &walker.pieces, (at(k), ends[k]), None);
+            }
+            this.part(part, inner, steps);
+        };
+        let Some((first, others)) = meeting.split_first() else { return enter(self, &|k| cursors[k]) };
+        let mut same = self.b.constant(Value::Bool(true));
+        for other in others {
+            let equal = self.b.call_in(Op::Eq, DType::I64, &[cursors[*first], cursors[*other]]);
+            same = self.b.call_in(Op::And, DType::Bool, &[same, equal]);
+        }
+        let copies = self.copies;
+        self.copies *= 2;
+        let mut parts = self.begin_parts();
+        let then = self.in_block(|this| {
+            enter(this, &|k| if meeting.contains(&k) { cursors[*first] } else { cursors[k] });
+        });
+        self.end_part(&mut parts);
+        let otherwise = self.in_block(|this| enter(this, &|k| cursors[k]));
+        self.end_part(&mut parts);
+        self.end_parts(parts);
+        self.copies = copies;
+        if !then.is_empty() || !otherwise.is_empty() {
+            self.b.emit(Stmt::If { cond: same, then, otherwise });
+        }
     }
 
     /// Everything, cut wherever a piece begins or ends.
@@ -307,17 +335,9 @@ impl Lowerer<'_> {
             let next = this.extreme(Op::Min, edges, region.stop);
             let next = this.b.call_in(Op::Min, DType::I64, &[next, region.stop]);
             let next = this.b.name("stop", next);
-            let part = Region {
-                start: here,
-                stop: next,
-                whole: false,
-                point: false,
-                // Where windows skip coordinates, several may end at the same.
-                filled: walkers.iter().all(|w| w.pieces.window.is_none()),
-                shared: false,
-                piece: None,
-                ..region
-            };
+            // Where windows skip coordinates, several may end at the same.
+            let filled = walkers.iter().all(|w| w.pieces.window.is_none());
+            let part = Region { start: here, stop: next, filled, ..region.part() };
             let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
             let then = this.in_block(|this| {
                 let known = this.assumed.len();
@@ -347,7 +367,7 @@ impl Lowerer<'_> {
     }
 
     /// A part of the region, with what the pieces around it do not cut brought there first.
-    fn part(&mut self, part: Region, inner: &[Inner], steps: Vec<Step>) {
+    pub(super) fn part(&mut self, part: Region, inner: &[Inner], steps: Vec<Step>) {
         let mut steps = steps;
         for inner in inner {
             match inner {
@@ -370,7 +390,7 @@ impl Lowerer<'_> {
     }
 
     /// Lists and pieces that are not among those that cut: their cursors go up with the parts.
-    fn inner(&mut self, cutting: &[u32], steps: Vec<Step>) -> (Vec<Inner>, Vec<Step>) {
+    pub(super) fn inner(&mut self, cutting: &[u32], steps: Vec<Step>) -> (Vec<Inner>, Vec<Step>) {
         let mut inner = Vec::new();
         for (id, list) in lists_in(&steps).into_iter().filter(|(id, _)| !cutting.contains(id)) {
             let cursor = self.b.variable_from("q", list.start);
@@ -515,7 +535,7 @@ impl Lowerer<'_> {
 }
 
 /// The pieces never reach beyond the dimension.
-fn is_plain(pieces: &Pieces) -> bool {
+pub(super) fn is_plain(pieces: &Pieces) -> bool {
     pieces.scale == 1 && pieces.shift.is_none() && pieces.window.is_none()
 }
 

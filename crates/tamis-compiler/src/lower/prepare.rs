@@ -184,6 +184,7 @@ impl Lowerer<'_> {
         });
         Node::Access(Box::new(Access {
             id: id as u32,
+            own: id as u32,
             source,
             level: 0,
             position: None,

@@ -26,8 +26,17 @@ pub(super) struct Region {
     pub(super) filled: bool,
     /// Together with the other parts that the loop was cut into, it is the whole.
     pub(super) shared: bool,
+    /// It has a few coordinates at most, so that what it costs is its text.
+    pub(super) short: bool,
     /// It is one of the pieces that a loop is cut into, of this length unless it is the last.
     pub(super) piece: Option<u64>,
+}
+
+impl Region {
+    /// What the parts of a region have in common that pieces cut it into.
+    pub(super) fn part(self) -> Region {
+        Region { whole: false, point: false, filled: true, shared: false, piece: None, ..self }
+    }
 }
 
 /// Whether a stepper's current coordinate is the loop's.
@@ -50,20 +59,26 @@ impl Lowerer<'_> {
         // What is declared inside does not exist yet.
         let inner = declared(&body);
         let alike = self.alike_outside(&body, index);
-        let body = map_steps(body, &mut |node| match &node {
-            Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => node,
+        let mut known: Vec<(Access, bool)> = Vec::new();
+        let body = map_steps(body, &mut |node| match node {
+            Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => {
+                Node::Access(access)
+            }
             Node::Access(access) => {
                 let alike = alike.contains(&access.id);
-                self.unfurl_node(node, index, (start, stop), alike)
+                Node::Access(Box::new(self.unfurl_once(*access, index, (start, stop), alike, &mut known)))
             }
-            _ => node,
+            other => other,
         });
         self.warn_of_open_windows(&body, index);
         let body = self.limit(body);
         self.describe(index, &body);
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
-        self.region(Region { index, start, stop, whole, point: false, filled: false, shared: whole, piece }, body);
+        self.region(
+            Region { index, start, stop, whole, point: false, filled: false, shared: whole, short: false, piece },
+            body,
+        );
         self.depth -= 1;
         self.cursors.truncate(cursors);
         self.end_fibers(index, &written);
@@ -97,6 +112,7 @@ impl Lowerer<'_> {
                 };
                 let window = access.looplet.as_ref().is_some_and(Looplet::is_window);
                 access.looplet = (inside && !window).then_some(Looplet::Lookup);
+                access.id = access.own;
                 Node::Access(access)
             }
             other => other,
@@ -145,9 +161,27 @@ impl Lowerer<'_> {
         self.looplets.push(text);
     }
 
-    /// Describes an access whose next subscript is the loop's index.
-    fn unfurl_node(&mut self, node: Node, index: IndexId, extent: (ExprId, ExprId), alike: bool) -> Node {
-        let Node::Access(mut access) = node else { return node };
+    /// Describes an access whose next subscript is the loop's index. Where another one goes along the same fiber in the same way,
+    /// they go together: what they differ in comes below.
+    fn unfurl_once(
+        &mut self,
+        access: Access,
+        index: IndexId,
+        extent: (ExprId, ExprId),
+        alike: bool,
+        known: &mut Vec<(Access, bool)>,
+    ) -> Access {
+        if let Some((other, _)) = known.iter().find(|(other, same)| *same == alike && is_together(&access, other)) {
+            return Access { id: other.id, looplet: other.looplet.clone(), ..access };
+        }
+        let access = self.unfurl_access(access, index, extent, alike);
+        if access.looplet.is_some() {
+            known.push((access.clone(), alike));
+        }
+        access
+    }
+
+    fn unfurl_access(&mut self, mut access: Access, index: IndexId, extent: (ExprId, ExprId), alike: bool) -> Access {
         match access.source.clone() {
             Source::Mask(op, on, other) if on == index => {
                 let mut depends = false;
@@ -165,7 +199,7 @@ impl Lowerer<'_> {
             }
             _ => {}
         }
-        Node::Access(access)
+        access
     }
 
     pub(super) fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
@@ -330,6 +364,7 @@ impl Lowerer<'_> {
                     self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
                 }
                 (Payload::Child(position), _) => {
+                    access.id = access.own;
                     access.level += 1;
                     access.position = Some(*position);
                     access.window = access.fibers.take().map(|fibers| {
@@ -401,6 +436,24 @@ impl Lowerer<'_> {
             rest = self.replace(rest, *id, &Payload::Fill, None);
         }
         simplify::steps(rest, self.policy)
+    }
+}
+
+/// Whether two accesses are at the same fiber, and go along it by the same subscript.
+fn is_together(a: &Access, b: &Access) -> bool {
+    let same_fiber = a.level == b.level
+        && a.position == b.position
+        && a.group_stop == b.group_stop
+        && a.present == b.present
+        && a.safe == b.safe
+        && a.missing == b.missing
+        && a.window == b.window
+        && a.fibers == b.fibers;
+    match (&a.source, &b.source) {
+        (Source::Tensor(t, ours), Source::Tensor(other, theirs)) => {
+            same_fiber && t == other && ours.get(a.level) == theirs.get(b.level)
+        }
+        _ => a.id == b.id,
     }
 }
 

@@ -8,7 +8,7 @@ use super::bind::{Stored, chain_head, is_grouped};
 use super::node::{Source, Step, Sub, visit_targets};
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::kernel::{ExprId, Stmt, VarId};
+use tamis_ir::kernel::{ExprId, Fact, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::Placement;
 
@@ -150,8 +150,29 @@ impl Lowerer<'_> {
         }
         for (tensor, level) in &reserved {
             self.states[tensor.index()].reserved[*level] = true;
+            self.states[tensor.index()].spare[*level] = true;
         }
         reserved
+    }
+
+    /// Each turn of a loop that room was made for appends once at most, so that there is a place for what it does not keep, too.
+    pub(super) fn promise_room(&mut self) {
+        for k in 0..self.states.len() {
+            let Stored::Levels { arrays, values, .. } = &self.bound[k].storage else { continue };
+            let (arrays, values) = (arrays.clone(), *values);
+            for (level, spare) in self.states[k].spare.clone().into_iter().enumerate() {
+                if !spare {
+                    continue;
+                }
+                match arrays.get(level) {
+                    Some(lists) => {
+                        let lists = lists.iter().filter(|(name, _)| *name != "pos");
+                        lists.for_each(|(_, list)| self.b.promise(Fact::Spare(*list)));
+                    }
+                    None => values.into_iter().for_each(|values| self.b.promise(Fact::Spare(values))),
+                }
+            }
+        }
     }
 
     /// How many coordinates the levels of parameters hold that accesses stand at.

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) depth: usize,
     /// For each level and the leaf: there is room for what is appended.
     pub(super) reserved: Vec<bool>,
+    /// For each level and the leaf: there was room made for what is appended, somewhere.
+    pub(super) spare: Vec<bool>,
     /// For levels of one coordinate: whether it was written.
     pub(super) used: Vec<Option<VarId>>,
     /// Whether what its outermost level lists is sorted, where that is decided at the end.
@@ -63,8 +65,12 @@ impl Lowerer<'_> {
             let Some(plan) = self.plans[k].clone() else { continue };
             let Stored::Levels { arrays, .. } = self.bound[k].storage.clone() else { continue };
             let name = self.program.tensors[k].name.clone();
-            let mut state =
-                State { used: vec![None; arrays.len()], reserved: vec![false; arrays.len() + 1], ..State::default() };
+            let mut state = State {
+                used: vec![None; arrays.len()],
+                reserved: vec![false; arrays.len() + 1],
+                spare: vec![false; arrays.len() + 1],
+                ..State::default()
+            };
             for level in 0..=arrays.len() {
                 let skipped = self.b.new_var(format!("{name}{level}_skipped"), DType::Bool, false);
                 state.skipped.push(skipped);
@@ -194,7 +200,7 @@ impl Lowerer<'_> {
         }
     }
 
-    fn values(&self, tensor: TensorId) -> Option<BufferId> {
+    pub(super) fn values(&self, tensor: TensorId) -> Option<BufferId> {
         match &self.bound[tensor.index()].storage {
             Stored::Levels { values, .. } => *values,
             Stored::Scalar { .. } => None,

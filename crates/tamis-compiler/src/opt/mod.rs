@@ -4,6 +4,7 @@
 //! not read before (it might not be there), and none changes the order of operations on floats; a hint may permit the
 //! backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
 
+mod append;
 mod bounds;
 mod compact;
 mod cost;
@@ -59,6 +60,8 @@ pub const PASSES: &[Pass] = &[
     // The first value of what was promoted is often known.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
+    // Flags are gone by now, so what is left of appending can be seen.
+    Pass { name: "append", run: append::run },
     // What a copy of a loop has in common with itself is found after it, and so is what does not change in it.
     Pass { name: "tile", run: tile::run },
     Pass { name: "share", run: share::run },

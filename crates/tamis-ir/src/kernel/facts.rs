@@ -1,4 +1,4 @@
-//! What whoever calls a kernel promises about its parameters and inputs.
+//! What whoever calls a kernel promises about its parameters and inputs, and what whoever wrote it promises about what it writes.
 //!
 //! Passes rely on promises, and the interpreter checks them; machine code does not. They are true of every tensor that
 //! keeps the invariants of its levels, and of sizes that were checked when the program was.
@@ -37,6 +37,8 @@ pub enum Fact {
         /// The bound.
         bound: ExprId,
     },
+    /// Where an element is appended to this buffer under a condition, there is room for it where the condition does not hold, too.
+    Spare(BufferId),
 }
 
 impl Fact {
@@ -46,7 +48,7 @@ impl Fact {
             Fact::Holds(cond) => Fact::Holds(map(cond)),
             Fact::Length { buffer, least } => Fact::Length { buffer, least: map(least) },
             Fact::Below { buffer, bound } => Fact::Below { buffer, bound: map(bound) },
-            Fact::Longer { .. } | Fact::Increasing(_) => self,
+            Fact::Longer { .. } | Fact::Increasing(_) | Fact::Spare(_) => self,
         }
     }
 
@@ -54,7 +56,7 @@ impl Fact {
     pub fn expr(self) -> Option<ExprId> {
         match self {
             Fact::Holds(expr) | Fact::Length { least: expr, .. } | Fact::Below { bound: expr, .. } => Some(expr),
-            Fact::Longer { .. } | Fact::Increasing(_) => None,
+            Fact::Longer { .. } | Fact::Increasing(_) | Fact::Spare(_) => None,
         }
     }
 }
@@ -99,6 +101,8 @@ pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(),
             Fact::Length { buffer, least } => number(least).is_some_and(|least| len(buffer) >= least),
             Fact::Longer { buffer, other, more } => len(buffer) >= len(other) + i64::from(more),
             Fact::Increasing(buffer) => elements(buffer).is_sorted(),
+            // A store that has no room fails by itself.
+            Fact::Spare(_) => true,
             Fact::Below { buffer, bound } => {
                 number(bound).is_some_and(|bound| elements(buffer).all(|element| element < bound))
             }

@@ -44,6 +44,10 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
         }
         let inputs = match *fact {
             Fact::Holds(_) => [None, None],
+            Fact::Spare(buffer) => {
+                fine &= kernel.buffers.get(buffer.index()).is_some_and(|info| info.role != Role::Input);
+                [None, None]
+            }
             Fact::Length { buffer, .. } | Fact::Increasing(buffer) | Fact::Below { buffer, .. } => [Some(buffer), None],
             Fact::Longer { buffer, other, .. } => [Some(buffer), Some(other)],
         };

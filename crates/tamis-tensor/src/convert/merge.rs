@@ -1,6 +1,7 @@
 //! Patterns of runs as kernels write them: neighbours that are equal become one, fiber by fiber, without numbering anything.
 //!
-//! The last level is merged first; then sub-fibers are equal where their arrays are. What has nothing to merge is shared.
+//! The last level is merged first; then sub-fibers are equal where their arrays are. Arrays are the kernel's own, in which what is kept
+//! moves up.
 
 use crate::levels::{self, LevelArrays, Shape, tree};
 use crate::{IndexArray, Tensor};
@@ -24,10 +25,54 @@ impl Runs {
     fn fibers(&self) -> usize {
         self.pos.len() - 1
     }
+
+    /// The arrays of a level, which have 32 bits.
+    fn of(mut arrays: LevelArrays) -> Runs {
+        let mut array = |name: &str| {
+            let at = arrays.arrays.iter().position(|(other, _)| *other == name);
+            match at.map(|at| arrays.arrays.swap_remove(at).1) {
+                Some(IndexArray::U32(array)) => array.into_vec(),
+                _ => Vec::new(),
+            }
+        };
+        Runs { pos: array("pos"), start: array("start"), end: array("end") }
+    }
 }
 
-/// The tensor in `format`, if both are patterns whose inner levels are runs, stored in 32 bits; `None` if another route is needed.
-pub(super) fn pattern_of_runs(tensor: &Tensor, format: &Format) -> Result<Option<Tensor>> {
+/// The tensor in `format`, if both are patterns whose inner levels are runs, stored in 32 bits; the tensor itself if another route is
+/// needed.
+pub(super) fn pattern_of_runs(tensor: Tensor, format: &Format) -> Result<std::result::Result<Tensor, Tensor>> {
+    let Some(above) = runs_from(&tensor, format) else { return Ok(Err(tensor)) };
+    let (to, shape, fill) = (format.levels(), tensor.shape().to_vec(), tensor.fill());
+    let extents = tensor.extents()[above..].to_vec();
+    let mut levels: tree::Levels = tensor.levels()[..above].to_vec();
+    let arrays: Vec<LevelArrays> = tensor.levels()[above..].iter().map(|level| level.arrays()).collect();
+    // Arrays that nobody else has are not copied.
+    drop(tensor);
+    let mut runs: Vec<Runs> = arrays.into_iter().map(Runs::of).collect();
+    for level in (0..runs.len()).rev() {
+        let gapless = (to[above + level].kind == LevelKind::Runs).then_some(extents[level]);
+        if level + 1 == runs.len() {
+            merge_last(&mut runs[level]);
+        } else {
+            let (upper, lower) = runs.split_at_mut(level + 1);
+            merge_upper(&mut upper[level], lower, gapless.map(|extent| extent as u32));
+        }
+    }
+    for (k, merged) in runs.into_iter().enumerate() {
+        let spec = &to[above + k];
+        let shape = Shape { parents: tree::positions(&levels), extent: extents[k] };
+        let mut arrays = vec![("pos", merged.pos.into()), ("end", merged.end.into())];
+        if spec.kind == LevelKind::SparseRuns {
+            arrays.push(("start", merged.start.into()));
+        }
+        levels.push((levels::level_type(spec.kind)?.finish)(LevelArrays { arrays }, spec, shape)?);
+    }
+    Tensor::new(format.clone(), &shape, fill, levels, None).map(Ok)
+}
+
+/// The first of the levels that are runs, if this is the route for them.
+fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
     let (from, to) = (tensor.format().levels(), format.levels());
     let above = from.iter().take_while(|spec| spec.kind != LevelKind::SparseRuns).count();
     let narrow = |spec: &LevelSpec| [spec.pos, spec.crd].iter().all(|width| width.is_none_or(|w| w == Width::U32));
@@ -44,41 +89,16 @@ pub(super) fn pattern_of_runs(tensor: &Tensor, format: &Format) -> Result<Option
         || tensor.levels()[..above].iter().any(|level| level.level_type().capabilities.holes)
         || !from.iter().zip(to).enumerate().all(fits)
     {
-        return Ok(None);
+        return None;
     }
-    let mut runs = Vec::new();
-    for level in &tensor.levels()[above..] {
+    let narrow = tensor.levels()[above..].iter().zip(&tensor.extents()[above..]).all(|(level, extent)| {
         let arrays = level.arrays();
-        let array = |name| match arrays.get(name) {
-            Some(IndexArray::U32(array)) => Some(array.to_vec()),
-            _ => None,
-        };
-        let (Some(pos), Some(start), Some(end)) = (array("pos"), array("start"), array("end")) else { return Ok(None) };
-        runs.push(Runs { pos, start, end });
-    }
-    let extents = &tensor.extents()[above..];
-    for level in (0..runs.len()).rev() {
-        let gapless = (to[above + level].kind == LevelKind::Runs).then_some(extents[level]);
-        if level + 1 == runs.len() {
-            merge_last(&mut runs[level]);
-        } else {
-            let (upper, lower) = runs.split_at_mut(level + 1);
-            if merge_upper(&mut upper[level], lower, gapless).is_none() {
-                return Ok(None);
-            }
-        }
-    }
-    let mut levels: tree::Levels = tensor.levels()[..above].to_vec();
-    for (k, merged) in runs.into_iter().enumerate() {
-        let spec = &to[above + k];
-        let shape = Shape { parents: tree::positions(&levels), extent: extents[k] };
-        let mut arrays = vec![("pos", merged.pos.into()), ("end", merged.end.into())];
-        if spec.kind == LevelKind::SparseRuns {
-            arrays.push(("start", merged.start.into()));
-        }
-        levels.push((levels::level_type(spec.kind)?.finish)(LevelArrays { arrays }, spec, shape)?);
-    }
-    Tensor::new(format.clone(), tensor.shape(), tensor.fill(), levels, None).map(Some)
+        let all = ["pos", "start", "end"].iter().all(|name| matches!(arrays.get(name), Some(IndexArray::U32(_))));
+        // Gaps become runs, one before each and one behind.
+        let (runs, fibers) = (arrays.get("start").map_or(0, |a| a.len()), arrays.get("pos").map_or(0, |a| a.len()));
+        all && u32::try_from(*extent).is_ok() && u32::try_from(2 * runs + fibers).is_ok()
+    });
+    narrow.then_some(above)
 }
 
 /// Runs that touch are one. Arrays are moved within themselves.
@@ -88,6 +108,16 @@ fn merge_last(runs: &mut Runs) {
         // Positions before this fiber have changed; where it starts in the old arrays is where the last one ended.
         let fiber = runs.pos[parent] as usize..runs.pos[parent + 1] as usize;
         runs.pos[parent] = kept as u32;
+        // Most often none touches. Counting all that do is faster than to stop at the first.
+        let next = runs.start[fiber.clone()].iter().skip(1);
+        if next.zip(&runs.end[fiber.clone()]).filter(|(start, end)| start == end).count() == 0 {
+            if fiber.start != kept {
+                runs.start.copy_within(fiber.clone(), kept);
+                runs.end.copy_within(fiber.clone(), kept);
+            }
+            kept += fiber.len();
+            continue;
+        }
         let first = kept;
         for q in fiber {
             let (start, end) = (runs.start[q], runs.end[q]);
@@ -107,16 +137,12 @@ fn merge_last(runs: &mut Runs) {
 }
 
 /// Runs that touch and have equal sub-fibers are one; with `gapless`, what lies between runs becomes runs of empty sub-fibers, up to that
-/// extent. `None` where numbers would not fit.
-fn merge_upper(runs: &mut Runs, below: &mut [Runs], gapless: Option<u64>) -> Option<()> {
+/// extent.
+fn merge_upper(runs: &mut Runs, below: &mut [Runs], extent: Option<u32>) {
     let mut merged =
         Runs { pos: vec![0], start: Vec::with_capacity(runs.start.len()), end: Vec::with_capacity(runs.end.len()) };
     // Which sub-fiber each run keeps; none is empty.
     let mut children: Vec<Option<usize>> = Vec::with_capacity(runs.start.len());
-    let extent = match gapless {
-        Some(extent) => Some(u32::try_from(extent).ok()?),
-        None => None,
-    };
     for parent in 0..runs.fibers() {
         let first = merged.start.len();
         let mut push = |start: u32, end: u32, child: Option<usize>| {
@@ -140,14 +166,13 @@ fn merge_upper(runs: &mut Runs, below: &mut [Runs], gapless: Option<u64>) -> Opt
         if let Some(extent) = extent.filter(|extent| reached < *extent) {
             push(reached, extent, None);
         }
-        merged.pos.push(u32::try_from(merged.start.len()).ok()?);
+        merged.pos.push(merged.start.len() as u32);
     }
     let unchanged = children.len() == runs.start.len() && children.iter().enumerate().all(|(k, c)| *c == Some(k));
     *runs = merged;
     if !unchanged {
-        keep(below, children.iter().copied());
+        keep(below, &children);
     }
-    Some(())
 }
 
 /// Whether two sub-fibers hold the same; `below` are the levels that they are in.
@@ -160,24 +185,29 @@ fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
         && (deeper.is_empty() || a.zip(b).all(|(a, b)| same(deeper, Some(a), Some(b))))
 }
 
-/// Keeps these fibers of the first level, and what lies below them.
-fn keep(levels: &mut [Runs], fibers: impl Iterator<Item = Option<usize>>) {
+/// Keeps these fibers of the first level, which are in order, and what lies below them.
+fn keep(levels: &mut [Runs], fibers: &[Option<usize>]) {
     let Some((level, deeper)) = levels.split_first_mut() else { return };
-    let mut kept =
-        Runs { pos: vec![0], start: Vec::with_capacity(level.start.len()), end: Vec::with_capacity(level.end.len()) };
+    let (mut pos, mut kept) = (Vec::with_capacity(fibers.len() + 1), 0);
     let mut children = Vec::new();
+    pos.push(0);
     for fiber in fibers {
-        let runs = fiber.map_or(0..0, |fiber| level.fiber(fiber));
-        kept.start.extend_from_slice(&level.start[runs.clone()]);
-        kept.end.extend_from_slice(&level.end[runs.clone()]);
-        kept.pos.push(kept.start.len() as u32);
+        let runs = fiber.map_or(kept..kept, |fiber| level.fiber(fiber));
+        if runs.start != kept {
+            level.start.copy_within(runs.clone(), kept);
+            level.end.copy_within(runs.clone(), kept);
+        }
+        kept += runs.len();
+        pos.push(kept as u32);
         if !deeper.is_empty() {
             children.extend(runs.map(Some));
         }
     }
-    *level = kept;
+    level.start.truncate(kept);
+    level.end.truncate(kept);
+    level.pos = pos;
     if !deeper.is_empty() {
-        keep(deeper, children.into_iter());
+        keep(deeper, &children);
     }
 }
 
@@ -204,7 +234,7 @@ mod tests {
     fn runs_that_touch_are_one() {
         let runs = level([&[0, 2, 2, 4, 5], &[0, 1, 3, 6, 0], &[1, 4, 5, 7, 8]]);
         let tensor = written(&[4, 8], "dense, sparse_runs; pattern", vec![LevelArrays::default(), runs]);
-        let settled = pattern_of_runs(&tensor, tensor.format()).unwrap().unwrap();
+        let settled = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
         assert_eq!(array(&settled, 1, "pos"), [0, 1, 1, 3, 4]);
         assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
         assert!(settled.same_values(&tensor));
@@ -217,12 +247,12 @@ mod tests {
         let runs = level([&[0, 2, 3, 4], &[0, 1, 0, 2], &[1, 3, 3, 3]]);
         let tensor = written(&[6, 8], "sparse_runs, sparse_runs; pattern", vec![rows, runs]);
         let format = Format::parse("runs, sparse_runs; pattern", 2).unwrap();
-        let settled = pattern_of_runs(&tensor, &format).unwrap().unwrap();
+        let settled = pattern_of_runs(tensor.clone(), &format).unwrap().unwrap();
         assert_eq!(array(&settled, 0, "end"), [1, 4, 5, 6]);
         assert_eq!(array(&settled, 1, "pos"), [0, 0, 1, 2, 2]);
         assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 2], vec![3, 3]));
         assert!(settled.same_values(&tensor));
-        let sparse = pattern_of_runs(&tensor, tensor.format()).unwrap().unwrap();
+        let sparse = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
         assert_eq!((array(&sparse, 0, "start"), array(&sparse, 0, "end")), (vec![1, 4], vec![4, 5]));
         assert!(sparse.same_values(&tensor));
     }
@@ -233,7 +263,7 @@ mod tests {
         let tensor = written(&[4], "sparse_runs; pattern", vec![runs]);
         for format in ["runs; pattern", "sparse; pattern", "sparse_runs[u8]; pattern", "sparse_runs; element(False)"] {
             let format = Format::parse(format, 1).unwrap();
-            assert!(pattern_of_runs(&tensor, &format).unwrap().is_none(), "{format}");
+            assert!(pattern_of_runs(tensor.clone(), &format).unwrap().is_err(), "{format}");
         }
     }
 }

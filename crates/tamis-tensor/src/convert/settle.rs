@@ -61,9 +61,10 @@ pub fn written_as(format: &Format) -> Format {
 /// ```
 pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
     let specs = format.levels();
-    if let Some(merged) = merge::pattern_of_runs(&tensor, format)? {
-        return Ok(merged);
-    }
+    let tensor = match merge::pattern_of_runs(tensor, format)? {
+        Ok(merged) => return Ok(merged),
+        Err(tensor) => tensor,
+    };
     if tensor.format() != format {
         return convert_settled(&tensor, format);
     }

@@ -118,7 +118,11 @@ impl SparseRunList {
     fn length(&self, runs: Range<usize>) -> Option<usize> {
         with_indices!(&self.start, start => with_indices!(&self.end, end => {
             let lengths = start[runs.clone()].iter().zip(&end[runs]).map(|(start, end)| end.to_u64() - start.to_u64());
-            lengths.map(|length| length as usize).try_fold(0usize, usize::checked_add)
+            // In vectors as long as no sum can overflow: so many numbers of 32 bits do not fit into memory.
+            match self.end.width() {
+                Width::U64 => lengths.map(|length| length as usize).try_fold(0usize, usize::checked_add),
+                _ => usize::try_from(lengths.sum::<u64>()).ok(),
+            }
         }))
     }
 }

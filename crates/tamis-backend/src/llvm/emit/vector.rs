@@ -3,7 +3,8 @@
 //! Most loops with a hint add and multiply elements of one type that lie side by side. These are written with vectors in
 //! them right away, since having LLVM find out what is known here takes longer than all else in a compilation. A loop over
 //! a tile is a single vector as long as the tile; any other is a loop over vectors of the processor's size, and one over
-//! what is left. Loops that hold anything else are written as they are, and LLVM's passes look at them.
+//! what is left. What is left of a sum is added up in vectors, too, whose last one is filled with zeros: one by one, each addition would
+//! wait for the one before. Loops that hold anything else are written as they are, and LLVM's passes look at them.
 
 use super::super::Target;
 use super::stmt::RELAXED;
@@ -116,6 +117,16 @@ impl<'a> Plan<'a> {
             Op::Add if fits && itself(second) => Some((false, first)),
             Op::Sub if fits && itself(first) => Some((true, second)),
             _ => None,
+        }
+    }
+
+    /// Whether an expression is zero where all that it loads is.
+    fn is_zero_without(&self, id: ExprId) -> bool {
+        let vector = |id: ExprId| self.known.get(&id) == Some(&Some(Change::Vector));
+        match self.kernel.expr(id) {
+            Expr::Load(..) => vector(id),
+            Expr::Call(Op::Mul, _, operands) => operands.iter().all(|id| vector(*id) && self.is_zero_without(*id)),
+            _ => false,
         }
     }
 
@@ -266,6 +277,8 @@ fn whole(kernel: &Kernel, start: ExprId, stop: ExprId, dtype: DType) -> Option<u
 struct Known {
     vars: FxHashMap<VarId, String>,
     exprs: FxHashMap<ExprId, String>,
+    /// Which lanes there is something for, if not all; the others read zeros.
+    mask: Option<String>,
 }
 
 impl Emitter<'_> {
@@ -280,7 +293,9 @@ impl Emitter<'_> {
         let (start, stop) = (self.index(*start), self.index(*stop));
         let outer = std::mem::replace(&mut self.flags, RELAXED);
         if let Some(lanes) = whole {
-            self.turn(&plan, lanes, *var, &start, body, &[]);
+            self.turn(&plan, lanes, *var, &start, body, &[], None);
+        } else if !plan.sums.is_empty() && plan.stores.is_empty() && self.has_masks(plan.dtype) {
+            self.sum_strips(&plan, *var, &start, &stop, body);
         } else {
             self.strips(&plan, *var, &start, &stop, body);
         }
@@ -337,7 +352,7 @@ impl Emitter<'_> {
             self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
             slots.push(slot);
         }
-        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| e.turn(plan, lanes, var, i, body, &slots));
+        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| e.turn(plan, lanes, var, i, body, &slots, None));
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
             self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
         }
@@ -349,10 +364,84 @@ impl Emitter<'_> {
         });
     }
 
-    /// One turn for as many elements as there are lanes, from this index on.
-    fn turn(&mut self, plan: &Plan, lanes: usize, counter: VarId, first: &str, body: &[Stmt], slots: &[String]) {
+    /// Whether some of a vector's lanes can be loaded as fast as all of them.
+    fn has_masks(&self, dtype: DType) -> bool {
+        self.vector_bytes >= 32 && dtype.size() >= 4
+    }
+
+    /// Sums alone: a loop over several vectors at once, one over single vectors, the last of which need not be full.
+    fn sum_strips(&mut self, plan: &Plan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
+        let native = self.vector_bytes / plan.dtype.size();
+        let (lanes, scalar) = (SUMS * native, ty(plan.dtype));
+        let name = self.kernel.var(var).name.clone();
+        let (some, strips, single, after) =
+            (self.fresh("some"), self.fresh("strips"), self.fresh("single"), self.fresh("after"));
+        let any = self.op(format!("icmp slt i64 {start}, {stop}"));
+        self.fork(&any, &some, &after);
+        self.start(&some);
+        let (narrow, wide) = (format!("<{native} x {scalar}>"), format!("<{lanes} x {scalar}>"));
+        let (mut slots, mut wide_slots) = (Vec::new(), Vec::new());
+        for _ in &plan.sums {
+            for (vector, slots) in [(&narrow, &mut slots), (&wide, &mut wide_slots)] {
+                let slot = format!("%{}", self.fresh("sums"));
+                self.at_entry(format!("{slot} = alloca {vector}, align 64"));
+                self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
+                slots.push(slot);
+            }
+        }
+        let rest = self.whole_strips(start, stop, lanes);
+        let long = self.op(format!("icmp slt i64 {start}, {rest}"));
+        self.fork(&long, &strips, &single);
+        self.start(&strips);
+        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| {
+            e.turn(plan, lanes, var, i, body, &wide_slots, None);
+        });
+        for (slot, wide_slot) in slots.iter().zip(&wide_slots) {
+            let all = self.op(format!("load {wide}, ptr {wide_slot}, align 64"));
+            let mut sum: Option<String> = None;
+            for part in 0..SUMS {
+                let picked: Vec<String> = (0..native).map(|k| format!("i32 {}", part * native + k)).collect();
+                let picked = picked.join(", ");
+                let part = self.op(format!("shufflevector {wide} {all}, {wide} poison, <{native} x i32> <{picked}>"));
+                sum = Some(match sum {
+                    Some(sum) => self.vector_op(Op::Add, plan.dtype, native, &sum, &part),
+                    None => part,
+                });
+            }
+            self.line(format!("store {narrow} {}, ptr {slot}, align 64", sum.unwrap_or_default()));
+        }
+        self.jump(&single);
+        self.start(&single);
+        self.count(&name, &rest, stop, native, Hint::default(), |e, i| {
+            let left = e.op(format!("sub nsw i64 {stop}, {i}"));
+            let left = e.intrinsic("smin", DType::I64, &[&left, &native.to_string()]);
+            let left = e.op(format!("trunc i64 {left} to i32"));
+            let left = e.splat("i32", native, &left);
+            let numbers: Vec<String> = (0..native).map(|k| format!("i32 {k}")).collect();
+            let mask = e.op(format!("icmp ult <{native} x i32> <{}>, {left}", numbers.join(", ")));
+            e.turn(plan, native, var, i, body, &slots, Some(mask));
+        });
+        for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
+            self.add_up(plan.dtype, native, *sum, *subtracts, slot);
+        }
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    /// One turn for as many elements as there are lanes (that the mask leaves), from this index on.
+    #[expect(clippy::too_many_arguments, reason = "a loop, where it is, and what it adds to")]
+    fn turn(
+        &mut self,
+        plan: &Plan,
+        lanes: usize,
+        counter: VarId,
+        first: &str,
+        body: &[Stmt],
+        slots: &[String],
+        mask: Option<String>,
+    ) {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let mut known = Known::default();
+        let mut known = Known { mask, ..Known::default() };
         let mut sums = plan.sums.iter().zip(slots);
         self.define(counter, Val::One(first.to_string()));
         for stmt in body {
@@ -379,7 +468,12 @@ impl Emitter<'_> {
                 Stmt::Assign { var, value } => {
                     let Some((_, added)) = plan.added(*var, *value) else { continue };
                     let Some((_, slot)) = sums.next() else { continue };
-                    let added = self.vector(plan, lanes, added, &mut known);
+                    let zero = plan.is_zero_without(added);
+                    let mut added = self.vector(plan, lanes, added, &mut known);
+                    if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
+                        let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {added}");
+                        added = self.op(format!("{lanes_kept}, {vector} zeroinitializer"));
+                    }
                     let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
                     let sum = self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added);
                     self.line(format!("store {vector} {sum}, ptr {slot}, align 64"));
@@ -415,7 +509,19 @@ impl Emitter<'_> {
                 let (buffer, index) = (*buffer, self.index(*index));
                 let (place, align) = self.neighbours(buffer, &index);
                 let metadata = self.load_metadata(buffer);
-                self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
+                match &known.mask {
+                    None => self.op(format!("load {vector}, ptr {place}, align {align}{metadata}")),
+                    Some(mask) => {
+                        let float = plan.dtype.kind() == Kind::Float;
+                        let suffix = format!("v{lanes}{}{}", if float { "f" } else { "i" }, 8 * plan.dtype.size());
+                        let name = format!("llvm.masked.load.{suffix}.p0");
+                        let masks = format!("<{lanes} x i1>");
+                        self.declare(&name, || format!("declare {vector} @{name}(ptr, i32 immarg, {masks}, {vector})"));
+                        self.op(format!(
+                            "call {vector} @{name}(ptr {place}, i32 {align}, {masks} {mask}, {vector} zeroinitializer)"
+                        ))
+                    }
+                }
             }
             Expr::Call(op, _, operands) => {
                 let values: Vec<String> = operands.iter().map(|id| self.vector(plan, lanes, *id, known)).collect();

@@ -1,0 +1,148 @@
+//! Runs of one fiber that are read at several offsets: windows over runs that touch, begin and end at edges, and rows that are the same.
+
+use tamis_ir::{Format, Value};
+use tamis_tensor::{IndexArray, LevelArrays, Tensor};
+use tamis_tests::conform::{Judge, Wanted};
+
+/// A small generator: the tests are the same every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+
+    /// Runs in `0..size`, one in three of which touches the one before.
+    fn runs(&mut self, size: u32) -> Vec<(u32, u32)> {
+        let (mut runs, mut at) = (Vec::new(), 0);
+        loop {
+            let gap = if self.below(3) == 0 { 0 } else { self.below(3) as u32 };
+            let (start, end) = (at + gap, at + gap + 1 + self.below(4) as u32);
+            if end > size {
+                return runs;
+            }
+            runs.push((start, end));
+            at = end;
+        }
+    }
+}
+
+/// `dense, sparse_runs; pattern`, or with rows that repeat `runs, sparse_runs; pattern`.
+fn image(random: &mut Random, shape: [u32; 2], rows_once: bool) -> Tensor {
+    let [rows, columns] = shape;
+    let mut ends: Vec<u32> = Vec::new();
+    match rows_once {
+        true => {
+            let mut end = 0;
+            while end < rows {
+                end = rows.min(end + 1 + random.below(4) as u32);
+                ends.push(end);
+            }
+        }
+        false => ends.extend(1..=rows),
+    }
+    let (mut pos, mut start, mut end) = (vec![0u32], Vec::new(), Vec::new());
+    for _ in &ends {
+        let runs = random.runs(columns);
+        start.extend(runs.iter().map(|run| run.0));
+        end.extend(runs.iter().map(|run| run.1));
+        pos.push(start.len() as u32);
+    }
+    let outer = match rows_once {
+        true => LevelArrays::new([("pos", IndexArray::from(vec![0u32, ends.len() as u32])), ("end", ends.into())]),
+        false => LevelArrays::default(),
+    };
+    let inner = LevelArrays::new([("pos", IndexArray::from(pos)), ("start", start.into()), ("end", end.into())]);
+    let format = if rows_once { "runs, sparse_runs; pattern" } else { "dense, sparse_runs; pattern" };
+    let format = Format::parse(format, 2).expect("a format");
+    let shape = shape.map(u64::from);
+    Tensor::from_parts(&shape, &format, vec![outer, inner], None, Value::Bool(false)).expect("runs in order")
+}
+
+fn images(rows_once: bool) -> Vec<Vec<Tensor>> {
+    let mut random = Random(7);
+    let shapes = [[0, 0], [1, 1], [1, 2], [2, 1], [3, 3], [4, 9], [9, 30], [17, 60], [5, 0], [0, 5]];
+    shapes.into_iter().flat_map(|shape| [shape; 4]).map(|shape| vec![image(&mut random, shape, rows_once)]).collect()
+}
+
+/// Statements on `I[y,x]` with rows and columns around, into a result of this format.
+fn program(format: &str, value: &str) -> String {
+    format!("def f(I):\n    O = tensor(\"{format}\")\n    for y, x in _:\n        O[y,x] = {value}\n    return O\n")
+}
+
+/// An access so many columns and rows away, with what counts outside.
+fn at(dy: i64, dx: i64, outside: &str) -> String {
+    let sub = |name: &str, by: i64| match by {
+        0 => name.to_string(),
+        by if by < 0 => format!("~({name}-{})", -by),
+        by => format!("~({name}+{by})"),
+    };
+    match (dy, dx) {
+        (0, 0) => "I[y,x]".to_string(),
+        _ => format!("coalesce(I[{}, {}], {outside})", sub("y", dy), sub("x", dx)),
+    }
+}
+
+const WINDOWS: [&[i64]; 8] =
+    [&[-1, 0, 1], &[0, 1], &[-1, 0], &[-2, -1, 0, 1], &[0, 2], &[-1, 1], &[1, 2, 3], &[-3, 0, 1]];
+
+#[test]
+fn windows_along_rows() {
+    let mut judge = Judge::sharing(4);
+    for rows_once in [false, true] {
+        let sets = images(rows_once);
+        for window in WINDOWS {
+            for outside in ["True", "False"] {
+                for word in [" and ", " or "] {
+                    let value: Vec<String> = window.iter().map(|dx| at(0, *dx, outside)).collect();
+                    for format in ["dense, sparse_runs; pattern", "runs, sparse_runs; pattern", "dense; element(False)"]
+                    {
+                        let text = program(format, &value.join(word));
+                        judge.case(&format!("{window:?}, rows once: {rows_once}"), &text, &sets, Wanted::Same);
+                    }
+                }
+            }
+        }
+    }
+    judge.verdict(2000);
+}
+
+#[test]
+fn rows_that_are_the_same() {
+    let mut judge = Judge::sharing(4);
+    for rows_once in [false, true] {
+        let sets = images(rows_once);
+        for window in WINDOWS {
+            for outside in ["True", "False"] {
+                let value: Vec<String> = window.iter().map(|dy| at(*dy, 0, outside)).collect();
+                for format in
+                    ["sparse_runs, sparse_runs; pattern", "runs, sparse_runs; pattern", "dense; element(False)"]
+                {
+                    let text = program(format, &value.join(" and "));
+                    judge.case(&format!("rows {window:?}, rows once: {rows_once}"), &text, &sets, Wanted::Same);
+                }
+            }
+        }
+    }
+    judge.verdict(1000);
+}
+
+/// Both directions, and something else beside.
+#[test]
+fn squares_and_other_operands() {
+    let mut judge = Judge::sharing(2);
+    for rows_once in [false, true] {
+        let sets = images(rows_once);
+        let texts = [
+            "def f(I):\n    T = tensor(\"runs, sparse_runs; pattern\")\n    O = tensor(\"sparse_runs, sparse_runs; pattern\")\n    for y, x in _:\n        T[y,x] = coalesce(I[y, ~(x-1)], True) and I[y,x] and coalesce(I[y, ~(x+1)], True)\n    for y, x in _:\n        O[y,x] = coalesce(T[~(y-1), x], True) and T[y,x] and coalesce(T[~(y+1), x], True)\n    return O\n",
+            "def f(I):\n    s = scalar(0)\n    for y, x in _:\n        if I[y,x] and coalesce(I[y, ~(x+1)], False):\n            s += x\n    return s\n",
+            "def f(I):\n    O = tensor(\"dense, sparse_runs; pattern\")\n    for y, x in _:\n        if x < 2*y + 3:\n            O[y,x] = I[y,x] and coalesce(I[y, ~(x+1)], True) and coalesce(I[~(y-1), x], True)\n    return O\n",
+            "def f(I):\n    c = tensor(\"dense\", dtype=\"i64\", shape=(I.shape[0],))\n    for y, x in _:\n        if coalesce(I[y, ~(x-1)], False) and I[y,x]:\n            c[y] += 1\n    return c\n",
+        ];
+        for text in texts {
+            judge.case(&format!("rows once: {rows_once}"), text, &sets, Wanted::Same);
+        }
+    }
+    judge.verdict(200);
+}
