@@ -44,7 +44,7 @@ impl Lowerer<'_> {
             return self.unfurl_window(access, index, extent, alike);
         };
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
-        let looplet = self.from_window(access, looplet, extent, false);
+        let looplet = self.seen_through_window(access, looplet, extent, false);
         let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
         if numbers_pieces && !sub.inside {
             // Pieces behind the tensor are empty, so that it does not matter what they hold.

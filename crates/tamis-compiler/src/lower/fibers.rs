@@ -23,6 +23,10 @@ impl Lowerer<'_> {
     pub(super) fn unfurl_fibers(&mut self, access: &Access, index: IndexId) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (above, sub) = (subs.get(access.level)?, subs.get(access.level + 1)?);
+        // Before any of its loops is entered, a level is all of its fibers.
+        if self.entered(access) == 0 {
+            return None;
+        }
         let plain = above.part == Part::Whole && sub.part == Part::Whole && above.inside && sub.inside;
         if !plain || access.present.is_some() || access.group_stop.is_some() || depends(&above.node, index) {
             return None;

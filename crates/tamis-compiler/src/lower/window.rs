@@ -137,7 +137,7 @@ impl Lowerer<'_> {
             return None;
         }
         let zero = self.b.int(0);
-        let looplet = self.from_window(access, looplet, extent, mirrored);
+        let looplet = self.seen_through_window(access, looplet, extent, mirrored);
         // Along the subscript itself.
         let mut looplet = match &sub.part {
             Part::Quotient(by) => looplet.along(&mut self.b, *by, None)?,
@@ -168,7 +168,7 @@ impl Lowerer<'_> {
     }
 
     /// A fiber from where the window over it starts, or up to where it ends, if that is known.
-    pub(super) fn from_window(
+    pub(super) fn seen_through_window(
         &mut self,
         access: &Access,
         looplet: Looplet,
