@@ -193,8 +193,9 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
             (Ok(text), _) => Err(format!("was accepted, and gave\n{text}")),
             (Err(d), _) => Err(d.render(false)),
         };
-        let outcome = judge(false)?;
+        // Code that checks its accesses first: what is wrong with them is told then, and not met.
         let checked = judge(true).map_err(|problem| format!("in check mode: {problem}"))?;
+        let outcome = judge(false)?;
         if checked != outcome {
             return Err(format!("in check mode:\n{checked}\nbut otherwise\n{outcome}"));
         }

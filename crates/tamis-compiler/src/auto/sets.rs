@@ -64,7 +64,7 @@ fn of_access(tensor: &str, subscripts: &[Expr], places: &[Place]) -> (Set, Optio
 fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
     let parts: Vec<(Set, Option<Value>)> = operands.iter().map(|e| differs(e, places)).collect();
     let info = op.info();
-    let annihilator = info.annihilator.and_then(|constant| number(constant));
+    let annihilator = info.annihilator.and_then(number);
     if let Some(zero) = annihilator.filter(|_| operands.len() == 2) {
         let kills = |value: &Option<Value>| value.is_some_and(|value| value.cast(DType::F64).same_number(zero));
         let killers: Vec<Set> = parts.iter().filter(|(_, v)| kills(v)).map(|(set, _)| set.clone()).collect();

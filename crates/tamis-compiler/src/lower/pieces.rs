@@ -129,8 +129,13 @@ impl Lowerer<'_> {
         let (inner, steps) = self.inner(&[id], steps);
         let keeps = pieces.consecutive() || pieces.overlapping();
         let from = keeps.then(|| self.b.variable_from("from", region.start));
-        let most = self.b.sub(pieces.stop, pieces.start);
-        let reserved = self.reserve_parts(region, &[id], &steps, most);
+        // What a window meets is gone over again below it, so that there is more to write than one thing for each piece.
+        let reserved = if is_moving(pieces) || until.is_some() {
+            Vec::new()
+        } else {
+            let most = self.b.sub(pieces.stop, pieces.start);
+            self.reserve_parts(region, &[id], &steps, most)
+        };
         let var = self.b.new_var("q", DType::I64, until.is_some());
         let q = self.b.get(var);
         let going = until.map(|until| self.goes_on_from(pieces, q, from, until));
@@ -203,9 +208,13 @@ impl Lowerer<'_> {
         let walkers = self.piece_walkers(region, found);
         let keeps = walkers.iter().any(|w| w.pieces.consecutive() || w.pieces.overlapping());
         let from = keeps.then(|| self.b.variable_from("from", region.start));
-        let most = self.lengths(&walkers);
-        let reserved = self.reserve_parts(region, &ids, &steps, most);
         let moving = walkers.iter().any(|walker| is_moving(&walker.pieces) || walker.until.is_some());
+        let reserved = if moving {
+            Vec::new()
+        } else {
+            let most = self.lengths(&walkers);
+            self.reserve_parts(region, &ids, &steps, most)
+        };
         let meeting = if region.short || moving { Vec::new() } else { self.meeting(&steps, &walkers) };
         let mut cond = self.b.constant(Value::Bool(true));
         for walker in &walkers {
