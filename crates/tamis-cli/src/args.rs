@@ -86,7 +86,7 @@ A loop program, as in spmv.py:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = INPUT_HELP)]
 pub struct RunArgs {
-    /// Index notation such as "y[i] = A[i,j] * x[j]", a file with a loop program, `-` for standard input, or the program itself
+    /// Index notation such as `y[i] = A[i,j] * x[j]`, a file with a loop program, `-` for standard input, or the program itself
     #[arg(value_name = "PROGRAM")]
     pub program: OsString,
     /// Inputs, as described below
@@ -243,7 +243,7 @@ pub struct AdviseArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = INPUT_HELP)]
 pub struct SearchArgs {
-    /// Index notation, one statement such as "C[i,k] = A[i,j] * B[j,k]"
+    /// Index notation, one statement such as `C[i,k] = A[i,j] * B[j,k]`
     #[arg(value_name = "NOTATION")]
     pub notation: OsString,
     /// Inputs, as described below
