@@ -12,7 +12,7 @@ use super::region::{COPIES, Region};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Extents, Payload, Pieces};
+use tamis_ir::looplet::{Extents, Looplet, Payload, Pieces};
 use tamis_ir::program::TensorId;
 
 /// Copies of one list of runs, of which the one that is moved furthest up says where a common run begins, and the one that is moved
@@ -135,9 +135,12 @@ impl Lowerer<'_> {
         let zero = self.b.int(0);
         let mut inside = steps.to_vec();
         for id in ids {
-            if let Some(access) = access_of(&inside, *id) {
-                self.levels_of.insert(*id, access.level);
+            let Some(access) = access_of(&inside, *id) else { return Vec::new() };
+            // A block holds something for each of its coordinates.
+            if !matches!(&access.looplet, Some(Looplet::Pieces(p)) if !matches!(p.extents, Extents::Blocks { .. })) {
+                return Vec::new();
             }
+            self.levels_of.insert(*id, access.level);
             inside = self.replace(inside, *id, &Payload::Child(zero), None);
         }
         let inside = simplify::steps(inside, self.policy);
