@@ -129,9 +129,8 @@ impl Lowerer<'_> {
         let (inner, steps) = self.inner(&[id], steps);
         let keeps = pieces.consecutive() || pieces.overlapping();
         let from = keeps.then(|| self.b.variable_from("from", region.start));
-        // What a window meets is gone over again below it, and a block has an element for each coordinate: there is more to write than
-        // one thing for each piece.
-        let reserved = if is_moving(pieces) || until.is_some() || !is_single(pieces) {
+        // What a window meets is gone over again below it, so that there is more to write than one thing for each piece.
+        let reserved = if is_moving(pieces) || until.is_some() {
             Vec::new()
         } else {
             let most = self.b.sub(pieces.stop, pieces.start);
@@ -210,7 +209,7 @@ impl Lowerer<'_> {
         let keeps = walkers.iter().any(|w| w.pieces.consecutive() || w.pieces.overlapping());
         let from = keeps.then(|| self.b.variable_from("from", region.start));
         let moving = walkers.iter().any(|walker| is_moving(&walker.pieces) || walker.until.is_some());
-        let reserved = if moving || !walkers.iter().all(|walker| is_single(&walker.pieces)) {
+        let reserved = if moving {
             Vec::new()
         } else {
             let most = self.lengths(&walkers);
@@ -547,11 +546,6 @@ impl Lowerer<'_> {
 /// The pieces never reach beyond the dimension.
 pub(super) fn is_plain(pieces: &Pieces) -> bool {
     pieces.scale == 1 && pieces.shift.is_none() && pieces.window.is_none()
-}
-
-/// A piece has the same below it wherever it is.
-fn is_single(pieces: &Pieces) -> bool {
-    !matches!(pieces.extents, Extents::Blocks { .. })
 }
 
 /// The pieces are seen through a window.
