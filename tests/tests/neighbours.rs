@@ -1,8 +1,8 @@
 //! Runs of one fiber that are read at several offsets: windows over runs that touch, begin and end at edges, and rows that are the same.
 
-use tamis_ir::{Format, Value};
+use tamis_ir::{DType, Format, Value};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
-use tamis_tests::conform::{Judge, Wanted};
+use tamis_tests::conform::{Judge, Wanted, edges, structured};
 
 /// A small generator: the tests are the same every time.
 struct Random(u64);
@@ -145,4 +145,19 @@ fn squares_and_other_operands() {
         }
     }
     judge.verdict(200);
+}
+
+/// Blocks hold something for each coordinate: a piece of them is not one run of a result.
+#[test]
+fn blocks_into_runs() {
+    let mut judge = Judge::sharing(2);
+    for from in ["dense, blocks", "dense, band", "runs, blocks", "dense, runs", "bsr(2,2)"] {
+        for to in ["dense, runs", "dense, sparse_runs", "sparse_runs, sparse_runs", "csr"] {
+            let data = [edges(2), structured(2)].concat();
+            let sets = data.iter().filter_map(|data| Some(vec![data.tensor(from, DType::F64, Value::F64(0.0))?]));
+            let text = program(to, "I[y,x]");
+            judge.case(&format!("{from} into {to}"), &text, &sets.collect::<Vec<_>>(), Wanted::Same);
+        }
+    }
+    judge.verdict(100);
 }
