@@ -196,18 +196,8 @@ fn no_schedule_falls_off_a_cliff() {
         let refs: Vec<&Tensor> = tensors.iter().collect();
         let executed = |pins: &Pins| -> Option<u64> {
             let plan = tamis::plan(&notation, &refs, pins).ok()?;
-            let params: Vec<Tensor> = plan
-                .program
-                .params
-                .iter()
-                .map(|id| {
-                    let name = &plan.program.tensor(*id).name;
-                    let conversion = plan.conversions.iter().find(|c| c.name == *name);
-                    let source = conversion.map_or(name, |c| &c.source);
-                    let at = notation.params().iter().position(|p| p == source).unwrap();
-                    conversion.map_or_else(|| tensors[at].clone(), |c| tensors[at].convert(&c.format).unwrap())
-                })
-                .collect();
+            let made = tamis::operands_of(&plan, &notation, &refs).unwrap();
+            let params: Vec<Tensor> = made.into_iter().map(|tensor| tensor.into_owned()).collect();
             let converted: u64 = plan
                 .conversions
                 .iter()

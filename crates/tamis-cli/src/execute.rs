@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis::{Build, CompileOptions, EinsumOptions, Executable, Notation, Pins, Scheduled, Signature, WorkspaceReport};
 use tamis_ir::text::lexer::MAX_TEXT;
-use tamis_ir::{Code, Diagnostic, Format, Kind, Program, Source, Value, diag::did_you_mean};
+use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Kind, Program, Source, Value, diag::did_you_mean};
 use tamis_tensor::gallery;
 use tamis_tensor::io::{FileKind, WriteOptions, write};
 use tamis_tensor::{Combine, Tensor};
@@ -54,7 +54,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     };
     let compiled = match &notation {
         Some(notation) => {
-            let formats = result_formats(&program, request)?;
+            let formats = result_formats(&program, &request.formats)?;
             let pins = Pins { order: request.order.clone(), formats, ..Pins::default() };
             Compiled::Notation(tamis::schedule_notation(notation, &tensors, &EinsumOptions { compile: options, pins })?)
         }
@@ -165,11 +165,11 @@ fn check_pins(notation: Option<&Notation>, request: &RunRequest) -> Outcome {
 }
 
 /// The formats that results are wanted in.
-fn result_formats(program: &Program, request: &RunRequest) -> Result<Vec<(String, Format)>, Failure> {
+pub(crate) fn result_formats(program: &Program, wanted: &Named<FormatSpec>) -> Result<Vec<(String, Format)>, Failure> {
     let mut formats = Vec::new();
     for id in &program.results {
         let info = program.tensor(*id);
-        if let Some((_, spec)) = request.formats.iter().find(|(name, _)| *name == info.name)
+        if let Some((_, spec)) = wanted.iter().find(|(name, _)| *name == info.name)
             && info.rank > 0
         {
             formats.push((info.name.clone(), spec.with_rank(info.rank)?));

@@ -8,7 +8,7 @@ use crate::shell::{Failure, Shell};
 use std::fmt::Write;
 use std::sync::Arc;
 use tamis::auto::{Costs, Operand};
-use tamis::{CompileOptions, DType, Explanation, Format, FormatSpec, Pins, Plan, Program, Signature};
+use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
 use tamis_ir::Source;
 use tamis_tensor::Tensor;
 
@@ -37,15 +37,17 @@ impl Planned {
             _ => execute::notation(source, &specs)?,
         };
         let plain = notation.plain()?;
-        let pins = Pins { order: args.order.clone(), formats: result_formats(&plain, formats)?, ..Pins::default() };
+        let pins =
+            Pins { order: args.order.clone(), formats: execute::result_formats(&plain, formats)?, ..Pins::default() };
         if !specs.is_empty() {
             let request = request(args)?;
             execute::check_names(&plain, &request)?;
             let inputs = execute::inputs(&plain, &request)?;
             let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
             let plan = tamis::plan(&notation, &tensors, &pins)?;
-            let made = made(&plan, &inputs)?;
-            return Ok(Planned { signature: Signature::of(&made.iter().collect::<Vec<_>>()), plan });
+            let made = tamis::operands_of(&plan, &notation, &tensors)?;
+            let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+            return Ok(Planned { signature: Signature::of(&refs), plan });
         }
         let params: Vec<&str> = notation.params();
         let known: Vec<(&str, FormatSpec)> = formats
@@ -95,35 +97,6 @@ impl Planned {
         let _ = writeln!(out, "# expected to cost {:.3e} steps", self.plan.cost);
         out
     }
-}
-
-fn result_formats(plain: &Program, formats: &Named<FormatSpec>) -> Result<Vec<(String, Format)>, Failure> {
-    let mut found = Vec::new();
-    for id in &plain.results {
-        let info = plain.tensor(*id);
-        if let Some((_, spec)) = formats.iter().find(|(name, _)| *name == info.name)
-            && info.rank > 0
-        {
-            found.push((info.name.clone(), spec.with_rank(info.rank)?));
-        }
-    }
-    Ok(found)
-}
-
-/// The tensors that the program takes.
-fn made(plan: &Plan, inputs: &[(String, Tensor)]) -> Result<Vec<Tensor>, Failure> {
-    let mut tensors = Vec::new();
-    for id in &plan.program.params {
-        let name = &plan.program.tensor(*id).name;
-        let conversion = plan.conversions.iter().find(|c| c.name == *name);
-        let source = conversion.map_or(name, |c| &c.source);
-        let Some((_, tensor)) = inputs.iter().find(|(given, _)| given == source) else { continue };
-        tensors.push(match conversion {
-            Some(conversion) => tensor.convert(&conversion.format)?,
-            None => tensor.clone(),
-        });
-    }
-    Ok(tensors)
 }
 
 /// The request that running it would be.

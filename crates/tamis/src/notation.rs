@@ -110,25 +110,34 @@ pub fn schedule(notation: &Notation, tensors: &[&Tensor], options: &EinsumOption
     let start = std::time::Instant::now();
     let plan = plan(notation, tensors, &options.pins)?;
     let scheduling = start.elapsed();
-    let names = notation.params();
-    let program: &Program = &plan.program;
-    let mut sources = Vec::new();
-    for id in &program.params {
-        let name = &program.tensor(*id).name;
-        let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
-        let Some(source) = names.iter().position(|known| *known == source) else {
-            let message = format!("the schedule reads `{name}`, which nothing makes");
-            return Err(Diagnostic::new(Code::E1101, message)
-                .note("this is a bug of Tamis")
-                .help("please report it")
-                .into());
-        };
-        sources.push(source);
-    }
+    let sources = sources(&plan, notation)?;
     let made = converted(&plan, &sources, tensors)?;
     let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
-    let executable = compile(program, &Signature::of(&refs), &options.compile)?;
+    let executable = compile(&plan.program, &Signature::of(&refs), &options.compile)?;
     Ok(Scheduled { plan: Arc::new(plan), sources, executable, scheduling })
+}
+
+/// For each parameter of the program, which of the notation's it is made of.
+fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
+    let (names, program) = (notation.params(), &plan.program);
+    let source = |name: &String| {
+        let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
+        names.iter().position(|known| *known == source).ok_or_else(|| {
+            Diagnostic::new(Code::E1101, format!("the schedule reads `{name}`, which nothing makes"))
+                .note("this is a bug of Tamis")
+                .help("please report it")
+        })
+    };
+    program.params.iter().map(|id| source(&program.tensor(*id).name)).collect()
+}
+
+/// The tensors that the program of a plan takes, made of those that are given in the order of the notation's parameters.
+pub fn operands_of<'a>(
+    plan: &Plan,
+    notation: &Notation,
+    tensors: &[&'a Tensor],
+) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
+    converted(plan, &sources(plan, notation)?, tensors)
 }
 
 /// The tensors that the program takes.

@@ -1,7 +1,7 @@
 //! State-space search: formats of operands and orders of loops, each compiled, run and verified.
 
 use crate::compile::{CompileOptions, compile};
-use crate::notation::{EinsumOptions, schedule};
+use crate::notation::{EinsumOptions, operands_of, schedule};
 use crate::signature::Signature;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -72,32 +72,19 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
     let scheduled = schedule(notation, tensors, &EinsumOptions::default())?;
     let plan: &Plan = &scheduled.plan;
     let before = Instant::now();
-    let converted: FxHashMap<&str, Tensor> = plan
-        .conversions
-        .iter()
-        .filter_map(|c| {
-            let at = notation.params().iter().position(|name| *name == c.source)?;
-            Some(tensors[at].convert(&c.format).map(|tensor| (c.source.as_str(), tensor)))
-        })
-        .collect::<Result<_, Diagnostic>>()?;
+    let made = operands_of(plan, notation, tensors)?;
     let mut found = Searched { conversion: before.elapsed(), ..Searched::default() };
-    let params = plan.program.params.iter().map(|id| &plan.program.tensor(*id).name);
-    let own: Vec<&Tensor> = params
-        .filter_map(|name| {
-            let conversion = plan.conversions.iter().find(|c| c.name == *name);
-            match conversion {
-                Some(c) => converted.get(c.source.as_str()),
-                None => notation.params().iter().position(|p| p == name).map(|at| tensors[at]),
-            }
-        })
-        .collect();
+    let own: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
     let (reference, kernel) = timed(&scheduled.executable, &own, options.repeats)?;
     let chosen = State {
         formats: notation
             .params()
             .iter()
             .zip(tensors)
-            .map(|(name, tensor)| converted.get(name).map_or(tensor.format(), |t| t.format()).clone())
+            .map(|(name, tensor)| {
+                let conversion = plan.conversions.iter().find(|c| c.source == *name);
+                conversion.map_or(tensor.format(), |c| &c.format).clone()
+            })
             .collect(),
         order: loops(&plan.program),
         results: formats_of(&reference),
@@ -172,10 +159,8 @@ fn try_one(
     reference: &[(String, Tensor)],
     options: &SearchOptions,
 ) -> Result<Option<State>, Diagnostics> {
-    let names = notation.params();
-    let params = plan.program.params.iter().map(|id| &plan.program.tensor(*id).name);
-    let own: Vec<&Tensor> =
-        params.filter_map(|name| names.iter().position(|p| p == name).map(|at| inputs[at])).collect();
+    let own = operands_of(plan, notation, inputs)?;
+    let own: Vec<&Tensor> = own.iter().map(|tensor| tensor.as_ref()).collect();
     let Ok(executable) = compile(&plan.program, &Signature::of(&own), &CompileOptions::default()) else {
         return Ok(None);
     };
