@@ -159,6 +159,11 @@ impl<'a> Scheduler<'a> {
         }
     }
 
+    /// Whether something has this name.
+    pub(super) fn is_taken(&self, name: &str) -> bool {
+        self.taken.contains(name)
+    }
+
     /// Takes back a temporary that was only considered.
     pub(super) fn forget(&mut self, name: &str) {
         self.taken.remove(name);

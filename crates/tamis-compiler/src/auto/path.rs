@@ -147,7 +147,7 @@ impl Scheduler<'_> {
     fn fresh_index(&self, name: &str, taken: &FxHashMap<String, f64>) -> String {
         let mut fresh = name.to_string();
         let mut number = 0;
-        while taken.contains_key(&fresh) {
+        while taken.contains_key(&fresh) || (number > 0 && self.is_taken(&fresh)) {
             number += 1;
             fresh = format!("{name}{number}");
         }
