@@ -22,6 +22,9 @@ const WINDOW: u32 = 17;
 /// A window is worth it if there is an entry for so many keys, which are two words of bits that say where to look.
 const SPARSEST: usize = 2 * 64 * 64;
 
+/// A window with an entry for so many places is looked through from end to end.
+const WELL_FILLED: usize = 16;
+
 /// A window has up to about so many places for each entry that is expected.
 const PLACES: usize = 2;
 
@@ -122,10 +125,23 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
             if K::DIGITS && side == 0 && count > FEW && bits > widest && self.inner < bits {
                 let outer = bits - self.inner;
                 let suits = |range: &Range| outer + range.stride <= widest && fills(outer + range.stride);
-                // Looking at all of them is worth it only if a few do not say no already.
-                let few = inner_range(&pieces[..1], self.inner);
-                if let Some(range) = Some(few).filter(suits).map(|_| inner_range(pieces, self.inner)).filter(suits) {
-                    return self.through_window(fold, pieces, bits, outer + range.stride, Some(range), out);
+                // Entries come in some order, mostly: the first and the last say where the others are. If those do not,
+                // all of them are looked at.
+                let few = inner_range(&[pieces[0], pieces[pieces.len() - 1]], self.inner);
+                if suits(&few) {
+                    let places = outer + few.stride;
+                    if let Some(left) =
+                        self.through_window(fold, pieces, count, bits, places, Some(few.centred()), out)?
+                    {
+                        return Ok(left);
+                    }
+                    let range = inner_range(pieces, self.inner);
+                    let places = outer + range.stride;
+                    if suits(&range)
+                        && let Some(left) = self.through_window(fold, pieces, count, bits, places, Some(range), out)?
+                    {
+                        return Ok(left);
+                    }
                 }
             }
             if K::DIGITS && !(fills(bits) && (bits <= widest || count > FEW)) {
@@ -143,7 +159,8 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
                 }
             }
             if K::DIGITS && bits <= widest && fills(bits) {
-                return self.through_window(fold, pieces, bits, bits, None, out);
+                let left = self.through_window(fold, pieces, count, bits, bits, None, out)?;
+                return Ok(left.unwrap_or(0));
             }
             if !K::DIGITS {
                 return self.sort(fold, pieces, count, None, out);
@@ -237,54 +254,89 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         Ok(counts)
     }
 
-    /// A place for each key, or for each whose innermost coordinate is in a range.
+    /// A place for each key, or for each whose innermost coordinate is in a range. Nothing if one is not.
     ///
     /// # Safety
-    /// As for [`Combiner::combine`]; keys differ in no more than so many low bits, and their coordinates are in the range.
+    /// As for [`Combiner::combine`]; keys differ in no more than so many low bits.
+    #[allow(clippy::too_many_arguments)]
     unsafe fn through_window<F: Fold<T>>(
         &mut self,
         fold: F,
         pieces: &[Piece<Entry<K, T>>],
+        count: usize,
         bits: u32,
         places: u32,
         range: Option<Range>,
         out: Out<K, T>,
-    ) -> Result<usize, Shortage> {
+    ) -> Result<Option<usize>, Shortage> {
         let size = 1usize << places;
         self.window.make(fold, size)?;
+        // SAFETY: promised by the caller.
+        unsafe {
+            Ok(if count >= size / WELL_FILLED {
+                self.through::<F, 1>(fold, pieces, bits, size, range, out)
+            } else {
+                self.through::<F, 2>(fold, pieces, bits, size, range, out)
+            })
+        }
+    }
+
+    /// The same for a window that is there, and has so many levels of flags.
+    ///
+    /// # Safety
+    /// As for [`Combiner::through_window`].
+    unsafe fn through<F: Fold<T>, const LEVELS: usize>(
+        &mut self,
+        fold: F,
+        pieces: &[Piece<Entry<K, T>>],
+        bits: u32,
+        size: usize,
+        range: Option<Range>,
+        out: Out<K, T>,
+    ) -> Option<usize> {
         // SAFETY: promised by the caller; places are below the size of the window.
         unsafe {
-            let Some(base) = pieces.first().map(|piece| (*piece.first).key.pop(bits).1) else { return Ok(0) };
+            let Some(base) = pieces.first().map(|piece| (*piece.first).key.pop(bits).1) else { return Some(0) };
             let mut done = 0;
-            if let Some(Range { inner, low, stride }) = range {
-                let (outer, mask) = ((1usize << (bits - inner)) - 1, (1usize << inner) - 1);
+            let Some(Range { inner, low, stride, .. }) = range else {
                 for piece in pieces {
                     for k in 0..piece.len {
                         let Entry { key, value } = piece.first.add(k).read();
-                        let place = (key.digit(inner) & outer) << stride | ((key.digit(0) & mask) - low);
-                        self.window.put(fold, place, value);
+                        self.window.put::<F, LEVELS>(fold, key.digit(0) & (size - 1), value);
                     }
                 }
-                self.window.take(fold, size, |place, value| {
-                    let rest = (place >> stride) << inner | ((place & ((1 << stride) - 1)) + low);
-                    out.keys.add(done).write(base.push(bits, rest as u64));
+                self.window.take::<F, LEVELS>(fold, size, |place, value| {
+                    out.keys.add(done).write(base.push(bits, place as u64));
                     out.values.add(done).write(value);
                     done += 1;
                 });
-                return Ok(done);
-            }
-            for piece in pieces {
+                return Some(done);
+            };
+            let (outer, mask) = ((1usize << (bits - inner)) - 1, (1usize << inner) - 1);
+            for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
+                let (next, mut beyond) = (next.map_or(piece.first, |next| next.first), 0);
                 for k in 0..piece.len {
+                    if k % 4 == 0 {
+                        prefetch(next.wrapping_add(k));
+                    }
                     let Entry { key, value } = piece.first.add(k).read();
-                    self.window.put(fold, key.digit(0) & (size - 1), value);
+                    let column = (key.digit(0) & mask).wrapping_sub(low);
+                    beyond |= column >> stride;
+                    let place = (key.digit(inner) & outer) << stride | column & ((1 << stride) - 1);
+                    self.window.put::<F, LEVELS>(fold, place, value);
+                }
+                if beyond != 0 {
+                    self.window.take::<F, LEVELS>(fold, size, |_, _| ());
+                    return None;
                 }
             }
-            self.window.take(fold, size, |place, value| {
-                out.keys.add(done).write(base.push(bits, place as u64));
+            self.window.take::<F, LEVELS>(fold, size, |place, value| {
+                let rest = (place >> stride) << inner | ((place & ((1 << stride) - 1)) + low);
+                out.keys.add(done).write(base.push(bits, rest as u64));
                 out.values.add(done).write(value);
                 done += 1;
             });
-            Ok(done)
+            Some(done)
         }
     }
 
@@ -341,13 +393,22 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
     }
 }
 
-/// Innermost coordinates that are in a range: so many bits of a key, the least of them, and how many bits there are for the
-/// difference to that.
+/// Innermost coordinates that are in a range: so many bits of a key, the least of them, how many bits there are for the
+/// difference to that, and the greatest.
 #[derive(Clone, Copy)]
 struct Range {
     inner: u32,
     low: usize,
     stride: u32,
+    high: usize,
+}
+
+impl Range {
+    /// The same with as much room below the least as above the greatest.
+    fn centred(self) -> Range {
+        let spare = (1usize << self.stride) - 1 - (self.high - self.low);
+        Range { low: self.low.saturating_sub(spare / 2), ..self }
+    }
 }
 
 /// The range of the numbers in the low bits of keys.
@@ -369,7 +430,7 @@ unsafe fn inner_range<K: Key, T>(pieces: &[Piece<Entry<K, T>>], inner: u32) -> R
         }
     }
     let low = low.min(high);
-    Range { inner, low, stride: (usize::BITS - (high - low).leading_zeros()).max(1) }
+    Range { inner, low, stride: (usize::BITS - (high - low).leading_zeros()).max(1), high }
 }
 
 /// The bits in which keys differ, and whether some are out of order.

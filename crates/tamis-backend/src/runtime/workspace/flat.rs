@@ -78,10 +78,10 @@ impl<T: Copy + Send + 'static> Flat<T> {
                 let (now, last) = keys.split_at(keys.len().saturating_sub(AHEAD));
                 for (k, key) in now.iter().enumerate() {
                     prefetch(places.place(keys[k + AHEAD].digit(0) & mask));
-                    places.put(fold, key.digit(0) & mask, values.add(start + k).read());
+                    places.put::<F, 3>(fold, key.digit(0) & mask, values.add(start + k).read());
                 }
                 for (k, key) in last.iter().enumerate() {
-                    places.put(fold, key.digit(0) & mask, values.add(start + now.len() + k).read());
+                    places.put::<F, 3>(fold, key.digit(0) & mask, values.add(start + now.len() + k).read());
                 }
                 Ok(())
             })
@@ -99,7 +99,7 @@ impl<T: Copy + Send + 'static> Flat<T> {
                 // SAFETY: promised by the caller; places are below their number.
                 unsafe {
                     let Entry { key, value } = piece.first.add(k).read();
-                    self.places.put(fold, key.digit(0) & (self.size - 1), value);
+                    self.places.put::<F, 3>(fold, key.digit(0) & (self.size - 1), value);
                 }
             }
         }
@@ -122,7 +122,7 @@ impl<T: Copy + Send + 'static> Flat<T> {
         to: *mut T,
     ) -> usize {
         let (mut done, mut waiting, mut keys) = (0, 0, [K::ZERO; 512]);
-        self.places.take(fold, self.size, |place, value| {
+        self.places.take::<F, 3>(fold, self.size, |place, value| {
             keys[waiting] = K::ZERO.push(63, place as u64);
             waiting += 1;
             // SAFETY: promised by the caller.

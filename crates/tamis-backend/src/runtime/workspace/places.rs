@@ -2,7 +2,8 @@
 //! out in order, without being sorted.
 //!
 //! A flag is a byte, so that raising it needs nothing to be read. There are flags for places, for each 64 of those, and for
-//! each 64 of these, so that few are looked at.
+//! each 64 of these, so that few are looked at. Raising costs, too: whoever knows that many places are taken, or that there
+//! are few places, says that only some of the `LEVELS` of flags are used.
 
 use super::merge::Fold;
 use crate::runtime::typed::{Room, Shortage};
@@ -62,9 +63,9 @@ impl<T: Copy + Send + 'static> Places<T> {
     /// Folds a value with the one at its place, if there is one.
     ///
     /// # Safety
-    /// There is such a place.
+    /// There is such a place; all that are taken before [`Places::take`] are with the same `LEVELS`, from 1 to 3.
     #[inline(always)]
-    pub(super) unsafe fn put<F: Fold<T>>(&mut self, fold: F, place: usize, value: T) {
+    pub(super) unsafe fn put<F: Fold<T>, const LEVELS: usize>(&mut self, fold: F, place: usize, value: T) {
         let [flags, groups, all] = &self.flags;
         // SAFETY: promised by the caller.
         unsafe {
@@ -76,8 +77,12 @@ impl<T: Copy + Send + 'static> Places<T> {
                 before.write(value);
             }
             flag.write(1);
-            groups.pointer().add(place / 64).write(1);
-            all.pointer().add(place / 64 / 64).write(1);
+            if LEVELS > 1 {
+                groups.pointer().add(place / 64).write(1);
+            }
+            if LEVELS > 2 {
+                all.pointer().add(place / 64 / 64).write(1);
+            }
         }
     }
 
@@ -89,26 +94,38 @@ impl<T: Copy + Send + 'static> Places<T> {
 
     /// Visits the first `size` places that are taken, in order, with their values; none is taken afterwards.
     #[inline(always)]
-    pub(super) fn take<F: Fold<T>>(&mut self, fold: F, size: usize, mut visit: impl FnMut(usize, T)) {
+    pub(super) fn take<F: Fold<T>, const LEVELS: usize>(
+        &mut self,
+        fold: F,
+        size: usize,
+        mut visit: impl FnMut(usize, T),
+    ) {
         let [flags, groups, all] = self.flags.each_ref().map(Room::pointer);
-        let size = size.min(self.size);
-        for top in (0..size.div_ceil(64 * 64)).step_by(64) {
-            // SAFETY: all flags are in groups of 64, and were written; places that are flagged are there.
-            unsafe {
-                for page in bits(take_flags(all.add(top))) {
-                    let page = top + page;
-                    for line in bits(take_flags(groups.add(64 * page))) {
-                        let line = 64 * page + line;
-                        for place in bits(take_flags(flags.add(64 * line))) {
-                            let place = 64 * line + place;
-                            let at = self.values.pointer().add(place);
-                            visit(place, at.read());
-                            if let Some(neutral) = fold.neutral() {
-                                at.write(neutral);
-                            }
-                        }
+        let lines = size.min(self.size).div_ceil(64);
+        let pages = lines.div_ceil(64);
+        // SAFETY: all flags are in groups of 64, and were written; places that are flagged are there.
+        unsafe {
+            let mut line = |line: usize| {
+                for place in bits(take_flags(flags.add(64 * line))) {
+                    let place = 64 * line + place;
+                    let at = self.values.pointer().add(place);
+                    visit(place, at.read());
+                    if let Some(neutral) = fold.neutral() {
+                        at.write(neutral);
                     }
                 }
+            };
+            if LEVELS == 1 {
+                (0..lines).for_each(line);
+                return;
+            }
+            let mut page = |page: usize| bits(take_flags(groups.add(64 * page))).for_each(|k| line(64 * page + k));
+            if LEVELS == 2 {
+                (0..pages).for_each(page);
+                return;
+            }
+            for top in (0..pages).step_by(64) {
+                bits(take_flags(all.add(top))).for_each(|k| page(top + k));
             }
         }
     }
