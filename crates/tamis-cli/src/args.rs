@@ -32,6 +32,8 @@ pub enum Command {
     Advise(AdviseArgs),
     /// Try formats and orders of loops for index notation, and rank them by time
     Search(SearchArgs),
+    /// Fit the constants of the cost model to this machine, and say what changed
+    Calibrate(CalibrateArgs),
     /// Convert a file to another kind or format
     Convert(ConvertArgs),
     /// List the generators of matrices and tensors
@@ -55,6 +57,7 @@ impl Command {
             Command::Info(args) => args.json,
             Command::Advise(args) => args.json,
             Command::Search(args) => args.json,
+            Command::Calibrate(args) => args.json,
             Command::Convert(args) => args.json,
             Command::Gallery { json } => *json,
             Command::Completions { .. } => false,
@@ -128,6 +131,9 @@ pub struct RunArgs {
     /// The loops of index notation in this order, as in i,k,j
     #[arg(long, value_name = "INDICES", value_delimiter = ',')]
     pub order: Vec<String>,
+    /// Read tensors of index notation as they are stored: convert none
+    #[arg(long)]
+    pub keep: bool,
     /// Check every access of compiled code, and compare its results with the reference interpreter's
     #[arg(long, conflicts_with = "interpret")]
     pub check: bool,
@@ -145,6 +151,17 @@ fn check_limit(text: &str) -> Result<u64, String> {
     }
 }
 
+/// `tamis calibrate`
+#[derive(Args, Clone, Debug)]
+pub struct CalibrateArgs {
+    /// Use the constants from now on: write them where schedules look for them, or where TAMIS_COSTS says
+    #[arg(long)]
+    pub save: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `tamis explain`
 #[derive(Args, Clone, Debug)]
 pub struct ExplainArgs {
@@ -157,6 +174,9 @@ pub struct ExplainArgs {
     /// The loops of index notation in this order, as in i,k,j
     #[arg(long, value_name = "INDICES", value_delimiter = ',')]
     pub order: Vec<String>,
+    /// Read tensors of index notation as they are stored: convert none
+    #[arg(long)]
+    pub keep: bool,
     /// Assume this format for a tensor of the program
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,

@@ -55,7 +55,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let compiled = match &notation {
         Some(notation) => {
             let formats = result_formats(&program, &request.formats)?;
-            let pins = Pins { order: request.order.clone(), formats, ..Pins::default() };
+            let pins = Pins { order: request.order.clone(), formats, keep: request.keep, ..Pins::default() };
             Compiled::Notation(tamis::schedule_notation(notation, &tensors, &EinsumOptions { compile: options, pins })?)
         }
         None => Compiled::Program(tamis::compile(&program, &Signature::of(&tensors), &options)?),
@@ -160,6 +160,10 @@ fn check_pins(notation: Option<&Notation>, request: &RunRequest) -> Outcome {
     if notation.is_none() && !request.order.is_empty() {
         let d = Diagnostic::new(Code::E0905, "--order is for index notation: a program says the order of its loops");
         return Err(Failure::usage(vec![d.help("use -s \"reorder(i,j)\"")]));
+    }
+    if notation.is_none() && request.keep {
+        let d = Diagnostic::new(Code::E0905, "--keep is for index notation: programs convert nothing");
+        return Err(Failure::usage(vec![d.help("leave it out")]));
     }
     Ok(())
 }

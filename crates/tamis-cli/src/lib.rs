@@ -5,6 +5,7 @@
 
 mod advise;
 mod args;
+mod calibrate;
 mod convert;
 mod execute;
 mod explain;
@@ -59,6 +60,7 @@ fn dispatch(command: &Command, shell: &mut Shell) -> Outcome {
         Command::Info(args) => info::info(args, shell),
         Command::Advise(args) => advise::advise(args, shell),
         Command::Search(args) => search::run(args, shell),
+        Command::Calibrate(args) => calibrate::run(args, shell),
         Command::Convert(args) => convert::convert(args, shell),
         Command::Gallery { json } => explain::gallery(*json, shell),
         Command::Completions { shell: kind } => explain::completions(*kind, shell),

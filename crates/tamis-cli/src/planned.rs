@@ -7,7 +7,7 @@ use crate::run::RunRequest;
 use crate::shell::{Failure, Shell};
 use std::fmt::Write;
 use std::sync::Arc;
-use tamis::auto::{Costs, Operand};
+use tamis::auto::Operand;
 use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
 use tamis_ir::Source;
 use tamis_tensor::Tensor;
@@ -37,8 +37,12 @@ impl Planned {
             _ => execute::notation(source, &specs)?,
         };
         let plain = notation.plain()?;
-        let pins =
-            Pins { order: args.order.clone(), formats: execute::result_formats(&plain, formats)?, ..Pins::default() };
+        let pins = Pins {
+            order: args.order.clone(),
+            formats: execute::result_formats(&plain, formats)?,
+            keep: args.keep,
+            ..Pins::default()
+        };
         if !specs.is_empty() {
             let request = request(args)?;
             execute::check_names(&plain, &request)?;
@@ -60,7 +64,7 @@ impl Planned {
             formats.iter().filter(|(name, _)| !notation.results().contains(&name.as_str())).cloned().collect();
         crate::stages::check_names(&plain, &of_params, &[])?;
         let signature = Signature::assumed(&plain, &known, &dtypes)?;
-        let operands: Vec<Operand> = signature.operands(Costs::default().density);
+        let operands: Vec<Operand> = signature.operands(tamis::calibrate::costs()?.density);
         let plan = tamis::plan_for(&notation, signature.types(), &operands, &pins)?;
         let mut given: Vec<(&str, FormatSpec)> = known.clone();
         given.extend(plan.conversions.iter().map(|c| (c.name.as_str(), FormatSpec::from(c.format.clone()))));
@@ -116,6 +120,7 @@ fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
         interpret: false,
         schedule: Vec::new(),
         order: Vec::new(),
+        keep: false,
         check: args.check,
         check_limit: 0,
     })

@@ -91,6 +91,8 @@ pub struct RunRequest {
     pub schedule: Schedule,
     /// The order of loops for index notation.
     pub order: Vec<String>,
+    /// Whether tensors of index notation stay as they are stored.
+    pub keep: bool,
 }
 
 impl RunRequest {
@@ -146,6 +148,7 @@ impl RunRequest {
             time_passes: args.time_passes,
             schedule,
             order: args.order.clone(),
+            keep: args.keep,
         })
     }
 }
@@ -265,6 +268,7 @@ mod tests {
             time_passes: true,
             schedule: Schedule::new().reorder(["j", "i"]),
             order: Vec::new(),
+            keep: false,
         };
         assert_eq!(request(&line).unwrap(), expected);
     }

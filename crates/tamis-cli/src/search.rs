@@ -28,6 +28,7 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
         interpret: false,
         schedule: Vec::new(),
         order: Vec::new(),
+        keep: false,
         check: false,
         check_limit: 0,
     })?;

@@ -20,6 +20,7 @@
 //! ```
 
 mod advise;
+pub mod calibrate;
 mod call;
 mod check;
 mod compile;

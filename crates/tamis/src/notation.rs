@@ -1,12 +1,13 @@
 //! Index notation: scheduled for the tensors at hand, compiled, run.
 
+use crate::calibrate::costs;
 use crate::compile::{CompileOptions, Executable, compile};
 use crate::signature::{Argument, Signature};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, RwLock};
-use tamis_compiler::auto::{self, Costs, Operand, Pins, Plan};
+use tamis_compiler::auto::{self, Operand, Pins, Plan};
 use tamis_ir::notation::Notation;
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
@@ -92,7 +93,7 @@ pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnos
 /// Schedules index notation for tensors, given in the order of its parameters, without compiling anything.
 pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Plan, Diagnostics> {
     let (types, operands) = auto::describe(tensors);
-    auto::schedule(notation, &types, &operands, &Costs::default(), pins)
+    auto::schedule(notation, &types, &operands, &costs()?, pins)
 }
 
 /// Schedules index notation for tensors of which only this is known.
@@ -102,7 +103,7 @@ pub fn plan_for(
     operands: &[Operand],
     pins: &Pins,
 ) -> Result<Plan, Diagnostics> {
-    auto::schedule(notation, types, operands, &Costs::default(), pins)
+    auto::schedule(notation, types, operands, &costs()?, pins)
 }
 
 /// Schedules and compiles index notation for tensors, given in the order of its parameters.
@@ -250,7 +251,7 @@ fn store() -> &'static RwLock<FxHashMap<u64, Arc<Entry>>> {
 
 fn key(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> u64 {
     let mut state = FxHasher::default();
-    (text, &options.compile, &options.pins.order).hash(&mut state);
+    (text, &options.compile, &options.pins.order, options.pins.keep).hash(&mut state);
     for (name, tensor) in inputs {
         (name, scale(tensor)).hash(&mut state);
     }

@@ -1,12 +1,13 @@
 //! State-space search: formats of operands and orders of loops, each compiled, run and verified.
 
+use crate::calibrate::costs;
 use crate::compile::{CompileOptions, compile};
 use crate::notation::{EinsumOptions, operands_of, schedule};
 use crate::signature::Signature;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Costs, Pins, Plan};
+use tamis_compiler::auto::{self, Pins, Plan};
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
@@ -147,7 +148,7 @@ fn stored<'a>(made: &'a FxHashMap<(usize, String), Tensor>, combination: &[Forma
 fn planned_for(notation: &Notation, inputs: &[&Tensor], order: &[String]) -> Option<Plan> {
     let (types, operands) = auto::describe(inputs);
     let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
-    let plan = auto::schedule(notation, &types, &operands, &Costs::default(), &pins).ok()?;
+    let plan = auto::schedule(notation, &types, &operands, &costs().ok()?, &pins).ok()?;
     plan.conversions.is_empty().then_some(plan)
 }
 

@@ -5,9 +5,12 @@
 //! program later, as for programs written by hand; their cost is part of the model (`order`).
 //!
 //! `model` holds the constants, `sets` says where an expression is not constant, `order` searches orders of loops, `formats`
-//! chooses formats, `path` splits products and removes temporaries, `tile` cuts loops, `nest` makes loops of it all.
+//! chooses formats, `path` splits products and removes temporaries, `tile` cuts loops, `fuse` shares them, `nest` makes loops of it
+//! all.
 
+pub mod fit;
 mod formats;
+mod fuse;
 pub mod model;
 mod nest;
 mod operand;
@@ -33,6 +36,8 @@ pub struct Pins {
     pub formats: Vec<(String, Format)>,
     /// Statements are taken as they are: nothing is split, inlined or fused.
     pub separate: bool,
+    /// Tensors that are given are read as they are stored: none is converted.
+    pub keep: bool,
 }
 
 /// What was decided, and why.

@@ -1,5 +1,7 @@
 //! The cost model: its constants, and how many different coordinates to expect.
 
+use tamis_ir::{Code, Diagnostic};
+
 /// What things cost, in units of one step of a loop over a list of coordinates. `tamis` fits them to a machine on request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
@@ -66,6 +68,72 @@ impl Default for Costs {
             density: 0.01,
             cache: 65536.0,
         }
+    }
+}
+
+/// A constant: its name, whether it is a cost that can be fitted to measured times, and where it is.
+pub type Field = (&'static str, bool, fn(&mut Costs) -> &mut f64);
+
+/// All constants, in the order in which they are listed and written down.
+pub const FIELDS: [Field; 19] = [
+    ("dense_step", true, |costs| &mut costs.dense_step),
+    ("vector_step", true, |costs| &mut costs.vector_step),
+    ("list_step", true, |costs| &mut costs.list_step),
+    ("merge_step", true, |costs| &mut costs.merge_step),
+    ("pieces", true, |costs| &mut costs.pieces),
+    ("operation", true, |costs| &mut costs.operation),
+    ("update", true, |costs| &mut costs.update),
+    ("start", true, |costs| &mut costs.start),
+    ("append", true, |costs| &mut costs.append),
+    ("dense_workspace", true, |costs| &mut costs.dense_workspace),
+    ("insert", true, |costs| &mut costs.insert),
+    ("sort", true, |costs| &mut costs.sort),
+    ("convert", true, |costs| &mut costs.convert),
+    ("relay", true, |costs| &mut costs.relay),
+    ("stride", true, |costs| &mut costs.stride),
+    ("hop", true, |costs| &mut costs.hop),
+    ("sparse_entry", false, |costs| &mut costs.sparse_entry),
+    ("density", false, |costs| &mut costs.density),
+    ("cache", false, |costs| &mut costs.cache),
+];
+
+impl Costs {
+    /// Reads constants from lines such as `list_step = 1.2`; those that are not there have their default. What follows `#` is
+    /// not read.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::Costs;
+    /// let costs = Costs { list_step: 1.5, ..Costs::default() };
+    /// assert_eq!(Costs::parse(&costs.to_string()), Ok(costs));
+    /// assert!(Costs::parse("list_step = -1").is_err() && Costs::parse("lists = 1").is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Costs, Diagnostic> {
+        let mut costs = Costs::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let wrong = |what: &str| {
+                let names: Vec<&str> = FIELDS.iter().map(|(name, ..)| *name).collect();
+                Diagnostic::new(Code::E0906, format!("line {} of the cost constants {what}", number + 1))
+                    .note(format!("the constants are {}", names.join(", ")))
+                    .help("write lines such as `list_step = 1.2`, or run `tamis calibrate` again")
+            };
+            let (name, value) = line.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
+            let field = FIELDS.iter().find(|(known, ..)| *known == name.trim());
+            let (_, _, place) = field.ok_or_else(|| wrong(&format!("names `{}`, which there is not", name.trim())))?;
+            let value = value.trim().parse::<f64>().ok().filter(|value| (1e-6..=1e12).contains(value));
+            *place(&mut costs) = value.ok_or_else(|| wrong("does not give a positive number"))?;
+        }
+        Ok(costs)
+    }
+}
+
+impl std::fmt::Display for Costs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut costs = *self;
+        FIELDS.iter().try_for_each(|(name, _, place)| writeln!(f, "{name} = {}", place(&mut costs)))
     }
 }
 

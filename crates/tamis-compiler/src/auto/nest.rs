@@ -3,7 +3,7 @@
 use super::formats::{self, Expected};
 use super::operand::Operand;
 use super::order::{Choice, Problem};
-use super::path::{bare, replaced, uses};
+use super::path::{bare, uses};
 use super::sets::{Place, Set, differs};
 use super::tile;
 use super::{Conversion, Costs, Decision, Pins, Plan};
@@ -11,7 +11,7 @@ use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{Constant, Op};
 use tamis_ir::format::{Format, Leaf};
-use tamis_ir::notation::{Assignment, Node, Notation, same_all};
+use tamis_ir::notation::{Assignment, Node, Notation, same_all, text};
 use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
@@ -28,21 +28,21 @@ pub(super) struct Item {
 
 /// An assignment in its loops, with what is computed on the way.
 #[derive(Clone, Debug)]
-struct Nest {
-    item: Item,
-    order: Vec<String>,
-    cost: f64,
+pub(super) struct Nest {
+    pub(super) item: Item,
+    pub(super) order: Vec<String>,
+    pub(super) cost: f64,
     /// What is computed inside of so many loops: scalars that the assignment uses.
-    inner: Vec<(usize, Nest)>,
+    pub(super) inner: Vec<(usize, Nest)>,
     /// The format of the target, and its fill; none if the target is a scalar.
-    format: Option<Format>,
-    fill: Option<Value>,
+    pub(super) format: Option<Format>,
+    pub(super) fill: Option<Value>,
     /// The body with converted tensors under their names.
-    body: Expr,
+    pub(super) body: Expr,
     /// Temporaries that are copied into another order first.
-    copies: Vec<(String, String, Format)>,
+    pub(super) copies: Vec<(String, String, Format)>,
     /// A loop that is cut, and how long its pieces are.
-    tile: Option<(String, i64)>,
+    pub(super) tile: Option<(String, i64)>,
 }
 
 /// The plainest program that means the same: loops over everything, all dense.
@@ -76,9 +76,9 @@ fn start(op: Op, dtype: DType) -> Option<Value> {
 /// Makes a plan.
 pub(super) struct Scheduler<'a> {
     notation: &'a Notation,
-    costs: &'a Costs,
+    pub(super) costs: &'a Costs,
     pins: &'a Pins,
-    operands: FxHashMap<String, Operand>,
+    pub(super) operands: FxHashMap<String, Operand>,
     items: Vec<Item>,
     taken: FxHashSet<String>,
     decisions: Vec<Decision>,
@@ -252,6 +252,7 @@ impl<'a> Scheduler<'a> {
                     dims: subscripts.iter().map(mask).collect(),
                     operand,
                     relaid: false,
+                    kept: self.pins.keep && self.notation.params().contains(tensor),
                 })
             })
             .collect();
@@ -298,7 +299,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The problem with the format of the target decided as far as it does not depend on the order.
-    fn formatted(&self, item: &Item) -> (Problem, Expected, Option<Value>, bool) {
+    pub(super) fn formatted(&self, item: &Item) -> (Problem, Expected, Option<Value>, bool) {
         let (mut problem, constant) = self.problem(item);
         let name = &item.assignment.target.text;
         let rank = problem.target.len();
@@ -321,7 +322,7 @@ impl<'a> Scheduler<'a> {
         (problem, expected, fill, pinned.is_some())
     }
 
-    fn pinned_loops(&self, problem: &Problem) -> Vec<usize> {
+    pub(super) fn pinned_loops(&self, problem: &Problem) -> Vec<usize> {
         let place = |index: &String| problem.indices.iter().position(|name| name == index);
         self.pins.order.iter().filter_map(place).collect()
     }
@@ -372,6 +373,9 @@ impl<'a> Scheduler<'a> {
             let d = Diagnostic::new(Code::E1101, "no order of loops was found").note("this is a bug of Tamis");
             return Err(d.help("please report the statement").into());
         };
+        if choice.cost.convert.is_infinite() {
+            return Err(self.forbidden(&item, &problem, &loops).with_source(&self.notation.source).into());
+        }
         let about = item.assignment.to_string();
         let shown = |choice: &Choice| {
             let names: Vec<&str> = choice.order.iter().map(|k| problem.indices[*k].as_str()).collect();
@@ -431,8 +435,48 @@ impl<'a> Scheduler<'a> {
         })
     }
 
+    /// Says which tensors forbid an order of loops when none may be converted.
+    fn forbidden(&self, item: &Item, problem: &Problem, loops: &[usize]) -> Diagnostic {
+        let shown = |order: &[usize]| order.iter().map(|k| problem.indices[*k].as_str()).collect::<Vec<_>>().join(", ");
+        let mut free = problem.clone();
+        free.places.iter_mut().for_each(|place| place.kept = false);
+        let (free, found) = free.search_formats(self.costs, loops);
+        let wanted = if loops.is_empty() { "any order".to_string() } else { format!("the order {}", shown(loops)) };
+        let statement = &item.assignment;
+        let message = format!("the loops of `{statement}` cannot go in {wanted} without a conversion");
+        let mut d = Diagnostic::new(Code::E1211, message);
+        let Some(choice) = found.first() else { return d.help("allow conversions") };
+        for (k, order) in choice.conversions.iter().filter(|(k, _)| problem.places[*k].kept) {
+            let Place { tensor, subscripts, operand, .. } = &free.places[*k];
+            if let (Some(first), Some(last)) = (subscripts.first(), subscripts.last()) {
+                let stored = operand.order().iter().map(|d| text(&subscripts[*d])).collect::<Vec<_>>();
+                let text = format!("stored as {}, by {}", operand.format, stored.join(", then "));
+                d = d.label(first.span.to(last.span), text);
+            }
+            if let Some(other) = operand.reordered(order) {
+                let cost = self.costs.convert * operand.entries;
+                let share = 100.0 * cost / choice.cost.total().max(1e-9);
+                d = d.note(format!(
+                    "converting `{tensor}` to {} is expected to cost {cost:.3e} steps, {share:.0} % of {:.3e} in all",
+                    other.format,
+                    choice.cost.total()
+                ));
+            }
+        }
+        let (_, kept) = problem.search_formats(self.costs, &[]);
+        match kept.first().filter(|kept| !loops.is_empty() && kept.cost.convert.is_finite()) {
+            Some(kept) => d.help(format!("allow conversions, or the order {}", shown(&kept.order))),
+            None => d.help("allow conversions, or give the tensors in formats of one order"),
+        }
+    }
+
     /// The body with accesses of converted tensors, and temporaries that are copied.
-    fn convert(&mut self, item: &Item, problem: &Problem, choice: &Choice) -> (Expr, Vec<(String, String, Format)>) {
+    pub(super) fn convert(
+        &mut self,
+        item: &Item,
+        problem: &Problem,
+        choice: &Choice,
+    ) -> (Expr, Vec<(String, String, Format)>) {
         let mut body = item.assignment.body.clone();
         let mut copies = Vec::new();
         for (place, order) in &choice.conversions {
@@ -468,141 +512,6 @@ impl<'a> Scheduler<'a> {
             rename(&mut body, tensor, subscripts, &name);
         }
         (body, copies)
-    }
-
-    /// Computes temporaries where they are used, if their indices are the outer loops there.
-    fn fuse(&mut self, nests: &mut Vec<Nest>) {
-        let mut at = 0;
-        while at < nests.len() {
-            let name = nests[at].item.assignment.target.text.clone();
-            let users: Vec<usize> = (0..nests.len()).filter(|k| reads(&nests[*k], &name)).collect();
-            let alone = users.len() == 1 && !self.is_result(&name) && !nests[at].item.assignment.again;
-            let written = nests.iter().filter(|n| n.item.assignment.target.text == name).count();
-            if alone
-                && written == 1
-                && let Some(fused) = self.fused(&nests[at], &nests[users[0]])
-            {
-                let user = users[0];
-                self.note(
-                    &name,
-                    "a scalar inside of the loops that use it",
-                    &format!("{:.3e} instead of {:.3e}", fused.cost, nests[at].cost + nests[user].cost),
-                );
-                nests[user] = fused;
-                nests.remove(at);
-                at = 0;
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    fn fused(&mut self, made: &Nest, user: &Nest) -> Option<Nest> {
-        let name = &made.item.assignment.target.text;
-        let dims = bare(&made.item.assignment.subscripts)?;
-        let accesses = user.item.assignment.accesses();
-        let mut own = accesses.iter().filter(|(tensor, _)| tensor == name);
-        let (_, subscripts) = own.next().filter(|_| own.next().is_none())?;
-        let outer = bare(subscripts)?;
-        if !made.copies.is_empty() || !user.copies.is_empty() || dims.is_empty() {
-            return None;
-        }
-        // The loops of the user without the temporary, which is there whenever it is asked for.
-        let (body, item) = (user.item.assignment.body.clone(), user.item.clone());
-        let operand = self.operands.remove(name);
-        let scalar = Expr { kind: ExprKind::Name(name.clone()), span: user.item.assignment.span };
-        let body = replaced(&body, &FxHashMap::default(), Some((name, &scalar)));
-        let item = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item };
-        let (problem, ..) = self.formatted(&item);
-        let restore = |this: &mut Scheduler, operand: Option<Operand>| {
-            if let Some(operand) = operand {
-                this.operands.insert(name.clone(), operand);
-            }
-        };
-        // All loops of the user are there, also those that only the temporary has bounded.
-        if user.order.iter().any(|index| !problem.indices.contains(index) || !bounded(&item.assignment, index)) {
-            restore(self, operand);
-            return None;
-        }
-        let mut prefix: Vec<usize> = outer.iter().filter_map(|o| problem.indices.iter().position(|i| i == o)).collect();
-        prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
-        let pinned = self.pinned_loops(&problem);
-        let depth = prefix.len();
-        let (problem, found) = problem.search_formats(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
-        let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
-        restore(self, operand);
-        let choice = choice?;
-        // The temporary in the same outer loops.
-        let names: FxHashMap<String, Expr> = dims
-            .iter()
-            .zip(&outer)
-            .filter(|(d, o)| d != o)
-            .map(|(d, o)| {
-                (d.to_string(), Expr { kind: ExprKind::Name(o.to_string()), span: made.item.assignment.span })
-            })
-            .collect();
-        let mut assignment = made.item.assignment.clone();
-        // Another meaning of a name inside would hide the loop outside.
-        if assignment.reduced().iter().any(|r| outer.contains(&r.as_str()))
-            || (!names.is_empty() && !made.inner.is_empty())
-        {
-            return None;
-        }
-        assignment.body = replaced(&assignment.body, &names, None);
-        assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
-        let mut extents = made.item.extents.clone();
-        for (d, o) in dims.iter().zip(&outer) {
-            if let Some(n) = made.item.extents.get(*d) {
-                extents.insert(o.to_string(), *n);
-            }
-        }
-        let inner_item = Item { assignment, extents, dtype: made.item.dtype };
-        let (inner_problem, _, fill, _) = self.formatted(&inner_item);
-        let shared: Vec<usize> = choice.order[..depth]
-            .iter()
-            .filter_map(|k| inner_problem.indices.iter().position(|i| *i == problem.indices[*k]))
-            .collect();
-        if shared.len() != depth || made.inner.iter().any(|(at, _)| *at < depth) {
-            return None;
-        }
-        let (inner_problem, found) = inner_problem.search_formats(self.costs, &shared);
-        let inner_choice = found.into_iter().next()?;
-        let before = inner_problem.steps(self.costs, &shared);
-        let (often, alone) = (choice.trips[depth - 1], inner_choice.trips[depth - 1]);
-        let share = if alone > 0.0 { often / alone } else { 1.0 };
-        let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
-        let cost = choice.cost.total() + inside;
-        // What is not kept is neither written nor read.
-        let kept = self.operands.get(name).map_or(0.0, |operand| operand.entries) * self.costs.vector_step;
-        if cost >= made.cost + kept + user.cost
-            || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len())
-        {
-            return None;
-        }
-        let (inner_body, copies) = self.convert(&inner_item, &inner_problem, &inner_choice);
-        let (outer_body, more) = self.convert(&item, &problem, &choice);
-        if !copies.is_empty() || !more.is_empty() {
-            return None;
-        }
-        let inner = Nest {
-            order: inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect(),
-            cost: inside,
-            inner: made.inner.clone(),
-            format: None,
-            fill,
-            body: inner_body,
-            copies,
-            item: inner_item,
-            tile: None,
-        };
-        let order: Vec<String> = choice.order.iter().map(|k| problem.indices[*k].clone()).collect();
-        // What was put inside before stays where it was only if the loops do.
-        if user.inner.iter().any(|(at, _)| user.order[..*at] != order[..*at]) {
-            return None;
-        }
-        let mut all = user.inner.clone();
-        all.push((depth, inner));
-        Some(Nest { tile: None, order, cost, inner: all, body: outer_body, item, ..user.clone() })
     }
 
     /// The parameters of the program: those that are used as they are, and those that conversions make.
@@ -717,16 +626,6 @@ fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
         }
     }
     nodes
-}
-
-fn reads(nest: &Nest, name: &str) -> bool {
-    nest.item.assignment.accesses().iter().any(|(tensor, _)| *tensor == name)
-        || nest.inner.iter().any(|(_, inner)| reads(inner, name))
-}
-
-/// Whether an index subscripts something that is read.
-fn bounded(assignment: &Assignment, index: &str) -> bool {
-    assignment.accesses().iter().any(|(_, subscripts)| subscripts.iter().any(|s| uses(s, index, true)))
 }
 
 fn operations(expr: &Expr) -> f64 {

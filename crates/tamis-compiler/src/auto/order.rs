@@ -112,7 +112,7 @@ impl Problem {
         // One after the other; and back, where another conversion has made one useless.
         for (k, there) in listed.iter().map(|k| (*k, true)).chain(listed.iter().map(|k| (*k, false))) {
             let Some(dense) = self.places[k].operand.with_dense_outside() else { continue };
-            if best.0.places[k].relaid == there {
+            if self.places[k].kept || best.0.places[k].relaid == there {
                 continue;
             }
             let mut other = best.0.clone();
@@ -274,6 +274,9 @@ impl Search<'_> {
             if !again {
                 let longest = place.operand.shape.iter().copied().fold(0.0, f64::max);
                 convert += costs.convert * place.operand.entries + costs.dense_step * longest;
+            }
+            if place.kept {
+                convert = f64::INFINITY;
             }
             conversions.push((k, wanted));
         }

@@ -36,6 +36,8 @@ pub struct Place {
     pub dims: Vec<u32>,
     /// Whether the operand is not stored as it is said to be, but would be converted.
     pub relaid: bool,
+    /// Whether it must not be converted.
+    pub kept: bool,
 }
 
 /// Where an expression differs from a constant, and which one.

@@ -68,6 +68,7 @@ mod tests {
             operand: Operand::assumed(format, DType::F64, Value::F64(0.0), &[100, 100], 0.01),
             dims: dims.to_vec(),
             relaid: false,
+            kept: false,
         };
         let mut problem = Problem {
             indices: ["i", "j", "k"].map(String::from).to_vec(),

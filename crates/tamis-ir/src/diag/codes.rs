@@ -319,6 +319,9 @@ E1210 "loop that cannot go over positions"
 "`pos(j, p, A)` makes a loop go over the stored entries of a parameter instead of coordinates. The loop must go over the whole of the innermost levels of
 `A`, in their order (levels further out belong to loops around it; `fuse` makes one loop of several), what it does must change nothing where `A` stores
 nothing, as a product with `A[i,j]` does, and at least one of those levels must leave something out."
+E1211 "order of loops that storage forbids"
+"Loops go over the levels of a tensor from the outermost to the innermost. For another order of loops Tamis converts the tensor first; where that was
+forbidden (`--keep`), the order cannot be had. The message says which tensor stands in the way, and what converting it would cost."
 }
 
 impl fmt::Display for Code {

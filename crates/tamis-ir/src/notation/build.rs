@@ -126,7 +126,7 @@ fn list(items: &[Expr]) -> String {
 }
 
 /// An expression as text, with no more parentheses than are needed to read sums and products.
-pub(super) fn text(expr: &Expr) -> String {
+pub fn text(expr: &Expr) -> String {
     let inside = |e: &Expr, op: Op| {
         let loose = |other: Op| matches!(other, Op::Add | Op::Sub);
         match &e.kind {

@@ -9,7 +9,7 @@ mod build;
 mod einsum;
 mod reduce;
 
-pub use build::Node;
+pub use build::{Node, text};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
@@ -126,6 +126,7 @@ impl Notation {
     /// ```
     /// use tamis_ir::Notation;
     /// assert!(Notation::looks_like("y[i] = A[i,j] * x[j]") && Notation::looks_like("ij,j->i"));
+    /// assert!(Notation::looks_like("s = 3 + 4"));
     /// assert!(!Notation::looks_like("def f(A):\n    return A") && !Notation::looks_like("examples/spmv.py"));
     /// ```
     pub fn looks_like(text: &str) -> bool {
@@ -136,7 +137,11 @@ impl Notation {
         }
         lines.peek().is_some()
             && (einsum::is_einsum(text)
-                || text.split(['\n', ';']).any(|part| part.contains('=') && part.contains(['[', '('])))
+                || text.split(['\n', ';']).any(|part| {
+                    let left =
+                        part.split_once('=').map(|(left, _)| left.trim().trim_end_matches(['+', '*', '-']).trim());
+                    left.is_some_and(|left| part.contains(['[', '(']) || is_name(left))
+                }))
             && !text.lines().any(|line| line.trim_start().starts_with("return ") && !text.contains("@op"))
     }
 
@@ -254,6 +259,11 @@ pub fn same(a: &Expr, b: &Expr) -> bool {
 /// Whether lists of expressions say the same.
 pub fn same_all(a: &[Expr], b: &[Expr]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+}
+
+/// Whether a text is a name, as on the left of `s = 3 + 4`.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// The text before the first statement, which defines operators.

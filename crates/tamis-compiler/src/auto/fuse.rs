@@ -1,0 +1,155 @@
+//! Fusion: a temporary is computed where it is used, inside of the loops that both have.
+
+use super::nest::{Item, Nest, Scheduler};
+use super::operand::Operand;
+use super::path::{bare, replaced, uses};
+use rustc_hash::FxHashMap;
+use tamis_ir::notation::Assignment;
+use tamis_ir::text::syntax::{Expr, ExprKind};
+
+impl Scheduler<'_> {
+    /// Computes temporaries where they are used, if their indices are the outer loops there.
+    pub(super) fn fuse(&mut self, nests: &mut Vec<Nest>) {
+        let mut at = 0;
+        while at < nests.len() {
+            let name = nests[at].item.assignment.target.text.clone();
+            let users: Vec<usize> = (0..nests.len()).filter(|k| reads(&nests[*k], &name)).collect();
+            let alone = users.len() == 1 && !self.is_result(&name) && !nests[at].item.assignment.again;
+            let written = nests.iter().filter(|n| n.item.assignment.target.text == name).count();
+            if alone
+                && written == 1
+                && let Some(fused) = self.fused(&nests[at], &nests[users[0]])
+            {
+                let user = users[0];
+                self.note(
+                    &name,
+                    "a scalar inside of the loops that use it",
+                    &format!("{:.3e} instead of {:.3e}", fused.cost, nests[at].cost + nests[user].cost),
+                );
+                nests[user] = fused;
+                nests.remove(at);
+                at = 0;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn fused(&mut self, made: &Nest, user: &Nest) -> Option<Nest> {
+        let name = &made.item.assignment.target.text;
+        let dims = bare(&made.item.assignment.subscripts)?;
+        let accesses = user.item.assignment.accesses();
+        let mut own = accesses.iter().filter(|(tensor, _)| tensor == name);
+        let (_, subscripts) = own.next().filter(|_| own.next().is_none())?;
+        let outer = bare(subscripts)?;
+        if !made.copies.is_empty() || !user.copies.is_empty() || dims.is_empty() {
+            return None;
+        }
+        // The loops of the user without the temporary, which is there whenever it is asked for.
+        let (body, item) = (user.item.assignment.body.clone(), user.item.clone());
+        let operand = self.operands.remove(name);
+        let scalar = Expr { kind: ExprKind::Name(name.clone()), span: user.item.assignment.span };
+        let body = replaced(&body, &FxHashMap::default(), Some((name, &scalar)));
+        let item = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item };
+        let (problem, ..) = self.formatted(&item);
+        let restore = |this: &mut Scheduler, operand: Option<Operand>| {
+            if let Some(operand) = operand {
+                this.operands.insert(name.clone(), operand);
+            }
+        };
+        // All loops of the user are there, also those that only the temporary has bounded.
+        if user.order.iter().any(|index| !problem.indices.contains(index) || !bounded(&item.assignment, index)) {
+            restore(self, operand);
+            return None;
+        }
+        let mut prefix: Vec<usize> = outer.iter().filter_map(|o| problem.indices.iter().position(|i| i == o)).collect();
+        prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
+        let pinned = self.pinned_loops(&problem);
+        let depth = prefix.len();
+        let (problem, found) = problem.search_formats(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
+        let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
+        restore(self, operand);
+        let choice = choice?;
+        // The temporary in the same outer loops.
+        let names: FxHashMap<String, Expr> = dims
+            .iter()
+            .zip(&outer)
+            .filter(|(d, o)| d != o)
+            .map(|(d, o)| {
+                (d.to_string(), Expr { kind: ExprKind::Name(o.to_string()), span: made.item.assignment.span })
+            })
+            .collect();
+        let mut assignment = made.item.assignment.clone();
+        // Another meaning of a name inside would hide the loop outside.
+        if assignment.reduced().iter().any(|r| outer.contains(&r.as_str()))
+            || (!names.is_empty() && !made.inner.is_empty())
+        {
+            return None;
+        }
+        assignment.body = replaced(&assignment.body, &names, None);
+        assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
+        let mut extents = made.item.extents.clone();
+        for (d, o) in dims.iter().zip(&outer) {
+            if let Some(n) = made.item.extents.get(*d) {
+                extents.insert(o.to_string(), *n);
+            }
+        }
+        let inner_item = Item { assignment, extents, dtype: made.item.dtype };
+        let (inner_problem, _, fill, _) = self.formatted(&inner_item);
+        let shared: Vec<usize> = choice.order[..depth]
+            .iter()
+            .filter_map(|k| inner_problem.indices.iter().position(|i| *i == problem.indices[*k]))
+            .collect();
+        if shared.len() != depth || made.inner.iter().any(|(at, _)| *at < depth) {
+            return None;
+        }
+        let (inner_problem, found) = inner_problem.search_formats(self.costs, &shared);
+        let inner_choice = found.into_iter().next()?;
+        let before = inner_problem.steps(self.costs, &shared);
+        let (often, alone) = (choice.trips[depth - 1], inner_choice.trips[depth - 1]);
+        let share = if alone > 0.0 { often / alone } else { 1.0 };
+        let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
+        let cost = choice.cost.total() + inside;
+        // What is not kept is neither written nor read.
+        let kept = self.operands.get(name).map_or(0.0, |operand| operand.entries) * self.costs.vector_step;
+        if cost >= made.cost + kept + user.cost
+            || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len())
+        {
+            return None;
+        }
+        let (inner_body, copies) = self.convert(&inner_item, &inner_problem, &inner_choice);
+        let (outer_body, more) = self.convert(&item, &problem, &choice);
+        if !copies.is_empty() || !more.is_empty() {
+            return None;
+        }
+        let inner = Nest {
+            order: inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect(),
+            cost: inside,
+            inner: made.inner.clone(),
+            format: None,
+            fill,
+            body: inner_body,
+            copies,
+            item: inner_item,
+            tile: None,
+        };
+        let order: Vec<String> = choice.order.iter().map(|k| problem.indices[*k].clone()).collect();
+        // What was put inside before stays where it was only if the loops do.
+        if user.inner.iter().any(|(at, _)| user.order[..*at] != order[..*at]) {
+            return None;
+        }
+        let mut all = user.inner.clone();
+        all.push((depth, inner));
+        Some(Nest { tile: None, order, cost, inner: all, body: outer_body, item, ..user.clone() })
+    }
+}
+
+fn reads(nest: &Nest, name: &str) -> bool {
+    nest.item.assignment.accesses().iter().any(|(tensor, _)| *tensor == name)
+        || nest.inner.iter().any(|(_, inner)| reads(inner, name))
+}
+
+/// Whether an index subscripts something that is read.
+fn bounded(assignment: &Assignment, index: &str) -> bool {
+    assignment.accesses().iter().any(|(_, subscripts)| subscripts.iter().any(|s| uses(s, index, true)))
+}

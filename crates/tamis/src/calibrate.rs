@@ -1,0 +1,196 @@
+//! The constants of the cost model: those of this machine, and how they are fitted to it.
+
+use crate::compile::CompileOptions;
+use crate::notation::{EinsumOptions, schedule};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tamis_compiler::auto::{self, Costs, Pins, fit};
+use tamis_ir::notation::Notation;
+use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Value};
+use tamis_tensor::{Combine, Tensor, gallery};
+
+/// The environment variable that says where the constants are; `default` for those that Tamis comes with.
+pub const VARIABLE: &str = "TAMIS_COSTS";
+
+/// Where the constants of this machine are: what [`VARIABLE`] says, or a file of the user's configuration.
+pub fn costs_file() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match set(VARIABLE) {
+        Some(path) if path.as_os_str() == "default" => None,
+        Some(path) => Some(path),
+        None => {
+            let settings = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+            Some(settings.or_else(|| Some(set("HOME")?.join(".config")))?.join("tamis").join("costs"))
+        }
+    }
+}
+
+/// The constants that schedules are made with: those that [`calibrate`] has left for this machine, or the default ones.
+pub fn costs() -> Result<Costs, Diagnostic> {
+    static COSTS: OnceLock<Result<Costs, Diagnostic>> = OnceLock::new();
+    COSTS.get_or_init(read_costs).clone()
+}
+
+fn read_costs() -> Result<Costs, Diagnostic> {
+    let Some(path) = costs_file() else { return Ok(Costs::default()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Costs::parse(&text).map_err(|d| d.note(format!("they are in {}", path.display()))),
+        // What a user names must be there.
+        Err(_) if std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty()) => Ok(Costs::default()),
+        Err(error) => {
+            Err(Diagnostic::new(Code::E0906, format!("{VARIABLE} names a file that cannot be read: {error}"))
+                .help(format!("unset it, or write the file with `tamis calibrate --save`: {}", path.display())))
+        }
+    }
+}
+
+/// Index notation that is measured, its loops, and its tensors: a call of the gallery, and a format.
+struct Case(&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+const CSR: (&str, &str, &str) = ("A", "random(4000, 4000, density=0.005, seed=1)", "csr");
+const CSC: (&str, &str, &str) = ("A", "random(4000, 4000, density=0.005, seed=1)", "csc");
+const DCSR: (&str, &str, &str) = ("A", "random(4000, 4000, density=0.005, seed=1)", "dcsr");
+const OTHER: (&str, &str, &str) = ("B", "random(4000, 4000, density=0.005, seed=2)", "csr");
+const SMALL: (&str, &str, &str) = ("A", "random(1000, 1000, density=0.01, seed=1)", "csr");
+const SMALL_CSC: (&str, &str, &str) = ("A", "random(1000, 1000, density=0.01, seed=1)", "csc");
+const SMALL_B: (&str, &str, &str) = ("B", "random(1000, 1000, density=0.01, seed=2)", "csr");
+const X: (&str, &str, &str) = ("x", "random(4000, density=1, seed=3)", "dense");
+const WIDE: (&str, &str, &str) = ("D", "random(4000, 32, density=1, seed=4)", "dense, dense");
+const TALL: (&str, &str, &str) = ("E", "random(4000, 32, density=1, seed=5)", "dense, dense");
+const FULL: (&str, &str, &str) = ("F", "random(200, 200, density=1, seed=6)", "dense, dense");
+const FULL_TOO: (&str, &str, &str) = ("G", "random(200, 200, density=1, seed=7)", "dense, dense");
+const CUBE: (&str, &str, &str) = ("T", "random(300, 300, 300, density=0.002, seed=8)", "csf");
+
+/// What is measured: loops of every kind, in good orders and in bad ones.
+const CASES: [Case; 24] = [
+    Case("y[i] = A[i,j] * x[j]", "i,j", &[CSR, X]),
+    Case("y[i] = A[i,j] * x[j]", "j,i", &[CSC, X]),
+    Case("y[i] = A[i,j] * x[j]", "i,j", &[DCSR, X]),
+    Case("y[i] = A[i,j] * x[j]", "j,i", &[CSR, X]),
+    Case("y[i] = A[i,j] * x[j]", "i,j", &[CSC, X]),
+    Case("s = A[i,j]", "i,j", &[CSR]),
+    Case("C[i,k] = A[i,j] * D[j,k]", "i,j,k", &[CSR, WIDE]),
+    Case("C[i,k] = A[i,j] * D[j,k]", "i,k,j", &[CSR, WIDE]),
+    Case("C[i,k] = A[i,j] * D[j,k]", "j,i,k", &[CSC, WIDE]),
+    Case("C[i,j] = A[i,j] + B[i,j]", "i,j", &[CSR, OTHER]),
+    Case("C[i,j] = A[i,j] * B[i,j]", "i,j", &[CSR, OTHER]),
+    Case("s = A[i,j] * B[i,j]", "i,j", &[CSR, OTHER]),
+    Case("C[i,j] = A[i,j] * 2", "i,j", &[CSR]),
+    Case("C[i,k] = A[i,j] * B[j,k]", "i,j,k", &[SMALL, SMALL_B]),
+    Case("C[i,k] = A[i,j] * B[j,k]", "j,i,k", &[SMALL_CSC, SMALL_B]),
+    Case("C[i,k] = A[i,j] * B[j,k]", "i,k,j", &[SMALL, ("B", "random(1000, 1000, density=0.01, seed=2)", "csc")]),
+    Case("S[i,j] = A[i,j] * D[i,k] * E[j,k]", "i,j,k", &[CSR, WIDE, TALL]),
+    Case("H[i,k] = F[i,j] * G[j,k]", "i,j,k", &[FULL, FULL_TOO]),
+    Case("H[i,k] = F[i,j] * G[j,k]", "i,k,j", &[FULL, FULL_TOO]),
+    Case("H[i,j] = F[i,j] + G[i,j]", "i,j", &[FULL, FULL_TOO]),
+    Case("H[i,j] = F[j,i]", "i,j", &[FULL]),
+    Case(
+        "M[i,l] = T[i,j,k] * P[j,l] * Q[k,l]",
+        "i,j,k,l",
+        &[
+            CUBE,
+            ("P", "random(300, 16, density=1, seed=9)", "dense, dense"),
+            ("Q", "random(300, 16, density=1, seed=10)", "dense, dense"),
+        ],
+    ),
+    Case("y[i,j] = T[i,j,k] * z[k]", "i,j,k", &[CUBE, ("z", "random(300, density=1, seed=11)", "dense")]),
+    Case("C[i,j] = A[i,j] + B[i,j]", "i,j", &[CSC, OTHER]),
+];
+
+/// A kernel that was measured, and what it was expected to take.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// What it computes.
+    pub notation: String,
+    /// In which order of loops.
+    pub order: String,
+    /// How its tensors are stored.
+    pub formats: String,
+    /// How long it took.
+    pub time: Duration,
+    /// What the constants before say, with a step as long as suits them best.
+    pub before: Duration,
+    /// What the constants say that fit.
+    pub after: Duration,
+}
+
+/// What became of the constants.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// What was measured.
+    pub kernels: Vec<Kernel>,
+    /// The constants before.
+    pub before: Costs,
+    /// Those that fit, how long a step takes, and by which factor predictions are off.
+    pub fit: fit::Fit,
+}
+
+/// Measures kernels on this machine, for a second or two, and fits the constants of the cost model to them. `progress` is told how many of how
+/// many were measured.
+pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Diagnostics> {
+    let before = costs()?;
+    let (mut kernels, mut samples) = (Vec::new(), Vec::new());
+    for (done, Case(text, order, inputs)) in CASES.iter().enumerate() {
+        if let Some(progress) = progress {
+            progress(done as u64, CASES.len() as u64);
+        }
+        let notation = Notation::parse(text)?;
+        let tensors = inputs.iter().map(|(_, call, format)| tensor(call, format)).collect::<Result<Vec<_>, _>>()?;
+        let refs: Vec<&Tensor> = notation
+            .params()
+            .iter()
+            .filter_map(|name| inputs.iter().position(|(known, ..)| known == name).map(|at| &tensors[at]))
+            .collect();
+        let order_pinned: Vec<String> = order.split(',').map(String::from).collect();
+        let pins = Pins { order: order_pinned, separate: true, ..Pins::default() };
+        let options = EinsumOptions { compile: CompileOptions::default(), pins };
+        let seconds = measured(&notation, &refs, &options)?;
+        let (types, operands) = auto::describe(&refs);
+        let cost = |costs: &Costs| {
+            auto::schedule(&notation, &types, &operands, costs, &options.pins).map_or(f64::NAN, |plan| plan.cost)
+        };
+        let sample = fit::sample(&before, seconds, cost);
+        let formats: Vec<&str> = inputs.iter().map(|(_, _, format)| *format).collect();
+        kernels.push(Kernel {
+            notation: text.to_string(),
+            order: order.to_string(),
+            formats: formats.join("; "),
+            time: Duration::from_secs_f64(seconds),
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+        });
+        samples.push(sample);
+    }
+    let fit = fit::fit(&before, &samples);
+    let ratios = samples.iter().map(|s| s.seconds / fit::predict(&before, s)).map(f64::ln);
+    let step = (ratios.sum::<f64>() / samples.len().max(1) as f64).exp();
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    for (kernel, sample) in kernels.iter_mut().zip(&samples) {
+        kernel.before = time(fit::predict(&before, sample) * step);
+        kernel.after = time(fit::predict(&fit.costs, sample) * fit.step);
+    }
+    Ok(Calibration { kernels, before, fit })
+}
+
+/// The least time of a few calls, with what is converted for each.
+fn measured(notation: &Notation, tensors: &[&Tensor], options: &EinsumOptions) -> Result<f64, Diagnostics> {
+    const TIME: Duration = Duration::from_millis(40);
+    let scheduled = schedule(notation, tensors, options)?;
+    let (start, mut least) = (Instant::now(), f64::INFINITY);
+    for turn in 0.. {
+        if turn >= 3 && start.elapsed() > TIME {
+            break;
+        }
+        let before = Instant::now();
+        std::hint::black_box(scheduled.call(tensors)?);
+        least = least.min(before.elapsed().as_secs_f64());
+    }
+    Ok(least)
+}
+
+fn tensor(call: &str, format: &str) -> Result<Tensor, Diagnostic> {
+    let entries = gallery::generate(call)?;
+    let format: Format = FormatSpec::parse(format)?.with_rank(entries.shape.len())?;
+    Tensor::from_coordinates(&entries, &format, Value::zero(DType::F64), Combine::Error)
+}
