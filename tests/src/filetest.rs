@@ -3,7 +3,7 @@
 //! A section (a heading with the blocks below it) is one test:
 //!
 //! - `` ```program ``: a loop program;
-//! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that come first;
+//! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that come first (a line `keep`: nothing is converted);
 //! - `` ```planned ``: what is decided about notation for the first combination, and the program that it becomes;
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
 //! - `` ```schedule ``: scheduling commands, which are applied to the program before anything else is done with it;
@@ -152,8 +152,15 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
     }
     if let Some(notation) = find("notation") {
-        let order = find("order").map(|text| text.trim().split(',').map(|s| s.trim().to_string()).collect());
-        return of_notation(notation.trim_end(), order.unwrap_or_default(), &combinations, kind);
+        let (mut order, mut keep) = (Vec::new(), false);
+        for line in find("order").unwrap_or_default().lines() {
+            match line.trim() {
+                "keep" => keep = true,
+                names => order.extend(names.split(',').map(|name| name.trim().to_string())),
+            }
+        }
+        let pins = Pins { order, keep, ..Pins::default() };
+        return of_notation(notation.trim_end(), &pins, &combinations, kind);
     }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
     let text;
@@ -209,13 +216,12 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
 }
 
 /// What is expected of index notation.
-fn of_notation(text: &str, order: Vec<String>, combinations: &[Inputs], kind: &str) -> Result<String, String> {
+fn of_notation(text: &str, pins: &Pins, combinations: &[Inputs], kind: &str) -> Result<String, String> {
     let mut outcomes: Vec<String> = Vec::new();
-    let pins = Pins { order, ..Pins::default() };
     for inputs in combinations {
         let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
         if kind == "planned" {
-            return planned(text, &named, &pins).map_err(|d| d.render(false));
+            return planned(text, &named, pins).map_err(|d| d.render(false));
         }
         let run = |check: bool| -> Result<String, Diagnostics> {
             let compile = CompileOptions { check, ..CompileOptions::default() };

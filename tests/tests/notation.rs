@@ -232,3 +232,22 @@ fn no_schedule_falls_off_a_cliff() {
     assert!(seen >= 50, "{seen}");
     assert!(worst <= 2.0, "{worst}");
 }
+
+/// Of two loops over equally sparse sets, the one over `(A or B) and C` comes before the one over `(A and B) or C`: it lets less through.
+#[test]
+fn the_stronger_filter_goes_first() {
+    let sparse = |seed: u64| {
+        let entries: Coordinates = tamis::gallery::generate(&format!("random(300, density=0.1, seed={seed})")).unwrap();
+        let format = Format::parse("sparse", 1).unwrap();
+        Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap()
+    };
+    let tensors: Vec<Tensor> = (0..6).map(sparse).collect();
+    let refs: Vec<&Tensor> = tensors.iter().collect();
+    let (weak, strong) = ("(A[i] * B[i] + C[i])", "((D[j] + E[j]) * F[j])");
+    for text in [format!("X[i,j] = {weak} * {strong}"), format!("X[i,j] = {strong} * {weak}")] {
+        let notation = Notation::parse(&text).unwrap();
+        let plan = tamis::plan(&notation, &refs, &Pins::default()).unwrap();
+        let loops = plan.program.to_string();
+        assert!(loops.contains("for j, i in _:"), "{loops}");
+    }
+}

@@ -73,6 +73,7 @@ fn document(names: &[&str], found: &Searched) -> serde_json::Value {
             json!({
                 "formats": formats,
                 "order": state.order,
+                "schedule": state.schedule,
                 "results": state.results,
                 "kernel_seconds": state.kernel.as_secs_f64(),
                 "compile_seconds": state.compile.as_secs_f64(),
@@ -114,12 +115,13 @@ fn table(names: &[&str], found: &Searched, top: usize) -> String {
         let seconds = state.kernel.as_secs_f64();
         let mark = if state.chosen { "   <- chosen" } else { "" };
         out += &format!(
-            "{:>4}  {:>7.3} ms  {:>8.2}  {:width$}  {}{mark}\n",
+            "{:>4}  {:>7.3} ms  {:>8.2}  {:width$}  {}{}{mark}\n",
             k + 1,
             seconds * 1e3,
             seconds / best,
             formats(names, found, state),
             state.order.join(","),
+            if state.schedule.is_empty() { String::new() } else { format!(" with {}", state.schedule) },
         );
     }
     let left = found.total.saturating_sub(found.states.len() + found.skipped);
@@ -138,7 +140,12 @@ fn table(names: &[&str], found: &Searched, top: usize) -> String {
 /// How much slower than the best each state is: rows are formats, columns are orders.
 fn map(names: &[&str], found: &Searched, unicode: bool) -> String {
     let (mut rows, mut columns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    for state in &found.states {
+    // The map is of formats and orders: what was tried beyond those is in the table.
+    let plain = |state: &&State| {
+        let widths = state.formats.iter().any(|f| f.levels().iter().any(|level| level.crd.is_some()));
+        state.chosen || state.schedule.is_empty() && !widths
+    };
+    for state in found.states.iter().filter(plain) {
         let (row, column) = (formats(names, found, state), state.order.join(","));
         if !rows.contains(&row) {
             rows.push(row);
@@ -162,6 +169,7 @@ fn map(names: &[&str], found: &Searched, unicode: bool) -> String {
             let state = found
                 .states
                 .iter()
+                .filter(plain)
                 .find(|state| formats(names, found, state) == *row && state.order.join(",") == *column);
             let text = match state {
                 Some(state) => {

@@ -16,7 +16,10 @@ fn notation_runs() {
         &["explain", "C[i,j] = A[i,j] + B[i,j]", "-f", "A=csr", "-f", "B=csc"],
         &["explain", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones", "--emit", "program"],
         &["explain", "ij,j->i", "-f", "A=csr", "--emit", "program"],
+        &["run", "s = 3 + 4"],
         // What is wrong.
+        &["run", "y[i] = A[i,j] * x[j]", "A=laplacian(2)", "x=ones", "-f", "A=csr", "--keep", "--order", "j,i"],
+        &["run", "spmv.py", "A=v1.mtx", "x=ones", "--keep"],
         &["run", "y[i] = abs(A[i,j])", "A=v1.mtx"],
         &["run", "y[i] = A[i,j] * x[j]", "A=v1.mtx"],
         &["run", "y[i] = A[i,j]", "A=v1.mtx", "--order", "i,q"],
@@ -48,4 +51,34 @@ fn orders_and_formats_are_searched() {
     assert_eq!(found["ended"], false);
     let out = run(&line[..6]);
     assert!(out.contains("<- chosen") && out.contains("times the best"), "{out}");
+}
+
+/// Times differ; constants are written where they are looked for, and used from then on.
+#[test]
+fn constants_are_fitted() {
+    let folder = folder();
+    let path = folder.path().join("deep").join("costs");
+    let run = |line: &[&str], costs: &std::path::Path| {
+        tamis(line).current_dir(folder.path()).env("TAMIS_COSTS", costs).output().unwrap()
+    };
+    // There is no such file yet, which is a mistake for whoever wants to use it.
+    let explain = ["explain", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones"];
+    assert!(!run(&explain, &path).status.success());
+    let template = folder.path().join("costs");
+    std::fs::write(&template, "list_step = 1.5\n").unwrap();
+    let output = run(&["calibrate"], &template);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("merge_step") && text.contains("Nothing was changed"), "{text}");
+    let output = run(&["calibrate", "--save", "--json"], &template);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["error_after"].as_f64().unwrap() <= found["error_before"].as_f64().unwrap() * 1.01, "{found}");
+    let saved = tamis::auto::Costs::parse(&std::fs::read_to_string(&template).unwrap()).unwrap();
+    assert_eq!(found["constants"]["merge_step"]["after"].as_f64().unwrap(), saved.merge_step);
+    assert!(run(&explain, &template).status.success());
+    // What cannot be used is said.
+    std::fs::write(&template, "list_step = fast\n").unwrap();
+    let output = run(&explain, &template);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("E0906"));
+    let output = tamis(&["calibrate", "--save"]).env("TAMIS_COSTS", "default").output().unwrap();
+    assert!(!output.status.success());
 }

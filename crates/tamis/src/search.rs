@@ -1,4 +1,5 @@
-//! State-space search: formats of operands and orders of loops, each compiled, run and verified.
+//! State-space search: formats of operands and orders of loops, and for the fastest of those widths of arrays and schedules; each
+//! compiled, run and verified.
 
 use crate::calibrate::costs;
 use crate::compile::{CompileOptions, compile};
@@ -8,6 +9,8 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 use tamis_compiler::auto::{self, Pins, Plan};
+use tamis_compiler::schedule::Schedule;
+use tamis_ir::format::Width;
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
@@ -35,6 +38,8 @@ pub struct State {
     pub formats: Vec<Format>,
     /// The order of loops.
     pub order: Vec<String>,
+    /// Commands that change the loops; empty if there are none.
+    pub schedule: String,
     /// How results are stored.
     pub results: Vec<(String, String)>,
     /// The least time of the kernel.
@@ -88,6 +93,7 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
             })
             .collect(),
         order: loops(&plan.program),
+        schedule: String::new(),
         results: formats_of(&reference),
         kernel,
         compile: scheduled.executable.build().total(),
@@ -123,12 +129,41 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
         if let Some(progress) = options.progress {
             progress(done as u64, total);
         }
-        match try_one(notation, plan, &stored(&made, combination), order, &reference, options)? {
+        let none = Schedule::new();
+        match try_one(notation, plan, &stored(&made, combination), (order, &none), &reference, options)? {
             Some(state) => {
                 let same = state.order == chosen.order && state.formats == chosen.formats;
                 found.states.push(State { chosen: same, ..state });
             }
             None => found.skipped += 1,
+        }
+    }
+    found.states.sort_by_key(|state| state.kernel);
+    let fastest: Vec<State> = found.states.iter().take(REFINED).cloned().collect();
+    for state in &fastest {
+        for (formats, schedule) in refinements(state, tensors) {
+            if start.elapsed() > options.limit {
+                found.ended = true;
+                break;
+            }
+            let stored: Result<Vec<Tensor>, Diagnostic> =
+                tensors.iter().zip(&formats).map(|(tensor, format)| tensor.convert(format)).collect();
+            found.total += 1;
+            // What a width does not hold, or a command does not take, is not a state.
+            let Ok(stored) = stored else {
+                found.skipped += 1;
+                continue;
+            };
+            let inputs: Vec<&Tensor> = stored.iter().collect();
+            let plan = planned_for(notation, &inputs, &state.order);
+            let tried = match &plan {
+                Some(plan) => try_one(notation, plan, &inputs, (&state.order, &schedule), &reference, options)?,
+                None => None,
+            };
+            match tried {
+                Some(state) => found.states.push(state),
+                None => found.skipped += 1,
+            }
         }
     }
     match found.states.iter_mut().find(|state| state.chosen) {
@@ -156,13 +191,14 @@ fn try_one(
     notation: &Notation,
     plan: &Plan,
     inputs: &[&Tensor],
-    order: &[String],
+    (order, schedule): (&[String], &Schedule),
     reference: &[(String, Tensor)],
     options: &SearchOptions,
 ) -> Result<Option<State>, Diagnostics> {
     let own = operands_of(plan, notation, inputs)?;
     let own: Vec<&Tensor> = own.iter().map(|tensor| tensor.as_ref()).collect();
-    let Ok(executable) = compile(&plan.program, &Signature::of(&own), &CompileOptions::default()) else {
+    let scheduled = CompileOptions { schedule: schedule.clone(), ..CompileOptions::default() };
+    let Ok(executable) = compile(&plan.program, &Signature::of(&own), &scheduled) else {
         return Ok(None);
     };
     let (results, kernel) = timed(&executable, &own, options.repeats)?;
@@ -184,6 +220,7 @@ fn try_one(
     Ok(Some(State {
         formats: inputs.iter().map(|tensor| tensor.format().clone()).collect(),
         order: order.to_vec(),
+        schedule: schedule.to_string(),
         results: formats_of(&results),
         kernel,
         compile: executable.build().total(),
@@ -270,6 +307,35 @@ fn product(choices: &[Vec<Format>]) -> Vec<Vec<Format>> {
     choices.iter().fold(vec![Vec::new()], |before, formats| {
         before.iter().flat_map(|start| formats.iter().map(|f| [start.clone(), vec![f.clone()]].concat())).collect()
     })
+}
+
+/// So many of the fastest states are tried with other widths and schedules.
+const REFINED: usize = 2;
+
+/// The formats and commands that a state is tried with, besides its own.
+fn refinements(state: &State, tensors: &[&Tensor]) -> Vec<(Vec<Format>, Schedule)> {
+    let mut all = Vec::new();
+    let none = Schedule::new();
+    for width in [Width::U16, Width::U64] {
+        let formats: Vec<Format> = state.formats.iter().map(|format| format.clone().with_coordinates(width)).collect();
+        if formats != state.formats {
+            all.push((formats, none.clone()));
+        }
+    }
+    let Some(last) = state.order.last() else { return all };
+    all.push((state.formats.clone(), none.clone().unroll(last, 4)));
+    // Loops cut into pieces, of which the inner one goes to the end: parts of rows that stay in the cache.
+    let dense = tensors.iter().zip(&state.formats).any(|(tensor, format)| format.is_all_dense() && tensor.rank() > 1);
+    if dense && state.order.len() > 1 {
+        for length in [32, 256] {
+            let (outer, inner) = (format!("{last}_tile"), format!("{last}_in"));
+            let mut order = vec![outer.clone()];
+            order.extend(state.order[..state.order.len() - 1].iter().cloned());
+            order.push(inner.clone());
+            all.push((state.formats.clone(), none.clone().split(last, &outer, &inner, length).reorder(order)));
+        }
+    }
+    all
 }
 
 /// So many loops are put in every order.

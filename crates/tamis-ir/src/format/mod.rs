@@ -272,6 +272,17 @@ impl Format {
         self
     }
 
+    /// The same with coordinates of this width in all levels that store some.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, Width};
+    /// assert_eq!(Format::csr().with_coordinates(Width::U16).to_string(), "dense, sparse[u16]");
+    /// ```
+    pub fn with_coordinates(mut self, width: Width) -> Format {
+        self.levels.iter_mut().filter(|level| level.kind != LevelKind::Dense).for_each(|level| level.crd = Some(width));
+        self
+    }
+
     /// A workspace whose levels store these dimensions, each once.
     pub fn workspace(map: Vec<DimExpr>, ism: Ism, leaf: Leaf) -> Format {
         let rank = map.len();
