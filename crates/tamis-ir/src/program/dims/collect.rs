@@ -149,7 +149,7 @@ impl<'a> Inference<'a> {
                     d = d.note(x.reason.clone());
                 }
                 d = d.help(format!(
-                    "use tensors whose sizes agree, or bound the loop: `for {name} in range({}):`",
+                    "use tensors whose sizes agree; a loop program can say `for {name} in range({}):`",
                     x.size.min(y.size)
                 ));
                 self.error(d);
