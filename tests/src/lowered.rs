@@ -59,7 +59,7 @@ pub fn compile(program: &Program, params: &[Tensor], stage: Stage) -> Result<(Lo
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
     if stage != Stage::Lowered {
-        let options = pipeline::Options { strict: stage == Stage::Strict };
+        let options = pipeline::Options { strict: stage == Stage::Strict, ..pipeline::Options::default() };
         let made = pipeline::compile(program, &types, &layouts, options);
         let made = made.map_err(Problem::Refused)?;
         return Ok((made.lowered, made.checked));

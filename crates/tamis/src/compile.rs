@@ -233,7 +233,7 @@ impl CodeForm {
         options: &CompileOptions,
     ) -> Result<CodeForm, Diagnostics> {
         let specialisation = Specialisation::of(program, checked);
-        let wish = pipeline::Options { strict: options.strict };
+        let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
             let build = Build { interpreted, ..Build::default() };
