@@ -213,7 +213,7 @@ pub(crate) fn schedule(
 
 /// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
 /// kernels.
-fn share_memory() {
+pub(crate) fn share_memory() {
     let keeper = tamis_tensor::Keeper {
         take: runtime::take_memory,
         // SAFETY: whoever gives memory to a keeper has it from the global allocator, with this layout.
