@@ -83,9 +83,9 @@ pub(crate) fn as_json(analysis: &Analysis) -> Json {
             })
         })
         .collect();
-    let arrays = analysis.arrays.iter().map(|row| {
-        json!({ "array": row.name, "read": row.moved.read, "written": row.moved.written, "size": row.size })
-    });
+    let arrays = analysis.arrays.iter().map(
+        |row| json!({ "array": row.name, "read": row.moved.read, "written": row.moved.written, "size": row.size }),
+    );
     let conversions = analysis.conversions.iter();
     json!({
         "program": analysis.program,
@@ -93,6 +93,7 @@ pub(crate) fn as_json(analysis: &Analysis) -> Json {
         "outside": moved(analysis.outside),
         "arrays": arrays.collect::<Vec<Json>>(),
         "seconds": analysis.time.as_secs_f64(),
+        "seconds_counting": analysis.time_counting.as_secs_f64(),
         "runs": analysis.runs,
         "nests": analysis.nests,
         "nests_measured": analysis.nests_measured,

@@ -3,8 +3,8 @@
 //! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
 //! after the last pass that changes it, so that the backend only sees kernels that it can compile.
 
-use crate::lower::entries::roomy;
 use crate::counts::{self, Counting};
+use crate::lower::entries::roomy;
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, plans};
 use crate::opt;
 use crate::schedule::block;

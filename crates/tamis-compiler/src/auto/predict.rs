@@ -3,6 +3,7 @@
 //! The program that runs is not quite what the search for an order saw: loops were cut, fused, and given workspaces. So the model is asked
 //! again, about each assignment in the loops around it.
 
+use super::formats::expect;
 use super::model::Costs;
 use super::operand::Operand;
 use super::order::Problem;
@@ -11,7 +12,9 @@ use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use tamis_ir::algebra::Constant;
 use tamis_ir::algebra::Op;
-use tamis_ir::program::{Access, Block, Checked, Expr, ExprId, IndexId, LoopExtent, Program, StmtKind, TensorId, VarId};
+use tamis_ir::program::{
+    Access, Block, Checked, Expr, ExprId, IndexId, LoopExtent, Program, StmtKind, TensorId, VarId,
+};
 use tamis_ir::{DType, Format, Value};
 
 /// Sets of loops are bits.
@@ -41,7 +44,16 @@ pub fn predict(program: &Program, checked: &Checked, operands: &[Operand], costs
         }
     });
     let mut found = vec![None; program.indices.len()];
-    let mut walk = Walk { program, checked, costs, lets, left: Cell::new(0), known: &mut known, found: &mut found };
+    let mut walk = Walk {
+        program,
+        checked,
+        costs,
+        lets,
+        left: Cell::new(0),
+        declared: FxHashMap::default(),
+        known: &mut known,
+        found: &mut found,
+    };
     walk.block(&program.body, &mut Vec::new());
     found
 }
@@ -53,6 +65,8 @@ struct Walk<'a> {
     lets: FxHashMap<VarId, ExprId>,
     /// How many more operands are looked at.
     left: Cell<usize>,
+    /// How many loops are around the declaration of each tensor that is declared.
+    declared: FxHashMap<TensorId, usize>,
     /// What is known of tensors, temporaries from their first assignment on.
     known: &'a mut FxHashMap<TensorId, Operand>,
     found: &'a mut [Option<Prediction>],
@@ -74,7 +88,10 @@ impl Walk<'_> {
                 StmtKind::Assign { target, update, value } => {
                     self.assignment(target, update.as_ref().map(|update| update.op), *value, around);
                 }
-                StmtKind::Declare(_) | StmtKind::Let { .. } => {}
+                StmtKind::Declare(tensor) => {
+                    self.declared.insert(*tensor, around.len());
+                }
+                StmtKind::Let { .. } => {}
             }
         }
     }
@@ -99,10 +116,13 @@ impl Walk<'_> {
         let extents: Vec<f64> = around.iter().map(|index| self.extent(*index)).collect();
         let mask = |access: &Access| access.subscripts.iter().map(|s| self.mask(s.expr, around)).collect::<Vec<u32>>();
         let written = mask(target);
+        // What is declared inside of loops is made anew in each turn.
+        let depth = self.declared.get(&target.tensor).map_or(0, |depth| (*depth).min(around.len()));
+        let outside = (0..depth).fold(0u32, |all, k| all | 1 << k);
         let problem = Problem {
             indices: around.iter().map(|index| self.program.indices[index.index()].clone()).collect(),
             extents,
-            free: written.iter().fold(0, |all, mask| all | mask),
+            free: written.iter().fold(outside, |all, mask| all | mask),
             places,
             set,
             operations: 1.0,
@@ -130,8 +150,10 @@ impl Walk<'_> {
             }
         }
         // What it makes is known to those after it.
-        let expected = problem.points(problem.free);
-        self.learn(target.tensor, expected);
+        let before = written.iter().rev().skip(1).fold(outside, |all, mask| all | mask);
+        let times = if outside == 0 { 1.0 } else { problem.points(outside) };
+        let expected = expect(&problem, before, problem.free);
+        self.learn(target.tensor, if times > 0.0 { expected / times } else { 0.0 });
     }
 
     fn learn(&mut self, tensor: TensorId, entries: f64) {

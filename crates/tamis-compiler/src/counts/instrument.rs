@@ -113,14 +113,7 @@ impl Instrument<'_> {
         Times::counted(place)
     }
 
-    fn stmt(
-        &mut self,
-        stmt: &Stmt,
-        within: Option<usize>,
-        stretch: &mut usize,
-        times: &mut Times,
-        out: &mut Block,
-    ) {
+    fn stmt(&mut self, stmt: &Stmt, within: Option<usize>, stretch: &mut usize, times: &mut Times, out: &mut Block) {
         let row = &mut self.counting.stretches[*stretch];
         row.statements += 1;
         row.work.add(self.kernel, stmt);

@@ -12,6 +12,8 @@
 mod instrument;
 mod prefix;
 mod read;
+#[cfg(test)]
+mod tests;
 mod work;
 
 pub use instrument::instrument;

@@ -39,6 +39,9 @@ pub struct LoopCounts {
     pub steps: u64,
     /// The loops of the kernel that it became.
     pub parts: Vec<Part>,
+    /// The indices of other loops of the program that parts of this one are inside of; those of loops inside it, too, where
+    /// their tiles are outermost.
+    pub around: Vec<u32>,
     /// Elements read and written, by buffer.
     pub traffic: BTreeMap<BufferId, Traffic>,
     /// Operators applied.
@@ -74,14 +77,12 @@ impl Counting {
         }
         for (k, row) in self.loops.iter().enumerate() {
             let (entered, turns) = (count(row.entered), count(row.turns));
+            let around = self.around(k);
             let found = counts.of(row.index);
-            found.parts.push(Part {
-                text: row.text.clone(),
-                entered,
-                turns,
-                visits: row.visits,
-                walks: row.walks,
-            });
+            found.around.extend(around.into_iter().filter(|_| turns > 0));
+            found.around.sort_unstable();
+            found.around.dedup();
+            found.parts.push(Part { text: row.text.clone(), entered, turns, visits: row.visits, walks: row.walks });
             if row.visits {
                 found.visits = found.visits.saturating_add(turns);
             }
@@ -129,9 +130,19 @@ impl Counting {
             traffic.stores += stores;
             *found.cost.entry(bulk.statement).or_default() += cost;
         }
-        counts.lengths =
-            self.lengths.iter().map(|(buffer, place)| (*buffer, count(Times::counted(*place)))).collect();
+        counts.lengths = self.lengths.iter().map(|(buffer, place)| (*buffer, count(Times::counted(*place)))).collect();
         counts
+    }
+
+    /// The other loops of the program that a loop is inside of.
+    fn around(&self, number: usize) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = self.loops[number].parent;
+        while let Some(k) = open {
+            found.extend(self.loops[k].index.filter(|index| Some(*index) != self.loops[number].index));
+            open = self.loops[k].parent;
+        }
+        found
     }
 
     /// Whether a loop around this one is part of the same loop of the program.

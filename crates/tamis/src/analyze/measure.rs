@@ -5,9 +5,10 @@ use crate::signature::{Argument, Signature};
 use std::time::{Duration, Instant};
 use tamis_backend::cache::Cache;
 use tamis_backend::llvm;
-use tamis_compiler::counts::{Counts, nests, prefix};
+use tamis_compiler::counts::{Counting, Counts, nests, prefix};
 use tamis_compiler::lower::Lowered;
 use tamis_compiler::pipeline::{self, Compilation};
+use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Checked, Program};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
 use tamis_tensor::Tensor;
@@ -25,6 +26,9 @@ pub(super) struct Run<'a> {
     checked: &'a Checked,
     tensors: &'a [&'a Tensor],
     pub(super) counted: Compilation,
+    pub(super) counting: Counting,
+    /// The kernel that counters were added to.
+    pub(super) kernel: Kernel,
     plain: Compilation,
 }
 
@@ -35,6 +39,7 @@ pub(super) struct Measured {
     /// How long each array is that the kernel was given.
     pub(super) given: Vec<u64>,
     pub(super) time: Duration,
+    pub(super) time_counting: Duration,
     pub(super) runs: usize,
     /// The share of each loop nest in the time; nothing if they were not measured.
     pub(super) shares: Option<Vec<f64>>,
@@ -53,7 +58,9 @@ impl<'a> Run<'a> {
             let options = pipeline::Options { strict, count };
             pipeline::compile_checked(program, checked.clone(), &signature.types, &signature.layouts, options)
         };
-        Ok(Run { program, checked, tensors, counted: compile(true)?, plain: compile(false)? })
+        let mut counted = compile(true)?;
+        let (counting, kernel) = *counted.counting.take().ok_or_else(lost)?;
+        Ok(Run { program, checked, tensors, counted, counting, kernel, plain: compile(false)? })
     }
 
     fn machine(&self, compilation: &Compilation, lowered: &Lowered) -> Result<(Machine, Vec<Value>), Diagnostics> {
@@ -71,10 +78,10 @@ impl<'a> Run<'a> {
         let arguments = Argument::all(self.tensors);
         let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
         let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.told(p, &machine))?;
-        let Some((counting, kernel)) = self.counted.counting.as_deref() else { return Err(lost().into()) };
-        let counters = ran.numbers(counting.buffer.index()).ok_or_else(lost)?;
-        let counts = counting.read(kernel, &counters);
+        let counters = ran.numbers(self.counting.buffer.index()).ok_or_else(lost)?;
+        let counts = self.counting.read(&self.kernel, &counters);
         let given = std::mem::take(&mut ran.given);
+        let time_counting = ran.kernel;
         drop(ran);
 
         let (machine, scalars) = self.machine(&self.plain, &self.plain.lowered)?;
@@ -83,7 +90,7 @@ impl<'a> Run<'a> {
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
         let finished = call::finish(&machine, last, &shapes, false).map_err(|p| self.told(p, &machine))?;
         let shares = self.shares(time, &arguments)?;
-        Ok(Measured { counts, results: finished.results, given, time, runs, shares })
+        Ok(Measured { counts, results: finished.results, given, time, time_counting, runs, shares })
     }
 
     /// Runs a kernel several times; gives what the last one left, the least time, and how many runs there were.
@@ -111,8 +118,7 @@ impl<'a> Run<'a> {
     fn shares(&self, whole: Duration, arguments: &[Argument]) -> Result<Option<Vec<f64>>, Diagnostics> {
         let kernel = &self.plain.lowered.kernel;
         let found = nests(kernel);
-        let counted = self.counted.counting.as_deref().map_or(0, |(_, kernel)| nests(kernel).len());
-        if found.is_empty() || found.len() > NESTS || counted != found.len() {
+        if found.is_empty() || found.len() > NESTS || nests(&self.kernel).len() != found.len() {
             return Ok(None);
         }
         let mut ends = Vec::new();

@@ -33,6 +33,8 @@ pub struct Analysis {
     pub arrays: Vec<ArrayAnalysis>,
     /// How long the kernel took, without counters: the least of several runs.
     pub time: Duration,
+    /// How long it took once, with counters.
+    pub time_counting: Duration,
     /// How many runs that were.
     pub runs: usize,
     /// How many loop nests the kernel has, and whether each one's time was measured.
@@ -78,6 +80,8 @@ pub struct LoopAnalysis {
     pub predicted: Option<f64>,
     /// The sparse tensors that say so, and whether their statistics were counted, or assumed.
     pub predicted_from: Vec<(String, bool)>,
+    /// The index of a loop inside this one in whose tiles it runs again and again, each tile staying in registers.
+    pub in_tiles_of: Option<String>,
     /// Bytes, without those of the loops inside.
     pub own: Moved,
     /// The same by array, by the names in [`Analysis::arrays`].

@@ -9,20 +9,13 @@ use tamis_compiler::lower::{Lowered, Stored};
 use tamis_ir::kernel::{BufferId, Kernel, Role};
 use tamis_ir::program::{Block, IndexId, Program, StmtKind};
 
-pub(super) fn report(
-    run: &Run,
-    measured: Measured,
-    expected: &[Option<Prediction>],
-    written: bool,
-) -> Analysis {
+pub(super) fn report(run: &Run, measured: Measured, expected: &[Option<Prediction>], written: bool) -> Analysis {
     let compilation = &run.counted;
     let program = &*compilation.program;
     let names = names(program, &compilation.lowered);
-    let Measured { counts, results, given, time, runs, shares } = measured;
-    let Some((counting, kernel)) = compilation.counting.as_deref() else { return Analysis::empty(time, runs, results) };
-    let shown = |buffer: &BufferId| {
-        *buffer != counting.buffer && !matches!(kernel.buffer(*buffer).role, Role::Tile(_))
-    };
+    let Measured { counts, results, given, time, time_counting, runs, shares } = measured;
+    let (counting, kernel) = (&run.counting, &run.kernel);
+    let shown = |buffer: &BufferId| *buffer != counting.buffer && !matches!(kernel.buffer(*buffer).role, Role::Tile(_));
     let own = |counts: &LoopCounts| -> Vec<(BufferId, Moved)> {
         counts.traffic.iter().filter(|(buffer, _)| shown(buffer)).map(|(b, t)| (*b, moved(kernel, *b, *t))).collect()
     };
@@ -31,13 +24,15 @@ pub(super) fn report(
     let mut tree = Vec::new();
     outline(&program.body, 0, &mut tree);
     let mut pure = Vec::new();
-    for (index, depth, stmt) in &tree {
+    for (place, (index, depth, stmt)) in tree.iter().enumerate() {
         let none = LoopCounts::default();
         let found = counts.loops.get(index.index()).unwrap_or(&none);
         let own = own(found);
         let prediction = expected.get(index.index()).cloned().flatten();
         let span = program.origin.stmt(*stmt);
         let source = program.origin.source.as_ref().filter(|_| written && span.range() != (0..0));
+        let inside = tree[place + 1..].iter().take_while(|(_, inner, _)| inner > depth);
+        let tiled = inside.map(|(inner, ..)| inner).find(|inner| found.around.contains(&inner.0));
         let total = sum(own.iter().map(|(_, moved)| *moved));
         loops.push(LoopAnalysis {
             index: program.indices[index.index()].clone(),
@@ -48,6 +43,7 @@ pub(super) fn report(
             steps: found.steps,
             predicted: prediction.as_ref().map(|p| p.trips),
             predicted_from: prediction.map(|p| p.from).unwrap_or_default(),
+            in_tiles_of: tiled.map(|inner| program.indices[inner.index()].clone()),
             own: total,
             own_by_array: own.into_iter().map(|(b, moved)| (names[b.index()].clone(), moved)).collect(),
             moved: total,
@@ -84,19 +80,21 @@ pub(super) fn report(
         *all = sum([*all, more].into_iter());
     }
     let size = |buffer: BufferId| {
-        let len = given.get(buffer.index()).copied().unwrap_or(0).max(counts.lengths.get(&buffer).copied().unwrap_or(0));
+        let len =
+            given.get(buffer.index()).copied().unwrap_or(0).max(counts.lengths.get(&buffer).copied().unwrap_or(0));
         len.saturating_mul(kernel.buffer(buffer).elem.size() as u64)
     };
     let arrays = by_array
         .into_iter()
         .map(|(buffer, moved)| ArrayAnalysis { name: names[buffer.index()].clone(), moved, size: size(buffer) })
         .collect();
-    let remarks = loops.iter().filter_map(remark).collect();
+    let remarks = (0..loops.len()).filter_map(|k| remark(&loops[..=k])).collect();
     Analysis {
         program: program.to_string(),
         arrays,
         outside: sum(outside_by.iter().map(|(_, moved)| *moved)),
         time,
+        time_counting,
         runs,
         nests: nests(kernel).len(),
         nests_measured: shares.is_some(),
@@ -106,26 +104,6 @@ pub(super) fn report(
         remarks,
         results,
         loops,
-    }
-}
-
-impl Analysis {
-    fn empty(time: std::time::Duration, runs: usize, results: Vec<(String, tamis_tensor::Tensor)>) -> Analysis {
-        Analysis {
-            program: String::new(),
-            loops: Vec::new(),
-            outside: Moved::default(),
-            arrays: Vec::new(),
-            time,
-            runs,
-            nests: 0,
-            nests_measured: false,
-            conversions: Vec::new(),
-            operations: 0,
-            statements: 0,
-            remarks: Vec::new(),
-            results,
-        }
     }
 }
 
@@ -227,34 +205,56 @@ impl Seconds {
     }
 
     fn of(&self, counts: &LoopCounts) -> f64 {
-        let each = |(statement, cost): (&usize, &f64)| self.by_statement.get(*statement).map_or(0.0, |(_, rate)| rate * cost);
+        let each =
+            |(statement, cost): (&usize, &f64)| self.by_statement.get(*statement).map_or(0.0, |(_, rate)| rate * cost);
         counts.cost.iter().map(each).sum()
     }
 }
 
-/// What to think of a loop that took far more or fewer turns than expected.
-fn remark(row: &LoopAnalysis) -> Option<String> {
+/// What to think of a loop, the last of these, that took far more or fewer turns than expected.
+fn remark(loops: &[LoopAnalysis]) -> Option<String> {
+    let row = loops.last()?;
     let (ratio, predicted) = (row.ratio()?, row.predicted?);
-    let LoopAnalysis { index, visits, .. } = row;
     if (1.0 / SURPRISING..=SURPRISING).contains(&ratio) {
         return None;
     }
-    let assumed: Vec<&str> = row.predicted_from.iter().filter(|(_, m)| !m).map(|(name, _)| name.as_str()).collect();
-    let counted: Vec<&str> = row.predicted_from.iter().filter(|(_, m)| *m).map(|(name, _)| name.as_str()).collect();
-    let direction = if ratio > 1.0 { "more" } else { "less" };
-    let times = if ratio > 1.0 { ratio } else { 1.0 / ratio.max(f64::MIN_POSITIVE) };
-    let far = if visits == &0 { "never ran".to_string() } else { format!("ran {times:.1} times {direction} than expected") };
-    let why = match (&assumed[..], &counted[..]) {
-        ([], []) => "no tensor is sparse along it, so windows and conditions decided".to_string(),
-        ([], counted) => format!(
-            "entries of {} were counted, but assumed to lie anywhere: they {}",
-            counted.join(", "),
-            if ratio > 1.0 { "meet more often than that" } else { "meet or cluster otherwise" }
-        ),
-        (assumed, counted) => {
-            let known = if counted.is_empty() { String::new() } else { format!("; those of {} were counted", counted.join(", ")) };
-            format!("entries of {} are an estimate, not counted{known}", assumed.join(", "))
-        }
+    let named = |counted: bool| {
+        let names = row.predicted_from.iter().filter(|(_, known)| *known == counted);
+        names.map(|(name, _)| name.as_str()).collect::<Vec<&str>>().join(", ")
     };
-    Some(format!("the loop over {index} {far} ({visits} of {predicted:.3e}): {why}"))
+    let (counted, assumed) = (named(true), named(false));
+    let more = ratio > 1.0;
+    let far = match row.visits {
+        0 => "never ran".to_string(),
+        _ if more => format!("ran {ratio:.1} times as often as expected"),
+        _ => format!("ran {:.1} times less often than expected", 1.0 / ratio),
+    };
+    let why = if let Some(inner) = row.in_tiles_of.as_ref().filter(|_| more) {
+        format!("it runs once for each tile of {inner}, which stays in registers meanwhile")
+    } else if counted.is_empty() && assumed.is_empty() {
+        "no tensor says how often, so its whole extent was expected".to_string()
+    } else if assumed.is_empty() {
+        let how = if more { "they meet more often than that" } else { "they lie closer together, or meet less often" };
+        format!("entries of {counted} were counted, but assumed to lie anywhere: {how}")
+    } else {
+        let known = if counted.is_empty() { String::new() } else { format!("; those of {counted} were counted") };
+        format!("how many entries {assumed} would have was estimated, not counted{known}")
+    };
+    Some(format!("{} {far} ({} of {predicted:.3e}): {why}", place(loops), row.visits))
+}
+
+/// A loop, by its index and those of the loops around it.
+fn place(loops: &[LoopAnalysis]) -> String {
+    let Some(row) = loops.last() else { return String::new() };
+    let (mut depth, mut around) = (row.depth, Vec::new());
+    for outer in loops.iter().rev().skip(1) {
+        if outer.depth < depth {
+            depth = outer.depth;
+            around.insert(0, outer.index.as_str());
+        }
+    }
+    match around.is_empty() {
+        true => format!("the loop over {}", row.index),
+        false => format!("the loop over {} in {}", row.index, around.join(", ")),
+    }
 }
