@@ -117,7 +117,9 @@ impl Instrument<'_> {
         let row = &mut self.counting.stretches[*stretch];
         row.statements += 1;
         row.work.add(self.kernel, stmt);
-        row.declares.extend(stmt.declares().filter(|_| !matches!(stmt, Stmt::For { .. })));
+        if let Stmt::Let { var, .. } = stmt {
+            row.declares.push(*var);
+        }
         match stmt {
             Stmt::For { start, stop, body, hint, var } => {
                 let number = self.enter(stmt, within, *times, self.origin(*var), false);

@@ -80,7 +80,7 @@ pub struct Stretch {
     pub work: Work,
     /// How many statements there are.
     pub statements: u64,
-    /// The variables that they declare.
+    /// The variables that they bind, or count with: those that the interpreter counts, too.
     pub declares: Vec<VarId>,
 }
 
