@@ -76,19 +76,18 @@ impl<'a> Run<'a> {
 
     pub(super) fn measure(&self) -> Result<Measured, Diagnostics> {
         let arguments = Argument::all(self.tensors);
-        let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
-        let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.told(p, &machine))?;
-        let counters = ran.numbers(self.counting.buffer.index()).ok_or_else(lost)?;
-        let counts = self.counting.read(&self.kernel, &counters);
-        let given = std::mem::take(&mut ran.given);
-        let time_counting = ran.kernel;
-        drop(ran);
-
         let (machine, scalars) = self.machine(&self.plain, &self.plain.lowered)?;
         let (last, time, runs) = self.best(&machine, &scalars, &arguments)?;
         let shapes: Vec<Vec<u64>> =
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
         let finished = call::finish(&machine, last, &shapes, false).map_err(|p| self.told(p, &machine))?;
+
+        let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
+        let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.told(p, &machine))?;
+        let counters = ran.numbers(self.counting.buffer.index()).ok_or_else(lost)?;
+        let counts = self.counting.read(&self.kernel, &counters);
+        let (given, time_counting) = (std::mem::take(&mut ran.given), ran.kernel);
+        drop(ran);
         let shares = self.shares(time, &arguments)?;
         Ok(Measured { counts, results: finished.results, given, time, time_counting, runs, shares })
     }
