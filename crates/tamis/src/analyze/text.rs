@@ -133,9 +133,9 @@ fn grouped(number: u64) -> String {
 fn bytes(number: u64) -> String {
     match number {
         0 => "-".to_string(),
-        ..1_000 => format!("{number} B"),
-        ..1_000_000 => format!("{:.1} kB", number as f64 / 1e3),
-        ..1_000_000_000 => format!("{:.1} MB", number as f64 / 1e6),
+        1..1_000 => format!("{number} B"),
+        1_000..1_000_000 => format!("{:.1} kB", number as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", number as f64 / 1e6),
         _ => format!("{:.1} GB", number as f64 / 1e9),
     }
 }
