@@ -21,7 +21,7 @@ pub enum Engine {
     Native,
 }
 
-fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Problem> {
+pub(crate) fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Problem> {
     let mut options = match engine {
         Engine::Interpreter(budget) => {
             return kernel::run(kernel, memory, budget).map_err(|failure| match failure {
@@ -59,7 +59,7 @@ pub fn compile(program: &Program, params: &[Tensor], stage: Stage) -> Result<(Lo
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
     if stage != Stage::Lowered {
-        let options = pipeline::Options { strict: stage == Stage::Strict };
+        let options = pipeline::Options { strict: stage == Stage::Strict, ..pipeline::Options::default() };
         let made = pipeline::compile(program, &types, &layouts, options);
         let made = made.map_err(Problem::Refused)?;
         return Ok((made.lowered, made.checked));
@@ -132,7 +132,7 @@ pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, 
 }
 
 /// The arrays of tensors, and their sizes.
-fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
+pub(crate) fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
     let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {
@@ -155,7 +155,7 @@ fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &
 }
 
 /// The values of a result in row-major order, after its arrays were checked.
-fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
+pub(crate) fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
     let (format, arrays, values) = match &bound.storage {
         Stored::Scalar { output, .. } => {
             return Ok(output.map(|b| after.arrays[b.index()].values().to_vec()).unwrap_or_default());

@@ -190,8 +190,14 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
     pub schedule: Vec<String>,
     /// Show code that checks every access
-    #[arg(long)]
+    #[arg(long, conflicts_with = "analyze")]
     pub check: bool,
+    /// Run it on the inputs, and show what was counted: visits of loops beside those predicted, bytes by array, and time
+    #[arg(long, conflicts_with = "dtypes")]
+    pub analyze: bool,
+    /// Show the loops of the kernel, too, that each loop of the program became
+    #[arg(long, requires = "analyze")]
+    pub parts: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

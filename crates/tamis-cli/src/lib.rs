@@ -4,6 +4,7 @@
 //! [`tamis_ir::Diagnostic`], shown on standard error, or as JSON on standard output with `--json`.
 
 mod advise;
+mod analyze;
 mod args;
 mod calibrate;
 mod convert;

@@ -16,6 +16,15 @@ use tamis_tensor::Tensor;
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     signature: Signature,
+    /// What it is scheduled for, if that is at hand.
+    at_hand: Option<AtHand>,
+}
+
+/// Notation with its tensors.
+struct AtHand {
+    notation: tamis::Notation,
+    tensors: Vec<(String, Tensor)>,
+    pins: Pins,
 }
 
 impl Planned {
@@ -51,7 +60,9 @@ impl Planned {
             let plan = tamis::plan(&notation, &tensors, &pins)?;
             let made = tamis::operands_of(&plan, &notation, &tensors)?;
             let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
-            return Ok(Planned { signature: Signature::of(&refs), plan });
+            let signature = Signature::of(&refs);
+            drop(made);
+            return Ok(Planned { signature, plan, at_hand: Some(AtHand { notation, tensors: inputs, pins }) });
         }
         let params: Vec<&str> = notation.params();
         let known: Vec<(&str, FormatSpec)> = formats
@@ -75,7 +86,7 @@ impl Planned {
             }
         }
         let signature = Signature::assumed(&plan.program, &given, &typed)?;
-        Ok(Planned { plan, signature })
+        Ok(Planned { plan, signature, at_hand: None })
     }
 
     pub(crate) fn explain(&self, args: &ExplainArgs, shell: &Shell) -> Result<Explanation, Failure> {
@@ -84,6 +95,16 @@ impl Planned {
         let explanation = tamis::explain(&self.plan.program, &self.signature, &options)?;
         shell.warn(explanation.warnings());
         Ok(explanation)
+    }
+
+    /// Runs it, and counts.
+    pub(crate) fn analyze(&self, args: &ExplainArgs) -> Result<tamis::Analysis, Failure> {
+        let Some(AtHand { notation, tensors, pins }) = &self.at_hand else { return Err(crate::analyze::no_inputs()) };
+        let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+        let compile = CompileOptions { schedule, ..CompileOptions::default() };
+        let tensors: Vec<&Tensor> = tensors.iter().map(|(_, tensor)| tensor).collect();
+        let options = tamis::EinsumOptions { compile, pins: pins.clone() };
+        Ok(tamis::analyze_notation(notation, &tensors, &options)?)
     }
 
     /// What was decided, as comments above the program.
@@ -104,7 +125,7 @@ impl Planned {
 }
 
 /// The request that running it would be.
-fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
+pub(crate) fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
     RunRequest::parse(&RunArgs {
         program: args.subject.clone().unwrap_or_default(),
         inputs: args.inputs.clone(),

@@ -1,5 +1,6 @@
 //! `tamis explain PROGRAM`: the stages of compiling a program, for tensors of which only formats and types are known.
 
+use crate::analyze;
 use crate::args::{ExplainArgs, Stage};
 use crate::execute::{is_notation, source};
 use crate::input::{self, Named};
@@ -8,7 +9,7 @@ use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
-use tamis::{CompileOptions, DType, Explanation, FormatSpec, Program, Signature};
+use tamis::{Analysis, CompileOptions, DType, Explanation, FormatSpec, Program, Signature};
 use tamis_ir::diag::{Code, Diagnostic, did_you_mean};
 
 /// Shows the stages that were asked for, in the order of compilation.
@@ -32,7 +33,11 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
             };
             texts.push((name(stage), text));
         }
-        return show(texts, args.json, shell);
+        let analysis = if args.analyze { Some(planned.analyze(args)?) } else { None };
+        return show(texts, analysis.as_ref(), args, shell);
+    }
+    if args.analyze && args.order.is_empty() {
+        return analyze::program(&source, &stages, args, shell);
     }
     if !args.inputs.is_empty() || !args.order.is_empty() {
         let d = Diagnostic::new(Code::E0905, "inputs and orders are for index notation");
@@ -51,14 +56,25 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     for stage in stages {
         texts.push((name(stage), of_stage(stage, &program, explanation.as_ref())?));
     }
-    show(texts, args.json, shell)
+    show(texts, None, args, shell)
 }
 
-fn show(texts: Vec<(&'static str, String)>, as_json: bool, shell: &mut Shell) -> Outcome {
-    if as_json {
-        let document: Map<String, Json> =
+/// Shows stages, and what was counted.
+pub(crate) fn show(
+    mut texts: Vec<(&'static str, String)>,
+    analysis: Option<&Analysis>,
+    args: &ExplainArgs,
+    shell: &mut Shell,
+) -> Outcome {
+    if args.json {
+        let mut document: Map<String, Json> =
             texts.into_iter().map(|(name, text)| (name.to_string(), json!(text))).collect();
+        document.extend(analysis.map(|analysis| ("analysis".to_string(), analyze::as_json(analysis))));
         return shell.print_json(&Json::Object(document));
+    }
+    if let Some(analysis) = analysis {
+        texts.push(("analysis", analysis.to_string()));
+        texts.extend(args.parts.then(|| ("parts", analysis.parts())));
     }
     // One stage alone can be read by other programs.
     let headings = texts.len() > 1;
@@ -71,7 +87,7 @@ fn show(texts: Vec<(&'static str, String)>, as_json: bool, shell: &mut Shell) ->
     Ok(())
 }
 
-fn name(stage: Stage) -> &'static str {
+pub(crate) fn name(stage: Stage) -> &'static str {
     match stage {
         Stage::Schedule => "schedule",
         Stage::Program => "program",
@@ -84,7 +100,7 @@ fn name(stage: Stage) -> &'static str {
 }
 
 /// The text of a stage.
-fn of_stage(stage: Stage, program: &Program, explanation: Option<&Explanation>) -> Result<String, Failure> {
+pub(crate) fn of_stage(stage: Stage, program: &Program, explanation: Option<&Explanation>) -> Result<String, Failure> {
     let Some(explanation) = explanation else { return Ok(program.to_string()) };
     Ok(match stage {
         Stage::Schedule => explanation.schedule(),

@@ -4,6 +4,7 @@
 //! to kernels). [`pipeline`] is the list of all passes.
 
 pub mod auto;
+pub mod counts;
 pub mod lower;
 pub mod opt;
 pub mod pipeline;

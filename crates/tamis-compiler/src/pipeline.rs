@@ -3,8 +3,9 @@
 //! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
 //! after the last pass that changes it, so that the backend only sees kernels that it can compile.
 
+use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
-use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, plans};
+use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, plans};
 use crate::opt;
 use crate::schedule::block;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
@@ -31,6 +32,8 @@ pub struct Pass {
 pub struct Options {
     /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
     pub strict: bool,
+    /// The kernel counts what it does, and says so in one more buffer ([`Compilation::counting`]).
+    pub count: bool,
 }
 
 /// A kernel, and how it came about.
@@ -44,6 +47,8 @@ pub struct Compilation {
     pub inserted: Vec<Inserted>,
     /// What was inferred of the program that was lowered.
     pub checked: Checked,
+    /// What the kernel counts, if it was to, and the kernel without counters.
+    pub counting: Option<Box<(Counting, Kernel)>>,
     /// The passes, in order.
     pub passes: Vec<Pass>,
     /// What works, but not well.
@@ -111,15 +116,24 @@ pub fn compile_checked(
         passes.push(Pass { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
-    let mut lowered = lower(program, &checked, layouts, policy)?;
+    let mut lowered = match options.count {
+        true => lower_counted(program, &checked, layouts, policy)?,
+        false => lower(program, &checked, layouts, policy)?,
+    };
     timed("lower", start.elapsed(), &lowered.kernel);
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
     lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
+    let counting = lowered.visits.map(|buffer| {
+        let start = Instant::now();
+        let (kernel, counting) = counts::instrument(&lowered.kernel, buffer, program.indices.len());
+        timed("count", start.elapsed(), &kernel);
+        Box::new((counting, std::mem::replace(&mut lowered.kernel, kernel)))
+    });
     let start = Instant::now();
     lowered.kernel.verify().map_err(|wrong| invalid(program, &wrong))?;
     timed("verify", start.elapsed(), &lowered.kernel);
     let warnings = std::mem::take(&mut lowered.warnings);
-    Ok(Compilation { lowered, program: program.clone(), inserted, checked, passes, warnings })
+    Ok(Compilation { lowered, program: program.clone(), inserted, checked, counting, passes, warnings })
 }
 
 /// The program with its loops cut as its parameters are, checked, if some are in blocks and nothing is lost by it: a result

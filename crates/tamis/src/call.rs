@@ -4,7 +4,7 @@ use crate::compile::{Ready, Timed};
 use crate::output::{self, Output};
 use crate::signature::Argument;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tamis_backend::{Compiled, Failure, RawBuffer, Storage};
 use tamis_compiler::lower::{Lowered, SizeParam, Stored};
 use tamis_ir::format::LevelSpec;
@@ -142,8 +142,32 @@ fn dense_starts(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Vec<usiz
     dims.collect()
 }
 
+/// What a kernel left behind.
+pub(crate) struct Ran {
+    /// The arrays that it wrote, by buffer.
+    storages: Vec<Option<Storage>>,
+    /// How long it ran.
+    pub(crate) kernel: Duration,
+    workspaces: Vec<(String, tamis_backend::runtime::workspace::Report)>,
+    /// How long each array is that it was given.
+    pub(crate) given: Vec<u64>,
+}
+
+impl Ran {
+    /// Numbers that the kernel wrote to a buffer that is no part of a result.
+    pub(crate) fn numbers(&mut self, buffer: usize) -> Option<Vec<i64>> {
+        self.storages.get_mut(buffer)?.take()?.into_vec().ok()
+    }
+}
+
 /// Runs the kernel on the arrays of the arguments, and makes tensors of what it wrote.
 pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], check: bool) -> Result<Timed, Problem> {
+    let ran = invoke(machine, &ready.scalars, arguments)?;
+    finish(machine, ran, &ready.results, check)
+}
+
+/// Runs the kernel on the arrays of the arguments.
+pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument]) -> Result<Ran, Problem> {
     let mut buffers = vec![RawBuffer::empty(); machine.owners.len()];
     for input in &machine.inputs {
         let argument = &arguments[input.param];
@@ -152,6 +176,7 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
             None => argument.tensor.values().map_or(RawBuffer::empty(), raw_values),
         };
     }
+    let given = buffers.iter().map(|buffer| buffer.len).collect();
     let mut storages: Vec<Option<Storage>> = Vec::new();
     storages.resize_with(buffers.len(), || None);
     for (k, elem) in &machine.starts {
@@ -164,7 +189,7 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
     let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
     // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was made for, which keep the invariants
     // that it relies on and live until the end of this function; outputs are storages of their own.
-    let outcome = unsafe { machine.compiled.call_reporting(&mut buffers, &ready.scalars, &mut report) };
+    let outcome = unsafe { machine.compiled.call_reporting(&mut buffers, scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {
         if let Some(storage) = storage {
@@ -174,8 +199,14 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
         }
     }
     outcome?;
+    Ok(Ran { storages, kernel, workspaces, given })
+}
+
+/// Makes tensors of what a kernel wrote that ran to its end.
+pub(crate) fn finish(machine: &Machine, ran: Ran, shapes: &[Vec<u64>], check: bool) -> Result<Timed, Problem> {
+    let Ran { mut storages, kernel, workspaces, .. } = ran;
     let mut results = Vec::with_capacity(machine.outputs.len());
-    for (output, shape) in machine.outputs.iter().zip(&ready.results) {
+    for (output, shape) in machine.outputs.iter().zip(shapes) {
         let tensor = output.tensor(shape, machine.kernel(), &mut storages, check);
         let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));

@@ -213,7 +213,7 @@ pub(crate) fn schedule(
 
 /// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
 /// kernels.
-fn share_memory() {
+pub(crate) fn share_memory() {
     let keeper = tamis_tensor::Keeper {
         take: runtime::take_memory,
         // SAFETY: whoever gives memory to a keeper has it from the global allocator, with this layout.
@@ -233,7 +233,7 @@ impl CodeForm {
         options: &CompileOptions,
     ) -> Result<CodeForm, Diagnostics> {
         let specialisation = Specialisation::of(program, checked);
-        let wish = pipeline::Options { strict: options.strict };
+        let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
             let build = Build { interpreted, ..Build::default() };

@@ -36,7 +36,7 @@ pub struct Explanation {
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
-    let wish = pipeline::Options { strict: options.strict };
+    let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
     let compile = |program: &Program| {
         crate::compile::check_policies(program, &program.check(&signature.types)?)?;
         let mut made = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;

@@ -20,6 +20,7 @@
 //! ```
 
 mod advise;
+mod analyze;
 pub mod calibrate;
 mod call;
 mod check;
@@ -35,6 +36,9 @@ pub mod search;
 mod signature;
 
 pub use advise::{Advice, AdviseOptions, Candidate, Outcome, Task, Times, advise, advise_with};
+pub use analyze::{
+    Analysis, ArrayAnalysis, LoopAnalysis, Moved, PartAnalysis, SURPRISING, analyze, analyze_notation, analyze_program,
+};
 pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};

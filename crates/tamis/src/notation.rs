@@ -258,7 +258,7 @@ fn key(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> u64 {
     state.finish()
 }
 
-fn by_name<'a>(notation: &Notation, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
+pub(crate) fn by_name<'a>(notation: &Notation, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
     let names = notation.params();
     if let Some((unknown, _)) = inputs.iter().find(|(name, _)| !names.contains(name)) {
         return Err(Diagnostic::new(Code::E0903, format!("the notation does not read `{unknown}`"))

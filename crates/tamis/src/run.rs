@@ -78,7 +78,7 @@ fn executable(
     Ok(executable)
 }
 
-fn by_position<'a>(program: &Program, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
+pub(crate) fn by_position<'a>(program: &Program, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     if let Some((unknown, _)) = inputs.iter().find(|(name, _)| !names.contains(name)) {
         return Err(Diagnostic::new(Code::E0903, format!("`{}` has no parameter `{unknown}`", program.name))

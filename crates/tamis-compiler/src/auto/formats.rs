@@ -47,7 +47,7 @@ pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Co
 }
 
 /// How many different coordinates the loops `after` have where something is computed, given those of `before`.
-fn expect(problem: &Problem, before: u32, after: u32) -> f64 {
+pub(super) fn expect(problem: &Problem, before: u32, after: u32) -> f64 {
     let all = problem.all();
     let possible = problem.points(after);
     if problem.free == all {

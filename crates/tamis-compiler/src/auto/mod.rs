@@ -16,12 +16,14 @@ mod nest;
 mod operand;
 mod order;
 mod path;
+mod predict;
 mod sets;
 mod tile;
 
 pub use model::Costs;
 pub use operand::Operand;
 pub use order::{Choice, Cost, Problem, Writing};
+pub use predict::{Prediction, predict};
 
 use tamis_ir::notation::Notation;
 use tamis_ir::program::ParamType;

@@ -136,6 +136,14 @@ impl Problem {
         state.compute
     }
 
+    /// How often the body of each of these loops runs, outermost first.
+    pub fn trips(&self, costs: &Costs, order: &[usize]) -> Vec<f64> {
+        let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
+        let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
+        order.iter().for_each(|index| search.step(&mut state, *index));
+        state.trips.split_off(1)
+    }
+
     /// How often all of these loops run together.
     pub fn points(&self, bound: u32) -> f64 {
         let cells: f64 = (0..self.extents.len()).filter(|k| bound & 1 << k != 0).map(|k| self.extents[k]).product();

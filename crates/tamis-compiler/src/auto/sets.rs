@@ -64,10 +64,14 @@ fn of_access(tensor: &str, subscripts: &[Expr], places: &[Place]) -> (Set, Optio
 }
 
 fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
-    let parts: Vec<(Set, Option<Value>)> = operands.iter().map(|e| differs(e, places)).collect();
+    combined(op, operands.iter().map(|e| differs(e, places)).collect())
+}
+
+/// Where an operator on operands differs from a constant, and which one, if that is known of the operands.
+pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option<Value>) {
     let info = op.info();
     let annihilator = info.annihilator.and_then(number);
-    if let Some(zero) = annihilator.filter(|_| operands.len() == 2) {
+    if let Some(zero) = annihilator.filter(|_| parts.len() == 2) {
         let kills = |value: &Option<Value>| value.is_some_and(|value| value.cast(DType::F64).same_number(zero));
         let killers: Vec<Set> = parts.iter().filter(|(_, v)| kills(v)).map(|(set, _)| set.clone()).collect();
         if !killers.is_empty() {

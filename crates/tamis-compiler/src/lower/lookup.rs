@@ -34,6 +34,7 @@ impl Lowerer<'_> {
             self.b.emit(Stmt::Let { var, value: region.start });
             body.into_iter().for_each(|stmt| self.b.emit(stmt));
         } else if !body.is_empty() {
+            let body = self.visited_by(region.index, var, body);
             let hint = Hint { unroll: self.unrolls(region), ..self.hint(region.index) };
             self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint });
         }

@@ -34,6 +34,7 @@ mod storage;
 mod switch;
 mod thunk;
 mod unordered;
+mod visits;
 mod window;
 mod writes;
 
@@ -44,7 +45,7 @@ pub use writes::{Mode, Plan};
 use node::{Source, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
-use tamis_ir::kernel::{Builder, ExprId, Kernel, LabelId, Stmt};
+use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, LabelId, Stmt};
 use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
 /// A kernel and what its parameters are.
@@ -62,6 +63,9 @@ pub struct Lowered {
     pub warnings: Vec<Diagnostic>,
     /// For each loop as it was lowered, its accesses and their looplets, as text.
     pub looplets: Vec<String>,
+    /// Where the kernel writes how often bodies of loops ran that are not counted otherwise, by the numbers of indices; only
+    /// if that was asked for.
+    pub visits: Option<BufferId>,
 }
 
 /// Lowers a checked program for parameters of given layouts.
@@ -71,7 +75,30 @@ pub fn lower(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
+    lower_with(program, checked, layouts, policy, false)
+}
+
+/// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know their loops.
+pub fn lower_counted(
+    program: &Program,
+    checked: &Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<Lowered, Diagnostics> {
+    lower_with(program, checked, layouts, policy, true)
+}
+
+fn lower_with(
+    program: &Program,
+    checked: &Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+    counted: bool,
+) -> Result<Lowered, Diagnostics> {
     let (mut lowerer, sizes) = start(program, checked, layouts, policy)?;
+    if counted {
+        lowerer.count_visits();
+    }
     let mut body = lowerer.prepare(&program.body);
     lowerer.classify(&mut body);
     // What cannot be stored cannot be set up, either.
@@ -86,6 +113,7 @@ pub fn lower(
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
     }
+    let visits = lowerer.store_visits();
     lowerer.promise_room();
     let prologue = lowerer.finish_prologue();
     let mut kernel = lowerer.b.finish();
@@ -97,6 +125,7 @@ pub fn lower(
         plans: lowerer.plans,
         warnings: lowerer.warnings,
         looplets: lowerer.looplets,
+        visits,
     })
 }
 
@@ -157,6 +186,7 @@ fn start<'a>(
         depth: 0,
         copies: 1,
         looplets: Vec::new(),
+        visits: None,
         warnings: Vec::new(),
         warned: Vec::new(),
         errors: Vec::new(),
@@ -224,6 +254,8 @@ struct Lowerer<'a> {
     /// How many copies of this place there are because of sequences around.
     copies: usize,
     looplets: Vec<String>,
+    /// How often the body of the loop over each index ran, if that is counted.
+    visits: Option<Vec<Option<kernel::VarId>>>,
     warnings: Vec<Diagnostic>,
     /// Accesses that were warned about.
     warned: Vec<u32>,

@@ -51,6 +51,7 @@ pub(super) struct Presence {
 
 impl Lowerer<'_> {
     pub(super) fn lower_loop(&mut self, index: IndexId, start: ExprId, stop: ExprId, whole: bool, body: Vec<Step>) {
+        let variables = self.b.kernel().vars.len();
         let (start, stop) = (self.b.name("start", start), self.b.name("stop", stop));
         let mut body = body;
         self.check_before(index, start, stop, &mut body);
@@ -82,6 +83,7 @@ impl Lowerer<'_> {
         self.depth -= 1;
         self.cursors.truncate(cursors);
         self.end_fibers(index, &written);
+        self.own_variables(index, variables);
     }
 
     /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.
@@ -340,7 +342,7 @@ impl Lowerer<'_> {
             this.close_slots(opened);
         });
         self.indices[index.index()] = before;
-        block
+        self.with_visit(index, block)
     }
 
     /// Resolves an access by one level.

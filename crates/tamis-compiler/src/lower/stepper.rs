@@ -162,6 +162,7 @@ impl Lowerer<'_> {
             self.b.emit(Stmt::Let { var, value: stepper.start });
             self.b.emit(Stmt::While { cond, body });
         } else if body.len() > 1 {
+            let body = self.visited_by(region.index, var, body);
             self.b.emit(Stmt::For {
                 var,
                 start: stepper.start,

@@ -48,6 +48,7 @@ impl Table {
         }
         let info = kernel.var(old);
         let new = self.new.new_var(self.stem(&info.name), info.dtype, info.mutable);
+        self.new.set_origin(new, info.origin);
         self.vars[old.index()] = Some(new);
         new
     }

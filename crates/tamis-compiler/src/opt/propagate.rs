@@ -284,7 +284,8 @@ impl Propagate {
             }
             Stmt::For { var, start, stop, body, hint } => match self.trips(start, stop) {
                 Some(0) => {}
-                Some(1) => {
+                // A loop whose turns are counted stays one.
+                Some(1) if self.editor.kernel().var(var).origin.is_none_or(|origin| !origin.visits) => {
                     self.set(var, Some(start));
                     out.push(Stmt::Let { var, value: start });
                     self.stmts(body, out);

@@ -23,7 +23,7 @@ use find::{Row, There};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Origin, Role, Stmt, VarId};
 
 /// Bytes of a tile: half of the vector registers that processors have, so that operands find room beside it.
 const BYTES: usize = 256;
@@ -180,6 +180,9 @@ impl Tile {
         body.push(nest);
 
         let storing = self.editor.new_var(name, DType::I64, false);
+        // Loops over tiles, and into and out of them, are parts of the dense loop that do not run its body.
+        let origin = self.editor.kernel().var(row.counter).origin.map(|origin| Origin { visits: false, ..origin });
+        [var, loading, storing].into_iter().for_each(|part| self.editor.set_origin(part, origin));
         let index = self.editor.get(storing);
         let place = self.place(row, offset, index);
         let value = self.editor.load(tile, index);
@@ -193,8 +196,10 @@ impl Tile {
         copy.map_exprs(|id| self.renamed(id, again));
         if let Some(var) = stmt.declares() {
             let info = self.editor.kernel().var(var);
-            let (name, dtype, mutable) = (info.name.clone(), info.dtype, info.mutable);
-            again.insert(var, self.editor.new_var(name, dtype, mutable));
+            let (name, dtype, mutable, origin) = (info.name.clone(), info.dtype, info.mutable, info.origin);
+            let new = self.editor.new_var(name, dtype, mutable);
+            self.editor.set_origin(new, origin);
+            again.insert(var, new);
         }
         match &mut copy {
             Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::Search { var, .. } => {

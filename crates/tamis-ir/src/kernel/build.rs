@@ -103,7 +103,7 @@ impl Builder {
     /// Adds a variable without declaring it.
     pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
         let name = self.unique(name.into());
-        self.kernel.vars.push(Var { name, dtype, mutable });
+        self.kernel.vars.push(Var { name, dtype, mutable, origin: None });
         VarId(self.kernel.vars.len() as u32 - 1)
     }
 

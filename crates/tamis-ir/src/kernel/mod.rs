@@ -93,6 +93,17 @@ pub struct Var {
     pub dtype: DType,
     /// Assigned after its declaration.
     pub mutable: bool,
+    /// The loop of the program that it belongs to; only known where loops are counted.
+    pub origin: Option<Origin>,
+}
+
+/// Which loop of a program a variable was made for. Machine code does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The number of the loop's index in the program.
+    pub index: u32,
+    /// It counts a loop each of whose turns is a turn of the program's loop.
+    pub visits: bool,
 }
 
 /// A pure expression.

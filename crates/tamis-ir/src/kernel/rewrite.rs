@@ -1,6 +1,6 @@
 //! Looking into statements and expressions, and rebuilding them: what passes over kernels share.
 
-use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
+use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Op};
 use rustc_hash::FxHashSet;
 
@@ -192,6 +192,11 @@ impl Builder {
     /// Changes whether a variable is assigned after its declaration.
     pub fn set_mutable(&mut self, var: VarId, mutable: bool) {
         self.var_mut(var).mutable = mutable;
+    }
+
+    /// Says which loop of the program a variable belongs to.
+    pub fn set_origin(&mut self, var: VarId, origin: Option<Origin>) {
+        self.var_mut(var).origin = origin;
     }
 }
 

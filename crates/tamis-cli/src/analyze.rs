@@ -1,0 +1,107 @@
+//! `tamis explain --analyze`: running a loop program to count what it does, and what was counted as JSON.
+
+use crate::args::{ExplainArgs, Stage};
+use crate::planned::request;
+use crate::shell::{Failure, Outcome, Shell};
+use crate::{execute, stages};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use tamis::{Analysis, CompileOptions, Moved, Program, Signature};
+use tamis_ir::{Code, Diagnostic, Source};
+use tamis_tensor::Tensor;
+
+/// Without tensors nothing runs.
+pub(crate) fn no_inputs() -> Failure {
+    let d = Diagnostic::new(Code::E0902, "--analyze runs the program, which needs inputs");
+    let d = d.help("give each parameter a tensor, as for `tamis run`: A=matrix.mtx x=rand");
+    Failure::usage(vec![d.help("leave --analyze out to see how the program is compiled")])
+}
+
+/// Shows stages of a loop program for its inputs, and what was counted when it ran on them.
+pub(crate) fn program(source: &Arc<Source>, wanted: &[Stage], args: &ExplainArgs, shell: &mut Shell) -> Outcome {
+    let program = Program::parse_source(source)?;
+    if args.inputs.is_empty() && !program.params.is_empty() {
+        return Err(no_inputs());
+    }
+    let request = request(args)?;
+    execute::check_names(&program, &request)?;
+    let inputs = execute::inputs(&program, &request)?;
+    let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
+    let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    let options = CompileOptions { schedule, ..CompileOptions::default() };
+    let explanation = tamis::explain(&program, &Signature::of(&tensors), &options)?;
+    shell.warn(explanation.warnings());
+    let analysis = tamis::analyze_program(&program, &tensors, &options)?;
+    let mut texts = Vec::new();
+    for stage in wanted {
+        texts.push((stages::name(*stage), stages::of_stage(*stage, &program, Some(&explanation))?));
+    }
+    stages::show(texts, Some(&analysis), args, shell)
+}
+
+fn moved(moved: Moved) -> Json {
+    json!({ "read": moved.read, "written": moved.written })
+}
+
+/// What was counted, as JSON; times are seconds.
+pub(crate) fn as_json(analysis: &Analysis) -> Json {
+    let loops: Vec<Json> = analysis
+        .loops
+        .iter()
+        .map(|row| {
+            let from = row.predicted_from.iter();
+            let arrays = row.own_by_array.iter();
+            let parts = row.parts.iter();
+            json!({
+                "index": row.index,
+                "depth": row.depth,
+                "line": row.line,
+                "entered": row.entered,
+                "visits": row.visits,
+                "steps": row.steps,
+                "predicted": row.predicted,
+                "predicted_from": from
+                    .map(|(name, counted)| json!({ "tensor": name, "counted": counted }))
+                    .collect::<Vec<Json>>(),
+                "bytes": moved(row.moved),
+                "own_bytes": moved(row.own),
+                "own_bytes_by_array": arrays
+                    .map(|(name, bytes)| json!({ "array": name, "read": bytes.read, "written": bytes.written }))
+                    .collect::<Vec<Json>>(),
+                "seconds": row.seconds,
+                "measured": row.measured,
+                "parts": parts
+                    .map(|part| {
+                        json!({
+                            "text": part.text,
+                            "entered": part.entered,
+                            "turns": part.turns,
+                            "visits": part.visits,
+                        })
+                    })
+                    .collect::<Vec<Json>>(),
+            })
+        })
+        .collect();
+    let arrays = analysis.arrays.iter().map(
+        |row| json!({ "array": row.name, "read": row.moved.read, "written": row.moved.written, "size": row.size }),
+    );
+    let conversions = analysis.conversions.iter();
+    json!({
+        "program": analysis.program,
+        "loops": loops,
+        "outside": moved(analysis.outside),
+        "arrays": arrays.collect::<Vec<Json>>(),
+        "seconds": analysis.time.as_secs_f64(),
+        "seconds_counting": analysis.time_counting.as_secs_f64(),
+        "runs": analysis.runs,
+        "nests": analysis.nests,
+        "nests_measured": analysis.nests_measured,
+        "conversions": conversions
+            .map(|(what, took)| json!({ "what": what, "seconds": took.as_secs_f64() }))
+            .collect::<Vec<Json>>(),
+        "operations": analysis.operations,
+        "statements": analysis.statements,
+        "remarks": analysis.remarks,
+    })
+}

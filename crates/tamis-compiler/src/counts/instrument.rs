@@ -1,0 +1,306 @@
+//! The pass that adds counters to a kernel.
+
+use super::{Bulk, BulkKind, Counting, KernelLoop, Stretch, Times, Work};
+use tamis_ir::Value;
+use tamis_ir::algebra::{DType, Op};
+use tamis_ir::kernel::{Block, BufferId, Builder, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
+
+/// The kernel with counters, which it stores in `buffer` behind those of `indices` visits, and what they mean.
+///
+/// Statements and their order stay as they are, and so do all results.
+pub fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel, Counting) {
+    let (builder, _) = Builder::resume(kernel.clone());
+    let mut pass = Instrument {
+        kernel,
+        b: builder,
+        counters: Vec::new(),
+        lengths: Vec::new(),
+        statement: 0,
+        counting: Counting {
+            buffer,
+            indices,
+            len: indices,
+            loops: Vec::new(),
+            stretches: Vec::new(),
+            bulk: Vec::new(),
+            lengths: Vec::new(),
+        },
+    };
+    let mut body = Vec::new();
+    let mut times = Times::ONCE;
+    let mut stretch = pass.open(None, times);
+    for (k, stmt) in kernel.body.iter().enumerate() {
+        pass.statement = k;
+        if k > 0 {
+            stretch = pass.open(None, times);
+        }
+        pass.stmt(stmt, None, &mut stretch, &mut times, &mut body);
+    }
+    let (zero, mut whole) = (pass.b.int(0), Vec::new());
+    whole.extend(pass.counters.iter().map(|var| Stmt::Let { var: *var, value: zero }));
+    whole.append(&mut body);
+    pass.counting.len = indices + pass.counters.len();
+    let len = pass.b.int(pass.counting.len as i64);
+    whole.push(Stmt::Grow { buffer, len, fill: Some(Value::I64(0)) });
+    for (k, var) in pass.counters.clone().into_iter().enumerate() {
+        let (index, value) = (pass.b.int((indices + k) as i64), pass.b.get(var));
+        whole.push(Stmt::Store { buffer, index, value });
+    }
+    pass.counting.lengths = pass.lengths;
+    (pass.b.finish_with(whole), pass.counting)
+}
+
+struct Instrument<'a> {
+    kernel: &'a Kernel,
+    b: Builder,
+    counters: Vec<VarId>,
+    lengths: Vec<(BufferId, usize)>,
+    statement: usize,
+    counting: Counting,
+}
+
+impl Instrument<'_> {
+    /// A new counter: its place, and its variable.
+    fn counter(&mut self) -> (usize, VarId) {
+        let var = self.b.new_var("n", DType::I64, true);
+        self.counters.push(var);
+        (self.counting.indices + self.counters.len() - 1, var)
+    }
+
+    fn by(&mut self, var: VarId, more: ExprId) -> Stmt {
+        let so_far = self.b.get(var);
+        let value = self.b.call_in(Op::Add, DType::I64, &[so_far, more]);
+        Stmt::Assign { var, value }
+    }
+
+    /// How long a range is that may be empty.
+    fn length(&mut self, start: ExprId, stop: ExprId) -> ExprId {
+        let (zero, length) = (self.b.int(0), self.b.call_in(Op::Sub, DType::I64, &[stop, start]));
+        self.b.call_in(Op::Max, DType::I64, &[length, zero])
+    }
+
+    fn open(&mut self, within: Option<usize>, times: Times) -> usize {
+        self.counting.stretches.push(Stretch {
+            within,
+            statement: self.statement,
+            times,
+            work: Work::default(),
+            statements: 0,
+            declares: Vec::new(),
+        });
+        self.counting.stretches.len() - 1
+    }
+
+    /// A block that runs so often; a counter of its own is needed if that is not known.
+    fn block(&mut self, block: &Block, within: Option<usize>, times: Option<Times>) -> (Block, Times) {
+        let mut out = Vec::with_capacity(block.len() + 1);
+        let times = match times {
+            Some(times) => times,
+            None => self.count_here(&mut out),
+        };
+        let (mut stretch, mut now) = (self.open(within, times), times);
+        for stmt in block {
+            self.stmt(stmt, within, &mut stretch, &mut now, &mut out);
+        }
+        (out, times)
+    }
+
+    fn count_here(&mut self, out: &mut Block) -> Times {
+        let (place, var) = self.counter();
+        let one = self.b.int(1);
+        let more = self.by(var, one);
+        out.push(more);
+        Times::counted(place)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, within: Option<usize>, stretch: &mut usize, times: &mut Times, out: &mut Block) {
+        let row = &mut self.counting.stretches[*stretch];
+        row.statements += 1;
+        row.work.add(self.kernel, stmt);
+        if let Stmt::Let { var, .. } = stmt {
+            row.declares.push(*var);
+        }
+        match stmt {
+            Stmt::For { start, stop, body, hint, var } => {
+                let number = self.enter(stmt, within, *times, self.origin(*var), false);
+                let fixed = self.b.distance(*start, *stop).map(|n| times.scaled(n.max(0) as u64));
+                let turns = match fixed {
+                    _ if leaves(body) => None,
+                    Some(turns) => Some(turns),
+                    None => {
+                        let (place, counter) = self.counter();
+                        let length = self.length(*start, *stop);
+                        let more = self.by(counter, length);
+                        out.push(more);
+                        Some(Times::counted(place))
+                    }
+                };
+                let first = self.counting.stretches.len();
+                let (body, turns) = self.block(body, Some(number), turns);
+                self.counting.loops[number].turns = turns;
+                self.counting.stretches[first].declares.push(*var);
+                out.push(Stmt::For { var: *var, start: *start, stop: *stop, body, hint: *hint });
+            }
+            Stmt::While { cond, body } => {
+                let (index, visits) = (self.walker(*cond, body), false);
+                let number = self.enter(stmt, within, *times, (index, visits), true);
+                let first = self.counting.stretches.len();
+                let (body, turns) = self.block(body, Some(number), None);
+                self.counting.loops[number].turns = turns;
+                // Each turn is a statement, too, as the interpreter counts; the condition holds once less than it is asked.
+                self.counting.stretches[first].statements += 1;
+                self.counting.stretches[first].work.evaluate(self.kernel, &[*cond]);
+                let last = self.open(Some(number), *times);
+                self.counting.stretches[last].work.evaluate(self.kernel, &[*cond]);
+                out.push(Stmt::While { cond: *cond, body });
+            }
+            Stmt::If { cond, then, otherwise } => {
+                let mut branch = |block: &Block| match block.is_empty() {
+                    true => Vec::new(),
+                    false => self.block(block, within, None).0,
+                };
+                let (then, otherwise) = (branch(then), branch(otherwise));
+                out.push(Stmt::If { cond: *cond, then, otherwise });
+            }
+            Stmt::Labelled { label, body } => {
+                let (body, _) = self.block(body, within, Some(*times));
+                out.push(Stmt::Labelled { label: *label, body });
+            }
+            Stmt::Fill { buffer, len, .. } => {
+                let zero = self.b.int(0);
+                self.bulk(BulkKind::Fill, *buffer, within, *times, (zero, *len), out);
+                out.push(stmt.clone());
+            }
+            Stmt::Search { buffer, start, stop, .. } => {
+                self.bulk(BulkKind::Search, *buffer, within, *times, (*start, *stop), out);
+                out.push(stmt.clone());
+            }
+            Stmt::Sort { buffer, start, stop, .. } => {
+                self.bulk(BulkKind::Sort, *buffer, within, *times, (*start, *stop), out);
+                out.push(stmt.clone());
+            }
+            Stmt::Settle { var, workspace } => {
+                out.push(stmt.clone());
+                let (zero, count) = (self.b.int(0), self.b.get(*var));
+                self.bulk(BulkKind::Settle, workspace.values, within, *times, (zero, count), out);
+            }
+            Stmt::Grow { buffer, len, .. } => {
+                self.grown(*buffer, *len, out);
+                out.push(stmt.clone());
+            }
+            other => out.push(other.clone()),
+        }
+        // What stands behind a statement that may leave runs less often.
+        if !matches!(stmt, Stmt::Leave(_)) && escapes(stmt, &mut Vec::new()) {
+            *times = self.count_here(out);
+            *stretch = self.open(within, *times);
+        }
+    }
+
+    fn enter(
+        &mut self,
+        stmt: &Stmt,
+        parent: Option<usize>,
+        entered: Times,
+        (index, visits): (Option<u32>, bool),
+        walks: bool,
+    ) -> usize {
+        let outer = parent.and_then(|parent| self.counting.loops[parent].index);
+        let text = match stmt {
+            Stmt::For { var, start, stop, .. } => {
+                let (start, stop) = (self.kernel.show(*start), self.kernel.show(*stop));
+                format!("for {} in {start}..{stop}", self.kernel.var(*var).name)
+            }
+            Stmt::While { cond, .. } => format!("while {}", self.kernel.show(*cond)),
+            _ => String::new(),
+        };
+        self.counting.loops.push(KernelLoop {
+            parent,
+            index: index.or(outer),
+            visits,
+            walks,
+            text,
+            statement: self.statement,
+            entered,
+            turns: Times::ONCE,
+        });
+        self.counting.loops.len() - 1
+    }
+
+    fn origin(&self, var: VarId) -> (Option<u32>, bool) {
+        self.kernel.var(var).origin.map_or((None, false), |origin| (Some(origin.index), origin.visits))
+    }
+
+    /// The loop of the program whose lists a loop walks along: it moves what its condition looks at.
+    fn walker(&self, cond: ExprId, body: &Block) -> Option<u32> {
+        let mut moved: Vec<VarId> = Vec::new();
+        body.iter().for_each(|stmt| {
+            stmt.visit(&mut |stmt| {
+                if let Stmt::Assign { var, .. } = stmt {
+                    moved.push(*var);
+                }
+            });
+        });
+        let mut found = None;
+        self.kernel.visit_expr(cond, &mut |expr| {
+            if let Expr::Var(var) = expr
+                && moved.contains(var)
+            {
+                found = found.or(self.origin(*var).0);
+            }
+        });
+        found
+    }
+
+    fn bulk(
+        &mut self,
+        kind: BulkKind,
+        buffer: BufferId,
+        within: Option<usize>,
+        times: Times,
+        (start, stop): (ExprId, ExprId),
+        out: &mut Block,
+    ) {
+        let (counter, var) = self.counter();
+        let length = self.length(start, stop);
+        let more = self.by(var, length);
+        out.push(more);
+        self.counting.bulk.push(Bulk { within, statement: self.statement, buffer, kind, times, counter });
+    }
+
+    /// How long a buffer has to be, at most.
+    fn grown(&mut self, buffer: BufferId, len: ExprId, out: &mut Block) {
+        let known = self.lengths.iter().find(|(other, _)| *other == buffer).map(|(_, place)| *place);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let (place, _) = self.counter();
+                self.lengths.push((buffer, place));
+                place
+            }
+        };
+        let var = self.counters[place - self.counting.indices];
+        let so_far = self.b.get(var);
+        let value = self.b.call_in(Op::Max, DType::I64, &[so_far, len]);
+        out.push(Stmt::Assign { var, value });
+    }
+}
+
+/// Whether something inside a loop's body leaves it.
+fn leaves(body: &Block) -> bool {
+    body.iter().any(|stmt| escapes(stmt, &mut Vec::new()))
+}
+
+/// Whether a statement may go on elsewhere than behind itself.
+fn escapes(stmt: &Stmt, inside: &mut Vec<LabelId>) -> bool {
+    match stmt {
+        Stmt::Leave(label) => !inside.contains(label),
+        Stmt::Labelled { label, body } => {
+            inside.push(*label);
+            let found = body.iter().any(|stmt| escapes(stmt, inside));
+            inside.pop();
+            found
+        }
+        other => other.blocks().flatten().any(|stmt| escapes(stmt, inside)),
+    }
+}

@@ -1,0 +1,59 @@
+//! Kernels that stop early: the time that a loop nest takes is what a kernel takes with it, less what it takes without.
+//!
+//! No clock is read inside a kernel: that would need a statement of its own in every backend, and change what is measured.
+
+use tamis_ir::Value;
+use tamis_ir::kernel::{Builder, Elem, Expr, Kernel, Role, Stmt, VarId};
+
+/// Statements of a kernel up to the next that has loops: `first` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nest {
+    /// The statement with loops.
+    pub first: usize,
+    /// Where the next nest starts, or the end.
+    pub stop: usize,
+}
+
+/// The loop nests of a kernel, in order. What comes before the first loop is part of the first nest.
+pub fn nests(kernel: &Kernel) -> Vec<Nest> {
+    let loops = |stmt: &Stmt| {
+        let mut found = false;
+        stmt.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { .. } | Stmt::While { .. }));
+        // These are loops of the runtime.
+        found || matches!(stmt, Stmt::Fill { .. } | Stmt::Sort { .. } | Stmt::Settle { .. })
+    };
+    let starts: Vec<usize> = (0..kernel.body.len()).filter(|k| loops(&kernel.body[*k])).collect();
+    let stop = |k: usize| starts.get(k + 1).copied().unwrap_or(kernel.body.len());
+    starts.iter().enumerate().map(|(k, first)| Nest { first: *first, stop: stop(k) }).collect()
+}
+
+/// The first statements of a kernel. What they compute for later ones is stored, lest it be taken for useless.
+pub fn prefix(kernel: &Kernel, statements: usize) -> Kernel {
+    let (mut b, mut body) = Builder::resume(kernel.clone());
+    let rest = body.split_off(statements.min(body.len()));
+    let declared: Vec<VarId> = body.iter().filter_map(Stmt::declares).collect();
+    let mut needed: Vec<VarId> = Vec::new();
+    for stmt in &rest {
+        stmt.visit(&mut |stmt| {
+            stmt.each_expr(|expr| {
+                kernel.visit_expr(expr, &mut |expr| {
+                    if let Expr::Var(var) = expr
+                        && declared.contains(var)
+                        && !needed.contains(var)
+                    {
+                        needed.push(*var);
+                    }
+                });
+            });
+        });
+    }
+    let (zero, one) = (b.int(0), b.int(1));
+    for var in needed {
+        let dtype = kernel.var(var).dtype;
+        let buffer = b.buffer("kept", Elem::Value(dtype), Role::Output);
+        body.push(Stmt::Grow { buffer, len: one, fill: Some(Value::zero(dtype)) });
+        let value = b.get(var);
+        body.push(Stmt::Store { buffer, index: zero, value });
+    }
+    b.finish_with(body)
+}

@@ -1,0 +1,256 @@
+//! What kernels count of themselves: as much as the interpreter counts, as many windows as there are, and nothing else changes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use tamis::prelude::*;
+use tamis_tests::counted::{Counted, count};
+use tamis_tests::filetest::{Section, sections};
+use tamis_tests::lowered::{Engine, Problem, Stage, run_stage};
+use tamis_tests::random::Random;
+use tamis_tests::{affine, conform, generate};
+
+const BUDGET: u64 = 60_000_000;
+
+fn same(program: &Program, tensors: &[Tensor], counted: &Counted, engine: Engine) -> Option<String> {
+    if counted.counts.executed != counted.interpreted {
+        return Some(format!("counted {:?}\ninterpreted {:?}", counted.counts.executed, counted.interpreted));
+    }
+    let (_, plain) = match run_stage(program, tensors, Stage::Optimised, engine) {
+        Ok(ran) => ran,
+        Err(problem) => return Some(format!("without counters {problem:?}")),
+    };
+    let close = plain.len() == counted.results.len()
+        && plain
+            .iter()
+            .zip(&counted.results)
+            .all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| conform::close(*a, *b)));
+    (!close).then(|| format!("with counters {:?}\nwithout {plain:?}", counted.results))
+}
+
+fn zoo() -> Vec<Section> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
+    ["zoo.md", "papers.md", "papers-looplets.md", "case-studies.md", "convolutions.md"]
+        .iter()
+        .flat_map(|name| sections(&folder.join(name)).unwrap_or_else(|problem| panic!("{name}: {problem}")))
+        .collect()
+}
+
+/// Machine code counts what the interpreter counts: statements, and declarations of every variable.
+#[test]
+fn machine_code_counts_what_the_interpreter_counts() {
+    let (mut failures, mut compared) = (Vec::new(), 0);
+    for section in zoo() {
+        let program = Program::parse(&section.program).unwrap_or_else(|d| panic!("{}", d.render(false)));
+        let Some(inputs) = section.combinations.first() else { continue };
+        let tensors: Vec<Tensor> = inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
+        match count(&program, &tensors, Engine::Native) {
+            Ok(counted) => {
+                let wrong = same(&program, &tensors, &counted, Engine::Native);
+                failures.extend(wrong.map(|wrong| format!("{}: {wrong}", section.heading)));
+                compared += 1;
+            }
+            Err(Problem::Required(_)) => {}
+            Err(problem) => failures.push(format!("{}: {problem:?}", section.heading)),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(compared >= 40, "{compared} programs");
+}
+
+/// Programs that leave loops, merge, mask and scatter, in formats of every kind.
+#[test]
+fn random_programs_count_themselves() {
+    let mut compared = 0;
+    for seed in 0..400 {
+        let (case, formats): (_, fn(usize) -> &'static [&'static str]) = match seed % 4 {
+            0 => (affine::case(seed), affine::formats),
+            _ => (generate::case(seed), generate::formats),
+        };
+        let mut random = Random(seed);
+        let tensors: Option<Vec<Tensor>> = case
+            .inputs
+            .iter()
+            .map(|(_, input)| input.tensor(random.pick::<&str>(formats(input.shape.len()))).ok())
+            .collect();
+        let (Some(tensors), Ok(program)) = (tensors, Program::parse(&case.text)) else { continue };
+        match count(&program, &tensors, Engine::Interpreter(BUDGET)) {
+            Ok(counted) => {
+                if let Some(wrong) = same(&program, &tensors, &counted, Engine::Interpreter(BUDGET)) {
+                    panic!("seed {seed}\n{}\n{wrong}", case.text);
+                }
+                compared += 1;
+            }
+            Err(Problem::Wrong(wrong)) if !wrong.contains("no order") => panic!("seed {seed}\n{}\n{wrong}", case.text),
+            Err(_) => {}
+        }
+    }
+    assert!(compared >= 200, "{compared} programs");
+}
+
+/// Coordinates of a random matrix, some rows of which are empty.
+fn entries(rows: u64, columns: u64, wanted: usize, seed: u64) -> BTreeSet<(u64, u64)> {
+    let mut random = Random(seed);
+    let mut found = BTreeSet::new();
+    while found.len() < wanted {
+        let (i, j) = (random.below(rows as usize) as u64, random.below(columns as usize) as u64);
+        if i % 3 != 1 {
+            found.insert((i, j));
+        }
+    }
+    found
+}
+
+fn matrix(rows: u64, columns: u64, entries: &BTreeSet<(u64, u64)>, format: &str) -> Tensor {
+    let column = |of: fn(&(u64, u64)) -> u64| entries.iter().map(|e| of(e) as u32).collect::<Vec<u32>>().into();
+    let values: Vec<f64> = (0..entries.len()).map(|k| 1.0 + k as f64).collect();
+    let shape = vec![rows, columns];
+    let entries = Coordinates { shape, columns: vec![column(|e| e.0), column(|e| e.1)], values: values.into() };
+    Tensor::from_coordinates(&entries, &Format::parse(format, 2).unwrap(), Value::F64(0.0), Combine::Error).unwrap()
+}
+
+fn vector(n: u64, entries: &BTreeSet<u64>, format: &str) -> Tensor {
+    let columns = vec![entries.iter().map(|i| *i as u32).collect::<Vec<u32>>().into()];
+    let values: Vec<f64> = (0..entries.len()).map(|k| 1.0 + k as f64).collect();
+    let entries = Coordinates { shape: vec![n], columns, values: values.into() };
+    Tensor::from_coordinates(&entries, &Format::parse(format, 1).unwrap(), Value::F64(0.0), Combine::Error).unwrap()
+}
+
+fn dense(shape: &[u64]) -> Tensor {
+    let n = shape.iter().product::<u64>() as usize;
+    Tensor::from_dense(shape, vec![0.5; n].into(), &Format::dense(shape.len()), Value::F64(0.0)).unwrap()
+}
+
+fn visits(text: &str, inputs: &[(&str, &Tensor)]) -> Vec<(String, u64)> {
+    let analysis =
+        tamis::analyze(text, inputs, &EinsumOptions::default()).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    analysis.loops.iter().map(|row| (row.index.clone(), row.visits)).collect()
+}
+
+#[test]
+fn windows_of_a_vector() {
+    let (n, width) = (200_000u64, 5u64);
+    let mut random = Random(11);
+    let stored: BTreeSet<u64> = (0..900).map(|_| random.below(n as usize) as u64).collect();
+    let windows = (0..=n - width).filter(|i| stored.range(*i..i + width).next().is_some()).count() as u64;
+    let inside: u64 = (0..=n - width).map(|i| stored.range(i..i + width).count() as u64).sum();
+    let text = "
+def convolve(x, w):
+    y = tensor('dense')
+    for i, k in _:
+        y[i] += x[i+k] * w[k]
+    return y
+";
+    for format in ["sparse", "sparse(nonunique)", "hash", "blocks"] {
+        let (x, w) = (vector(n, &stored, format), dense(&[width]));
+        let found = visits(text, &[("x", &x), ("w", &w)]);
+        let k = if format == "blocks" { found[1].1 } else { inside };
+        assert_eq!(found, [("i".into(), windows), ("k".into(), k)], "{format}");
+        assert!(windows < n / 10 && k >= windows);
+    }
+}
+
+#[test]
+fn windows_of_a_matrix() {
+    let (rows, columns, height, width) = (120u64, 400u64, 3u64, 4u64);
+    let stored = entries(rows, columns, 300, 5);
+    let row = |i: u64| stored.range((i, 0)..(i + 1, 0)).map(|e| e.1).collect::<BTreeSet<u64>>();
+    let all: Vec<BTreeSet<u64>> = (0..rows).map(row).collect();
+    let (tall, wide) = (0..=rows - height, 0..=columns - width);
+    let meets = |i: u64, j: u64| all[i as usize].range(j..j + width).next().is_some();
+    let mut along_rows = 0u64;
+    let mut both = 0u64;
+    for i in tall.clone() {
+        for j in wide.clone() {
+            along_rows += (i..i + height).filter(|r| meets(*r, j)).count() as u64;
+            both += u64::from((i..i + height).any(|r| meets(r, j)));
+        }
+    }
+    let bands = tall.clone().filter(|i| (*i..i + height).any(|r| !all[r as usize].is_empty())).count() as u64;
+    let pairs: u64 = tall.map(|i| (i..i + height).filter(|r| !all[*r as usize].is_empty()).count() as u64).sum();
+    let program = |order: &str| {
+        format!(
+            "
+def convolve(A, F):
+    O = tensor('dense')
+    for {order} in _:
+        O[i,j] += A[i+r, j+s] * F[r,s]
+    return O
+"
+        )
+    };
+    let f = dense(&[height, width]);
+    for format in ["csr", "coo", "dcsr"] {
+        let a = matrix(rows, columns, &stored, format);
+        let inputs = [("A", &a), ("F", &f)];
+        // Rows are found first, and windows along each of them.
+        let found = visits(&program("i, r, j, s"), &inputs);
+        let all_rows = format == "csr";
+        assert_eq!(found[0], ("i".into(), if all_rows { rows - height + 1 } else { bands }), "{format}");
+        assert_eq!(found[1], ("r".into(), if all_rows { (rows - height + 1) * height } else { pairs }), "{format}");
+        assert_eq!(found[2], ("j".into(), along_rows), "{format}");
+        // Windows in two dimensions at once.
+        let found = visits(&program("i, j, r, s"), &inputs);
+        // Rows whose entries are listed one by one are searched for, which `E0607` warns of, and so every window is visited.
+        let wanted = if format == "coo" { bands * wide.clone().count() as u64 } else { both };
+        assert_eq!(found[1], ("j".into(), wanted), "{format}");
+    }
+}
+
+/// Where two lists meet, and how often they were moved along.
+#[test]
+fn merges() {
+    let (rows, columns) = (60, 80);
+    let (a, b) = (entries(rows, columns, 900, 1), entries(rows, columns, 700, 2));
+    let program = Program::parse(
+        "
+def inner(A, B):
+    s = scalar(0.0)
+    for i, j in _:
+        s += A[i,j] * B[i,j]
+    return s
+",
+    )
+    .unwrap();
+    let tensors = [matrix(rows, columns, &a, "csr"), matrix(rows, columns, &b, "csr")];
+    let counted = count(&program, &tensors, Engine::Native).unwrap();
+    assert_eq!(counted.visits("j"), a.intersection(&b).count() as u64);
+    let steps = counted.counts.loops[1].steps;
+    assert!(steps >= counted.visits("j") && steps <= (a.len() + b.len()) as u64, "{steps}");
+}
+
+/// Bytes are those of the elements that are there, and predictions those of the schedule.
+#[test]
+fn bytes_and_predictions() {
+    let stored = entries(500, 400, 3000, 9);
+    let (a, x) = (matrix(500, 400, &stored, "csr"), dense(&[400]));
+    let options = EinsumOptions::default();
+    let analysis = tamis::analyze("y[i] = A[i,j] * x[j]", &[("A", &a), ("x", &x)], &options).unwrap();
+    let array = |name: &str| analysis.arrays.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!((array("A crd").moved.read, array("A crd").size), (4 * 3000, 4 * 3000));
+    assert_eq!((array("A values").moved.read, array("A values").size), (8 * 3000, 8 * 3000));
+    assert_eq!((array("x values").moved.read, array("x values").size), (8 * 3000, 8 * 400));
+    assert_eq!((array("y values").moved.written, array("y values").size), (8 * 500, 8 * 500));
+    let [i, j] = &analysis.loops[..] else { panic!("{analysis}") };
+    assert_eq!((i.entered, i.visits, i.predicted), (1, 500, Some(500.0)));
+    assert_eq!((j.entered, j.visits, j.predicted), (500, 3000, Some(3000.0)));
+    assert!(j.seconds <= i.seconds && i.measured && !j.measured);
+    assert_eq!(i.moved.read, i.own.read + j.own.read);
+    assert!(analysis.remarks.is_empty(), "{analysis}");
+    let plain = tamis::einsum("y[i] = A[i,j] * x[j]", &[("A", &a), ("x", &x)], &options).unwrap();
+    assert_eq!(plain[0].1.get(&[3]), analysis.results[0].1.get(&[3]));
+}
+
+/// Entries that all lie on the same few coordinates meet far more often than the model expects, and that is told.
+#[test]
+fn surprises_are_told() {
+    let n = 3000u64;
+    let thick: BTreeSet<(u64, u64)> =
+        (0..n).map(|i| (i, i % 3)).chain((0..3).flat_map(|i| (0..n).map(move |j| (i, j)))).collect();
+    let (a, b) = (matrix(n, n, &thick, "csr"), matrix(n, n, &thick, "csr"));
+    let analysis =
+        tamis::analyze("C[i,k] = A[i,j] * B[j,k]", &[("A", &a), ("B", &b)], &EinsumOptions::default()).unwrap();
+    let far = analysis.loops.iter().find(|row| row.ratio().is_some_and(|ratio| ratio > tamis::SURPRISING));
+    assert!(far.is_some(), "{analysis}");
+    assert!(analysis.remarks.iter().any(|remark| remark.contains("A, B were counted")), "{analysis}");
+    assert!(analysis.to_string().contains('!'), "{analysis}");
+}
