@@ -50,7 +50,8 @@ pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Co
 pub(super) fn expect(problem: &Problem, before: u32, after: u32) -> f64 {
     let all = problem.all();
     let possible = problem.points(after);
-    if problem.free == all {
+    // Windows that have something in them are as many as are expected: what is reduced was part of that.
+    if problem.free == all || problem.places.iter().any(|place| place.meets(after) < 1.0) {
         return possible;
     }
     // One coordinate reached through one reduced index: what several paths lead to is there once.

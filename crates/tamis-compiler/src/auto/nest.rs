@@ -252,6 +252,7 @@ impl<'a> Scheduler<'a> {
                     dims: subscripts.iter().map(mask).collect(),
                     operand,
                     relaid: false,
+                    extents: indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect(),
                     kept: self.pins.keep && self.notation.params().contains(tensor),
                 })
             })

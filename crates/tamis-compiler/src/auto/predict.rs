@@ -225,6 +225,7 @@ impl Walk<'_> {
                     operand: operand.clone(),
                     relaid: false,
                     kept: false,
+                    extents: around.iter().map(|index| self.extent(*index)).collect(),
                 };
                 let same = |other: &Place| other.tensor == place.tensor && other.dims == place.dims;
                 let number = places.iter().position(same).unwrap_or(places.len());

@@ -38,6 +38,8 @@ pub struct Place {
     pub relaid: bool,
     /// Whether it must not be converted.
     pub kept: bool,
+    /// How far the loops go, all of the statement's.
+    pub extents: Vec<f64>,
 }
 
 /// Where an expression differs from a constant, and which one.
@@ -141,7 +143,10 @@ impl Set {
                 let place = &places[*k];
                 let dims = place.bound(bound);
                 let cells: f64 = place.cells(dims);
-                if cells <= 0.0 { 0.0 } else { (place.operand.distinct(dims) / cells).min(1.0) }
+                if cells <= 0.0 {
+                    return 0.0;
+                }
+                (place.operand.distinct(dims) / cells).min(1.0) * place.meets(bound)
             }
             Set::And(sets) => sets.iter().map(|set| set.likely(bound, places)).product(),
             Set::Or(sets) => 1.0 - sets.iter().map(|set| 1.0 - set.likely(bound, places)).product::<f64>(),
@@ -155,14 +160,27 @@ impl Set {
             Set::Nothing => Some((0.0, 0.0)),
             Set::Stored(k) => {
                 let place = &places[*k];
-                let (before, after) = (place.bound(bound), place.bound(bound | 1 << index));
-                if before == after || !place.lists(before, after) {
+                let with = bound | 1 << index;
+                let (before, after) = (place.bound(bound), place.bound(with));
+                let fewer = place.meets(with) / place.meets(bound).max(1e-12);
+                if before == after {
+                    // Of windows, those with something in them are visited, if the list is at hand. Else all are, and what is
+                    // in them is searched for, for each list that loops further inside come to.
+                    return place.opens(bound, index).map(|lists| {
+                        let each = costs.list_step * costs.pieces;
+                        match lists {
+                            Some(lists) => (extent, extent * lists * (each + costs.hop)),
+                            None => (extent * fewer.min(1.0), extent * fewer.min(1.0) * each),
+                        }
+                    });
+                }
+                if !place.lists(before, after) {
                     return None;
                 }
                 let (above, below) = (place.operand.distinct(before), place.operand.distinct(after));
                 let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
                 // A window sees its part of a list.
-                let steps = share.min(n) * (extent / n.max(1.0)).min(1.0);
+                let steps = share.min(n) * (extent / n.max(1.0)).min(1.0) * fewer.max(1.0);
                 Some((steps, steps * place.step(before, after, costs)))
             }
             Set::And(sets) => {
@@ -199,6 +217,55 @@ impl Place {
     pub fn bound(&self, loops: u32) -> u32 {
         let known = |mask: &u32| mask & !loops == 0;
         self.dims.iter().enumerate().filter(|(_, mask)| known(mask)).fold(0, |dims, (d, _)| dims | 1 << d)
+    }
+
+    /// The dimensions whose subscripts are sums of which these loops are a part, and how wide the windows are that the others see.
+    fn windows(&self, loops: u32) -> impl Iterator<Item = (usize, f64)> {
+        let open = self.dims.iter().enumerate().filter(move |(_, mask)| **mask & loops != 0 && **mask & !loops != 0);
+        open.map(move |(d, mask)| {
+            let left = (0..self.extents.len()).filter(|k| mask & !loops & 1 << k != 0);
+            (d, 1.0 + left.map(|k| (self.extents[k] - 1.0).max(0.0)).sum::<f64>())
+        })
+    }
+
+    /// How likely the windows that are open when these loops are known have something in them.
+    pub(super) fn meets(&self, loops: u32) -> f64 {
+        let known = self.bound(loops);
+        self.windows(loops)
+            .filter(|(d, _)| self.reached(*d, loops))
+            .map(|(d, width)| {
+                let (above, below) = (self.operand.distinct(known), self.operand.distinct(known | 1 << d));
+                let share = (below / (above * self.operand.shape[d]).max(1.0)).min(1.0);
+                1.0 - (1.0 - share).powf(width)
+            })
+            .product()
+    }
+
+    /// If a loop opens windows onto a list, nothing if that is at hand, or how many lists there are for the loops further inside
+    /// to come to.
+    fn opens(&self, loops: u32, index: u32) -> Option<Option<f64>> {
+        let mut opened = self.windows(loops | 1 << index).filter(|(d, _)| self.dims[*d] & 1 << index != 0);
+        let (dim, _) = opened.find(|(d, _)| self.listed(*d))?;
+        let order = self.operand.order();
+        let above = order.iter().take_while(|d| **d != dim).fold(0, |all, d| all | self.dims[*d]);
+        let left = (0..self.extents.len()).filter(|k| above & !(loops | 1 << index) & 1 << k != 0);
+        let lists = left.map(|k| self.extents[k]).reduce(|a, b| a * b);
+        Some(lists)
+    }
+
+    /// Whether the coordinates of a dimension are listed, and loops are through the levels above, or have windows onto them.
+    fn reached(&self, dim: usize, loops: u32) -> bool {
+        let order = self.operand.order();
+        let above = order.iter().take_while(|d| **d != dim);
+        self.listed(dim) && above.into_iter().all(|d| self.dims[*d] & loops != 0 || self.dims[*d] == 0)
+    }
+
+    /// Whether the coordinates of a dimension are listed, rather than looked up.
+    fn listed(&self, dim: usize) -> bool {
+        use tamis_ir::format::LevelKind;
+        let level = self.operand.order().iter().position(|d| *d == dim);
+        let level = level.and_then(|at| self.operand.format.levels().get(at));
+        !self.operand.is_dense() && level.is_none_or(|level| level.kind != LevelKind::Dense)
     }
 
     fn cells(&self, dims: u32) -> f64 {

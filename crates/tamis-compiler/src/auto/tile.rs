@@ -69,6 +69,7 @@ mod tests {
             dims: dims.to_vec(),
             relaid: false,
             kept: false,
+            extents: Vec::new(),
         };
         let mut problem = Problem {
             indices: ["i", "j", "k"].map(String::from).to_vec(),

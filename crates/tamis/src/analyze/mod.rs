@@ -11,7 +11,7 @@ use crate::notation::{EinsumOptions, by_name, operands_of, parse, plan};
 use crate::run::by_position;
 use crate::signature::Signature;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Costs, Operand, Prediction};
+use tamis_compiler::auto::{self, Operand, Prediction};
 use tamis_compiler::pipeline::Compilation;
 use tamis_ir::notation::Notation;
 use tamis_ir::{Diagnostics, Program};
@@ -163,9 +163,10 @@ pub fn analyze_notation(
     let made = operands_of(&plan, notation, tensors)?;
     let took = start.elapsed();
     let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+    let costs = crate::calibrate::costs()?;
     let expect = |compilation: &Compilation| {
         let operands: Vec<Operand> = refs.iter().map(|tensor| Operand::of(tensor)).collect();
-        auto::predict(&compilation.program, &compilation.checked, &operands, &Costs::default())
+        auto::predict(&compilation.program, &compilation.checked, &operands, &costs)
     };
     let mut analysis = measured(&plan.program, &refs, &options.compile, &expect, false)?;
     let shown = |c: &auto::Conversion| format!("{} = convert({}, \"{}\")", c.name, c.source, c.format);
