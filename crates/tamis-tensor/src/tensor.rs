@@ -3,6 +3,7 @@
 mod compare;
 mod display;
 mod elements;
+mod permute;
 
 use crate::convert::{self, numbers, reorder, words};
 use crate::levels::tree::{self, Levels};
