@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, fields, replace
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _tamis
 from ._errors import fail
 
+if TYPE_CHECKING:
+    from types import TracebackType
 
-@dataclass(frozen=True)
-class Settings:
+
+class Settings(NamedTuple):
     """What :func:`config` sets."""
 
     #: How many threads read files; as many as there are cores if nothing is said. Kernels run on the calling thread.
@@ -73,7 +73,7 @@ class config:
     """
 
     def __init__(self, **changes: Any) -> None:
-        known = {field.name for field in fields(Settings)}
+        known = Settings._fields
         for name, value in changes.items():
             if name not in known:
                 raise fail("E0903", f"there is no setting `{name}`", f"settings are {', '.join(sorted(known))}")
@@ -81,12 +81,12 @@ class config:
         self._before = _process
         self._changes = changes
         self._tokens: list[Token[Settings | None]] = []
-        _set(replace(_process, **changes))
+        _set(_process._replace(**changes))
 
     def __enter__(self) -> Settings:
         if not self._tokens:
             _set(self._before)  # It was meant for this block only.
-        self._tokens.append(_block.set(replace(current(), **self._changes)))
+        self._tokens.append(_block.set(current()._replace(**self._changes)))
         _tamis.count_scopes(1)
         return current()
 

@@ -19,7 +19,7 @@ def tensor(
     data: Any,
     format: str | None = None,
     fill: Any = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     *,
     duplicates: str = "sum",
 ) -> Tensor:
@@ -46,7 +46,7 @@ def tensor(
     return _make(data, format, fill, dtype, duplicates, borrow=False)
 
 
-def asarray(data: Any, dtype: DTypeLike = None) -> Tensor:
+def asarray(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor that shares memory with ``data`` where the layouts agree; else as :func:`tensor`.
 
     The values of contiguous NumPy arrays, of SciPy's CSR, CSC, COO and BSR, and of PyTorch tensors on the CPU are shared; booleans are
@@ -65,7 +65,7 @@ def asarray(data: Any, dtype: DTypeLike = None) -> Tensor:
     return _make(data, None, None, dtype, "sum", borrow=True)
 
 
-def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike, duplicates: str, borrow: bool) -> Tensor:
+def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, duplicates: str, borrow: bool) -> Tensor:
     wanted = None if dtype is None else dtype_of(dtype)
     if isinstance(data, np.ndarray):
         return from_numpy(data, format, fill, wanted, borrow)
@@ -87,7 +87,11 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike, duplicates
 
 def _are_coordinates(coords: Any) -> bool:
     """A triple of lists could be rows, too; coordinates are rows of integers."""
-    return np.ndim(coords) == 2 or (isinstance(coords, (tuple, list)) and all(np.ndim(row) == 1 for row in coords))
+    if isinstance(coords, np.ndarray):
+        return coords.ndim == 2
+    return isinstance(coords, (tuple, list)) and all(
+        np.ndim(row) == 1 if isinstance(row, np.ndarray) else isinstance(row, (tuple, list, range)) for row in coords
+    )
 
 
 def _array(data: Any) -> NDArray[Any]:

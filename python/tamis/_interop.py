@@ -173,17 +173,17 @@ def to_scipy(tensor: Tensor, copy: bool) -> Any:
         return made
     tensor = _as_matrix(tensor)
     if _kind(tensor) == "coo":
-        values = tensor.values
-        assert values is not None
-        largest = max(*tensor.shape, len(values))
-        columns = [_signed(tensor.level_arrays(k)["crd"], largest, copy) for k in range(2)]
-        made = sparse.coo_array((values.copy() if copy else values, tuple(columns)), shape=tensor.shape)
+        stored = tensor.values
+        assert stored is not None
+        largest = max(*tensor.shape, len(stored))
+        row, column = (_signed(tensor.level_arrays(k)["crd"], largest, copy) for k in range(2))
+        made = sparse.coo_array((stored.copy() if copy else stored, (row, column)), shape=tensor.shape)
         made.has_canonical_format = True
         return made
     kind, pos, crd, values = _parts(tensor, copy)
     if kind == "bsr":
-        rows, columns = _block(tensor)
-        made = sparse.bsr_array((values.reshape(-1, rows, columns), crd, pos), shape=tensor.shape)
+        blocks = values.reshape(-1, *_block(tensor))
+        made = sparse.bsr_array((blocks, crd, pos), shape=tensor.shape)
     else:
         made = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]((values, crd, pos), shape=tensor.shape)
     made.has_sorted_indices = True

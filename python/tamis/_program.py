@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from typing import Any, Callable, Iterable, overload
 
 from . import _tamis
@@ -21,7 +18,11 @@ class Program(_tamis.Program):
         return f"<tamis.Program {self.name}({', '.join(self.parameters)}) -> {', '.join(self.results)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return program, (self.text,)
+        return _read, (self.text, self.source, self.schedule)
+
+
+def _read(text: str, source: str, schedule: str) -> Program:
+    return Program(text, source, schedule or None)
 
 
 def program(text: str, *, source: str = "program", schedule: str | None = None) -> Program:
@@ -82,6 +83,13 @@ def op(name: Any = None, parameters: Any = None, body: str | None = None, **laws
 
 
 def _from_function(function: Callable[..., Any], laws: dict[str, Any]) -> Operator:
+    import ast
+    import inspect
+    import textwrap
+
+    def is_docstring(statement: ast.stmt) -> bool:
+        return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -89,12 +97,8 @@ def _from_function(function: Callable[..., Any], laws: dict[str, Any]) -> Operat
             "E0110", "the text of this function cannot be found", "write `tm.op('least', 'a, b', 'select(a < b, a, b)')`"
         ) from None
     defined = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
-    body = [] if defined is None else [s for s in defined.body if not _is_docstring(s)]
+    body = [] if defined is None else [s for s in defined.body if not is_docstring(s)]
     if defined is None or len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
         raise fail("E0110", "an operator is a function that returns one expression", "write `return select(a < b, a, b)`")
     parameters = [argument.arg for argument in defined.args.args]
     return _tamis.define(defined.name, parameters, ast.unparse(body[0].value), **laws)
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -124,7 +124,7 @@ class Tensor(_tamis.Tensor):
         array: NDArray[Any] = self.dense_array(current().dense_limit)
         return array.copy() if copy else array
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_numpy()
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:

@@ -49,33 +49,40 @@ impl<'py> Operand<'py> {
     }
 }
 
-/// Operands without the interpreter's references, so that they can be used while it is released.
-pub(crate) enum Free<'a> {
-    Given(&'a PyTensor),
-    Made(&'a Tensor),
+/// An operand that can be used while the interpreter is released.
+pub(crate) enum Free {
+    Given(Py<PyTensor>),
+    Made(Tensor),
 }
 
-impl<'a> Free<'a> {
-    pub(crate) fn of(operand: &'a Operand<'_>) -> Free<'a> {
-        match operand {
-            Operand::Given(given) => Free::Given(given.get()),
-            Operand::Made(tensor) => Free::Made(tensor),
-        }
-    }
-
-    pub(crate) fn tensor(&self) -> &'a Tensor {
+impl Free {
+    pub(crate) fn tensor(&self) -> &Tensor {
         match self {
-            Free::Given(given) => &given.tensor,
+            Free::Given(given) => &given.get().tensor,
             Free::Made(tensor) => tensor,
         }
     }
 
     fn converted(&self, format: &tamis::Format) -> Result<Tensor, Diagnostic> {
         match self {
-            Free::Given(given) => given.converted(format),
+            Free::Given(given) => given.get().converted(format),
             Free::Made(tensor) => tensor.convert(format),
         }
     }
+}
+
+impl From<Operand<'_>> for Free {
+    fn from(operand: Operand<'_>) -> Free {
+        match operand {
+            Operand::Given(given) => Free::Given(given.unbind()),
+            Operand::Made(tensor) => Free::Made(tensor),
+        }
+    }
+}
+
+/// Whether a call looks at so much that somebody may lose patience.
+pub(crate) fn is_long(operands: &[Free]) -> bool {
+    operands.iter().map(|operand| operand.tensor().nnz()).fold(0, usize::saturating_add) > work::LONG
 }
 
 /// Results as Python gets them: one, or several with names.
@@ -288,11 +295,29 @@ pub(crate) fn einsum<'py>(
     let given = Given::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
     let wish = Wish::new(py, format, order, schedule)?;
-    let free: Vec<Free> = given.operands.iter().map(Free::of).collect();
-    let positional = operands.len();
-    let results = work::run(py, || {
-        let entry = entry(text, positional, &names, wish)?;
-        let ordered: Vec<&Free> = entry.places.iter().filter_map(|place| free.get(*place)).collect();
+    let entry = work::here(py, || entry(text, operands.len(), &names, wish))?;
+    drop(names);
+    let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
+    let results = match is_long(&free) || entry.is_costly(&free) {
+        false => work::run(py, || entry.compute(&free))?,
+        true => work::run_long(py, move || entry.compute(&free))?,
+    };
+    give(py, results)
+}
+
+impl Entry {
+    fn ordered<'a>(&self, operands: &'a [Free]) -> Vec<&'a Free> {
+        self.places.iter().filter_map(|place| operands.get(*place)).collect()
+    }
+
+    /// Whether it is known to take long.
+    fn is_costly(&self, operands: &[Free]) -> bool {
+        let refs: Vec<&Tensor> = self.ordered(operands).iter().map(|operand| operand.tensor()).collect();
+        self.prepared.cost(&refs).is_some_and(|cost| cost > COSTLY)
+    }
+
+    fn compute(&self, operands: &[Free]) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+        let ordered = self.ordered(operands);
         let refs: Vec<&Tensor> = ordered.iter().map(|operand| operand.tensor()).collect();
         let convert = |k: usize, format: &tamis::Format| match ordered.get(k) {
             Some(operand) => operand.converted(format),
@@ -300,10 +325,12 @@ pub(crate) fn einsum<'py>(
                 Err(Diagnostic::new(Code::E1101, "a schedule converts what was not given").help("please report it"))
             }
         };
-        entry.prepared.call(&refs, &convert)
-    })?;
-    give(py, results)
+        self.prepared.call(&refs, &convert)
+    }
 }
+
+/// A schedule that is expected to take so many steps takes some hundredths of a second.
+const COSTLY: f64 = 5e7;
 
 /// The notation of a call and its tensors in order, for explaining it.
 pub(crate) fn prepared(

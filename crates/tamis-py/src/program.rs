@@ -1,21 +1,22 @@
 //! Loop programs called from Python, and operators that users define.
 
-use crate::einsum::{Free, Given, give, told};
+use crate::einsum::{Free, Given, give, is_long, told};
 use crate::{arrays, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use tamis::schedule::Schedule;
 use tamis::{Code, Diagnostic, Laws, Op, PreparedProgram, Program, Source, Tensor};
 
 /// A loop program that can be called.
 #[pyclass(name = "Program", module = "tamis._tamis", subclass, frozen)]
 pub(crate) struct PyProgram {
-    pub(crate) prepared: PreparedProgram,
+    pub(crate) prepared: Arc<PreparedProgram>,
     pub(crate) params: Vec<String>,
     results: Vec<String>,
     text: String,
+    source: String,
     pub(crate) schedule: Schedule,
 }
 
@@ -61,7 +62,14 @@ impl PyProgram {
         let schedule = told(py, Schedule::parse(schedule.unwrap_or_default()))?;
         let name = |id: &tamis::program::TensorId| program.tensor(*id).name.clone();
         let (params, results) = (program.params.iter().map(name).collect(), program.results.iter().map(name).collect());
-        Ok(PyProgram { prepared: PreparedProgram::new(program), params, results, text: text.to_string(), schedule })
+        Ok(PyProgram {
+            prepared: Arc::new(PreparedProgram::new(program)),
+            params,
+            results,
+            text: text.to_string(),
+            source: source.to_string(),
+            schedule,
+        })
     }
 
     /// The program's own name.
@@ -74,6 +82,18 @@ impl PyProgram {
     #[getter]
     fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What errors call the text.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The scheduling commands.
+    #[getter]
+    fn schedule(&self) -> String {
+        self.schedule.to_string()
     }
 
     #[getter]
@@ -100,13 +120,18 @@ impl PyProgram {
         let given = Given::new(operands, tensors)?;
         let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
         let options = settings::current(py)?.compile_options(self.schedule.clone());
-        let free: Vec<Free> = given.operands.iter().map(Free::of).collect();
-        let positional = operands.len();
-        let results = work::run(py, || {
-            let places = self.places(positional, &names)?;
-            let refs: Vec<&Tensor> = places.iter().filter_map(|place| free.get(*place)).map(|f| f.tensor()).collect();
-            self.prepared.call(&refs, &options)
-        })?;
+        let places = work::here(py, || Ok(self.places(operands.len(), &names)?))?;
+        drop(names);
+        let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
+        let prepared = self.prepared.clone();
+        let compute = move |free: &[Free]| {
+            let refs: Vec<&Tensor> = places.iter().filter_map(|place| free.get(*place)).map(Free::tensor).collect();
+            prepared.call(&refs, &options)
+        };
+        let results = match is_long(&free) {
+            false => work::run(py, || compute(&free))?,
+            true => work::run_long(py, move || compute(&free))?,
+        };
         give(py, results)
     }
 }

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 use tamis::{Code, Diagnostic, Diagnostics};
 
 thread_local! {
@@ -23,6 +25,64 @@ pub(crate) fn catch_panics() {
 pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics> + Send) -> PyResult<T> {
     let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| with_threads(work))));
     match outcome {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(diagnostics)) => Err(errors::raise(py, &diagnostics)),
+        Err(payload) => Err(errors::raise_one(py, bug(&*payload))),
+    }
+}
+
+/// What is expected to take longer than this many steps, or to look at this many entries, can be interrupted.
+pub(crate) const LONG: usize = 1 << 20;
+
+/// How often somebody who waits looks whether there was an interrupt.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// [`run`] for what may take long. A kernel cannot be stopped, so it runs on a thread of its own: who presses Ctrl-C has the prompt
+/// back at once, and what was computed is thrown away when it is done. Signals reach the main thread only, so others just run it.
+pub(crate) fn run_long<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Diagnostics> + Send + 'static,
+) -> PyResult<T> {
+    if !is_main_thread(py)? {
+        return run(py, work);
+    }
+    let (give, mut take) = mpsc::sync_channel(1);
+    let guarded = move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| with_threads(work)));
+        // Nobody listens after an interrupt.
+        let _ = give.send(outcome.map_err(|payload| bug(&*payload)));
+    };
+    let builder = std::thread::Builder::new().name("tamis".to_string()).stack_size(STACK);
+    if let Err(error) = builder.spawn(guarded) {
+        let d = Diagnostic::new(Code::E0706, format!("there is no thread to run this on: {error}"));
+        return Err(errors::raise_one(py, d.help("end other programs or threads, and try again")));
+    }
+    loop {
+        let receiver = &mut take;
+        match py.detach(move || receiver.recv_timeout(PATIENCE)) {
+            Ok(Ok(Ok(value))) => return Ok(value),
+            Ok(Ok(Err(diagnostics))) => return Err(errors::raise(py, &diagnostics)),
+            Ok(Err(bug)) => return Err(errors::raise_one(py, bug)),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let d = Diagnostic::new(Code::E1101, "a thread ended without a result").help("please report it");
+                return Err(errors::raise_one(py, d));
+            }
+        }
+    }
+}
+
+/// As large as the main thread's usually is: compiling nests deeply.
+const STACK: usize = 8 << 20;
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    Ok(threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?))
+}
+
+/// Runs something short, with the interpreter held.
+pub(crate) fn here<T>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(diagnostics)) => Err(errors::raise(py, &diagnostics)),
         Err(payload) => Err(errors::raise_one(py, bug(&*payload))),

@@ -113,6 +113,12 @@ impl Prepared {
         scheduled.call(tensors)
     }
 
+    /// What computing it on such tensors is expected to cost, in steps, if that was scheduled before.
+    pub fn cost(&self, tensors: &[&Tensor]) -> Option<f64> {
+        let kept = self.kept.read().ok()?;
+        kept.iter().rev().find(|kept| kept.serves(tensors)).map(|kept| kept.scheduled.plan.cost)
+    }
+
     fn check_count(&self, tensors: &[&Tensor]) -> Result<(), Diagnostic> {
         if tensors.len() == self.params.len() {
             return Ok(());
