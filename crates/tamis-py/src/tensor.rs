@@ -218,6 +218,22 @@ impl PyTensor {
         self.derived(py, tensor)
     }
 
+    /// The same coordinates with another fill and other values, those of a dense tensor of one dimension; nothing is copied.
+    fn with_values<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyTensor>,
+        fill: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (source, fill) = (values.get(), arrays::value(fill)?);
+        let Some(values) = source.tensor.values().filter(|_| is_row_major(&source.tensor)) else {
+            let d = Diagnostic::new(Code::E0701, "values are given by a dense tensor");
+            return Err(errors::raise_one(py, d.help("convert it before: `t.convert('dense')`")));
+        };
+        let tensor = self.tensor.with_values(values.clone(), fill).map_err(|d| errors::raise_one(py, d))?;
+        wrap(py, tensor, source.borrowed)
+    }
+
     /// A view with the dimensions in another order.
     fn permuted<'py>(&self, py: Python<'py>, axes: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor.permuted(&axes).map_err(|d| errors::raise_one(py, d))?;
