@@ -78,12 +78,17 @@ class Explanation:
         """What works, but not well."""
         return self._inner.warnings
 
+    def _repr_html_(self) -> str:
+        from ._display import tabs
+
+        return tabs(self)
+
     def __repr__(self) -> str:
         warnings = "".join(f"\n{text}" for text in self.warnings)
         return f"{self.subject.strip()}\n\n{self.schedule.rstrip()}\n{warnings}"
 
 
-def explain(subject: str | Program, /, *operands: Any, **options: Any) -> Explanation:
+def explain(subject: Any, /, *operands: Any, **options: Any) -> Explanation:
     """Explains what :func:`tamis.einsum` or a program does with these arguments, without doing it.
 
     >>> import tamis as tm
@@ -96,6 +101,9 @@ def explain(subject: str | Program, /, *operands: Any, **options: Any) -> Explan
         return Explanation(_tamis.explain_program(subject, *operands, **options))
     if not isinstance(subject, str) and hasattr(subject, "__tamis_program__"):
         return Explanation(_tamis.explain_program(subject.__tamis_program__, *operands, **options))
+    if hasattr(subject, "__tamis_notation__"):
+        text, tensors = subject.__tamis_notation__(*operands, **options)
+        return Explanation(_tamis.explain_notation(text, **tensors))
     if isinstance(subject, str) and subject.lstrip().startswith(("def ", "@op")) and "return" in subject:
         return Explanation(_tamis.explain_program(Program(subject), *operands, **options))
     return Explanation(_tamis.explain_notation(subject, *operands, **options))

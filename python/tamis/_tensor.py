@@ -9,7 +9,12 @@ import numpy as np
 
 from . import _tamis
 from ._config import current
+from ._display import Display
 from ._errors import fail
+from ._indexing import Indexing
+from ._operators import Operators, handed_over
+from ._reductions import Reductions
+from ._shaping import Shaping
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -53,7 +58,7 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     return found.newbyteorder("=")
 
 
-class Tensor(_tamis.Tensor):
+class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
     """A tensor: a dense grid of numbers in the user's mind, stored as its ``format`` says.
 
     Made by :func:`tamis.tensor`, :func:`tamis.asarray`, files and generators; never changed afterwards.
@@ -69,9 +74,6 @@ class Tensor(_tamis.Tensor):
     """
 
     __slots__ = ("__weakref__",)
-
-    # NumPy leaves operators between its arrays and tensors to us.
-    __array_ufunc__ = None
 
     @property
     def T(self) -> Tensor:
@@ -125,6 +127,8 @@ class Tensor(_tamis.Tensor):
         return array.copy() if copy else array
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if (ours := handed_over(self)) is not None:
+            return ours
         array = self.to_numpy()
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
@@ -221,22 +225,6 @@ class Tensor(_tamis.Tensor):
         if self.ndim == 0:
             raise TypeError("a tensor without dimensions has no length")
         return int(self.shape[0])
-
-    def __getitem__(self, key: Any) -> Any:
-        """One element: ``A[1, 2]``; negative indices count from the end."""
-        keys = key if isinstance(key, tuple) else (key,)
-        if len(keys) != self.ndim or not all(hasattr(k, "__index__") for k in keys):
-            raise fail(
-                "E0401",
-                f"`{keys}` does not name one element of a tensor of {self.ndim} dimensions",
-                f"give {self.ndim} integers, one for each dimension",
-            )
-        place = []
-        for d, (k, n) in enumerate(zip(map(operator.index, keys), self.shape)):
-            if not -n <= k < n:
-                raise fail("E1001", f"index {k} is outside of dimension {d}, which has size {n}", f"give one of {-n}..{n - 1}")
-            place.append(k + n if k < 0 else k)
-        return self.element(place)
 
     def copy(self) -> Tensor:
         """The same tensor with memory of its own; tensors do not change, so this matters only if it was borrowed."""
