@@ -19,7 +19,7 @@ def read(
 ) -> Tensor:
     """Reads a tensor; the kind of file is known by its extension.
 
-    ``.mtx`` (Matrix Market), ``.tns`` (FROSTT), ``.npz`` (as ``scipy.sparse.save_npz`` writes it), ``.npy``, ``.smtx``, ``.pbm``, ``.pgm``,
+    ``.mtx`` (Matrix Market), ``.tns`` (FROSTT), ``.npz`` (as ``scipy.sparse.save_npz`` writes it), ``.bsp.npz`` (Binsparse), ``.npy``, ``.smtx``, ``.pbm``, ``.pgm``,
     ``.txt`` and the files of MNIST, each also with ``.gz``. ``format`` is the one to convert to, ``shape`` is for ``.tns`` files, which do not
     state theirs, and ``duplicates`` says what becomes of entries with the same coordinates, as in :func:`tamis.tensor`.
 

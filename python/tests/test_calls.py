@@ -223,10 +223,16 @@ def test_files(tmp_path) -> None:  # type: ignore[no-untyped-def]
     from scipy import sparse
 
     a = tm.gallery.random((6, 5), 0.4)
-    for name in ("a.mtx", "a.mtx.gz", "a.tns", "a.npz", "a.npy"):
+    for name in ("a.mtx", "a.mtx.gz", "a.tns", "a.npz", "a.npy", "a.bsp.npz", "a.bsp.npz.gz"):
         path = tmp_path / name
         assert tm.write(path, a, header=name == "a.tns") == path.stat().st_size
         assert tm.read(path, "csr").same_values(a)
+    for format, fill in (("dcsc", 0.0), ("csf", np.inf), ("(i,j,k) -> (k,i,j): sparse, dense, sparse", 1.0)):
+        rank = 2 if format == "dcsc" else 3
+        t = tm.tensor(np.where(np.random.default_rng(0).random((3, 4, 2)[:rank]) < 0.5, fill, 2.0), format, fill=fill)
+        tm.write(tmp_path / "t.bsp.npz", t)
+        again = tm.read(tmp_path / "t.bsp.npz")
+        assert (again.format, again.fill_value) == (t.format, fill) and again.same_values(t)
     np.testing.assert_array_equal(sparse.load_npz(tmp_path / "a.npz").toarray(), a.to_numpy())
     sparse.save_npz(tmp_path / "b.npz", a.to_scipy().tocsc())
     assert tm.read(tmp_path / "b.npz").same_values(a)

@@ -249,7 +249,10 @@ pub(crate) fn value(number: &Bound<'_, PyAny>) -> PyResult<Value> {
         return match (number.extract::<i64>(), number.extract::<u64>()) {
             (Ok(x), _) => Ok(Value::I64(x)),
             (_, Ok(x)) => Ok(Value::U64(x)),
-            (Err(error), _) => Err(error),
+            _ => {
+                let d = Diagnostic::new(Code::E0709, "this integer does not fit 64 bits");
+                Err(errors::raise_one(number.py(), d.help("give a smaller one, or a float")))
+            }
         };
     }
     if let Ok(x) = number.cast::<PyComplex>() {
