@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
-from ._shapes import axis_of, broadcast, cells, check_size, is_full
+from ._shapes import axis_of, bare, broadcast, cells, check_size, is_full
 from ._traced import Traced, trace_product
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     if text is None:
         return _product(a, b, *_batched(a, b))
     wish = None
-    if a.is_dense and b.is_dense:
-        wish = "dense"
-    if is_full(a) or is_full(b):
+    if is_full(a) or is_full(b) or a.fill_value or b.fill_value:
         check_size("matmul", a.shape[:-1] + b.shape[-1:], _rows(a) * _columns(b), a.dtype.itemsize)
-    elif ranks == (2, 2) and a.format == "csr":
-        wish = "csr" if b.format == "csr" else None
+        wish = "dense" if a.is_dense and b.is_dense else None
+    elif ranks == (2, 2):
+        # What is sparse stays sparse, however small it is.
+        wish = "csc" if bare(a) == bare(b) == "csc" else "csr"
     return _tamis.einsum(text, a, b, format=wish)
 
 

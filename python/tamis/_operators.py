@@ -131,7 +131,8 @@ class Operators:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions on tensors are ours of the same name: ``numpy.exp(A)`` is ``tamis.exp(A)``."""
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        extra = [key for key in options if options[key] is not None and not (key == "out" and options[key] == (None,))]
+        given = {key: value[0] if key == "out" else value for key, value in options.items()}
+        extra = [key for key, value in given.items() if value is not None]
         if "out" in extra:
             raise fail("E0204", "tensors and arrays are not computed into", "leave `out` out, and write `x = x + A` instead of `x += A`")
         if method != "__call__" or extra:

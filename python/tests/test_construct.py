@@ -213,7 +213,7 @@ def test_refused_formats() -> None:
 
 def test_elements_outside() -> None:
     t = tm.gallery.laplacian(3)
-    for key in [(9, 0), (0, -10), 0, (0, 0, 0), (0.5, 1), (slice(None), 0)]:
+    for key in [(9, 0), (0, -10), 9, (0, 0, 0), (0.5, 1), (slice(None), 9)]:
         with pytest.raises(tm.Error):
             t[key]
     with pytest.raises(IndexError):
