@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _construct, _tamis
+from . import _construct, _tamis, _tensor
 from ._entries import plain
 from ._errors import fail
 from ._shapes import bare, cells, check_size, is_full, shape_of
@@ -29,7 +29,7 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, format:
     0
     """
     sizes = shape_of(shape)
-    found = _construct.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
+    found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
     value = found.type(fill_value.item() if isinstance(fill_value, _tamis.Tensor) else fill_value)  # type: ignore[attr-defined]
     if format == "dense" or not sizes:
         check_size("full", sizes, cells(sizes), found.itemsize)
@@ -112,7 +112,7 @@ def eye(
     1000
     """
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
-    found = _construct.dtype_of(np.float64 if dtype is None else dtype)
+    found = _tensor.dtype_of(np.float64 if dtype is None else dtype)
     if format == "dense":
         check_size("eye", (rows, columns), rows * columns, found.itemsize)
         return _construct.tensor(np.eye(rows, columns, k, dtype=found))
@@ -135,7 +135,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
     first, last = (0, start) if stop is None else (start, stop)
     count = max(0, -(-(last - first) // step))
     check_size("arange", (int(count),), int(count), 8)
-    return _construct.tensor(np.arange(first, last, step, dtype=dtype and _construct.dtype_of(dtype)))
+    return _construct.tensor(np.arange(first, last, step, dtype=dtype and _tensor.dtype_of(dtype)))
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, endpoint: bool = True) -> Tensor:
@@ -149,7 +149,7 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = No
     if count < 0:
         raise fail("E0403", f"{num} numbers cannot be made", "give 0 or more")
     check_size("linspace", (count,), count, 16)
-    return _construct.tensor(np.linspace(start, stop, count, endpoint=endpoint, dtype=dtype and _construct.dtype_of(dtype)))
+    return _construct.tensor(np.linspace(start, stop, count, endpoint=endpoint, dtype=dtype and _tensor.dtype_of(dtype)))
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:

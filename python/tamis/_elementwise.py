@@ -113,8 +113,8 @@ def apply(name: str, *given: Any) -> Any:
         if isinstance(operand, Traced):
             return trace_elementwise(name, given)
     op = OPS[name]
-    operands = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
-    tensors = [x for x in operands if isinstance(x, _tamis.Tensor)]
+    operands: list[Any] = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
+    tensors: list[Any] = [x for x in operands if isinstance(x, _tamis.Tensor)]
     if not tensors:
         operands = tensors = [_construct.asarray(x) for x in operands]
     text = _spelled(name, op, operands)
@@ -145,7 +145,7 @@ def _spelled(name: str, op: Op, operands: list[Any]) -> str:
 def _fixed(number: Any, operands: list[Any], op: Op, name: str) -> np.ndarray[Any, Any]:
     """A number with the type that NumPy gives it beside the others: Python's adapt to them."""
     if isinstance(number, np.generic):
-        return np.asarray(number, dtype=_construct.dtype_of(number.dtype))
+        return np.asarray(number, dtype=_tensor.dtype_of(number.dtype))
     types = [x.dtype for x in operands if not isinstance(x, (int, float, complex))]
     try:
         with np.errstate(all="ignore"):
@@ -180,12 +180,12 @@ def _on_values(text: str, operands: list[Any], tensor: Tensor) -> Tensor:
         operands = [tensor if x is before else x for x in operands]
     ranked = tuple(x is tensor for x in operands)
     values = tensor.values
-    given = {f"x{k}": values if r else operands[k] for k, r in enumerate(ranked)}
+    given: dict[str, Any] = {f"x{k}": values if r else operands[k] for k, r in enumerate(ranked)}
     made = _tamis.einsum(_value_text(text, ranked), format="dense", **given)
     if is_full(tensor):
         return tensor.with_values(made, made.dtype.type(0))
     fill = np.asarray(tensor.fill_value)
-    numbers = {f"x{k}": fill if r else operands[k] for k, r in enumerate(ranked)}
+    numbers: dict[str, Any] = {f"x{k}": fill if r else operands[k] for k, r in enumerate(ranked)}
     return tensor.with_values(made, _tamis.einsum(_scalar_text(text, len(operands)), **numbers).element([]))
 
 
@@ -201,7 +201,8 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
         stored = _share(operands[0], shape)
     itemsize = max(x.dtype.itemsize for x in ranked)
     check_size(name, shape, stored, itemsize + (8 if listed else 0))
-    terms, given = [], {}
+    terms: list[str] = []
+    given: dict[str, Any] = {}
     for k, x in enumerate(operands):
         if isinstance(x, _tamis.Tensor) and x.ndim:
             part, used = _against(x, shape, names)
@@ -209,12 +210,14 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
             terms.append(f"x{k}[{','.join(used)}]")
         elif listed:
             # What stands in the text is known before it runs, and so is the fill of the result.
-            terms.append(literal(x.item() if isinstance(x, _tamis.Tensor) else x[()], x.dtype))
+            terms.append(literal(np.asarray(x)[()], x.dtype))
         else:
             given[f"x{k}"] = x
             terms.append(f"x{k}")
     target = f"r[{','.join(names)}] = "
-    return _tamis.einsum(target + text.format(*terms), format=_format(sparse, shape) if listed else "dense", **given)
+    wish = _format(sparse, shape) if listed else "dense"
+    made: Tensor = _tamis.einsum(target + text.format(*terms), format=wish, **given)
+    return made
 
 
 def literal(number: Any, dtype: np.dtype[Any]) -> str:
@@ -235,7 +238,7 @@ def literal(number: Any, dtype: np.dtype[Any]) -> str:
     return f"{ours}({float(number)!r})" if kind == "f" else f"{ours}({int(number)})"
 
 
-def _against(tensor: Tensor, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
+def _against(tensor: Any, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
     """A tensor with the indices it has in the result: dimensions of size 1 are stretched."""
     first = len(shape) - tensor.ndim
     stretched = [d for d, n in enumerate(tensor.shape) if n == 1 and shape[first + d] != 1]
@@ -267,7 +270,7 @@ def _expected(
     needed = operands
     if name == "where" and isinstance(operands[0], _tamis.Tensor) and operands[0].ndim and not is_full(operands[0]):
         needed = [operands[0], operands[1] if operands[0].fill_value else operands[2]]
-    tensors = [x for x in needed if isinstance(x, _tamis.Tensor) and x.ndim]
+    tensors: list[Any] = [x for x in needed if isinstance(x, _tamis.Tensor) and x.ndim]
     if any(is_full(x) for x in tensors) or not sparse:
         return total, False
     return min(total, sum(_share(x, shape) for x in tensors)), True

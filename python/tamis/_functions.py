@@ -128,7 +128,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
         x = _elementwise.apply("maximum", x, min)
     if max is not None:
         x = _elementwise.apply("minimum", x, max)
-    found: Tensor = x if isinstance(x, (_tamis.Tensor, Traced)) else _construct.asarray(x)
-    return found
+    if isinstance(x, (_tamis.Tensor, Traced)):
+        return x  # type: ignore[return-value]
+    return _construct.asarray(x)
 
 

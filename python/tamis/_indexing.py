@@ -51,10 +51,10 @@ def getitem(x: Tensor, key: Any) -> Any:
 
 
 def _at(k: Any, d: int, n: int) -> int:
-    k = operator.index(k)
-    if not -n <= k < n:
-        raise fail("E1001", f"index {k} is outside of dimension {d}, which has size {n}", f"give one of {-n}..{n - 1}")
-    return k + n if k < 0 else k
+    place: int = operator.index(k)
+    if not -n <= place < n:
+        raise fail("E1001", f"index {place} is outside of dimension {d}, which has size {n}", f"give one of {-n}..{n - 1}")
+    return place + n if place < 0 else place
 
 
 def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
@@ -101,7 +101,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     if isinstance(key, _tamis.Tensor) and key.dtype == bool:
         shape = key.shape
         if is_full(key):
-            columns: Any = np.nonzero(key.to_numpy())
+            columns: Any = np.nonzero(np.asarray(key))
         elif key.fill_value:
             raise fail(
                 "E0707",

@@ -369,7 +369,7 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
             "take the triangle before the fill changes, or convert it: `t.convert('dense')`",
         )
     names = "abcdefghijklmnopqrstuvwxyz"[: x.ndim]
-    row, column = names[-2:]
+    row, column = names[-2], names[-1]
     access = f"[{','.join(names)}]"
     # A mask bounds the loops: what lies outside is never visited.
     text = f"r{access} = select({column} - {row} {relation} {k}, A{access}, 0)"

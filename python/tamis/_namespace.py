@@ -40,7 +40,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
     >>> tm.astype([1.5, 2.5], "i64").to_numpy()
     array([1, 2])
     """
-    return (x if isinstance(x, Traced) else plain(x)).astype(dtype)
+    found: Any = x if isinstance(x, Traced) else plain(x)
+    return found.astype(dtype)
 
 
 def result_type(*given: Any) -> np.dtype[Any]:
@@ -78,7 +79,7 @@ def isdtype(dtype: Any, kind: Any, /) -> bool:
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return np.dtype(dtype).kind in _KINDS[kind]
-    return np.dtype(dtype) == _tensor.dtype_of(kind)
+    return bool(np.dtype(dtype) == _tensor.dtype_of(kind))
 
 
 def finfo(type: Any, /) -> Any:

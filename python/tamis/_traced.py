@@ -101,6 +101,7 @@ def _operand(graph: Graph, given: Any) -> Any:
 
 def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
     """An operator or function on values that are not there yet."""
+    from . import _construct
     from . import _elementwise as elementwise
     from ._shapes import broadcast
 
@@ -110,7 +111,7 @@ def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
     shape = broadcast(x.shape for x in values)
     indices = {d: graph.index(d) for d in range(len(shape))}
     samples = [np.ones((), dtype=x.dtype) if isinstance(x, Traced) else x for x in operands]
-    tensors = [elementwise._construct.asarray(x) if isinstance(x, np.ndarray) else x for x in samples]
+    tensors = [_construct.asarray(x) if isinstance(x, np.ndarray) else x for x in samples]
     op = elementwise.OPS[name]
     text = elementwise._spelled(name, op, tensors)
     fixed = [elementwise._fixed(x, tensors, op, name) if elementwise.is_number(x) else x for x in tensors]

@@ -70,7 +70,7 @@ def format(tensor: Any) -> Any:
         )
     figure, axes = _figure(max(4.0, 0.55 * t.nnz), 1.2 * (t.ndim + 2))
     columns, values = t.to_coo()
-    places = {(): (max(len(values) - 1, 0) / 2, 0.0)}
+    places: dict[tuple[int, ...], tuple[float, float]] = {(): (max(len(values) - 1, 0) / 2, 0.0)}
     leaves: dict[tuple[int, ...], list[float]] = {}
     for k in range(len(values)):
         for depth in range(1, t.ndim + 1):
