@@ -51,7 +51,9 @@ def page() -> str:
         error = run(code)
         builtin = next(base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins")
         said = re.sub(r"[ \t]+$", "", str(error), flags=re.M)
-        parts.append(f"## {number}. {title}\n\n```python\n{code}\n```\n\n`tm.{type(error).__name__}`, {"an" if builtin[0] in "AEIO" else "a"} `{builtin}`:\n\n```text\n{said}\n```\n")
+        article = "an" if builtin[0] in "AEIO" else "a"
+        kind = f"`tm.{type(error).__name__}`, {article} `{builtin}`:"
+        parts.append(f"## {number}. {title}\n\n```python\n{code}\n```\n\n{kind}\n\n```text\n{said}\n```\n")
     return "\n".join(parts)
 
 

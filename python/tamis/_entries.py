@@ -23,7 +23,7 @@ def plain(given: Any) -> Tensor:
         return given  # type: ignore[return-value]
     if isinstance(given, Traced):
         raise fail(
-            "E0307",
+            "E0303",
             "this function moves elements about, which `@tamis.jit` does not trace",
             "call it outside of the traced function",
             "elementwise functions, sums and other reductions, products, `transpose`, `expand_dims` and `squeeze` are traced",

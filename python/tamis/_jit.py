@@ -74,7 +74,7 @@ class Variable(Operators, Reductions, Traced):
 
 
 def _not_traced(message: str, help: str) -> Error:
-    return fail("E0307", message, help)
+    return fail("E0303", message, help)
 
 
 class _Trace(NamedTuple):

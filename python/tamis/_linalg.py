@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Sequence
 
+import numpy as np
+
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
 from ._shapes import axis_of, bare, broadcast, cells, check_size, is_full
@@ -43,6 +45,11 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     >>> (A @ A).format
     'csr'
     """
+    if type(b) is np.ndarray and b.ndim == 1 and b.dtype.kind != "b" and isinstance(a, _tamis.Tensor):
+        # A matrix times a vector of NumPy's is what is called most: nothing stands between it and the compiled code.
+        shape = a.shape
+        if len(shape) == 2 and shape[1] == len(b):
+            return _tamis.einsum(_PRODUCTS[2, 1], a, b)
     a, b = _plain(a), _plain(b)
     ranks = a.ndim, b.ndim
     if not a.ndim or not b.ndim:
