@@ -92,7 +92,8 @@ fn target_kind(args: &ConvertArgs) -> Result<FileKind, Failure> {
 fn kind_named(text: &str) -> Result<FileKind, Failure> {
     let extension = text.trim_start_matches('.');
     // The name of a folder, or `.gz`, would be understood differently in a file's name.
-    let plain = extension.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let plain = extension == FileKind::Binsparse.extension()
+        || extension.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let kind = FileKind::of(format!("x.{extension}")).ok().filter(|_| plain);
     kind.filter(|kind| kind.is_writable()).ok_or_else(|| {
         let writable: Vec<&str> = FileKind::ALL.iter().filter(|k| k.is_writable()).map(|k| k.extension()).collect();

@@ -1,1 +1,48 @@
-//! Tamis for Python: thin glue to come, below a Python package that holds the surface.
+//! Tamis for Python: thin glue below the Python package `tamis`, which holds the surface.
+//!
+//! What belongs here is what Python cannot do: memory without copies (`arrays`), the class that tensors are (`tensor`), calls that
+//! release the interpreter (`work`), and errors (`errors`). Names, defaults and documentation belong to the package.
+#![allow(missing_docs)] // Documentation that users read stands in the Python package.
+
+mod arrays;
+mod construct;
+mod einsum;
+mod errors;
+mod explain;
+mod files;
+mod hooks;
+mod program;
+mod settings;
+mod tensor;
+mod work;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    work::catch_panics();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<program::PyProgram>()?;
+    module.add_class::<program::PyOperator>()?;
+    module.add_class::<explain::PyExplanation>()?;
+    module.add_function(wrap_pyfunction!(hooks::install, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::set_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::count_scopes, module)?)?;
+    module.add_function(wrap_pyfunction!(work::forked, module)?)?;
+    module.add_function(wrap_pyfunction!(construct::from_dense, module)?)?;
+    module.add_function(wrap_pyfunction!(construct::from_coordinates, module)?)?;
+    module.add_function(wrap_pyfunction!(construct::from_parts, module)?)?;
+    module.add_function(wrap_pyfunction!(einsum::einsum, module)?)?;
+    module.add_function(wrap_pyfunction!(program::define, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain_notation, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain_program, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write, module)?)?;
+    module.add_function(wrap_pyfunction!(files::generate, module)?)?;
+    module.add_function(wrap_pyfunction!(files::generators, module)?)?;
+    module.add_function(wrap_pyfunction!(files::advise, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::raise_error, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::codes, module)?)?;
+    Ok(())
+}

@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(filled::<f64>(1 << 60, 1.0, "it").unwrap_err().code, Code::E0706);
         assert_eq!(product(1 << 40, 1 << 40).unwrap_err().code, Code::E0404);
         assert_eq!(filled(3, 7u8, "it").unwrap(), [7, 7, 7]);
-        assert_eq!(zeroed::<u32>(0, "it").unwrap(), []);
+        assert_eq!(zeroed::<u32>(0, "it").unwrap(), [0u32; 0]);
         assert!(zeroed::<u64>(1 << 20, "it").unwrap().iter().all(|x| *x == 0));
     }
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod display;
 mod elements;
+mod permute;
 
 use crate::convert::{self, numbers, reorder, words};
 use crate::levels::tree::{self, Levels};
@@ -355,6 +356,44 @@ impl Tensor {
                 nnz: parts.nnz.clone(),
             }),
         }
+    }
+
+    /// A tensor that stores the same coordinates with other values, one for each of these, and another fill; nothing else is copied.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::Tensor;
+    /// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
+    /// let b = a.with_values(vec![10i64, 40].into(), Value::I64(7))?;
+    /// assert_eq!((b.get(&[1, 1]), b.get(&[0, 1])), (Some(Value::I64(40)), Some(Value::I64(7))));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn with_values(&self, values: ValueArray, fill: Value) -> Result<Tensor> {
+        let parts = &self.parts;
+        let count = tree::positions(&parts.levels);
+        if values.len() != count {
+            let message = format!("there are {} values for {count} positions below the last level", values.len());
+            return Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values")));
+        }
+        crate::construct::check_booleans(&values)?;
+        let format = parts.format.clone().with_leaf(Leaf::Element(None));
+        let fill = crate::construct::check_fill(format.leaf(), values.dtype(), fill)?;
+        let onto = format.is_onto(self.shape());
+        let tensor = Tensor {
+            parts: Arc::new(Parts {
+                format,
+                extents: parts.extents.clone(),
+                shape: parts.shape.clone(),
+                fill,
+                levels: parts.levels.clone(),
+                values: Some(values),
+                nnz: parts.nnz.clone(),
+            }),
+        };
+        if let (Some(values), false) = (tensor.values(), onto) {
+            tensor.elements().check_rest(values, fill)?;
+        }
+        Ok(tensor)
     }
 
     /// Whether both have the same shape, and the same number at every coordinate, whatever the formats and

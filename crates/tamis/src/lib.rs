@@ -43,7 +43,8 @@ pub use check::{CHECK_LIMIT, interpreter_points};
 pub use compile::{Build, CompileOptions, Executable, Timed, compile};
 pub use explain::{Explanation, explain};
 pub use notation::{
-    EinsumOptions, Scheduled, einsum, meaning, operands_of, parse, plan, plan_for, schedule as schedule_notation,
+    Convert, EinsumOptions, Prepared, PreparedProgram, Scheduled, einsum, meaning, operands_of, parse, plan, plan_for,
+    schedule as schedule_notation,
 };
 pub use operator::op;
 pub use run::{RunOptions, infer_shapes, run};

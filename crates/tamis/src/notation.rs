@@ -1,5 +1,9 @@
 //! Index notation: scheduled for the tensors at hand, compiled, run.
 
+mod prepared;
+
+pub use prepared::{Convert, Prepared, PreparedProgram};
+
 use crate::calibrate::costs;
 use crate::compile::{CompileOptions, Executable, compile};
 use crate::signature::{Argument, Signature};

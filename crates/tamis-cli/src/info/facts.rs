@@ -197,6 +197,7 @@ fn describe_file(header: &FileHeader) -> String {
         FileKind::MatrixMarket => "Matrix Market",
         FileKind::Frostt => "FROSTT tensor",
         FileKind::ScipyArchive => "scipy.sparse archive",
+        FileKind::Binsparse => "Binsparse",
         FileKind::NumpyArray => "NumPy array",
         FileKind::Dlmc => "DLMC matrix",
         FileKind::Image => "Netpbm image",

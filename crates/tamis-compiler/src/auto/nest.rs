@@ -317,7 +317,8 @@ impl<'a> Scheduler<'a> {
         problem.expected = expected.entries();
         let fill = match item.assignment.op {
             Some(op) => start(op, item.dtype),
-            None if !problem.dense => constant.filter(|c| c.is_truthy()),
+            // A fill that is written as a float would make the result one.
+            None if !problem.dense => constant.map(|c| c.cast(item.dtype)).filter(|c| c.is_truthy()),
             None => None,
         };
         (problem, expected, fill, pinned.is_some())

@@ -219,7 +219,7 @@ E0709 "value of another type"
 E0801 "file cannot be read"
 "The operating system refused, or the file is not there."
 E0802 "unknown kind of file"
-"The kind of a file is known by its extension: .mtx .tns .npz .npy .smtx .pbm .pgm
+"The kind of a file is known by its extension: .mtx .tns .npz .bsp.npz .npy .smtx .pbm .pgm
 .idx1-ubyte .idx3-ubyte .txt, each also .gz."
 E0803 "header"
 "The first lines of the file do not say what they must."

@@ -14,6 +14,8 @@ pub enum FileKind {
     Frostt,
     /// `.npz`: the archive that `scipy.sparse.save_npz` writes.
     ScipyArchive,
+    /// `.bsp.npz`: Binsparse, dense and sparse levels of any rank.
+    Binsparse,
     /// `.npy`: one dense NumPy array.
     NumpyArray,
     /// `.smtx`: the compressed rows of the Deep Learning Matrix Collection, without values.
@@ -28,10 +30,11 @@ pub enum FileKind {
 
 impl FileKind {
     /// Every kind.
-    pub const ALL: [FileKind; 8] = [
+    pub const ALL: [FileKind; 9] = [
         FileKind::MatrixMarket,
         FileKind::Frostt,
         FileKind::ScipyArchive,
+        FileKind::Binsparse,
         FileKind::NumpyArray,
         FileKind::Dlmc,
         FileKind::Image,
@@ -54,6 +57,7 @@ impl FileKind {
         Ok(match extension.as_str() {
             "mtx" | "mm" => FileKind::MatrixMarket,
             "tns" => FileKind::Frostt,
+            "npz" if name.ends_with(".bsp.npz") => FileKind::Binsparse,
             "npz" => FileKind::ScipyArchive,
             "npy" => FileKind::NumpyArray,
             "smtx" => FileKind::Dlmc,
@@ -86,6 +90,7 @@ impl FileKind {
             FileKind::MatrixMarket => "mtx",
             FileKind::Frostt => "tns",
             FileKind::ScipyArchive => "npz",
+            FileKind::Binsparse => "bsp.npz",
             FileKind::NumpyArray => "npy",
             FileKind::Dlmc => "smtx",
             FileKind::Image => "pgm",
@@ -130,8 +135,8 @@ impl Purpose {
     /// The extensions that are offered.
     fn extensions(self) -> &'static [&'static str] {
         match self {
-            Purpose::Reading => &["mtx", "tns", "npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
-            Purpose::Writing => &["mtx", "tns", "npz", "npy", "pbm", "pgm"],
+            Purpose::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
+            Purpose::Writing => &["mtx", "tns", "npz", "bsp.npz", "npy", "pbm", "pgm"],
         }
     }
 }
@@ -175,6 +180,7 @@ mod tests {
             ("a.mtx", FileKind::MatrixMarket),
             ("a.b.tns.GZ", FileKind::Frostt),
             ("x.npz", FileKind::ScipyArchive),
+            ("x.BSP.npz.gz", FileKind::Binsparse),
             ("cora.labels.txt.gz", FileKind::Table),
             ("m.idx1-ubyte", FileKind::Idx),
             ("m.idx3-float.gz", FileKind::Idx),

@@ -1,4 +1,4 @@
-//! Files: Matrix Market, FROSTT, npz and others, read and written.
+//! Files: Matrix Market, FROSTT, npz, Binsparse and others, read and written.
 //!
 //! A file is known by its extension ([`FileKind`]), and may be compressed by gzip. Readers give plain data
 //! ([`FileData`], by [`read_data`]), of which [`read`] makes a tensor; [`write()`] is the way back. Text is parsed in parallel from a memory map; whatever a header claims, memory is
@@ -8,6 +8,7 @@
 //! Rooms: `source` (bytes of a file), `scan` and `float` (numbers), `entries` (parallel lines), one file per kind,
 //! `repeated` and `symmetry` (what matrices of entries need), `write` (the other direction).
 
+mod binsparse;
 mod compressed;
 mod entries;
 mod fault;
@@ -200,6 +201,7 @@ fn parse(kind: FileKind, name: &str, bytes: &[u8], gzip: bool, options: &ReadOpt
         FileKind::MatrixMarket => mtx::read(name, bytes, options, check)?,
         FileKind::Frostt => tns::read(name, bytes, options, check)?,
         FileKind::ScipyArchive => npz::read(name, bytes, options, check)?,
+        FileKind::Binsparse => binsparse::data(&binsparse::read(name, bytes, options)?).map_err(|d| d.in_file(name))?,
         FileKind::NumpyArray => npy::read(name, bytes, options)?,
         FileKind::Dlmc => smtx::read(name, bytes, options, check)?,
         FileKind::Image => image::read(name, bytes, options)?,

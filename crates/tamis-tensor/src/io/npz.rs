@@ -20,9 +20,7 @@ pub(super) struct Archive<'a> {
 }
 
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool) -> Result<FileData> {
-    let zip = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|error| corrupt(name, format!("this is not an archive that `numpy.savez` writes: {error}")))?;
-    let mut archive = Archive { name, zip };
+    let mut archive = Archive::open(name, bytes)?;
     let data = match archive.text("format")? {
         None => archive.plain_array()?,
         Some(format) => {
@@ -64,7 +62,28 @@ fn in_member(name: &str, member: &str, damage: Damage) -> Diagnostic {
         .help(damage.help)
 }
 
-impl Archive<'_> {
+impl<'a> Archive<'a> {
+    /// The archive that these bytes are.
+    pub(super) fn open(name: &'a str, bytes: &'a [u8]) -> Result<Archive<'a>> {
+        let zip = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|error| corrupt(name, format!("this is not an archive that `numpy.savez` writes: {error}")))?;
+        Ok(Archive { name, zip })
+    }
+
+    /// The bytes of a member that must be there, and is at most so long.
+    pub(super) fn bytes(&mut self, member: &str, longest: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = match self.zip.by_name(member) {
+            Ok(mut file) => file.by_ref().take(longest + 1).read_to_end(&mut bytes).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        read.map_err(|error| corrupt(self.name, format!("the member `{member}` of the archive: {error}")))?;
+        if bytes.len() as u64 > longest {
+            return Err(corrupt(self.name, format!("the member `{member}` has more than {longest} bytes")));
+        }
+        Ok(bytes)
+    }
+
     /// The header and the data of a member; `None` if it is not there.
     fn member(&mut self, member: &str) -> Result<Option<(Header, Vec<u8>)>> {
         let name = self.name;

@@ -1,6 +1,6 @@
 //! Tensors from what files hold.
 
-use super::{Content, FileData, Layout, ReadOptions, ValueField, load, read_data_from};
+use super::{Content, FileData, FileKind, Layout, ReadOptions, ValueField, binsparse, load, read_data_from, source};
 use crate::{Combine, LevelArrays, Tensor};
 use std::path::Path;
 use tamis_ir::diag::Result;
@@ -8,7 +8,7 @@ use tamis_ir::format::{Format, Leaf};
 use tamis_ir::{Code, Diagnostic, Value};
 
 /// Reads a tensor, stored the way the file stores it: COO for lists of entries, CSR or CSC for compressed
-/// matrices, dense for arrays and images; with the leaf `pattern` where the file holds no values.
+/// matrices, dense for arrays and images; with the leaf `pattern` where the file holds no values. Binsparse says its levels itself.
 ///
 /// ```
 /// use tamis_tensor::io::{ReadOptions, read};
@@ -21,6 +21,11 @@ use tamis_ir::{Code, Diagnostic, Value};
 /// ```
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
     let path = path.as_ref();
+    if FileKind::of(path)? == FileKind::Binsparse {
+        // Its levels are more than plain data can say.
+        let (bytes, _) = source::open(path)?;
+        return options.in_pool(|| binsparse::read(&path.display().to_string(), &bytes, options));
+    }
     let data = load(path, options, false)?;
     data.into_tensor(options.duplicates).map_err(|diagnostic| {
         if diagnostic.code == Code::E0708
@@ -34,6 +39,10 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
 
 /// Reads a tensor from the bytes of a file that is in memory; `name` tells its kind, and stands in diagnostics.
 pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
+    if FileKind::of(name)? == FileKind::Binsparse {
+        let (bytes, _) = source::wrap(name, bytes)?;
+        return options.in_pool(|| binsparse::read(name, &bytes, options));
+    }
     let data = read_data_from(name, bytes, options)?;
     data.into_tensor(options.duplicates).map_err(|diagnostic| diagnostic.in_file(name))
 }

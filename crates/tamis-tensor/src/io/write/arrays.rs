@@ -86,9 +86,9 @@ impl Archive {
 
 /// Passes everything on until that fails, and then keeps the error to itself: an archive that is dropped after
 /// a failure tries to finish, and complains on standard error if it cannot.
-struct Remembering<'a> {
-    out: &'a mut dyn Write,
-    error: Option<io::Error>,
+pub(super) struct Remembering<'a> {
+    pub(super) out: &'a mut dyn Write,
+    pub(super) error: Option<io::Error>,
 }
 
 impl Write for Remembering<'_> {

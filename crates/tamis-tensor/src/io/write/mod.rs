@@ -2,6 +2,7 @@
 
 mod arrays;
 mod aside;
+mod binsparse;
 mod image;
 mod mtx;
 mod text;
@@ -53,6 +54,7 @@ impl Default for WriteOptions {
 /// | `.mtx` | matrices, and vectors as one column | `array` if dense, else `coordinate`; `pattern`, `integer`, `unsigned-integer` (`u64`), `real`, `complex` |
 /// | `.tns` | any rank, not complex | stored entries |
 /// | `.npz` | rank 1 and up | as `scipy.sparse.load_npz` reads it: csr, csc or coo |
+/// | `.bsp.npz` | any | Binsparse: dense and sparse levels as they are, others as lists; any fill |
 /// | `.npy` | any | dense |
 /// | `.pbm`, `.pgm` | matrices of `bool`; of `u8` or `u16` | P4; P5 |
 ///
@@ -130,6 +132,7 @@ enum Prepared {
     MatrixMarket(mtx::Job),
     Frostt(tns::Job),
     Archive(arrays::Archive),
+    Binsparse(binsparse::Job),
     Array(arrays::Array),
     Image(image::Job),
 }
@@ -143,6 +146,7 @@ impl Prepared {
             FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::Job::new(tensor, options)?),
             FileKind::Frostt => Prepared::Frostt(tns::Job::new(tensor, options)?),
             FileKind::ScipyArchive => Prepared::Archive(arrays::Archive::new(tensor, options)?),
+            FileKind::Binsparse => Prepared::Binsparse(binsparse::Job::new(tensor, options)?),
             FileKind::Image => Prepared::Image(image::Job::new(tensor)?),
             _ => Prepared::Array(arrays::Array::new(tensor)?),
         })
@@ -160,6 +164,7 @@ impl Prepared {
             Prepared::MatrixMarket(job) => job.emit(out),
             Prepared::Frostt(job) => job.emit(out),
             Prepared::Archive(job) => job.emit(out),
+            Prepared::Binsparse(job) => job.emit(out),
             Prepared::Array(job) => job.emit(out),
             Prepared::Image(job) => job.emit(out),
         }

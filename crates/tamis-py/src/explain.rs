@@ -1,0 +1,167 @@
+//! The stages of compiling, for Python.
+
+use crate::einsum::{Given, Operand, Wish, prepared, told};
+use crate::program::PyProgram;
+use crate::{errors, settings, work};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::fmt::Write;
+use std::sync::OnceLock;
+use tamis::{CompileOptions, Explanation, Plan, Program, Signature, Tensor};
+
+/// What becomes of a program on its way to machine code; texts are made when they are asked for.
+#[pyclass(name = "Explanation", module = "tamis._tamis", subclass, frozen)]
+pub(crate) struct PyExplanation {
+    #[pyo3(get)]
+    subject: String,
+    decisions: Option<String>,
+    cost: Option<f64>,
+    explanation: Explanation,
+    machine: OnceLock<(String, String)>,
+}
+
+impl PyExplanation {
+    fn machine(&self, py: Python<'_>) -> PyResult<&(String, String)> {
+        if let Some(known) = self.machine.get() {
+            return Ok(known);
+        }
+        let texts = work::run(py, || Ok(self.explanation.machine()?))?;
+        Ok(self.machine.get_or_init(|| (texts.llvm, texts.assembly)))
+    }
+}
+
+#[pymethods]
+impl PyExplanation {
+    /// What was decided, why, and what else could have been.
+    #[getter]
+    fn schedule(&self) -> String {
+        format!("{}{}", self.decisions.as_deref().unwrap_or_default(), self.explanation.schedule())
+    }
+
+    /// The loop program.
+    #[getter]
+    fn program(&self) -> &str {
+        self.explanation.program()
+    }
+
+    /// The structure of each access along each loop.
+    #[getter]
+    fn looplets(&self) -> String {
+        self.explanation.looplets().join("\n")
+    }
+
+    #[getter]
+    fn kernel(&self) -> String {
+        self.explanation.kernel().to_string()
+    }
+
+    #[getter]
+    fn c(&self, py: Python<'_>) -> PyResult<String> {
+        self.explanation.c().map_err(|d| errors::raise_one(py, d))
+    }
+
+    #[getter]
+    fn llvm(&self, py: Python<'_>) -> PyResult<&str> {
+        Ok(&self.machine(py)?.0)
+    }
+
+    #[getter]
+    fn asm(&self, py: Python<'_>) -> PyResult<&str> {
+        Ok(&self.machine(py)?.1)
+    }
+
+    /// What the schedule is expected to cost, in steps; none for programs, which are not scheduled.
+    #[getter]
+    fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
+    /// The passes with their times in seconds.
+    #[getter]
+    fn passes(&self) -> Vec<(&'static str, f64)> {
+        self.explanation.passes().iter().map(|pass| (pass.name, pass.time.as_secs_f64())).collect()
+    }
+
+    /// What works, but not well.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.explanation.warnings().iter().map(|d| d.render(false)).collect()
+    }
+}
+
+fn explanation(
+    subject: String,
+    plan: Option<&Plan>,
+    program: &Program,
+    tensors: &[&Tensor],
+    options: &CompileOptions,
+) -> Result<PyExplanation, tamis::Diagnostics> {
+    let explanation = tamis::explain(program, &Signature::of(tensors), options)?;
+    let decisions = plan.map(decisions);
+    Ok(PyExplanation { subject, decisions, cost: plan.map(|p| p.cost), explanation, machine: OnceLock::new() })
+}
+
+/// What was decided, as comments above a program.
+fn decisions(plan: &Plan) -> String {
+    let mut out = String::new();
+    for decision in &plan.decisions {
+        let _ = writeln!(out, "# {}: {}; {}", decision.about, decision.choice, decision.why);
+        for other in &decision.alternatives {
+            let _ = writeln!(out, "#     instead of {other}");
+        }
+    }
+    for conversion in &plan.conversions {
+        let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);
+    }
+    let _ = writeln!(out, "# expected to cost {:.3e} steps", plan.cost);
+    out
+}
+
+/// Explains index notation for these operands.
+#[pyfunction]
+#[pyo3(signature = (text, /, *operands, format=None, order=None, schedule=None, **tensors))]
+pub(crate) fn explain_notation<'py>(
+    py: Python<'py>,
+    text: &str,
+    operands: &Bound<'py, PyTuple>,
+    format: Option<&Bound<'py, PyAny>>,
+    order: Option<&Bound<'py, PyAny>>,
+    schedule: Option<&str>,
+    tensors: Option<&Bound<'py, PyDict>>,
+) -> PyResult<PyExplanation> {
+    let given = Given::new(operands, tensors)?;
+    let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
+    let wish = Wish::new(py, format, order, schedule)?;
+    let (prepared, places) = told(py, prepared(text, operands.len(), &names, &wish))?;
+    let refs = in_order(&given.operands, &places);
+    let (notation, options) = (prepared.notation(), prepared.options());
+    work::run(py, || {
+        let plan = tamis::plan(notation, &refs, &options.pins)?;
+        let made = tamis::operands_of(&plan, notation, &refs)?;
+        let made: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+        explanation(text.to_string(), Some(&plan), &plan.program, &made, &options.compile)
+    })
+}
+
+/// Explains a loop program for these operands.
+#[pyfunction]
+#[pyo3(signature = (program, /, *operands, **tensors))]
+pub(crate) fn explain_program<'py>(
+    py: Python<'py>,
+    program: &Bound<'py, PyProgram>,
+    operands: &Bound<'py, PyTuple>,
+    tensors: Option<&Bound<'py, PyDict>>,
+) -> PyResult<PyExplanation> {
+    let given = Given::new(operands, tensors)?;
+    let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
+    let program = program.get();
+    let places = told(py, program.places(operands.len(), &names).map_err(Into::into))?;
+    let refs = in_order(&given.operands, &places);
+    let options = settings::current(py)?.compile_options(program.schedule.clone());
+    let program = program.prepared.program();
+    work::run(py, || explanation(program.name.clone(), None, program, &refs, &options))
+}
+
+fn in_order<'a>(operands: &'a [Operand<'_>], places: &[usize]) -> Vec<&'a Tensor> {
+    places.iter().filter_map(|place| operands.get(*place)).map(Operand::tensor).collect()
+}

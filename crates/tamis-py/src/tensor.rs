@@ -1,0 +1,306 @@
+//! The class that tensors are. The Python package derives its own from it, and results come out as that one.
+
+use crate::{arrays, errors, hooks, work};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::sync::Mutex;
+use tamis::{Code, DType, Diagnostic, Format, FormatSpec, Tensor};
+use tamis_ir::format::Leaf;
+
+/// So many conversions of one tensor are remembered.
+const CONVERSIONS: usize = 2;
+
+#[pyclass(name = "Tensor", module = "tamis._tamis", subclass, frozen)]
+pub(crate) struct PyTensor {
+    pub(crate) tensor: Tensor,
+    /// Whether somebody else can change the values.
+    pub(crate) borrowed: bool,
+    /// What schedules converted it to, for the next call: it lives as long as the tensor does.
+    conversions: Mutex<Vec<(Format, Tensor)>>,
+}
+
+impl PyTensor {
+    pub(crate) fn new(tensor: Tensor, borrowed: bool) -> PyTensor {
+        PyTensor { tensor, borrowed, conversions: Mutex::default() }
+    }
+
+    /// Converts it; what was converted before is remembered, unless the values can change meanwhile.
+    pub(crate) fn converted(&self, format: &Format) -> Result<Tensor, Diagnostic> {
+        if self.borrowed {
+            return self.tensor.convert(format);
+        }
+        if let Ok(known) = self.conversions.lock()
+            && let Some((_, tensor)) = known.iter().find(|(of, _)| of == format)
+        {
+            return Ok(tensor.clone());
+        }
+        let tensor = self.tensor.convert(format)?;
+        if let Ok(mut known) = self.conversions.lock() {
+            if known.len() >= CONVERSIONS {
+                known.remove(0);
+            }
+            known.push((format.clone(), tensor.clone()));
+        }
+        Ok(tensor)
+    }
+
+    /// A tensor made of this one, which shares memory with it or not.
+    fn derived<'py>(&self, py: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
+        wrap(py, tensor, self.borrowed)
+    }
+}
+
+/// A tensor as Python sees it.
+pub(crate) fn wrap(py: Python<'_>, tensor: Tensor, borrowed: bool) -> PyResult<Bound<'_, PyAny>> {
+    let plain = Bound::new(py, PyTensor::new(tensor, borrowed))?;
+    match hooks::get(py) {
+        Some(hooks) => hooks.tensor.bind(py).call1((plain,)),
+        None => Ok(plain.into_any()),
+    }
+}
+
+/// A format that a user wrote, for a tensor of this rank.
+pub(crate) fn format(py: Python<'_>, text: &str, rank: usize) -> PyResult<Format> {
+    let source = tamis::Source::new("format", text);
+    let read = FormatSpec::parse(text).map_err(|d| d.with_source(&source)).and_then(|spec| spec.with_rank(rank));
+    read.map_err(|d| errors::raise_one(py, d))
+}
+
+/// A format as users write it.
+pub(crate) fn format_text(format: &Format) -> String {
+    let bare = format.clone().with_leaf(Leaf::Element(None));
+    let name = bare.short_name().unwrap_or_else(|| bare.to_string());
+    match format.leaf() {
+        Leaf::Element(None) => name,
+        leaf => format!("{name}; {leaf}"),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Another object for the same tensor.
+    #[new]
+    fn py_new(source: &Bound<'_, PyTensor>) -> PyTensor {
+        PyTensor::new(source.get().tensor.clone(), source.get().borrowed)
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor.shape())
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        arrays::descr_of(py, self.tensor.dtype()).into_any()
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor.rank()
+    }
+
+    #[getter]
+    fn nnz(&self, py: Python<'_>) -> PyResult<usize> {
+        work::run(py, || Ok(self.tensor.nnz()))
+    }
+
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // A sparse tensor may have more cells than 64 bits count; Python's integers do not end there.
+        let one = 1u64.into_pyobject(py)?.into_any();
+        self.tensor.shape().iter().try_fold(one, |product, n| product.mul(n))
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.tensor.nbytes()
+    }
+
+    #[getter]
+    fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        arrays::scalar(py, self.tensor.fill())
+    }
+
+    #[getter]
+    fn format(&self) -> String {
+        format_text(self.tensor.format())
+    }
+
+    /// The levels of the format, outermost first.
+    #[getter]
+    fn levels(&self) -> Vec<String> {
+        self.tensor.format().levels().iter().map(|level| level.to_string()).collect()
+    }
+
+    /// The format in full, which `from_parts` reads back.
+    #[getter]
+    fn full_format(&self) -> String {
+        self.tensor.format().to_string()
+    }
+
+    #[getter]
+    fn is_borrowed(&self) -> bool {
+        self.borrowed
+    }
+
+    #[getter]
+    fn is_dense(&self) -> bool {
+        is_row_major(&self.tensor)
+    }
+
+    #[getter]
+    fn is_pattern(&self) -> bool {
+        self.tensor.values().is_none()
+    }
+
+    /// The arrays of a level by name, as read-only views.
+    fn level_arrays<'py>(&self, py: Python<'py>, level: isize) -> PyResult<Bound<'py, PyDict>> {
+        let count = self.tensor.levels().len();
+        let place = if level < 0 { level + count as isize } else { level };
+        if place < 0 || place as usize >= count {
+            return Err(PyIndexError::new_err(format!("there are {count} levels, counted from 0: not {level}")));
+        }
+        let arrays = PyDict::new(py);
+        for (name, array) in &self.tensor.level_arrays(place as usize).arrays {
+            arrays.set_item(name, arrays::show_indices(py, array)?)?;
+        }
+        Ok(arrays)
+    }
+
+    /// The stored values, as a read-only view; none for a pattern.
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let show = |values| arrays::show_values(py, values, &[values.len() as u64]);
+        self.tensor.values().map(show).transpose()
+    }
+
+    /// Every value as a read-only array; refused beyond so many bytes unless the tensor is dense already.
+    fn dense_array<'py>(&self, py: Python<'py>, limit: u64) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = &self.tensor;
+        let dense = match is_row_major(tensor) {
+            true => tensor.clone(),
+            false => {
+                check_dense(tensor, limit).map_err(|d| errors::raise_one(py, d))?;
+                work::run(py, || Ok(tensor.convert(&Format::dense(tensor.rank()))?))?
+            }
+        };
+        let Some(values) = dense.values() else {
+            return Err(errors::raise_one(
+                py,
+                Diagnostic::new(Code::E1101, "a dense tensor has values").help("report this"),
+            ));
+        };
+        arrays::show_values(py, values, tensor.shape())
+    }
+
+    /// The coordinates of each dimension, and the values, of what is stored, sorted by coordinates.
+    fn coordinates<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
+        let tensor = &self.tensor;
+        let entries = work::run(py, || Ok(tensor.try_to_coordinates()?))?;
+        let columns = entries.columns.iter().map(|column| arrays::show_indices(py, column));
+        let columns = PyList::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
+        Ok((columns, arrays::show_values(py, &entries.values, &[entries.len() as u64])?))
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+        let format = format(py, text, self.tensor.rank())?;
+        let tensor = work::run(py, || Ok(self.tensor.convert(&format)?))?;
+        self.derived(py, tensor)
+    }
+
+    fn cast<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let dtype: DType = name.parse().map_err(|_| {
+            let d = Diagnostic::new(Code::E0308, format!("`{name}` is no value type"));
+            errors::raise_one(py, d.help("types are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128"))
+        })?;
+        let tensor = work::run(py, || Ok(self.tensor.cast(dtype)))?;
+        self.derived(py, tensor)
+    }
+
+    /// The same coordinates with another fill and other values, those of a dense tensor of one dimension; nothing is copied.
+    fn with_values<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyTensor>,
+        fill: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (source, fill) = (values.get(), arrays::value(fill)?);
+        let Some(values) = source.tensor.values().filter(|_| is_row_major(&source.tensor)) else {
+            let d = Diagnostic::new(Code::E0701, "values are given by a dense tensor");
+            return Err(errors::raise_one(py, d.help("convert it before: `t.convert('dense')`")));
+        };
+        let tensor = self.tensor.with_values(values.clone(), fill).map_err(|d| errors::raise_one(py, d))?;
+        wrap(py, tensor, source.borrowed)
+    }
+
+    /// A view with the dimensions in another order.
+    fn permuted<'py>(&self, py: Python<'py>, axes: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.tensor.permuted(&axes).map_err(|d| errors::raise_one(py, d))?;
+        self.derived(py, tensor)
+    }
+
+    /// The element at coordinates that lie inside.
+    fn element<'py>(&self, py: Python<'py>, coordinates: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
+        match self.tensor.get(&coordinates) {
+            Some(value) => arrays::scalar(py, value),
+            None => {
+                let d = Diagnostic::new(
+                    Code::E1001,
+                    format!("{coordinates:?} is no element of a tensor of shape {:?}", self.tensor.shape()),
+                );
+                Err(errors::raise_one(
+                    py,
+                    d.help("coordinates are counted from 0, and there is one for each dimension"),
+                ))
+            }
+        }
+    }
+
+    /// Whether both hold the same numbers at the same places, whatever the formats and types.
+    fn same_values(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> PyResult<bool> {
+        let other = &other.get().tensor;
+        work::run(py, || Ok(self.tensor.same_values(other)))
+    }
+
+    fn summary(&self) -> String {
+        self.tensor.summary()
+    }
+}
+
+/// Whether values lie in memory as NumPy's do.
+pub(crate) fn is_row_major(tensor: &Tensor) -> bool {
+    let format = tensor.format();
+    let ordered = || format.dim_order().is_some_and(|order| order.iter().enumerate().all(|(k, d)| k == *d));
+    format.is_all_dense() && tensor.values().is_some() && ordered()
+}
+
+fn check_dense(tensor: &Tensor, limit: u64) -> Result<(), Diagnostic> {
+    let cells = tensor.shape().iter().fold(1f64, |cells, n| cells * *n as f64);
+    let bytes = cells * tensor.dtype().size() as f64;
+    if bytes <= limit as f64 {
+        return Ok(());
+    }
+    let shape: Vec<String> = tensor.shape().iter().map(u64::to_string).collect();
+    let message = format!(
+        "{} stored entries would become a dense array of {} {} values, {}",
+        tensor.nnz(),
+        shape.join(" x "),
+        tensor.dtype(),
+        size(bytes)
+    );
+    Err(Diagnostic::new(Code::E0706, message)
+        .note(format!("arrays of more than {} are not made unasked", size(limit as f64)))
+        .help("keep it sparse: `t.to_scipy()`, `t.to_coo()`, or slices of it")
+        .help("`tamis.config(dense_limit=...)` allows more bytes"))
+}
+
+/// A number of bytes for people.
+fn size(bytes: f64) -> String {
+    let units = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) if bytes / unit < 1e4 => format!("{:.1} {name}", bytes / unit),
+        Some((unit, name)) => format!("{:.1e} {name}", bytes / unit),
+        None => format!("{bytes} bytes"),
+    }
+}

@@ -1,0 +1,178 @@
+//! Binsparse, written: the descriptor, and the arrays of dense and sparse levels as they are.
+
+use super::super::binsparse::{DESCRIPTOR, PREDEFINED, Predefined, Stored, dtype_name};
+use super::super::npy::{header_bytes, value_bytes};
+use super::super::tensor::does_not_fit;
+use super::WriteOptions;
+use super::arrays::Remembering;
+use crate::{IndexArray, Tensor, ValueArray};
+use serde_json::{Map, Value as Json, json};
+use std::io::{self, Write};
+use tamis_ir::diag::Result;
+use tamis_ir::format::{Format, Leaf, LevelKind};
+use tamis_ir::{DType, Value};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// All that the archive will hold.
+pub(super) struct Job {
+    descriptor: String,
+    members: Vec<(String, ValueArray)>,
+    compress: bool,
+}
+
+impl Job {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+        let (tensor, levels) = match levels(tensor.format()) {
+            Some(levels) => (tensor.clone(), levels),
+            // What has other levels is written as the lists that come closest.
+            None => {
+                let format =
+                    if tensor.rank() == 2 { Format::csr() } else { Format::uniform(LevelKind::Sparse, tensor.rank()) };
+                let leaf = if tensor.values().is_none() { Leaf::Pattern } else { Leaf::Element(None) };
+                let tensor = tensor.convert(&format.with_leaf(leaf))?;
+                let levels = levels_of(tensor.format())?;
+                (tensor, levels)
+            }
+        };
+        let mut types = Map::new();
+        let mut members = Vec::new();
+        let mut add = |name: String, values: ValueArray, members: &mut Vec<(String, ValueArray)>| {
+            types.insert(name.clone(), json!(type_name(values.dtype())));
+            members.push((name, values));
+        };
+        for k in 0..tensor.rank() {
+            let arrays = tensor.level_arrays(k);
+            if let (Some(pos), true) = (arrays.get("pos"), k > 0) {
+                add(format!("pointers_to_{k}"), unsigned(pos), &mut members);
+            }
+            if let Some(crd) = arrays.get("crd") {
+                add(format!("indices_{k}"), unsigned(crd), &mut members);
+            }
+        }
+        let stored = tensor.values().map_or(tensor.nnz(), ValueArray::len);
+        match tensor.values() {
+            Some(values) => add("values".to_string(), values.clone(), &mut members),
+            None => {
+                add("values".to_string(), ValueArray::from(vec![true]), &mut members);
+            }
+        }
+        let fill = !tensor.fill().same_number(Value::zero(tensor.dtype()));
+        if fill {
+            add("fill_value".to_string(), ValueArray::from_values(&[tensor.fill()], tensor.dtype()), &mut members);
+        }
+        if tensor.values().is_none() {
+            types.insert("values".to_string(), json!("iso[bint8]"));
+        }
+        let order = tensor.format().dim_order().unwrap_or_default();
+        let mut said = Map::new();
+        said.insert("version".to_string(), json!("0.1"));
+        said.insert("shape".to_string(), json!(tensor.shape()));
+        said.insert("number_of_stored_values".to_string(), json!(stored));
+        said.insert("data_types".to_string(), Json::Object(types));
+        if fill {
+            said.insert("fill".to_string(), json!(true));
+        }
+        match alias(&levels, &order) {
+            Some(name) => {
+                said.insert("format".to_string(), json!(name));
+            }
+            None => {
+                said.insert("format".to_string(), json!("custom"));
+                said.insert("custom".to_string(), custom(&levels, &order));
+            }
+        }
+        let mut whole = Map::new();
+        whole.insert("binsparse".to_string(), Json::Object(said));
+        if !options.comments.is_empty() {
+            whole.insert("comments".to_string(), json!(options.comments));
+        }
+        let descriptor = format!("{:#}\n", Json::Object(whole));
+        Ok(Job { descriptor, members, compress: options.compress })
+    }
+
+    pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Remembering { out, error: None };
+        self.archive(&mut out)?;
+        out.error.map_or(Ok(()), Err)
+    }
+
+    fn archive(&self, out: &mut Remembering) -> io::Result<()> {
+        let mut zip = ZipWriter::new_stream(out);
+        let method = if self.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+        let options = |length: usize| {
+            // A fixed time makes equal tensors equal files.
+            SimpleFileOptions::default()
+                .compression_method(method)
+                .large_file(length >= u32::MAX as usize / 2)
+                .last_modified_time(zip::DateTime::default())
+        };
+        zip.start_file(DESCRIPTOR, options(self.descriptor.len()))?;
+        zip.write_all(self.descriptor.as_bytes())?;
+        for (name, values) in &self.members {
+            let (header, data) = (header_bytes(values.dtype(), &[values.len() as u64], None), value_bytes(values));
+            zip.start_file(format!("{name}.npy"), options(header.len() + data.len()))?;
+            zip.write_all(&header)?;
+            zip.write_all(&data)?;
+        }
+        zip.finish()?;
+        Ok(())
+    }
+}
+
+fn type_name(dtype: DType) -> String {
+    match dtype_name(dtype) {
+        Some(name) => name.to_string(),
+        None => format!("complex[{}]", dtype_name(dtype.real()).unwrap_or_default()),
+    }
+}
+
+fn levels_of(format: &Format) -> Result<Vec<Stored>> {
+    levels(format)
+        .ok_or_else(|| does_not_fit("the tensor has levels that Binsparse has not", "convert it to `coo` first"))
+}
+
+/// Dense and sparse levels, and how many dimensions each stores; none where there are others.
+fn levels(format: &Format) -> Option<Vec<Stored>> {
+    format.dim_order()?;
+    let mut found: Vec<Stored> = Vec::new();
+    let mut open = false;
+    for level in format.levels() {
+        match level.kind {
+            _ if level.nonordered => return None,
+            LevelKind::Dense => found.push((false, 1)),
+            LevelKind::Sparse => found.push((true, 1)),
+            // Coordinates of one entry belong together.
+            LevelKind::Singleton if open => found.last_mut()?.1 += 1,
+            _ => return None,
+        }
+        open = level.nonunique || (open && level.kind == LevelKind::Singleton);
+    }
+    Some(found)
+}
+
+/// The predefined format of these levels, if there is one.
+fn alias(levels: &[Stored], order: &[usize]) -> Option<&'static str> {
+    let columns_first = order == [1, 0];
+    let plain = order.iter().enumerate().all(|(k, d)| k == *d);
+    let same = |row: &&Predefined| row.1 == levels && row.2 == columns_first;
+    PREDEFINED.iter().filter(|_| plain || columns_first).find(same).map(|(name, _, _)| *name)
+}
+
+fn custom(levels: &[Stored], order: &[usize]) -> Json {
+    let mut level = json!({ "level_desc": "element" });
+    for (sparse, rank) in levels.iter().rev() {
+        level = json!({ "level_desc": if *sparse { "sparse" } else { "dense" }, "rank": rank, "level": level });
+    }
+    json!({ "level": level, "transpose": order })
+}
+
+/// Positions or coordinates as values, whose types have no names of their own.
+fn unsigned(array: &IndexArray) -> ValueArray {
+    match array {
+        IndexArray::U8(x) => ValueArray::U8(x.clone()),
+        IndexArray::U16(x) => ValueArray::U16(x.clone()),
+        IndexArray::U32(x) => ValueArray::U32(x.clone()),
+        IndexArray::U64(x) => ValueArray::U64(x.clone()),
+    }
+}

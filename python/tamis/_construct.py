@@ -1,0 +1,186 @@
+"""Tensors made of lists, arrays of other libraries, and coordinates."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from . import _tamis
+from ._errors import fail
+from ._tensor import Tensor, dtype_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+
+def tensor(
+    data: Any,
+    format: str | None = None,
+    fill: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    duplicates: str = "sum",
+) -> Tensor:
+    """A tensor of its own memory.
+
+    ``data`` is a number, nested lists, a NumPy array, a ``scipy.sparse`` array or matrix, a PyTorch tensor (strided or sparse), a
+    triple ``(coords, values, shape)``, a tensor, or anything with ``__dlpack__`` or ``__array__``. In a triple, ``coords`` has a
+    row for each dimension; entries may come in any order, and those with equal coordinates are combined as ``duplicates`` says:
+    ``"sum"`` as SciPy does, ``"error"``, ``"prod"``, ``"min"``, ``"max"``, ``"any"``, ``"all"``, ``"first"`` or ``"last"``.
+
+    ``format`` says how it is stored (``"csr"``, ``"dense, sparse"``, ...); if nothing is said, what is dense stays dense, SciPy's
+    and PyTorch's formats stay what they are, and coordinates become lists of their rank: ``csr`` for matrices. ``fill`` is the
+    value of all that is not stored, 0 if nothing is said; of dense data, only what differs from it is stored in sparse formats.
+
+    >>> import numpy as np, tamis as tm
+    >>> tm.tensor([[1, 0], [0, 2]], format="csr").nnz
+    2
+    >>> tm.tensor(([[0, 1, 1], [2, 0, 0]], [1.0, 2.0, 3.0], (2, 3))).to_numpy()
+    array([[0., 0., 1.],
+           [5., 0., 0.]])
+    >>> tm.tensor(np.full(3, np.inf), format="sparse", fill=np.inf).nnz
+    0
+    """
+    return _make(data, format, fill, dtype, duplicates, borrow=False)
+
+
+def asarray(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """A tensor that shares memory with ``data`` where the layouts agree; else as :func:`tensor`.
+
+    The values of contiguous NumPy arrays, of SciPy's CSR, CSC, COO and BSR, and of PyTorch tensors on the CPU are shared; booleans are
+    not, since any byte of them that is not 0 or 1 would be a wrong answer. Who changes such values afterwards changes the tensor.
+    Positions and coordinates are always copied, and checked: compiled code relies on them, so nobody else may change them.
+
+    >>> import numpy as np, tamis as tm
+    >>> x = np.zeros(3)
+    >>> t = tm.asarray(x)
+    >>> x[1] = 5.0
+    >>> t.to_numpy()
+    array([0., 5., 0.])
+    """
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.astype(dtype)
+    return _make(data, None, None, dtype, "sum", borrow=True)
+
+
+def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, duplicates: str, borrow: bool) -> Tensor:
+    wanted = None if dtype is None else dtype_of(dtype)
+    if isinstance(data, np.ndarray):
+        return from_numpy(data, format, fill, wanted, borrow)
+    if isinstance(data, Tensor):
+        return _from_tensor(data, format, fill, wanted)
+    # A SciPy or PyTorch object exists only where that library was imported: it is never imported here.
+    if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(data):
+        from ._interop import from_scipy
+
+        return from_scipy(data, format, fill, wanted, borrow)
+    if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
+        from ._interop import from_torch
+
+        return from_torch(data, format, fill, wanted, borrow)
+    if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], (tuple, list)) and _are_coordinates(data[0]):
+        return from_coordinates(data[0], data[1], data[2], format, fill, wanted, duplicates)
+    return from_numpy(_array(data), format, fill, wanted, borrow)
+
+
+def _are_coordinates(coords: Any) -> bool:
+    """A triple of lists could be rows, too; coordinates are rows of integers."""
+    if isinstance(coords, np.ndarray):
+        return coords.ndim == 2
+    return isinstance(coords, (tuple, list)) and all(
+        np.ndim(row) == 1 if isinstance(row, np.ndarray) else isinstance(row, (tuple, list, range)) for row in coords
+    )
+
+
+def _array(data: Any) -> NDArray[Any]:
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        return np.from_dlpack(data)
+    try:
+        return np.asarray(data)
+    except ValueError as error:
+        raise fail(
+            "E0701", f"no array can be made of this: {error}", "give lists of equal lengths, or `(coords, values, shape)`"
+        ) from None
+
+
+def _from_tensor(data: Tensor, format: str | None, fill: Any, dtype: Any) -> Tensor:
+    made = data if dtype is None else data.astype(dtype)
+    if fill is not None and not same_number(fill, made.fill_value):
+        raise fail(
+            "E0709",
+            f"the tensor's fill is {made.fill_value}, and changing it to {fill} would change every value that is not stored",
+            "leave `fill` out",
+            "make it dense before: `tm.tensor(t.to_numpy(), format, fill=...)`",
+        )
+    return (made if format is None else made.convert(format)).copy()
+
+
+def same_number(a: Any, b: Any) -> bool:
+    """Whether both are the same number; NaN is."""
+    return bool(a == b) or bool(a != a and b != b)
+
+
+def from_numpy(array: NDArray[Any], format: str | None, fill: Any, dtype: Any, borrow: bool) -> Tensor:
+    """A dense array, of any strides."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise fail(
+            "E0308",
+            "a masked array has elements without a value",
+            "fill them before: `array.filled(0)`",
+        )
+    if array.dtype == object and dtype is None:
+        raise fail(
+            "E0308",
+            "an array of Python objects is no array of numbers",
+            "give rows of equal lengths, and numbers only",
+            "convert it before, for example with `x.astype(numpy.float64)`",
+        )
+    plain = np.ascontiguousarray(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
+    plain = plain.reshape(array.shape)  # A scalar stays without dimensions.
+    # What was made here is nobody else's, and needs no copy.
+    ours = plain is not array and not np.may_share_memory(plain, array)
+    return _tamis.from_dense(plain, format, 0 if fill is None else fill, borrow, ours)
+
+
+def from_coordinates(
+    coords: Any,
+    values: Any,
+    shape: Sequence[int],
+    format: str | None,
+    fill: Any,
+    dtype: Any,
+    duplicates: str,
+) -> Tensor:
+    """Entries in any order."""
+    sizes = _shape(shape)
+    columns = [_indices(column) for column in coords]
+    count = len(columns[0]) if columns else 1
+    array = np.asarray(values)
+    found = dtype_of(array.dtype) if dtype is None else dtype
+    if array.ndim == 0:
+        array = np.full(count, array, dtype=found)
+    plain = np.ascontiguousarray(array, dtype=found).reshape(-1)
+    name = format or {0: "dense", 1: "sparse", 2: "csr"}.get(len(sizes), "csf")
+    return _tamis.from_coordinates(columns, plain, sizes, name, 0 if fill is None else fill, duplicates)
+
+
+def _shape(shape: Sequence[int]) -> list[int]:
+    sizes = []
+    for n in shape:
+        if not hasattr(n, "__index__") or n.__index__() < 0:
+            raise fail("E0403", f"{n!r} is no size of a dimension", "sizes are integers, 0 or more")
+        if n.__index__() >= 1 << 63:
+            raise fail("E0404", f"a dimension of size {n} is too large", "a dimension has at most 2**63 - 1 coordinates")
+        sizes.append(n.__index__())
+    return sizes
+
+
+def _indices(column: Any) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise fail("E0305", f"coordinates are integers, not {array.dtype}", "convert them: `coords.astype(numpy.int64)`")
+    return np.ascontiguousarray(array).reshape(-1)

@@ -1,0 +1,175 @@
+"""Tensors made of nothing but a shape and a rule."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _construct, _tamis, _tensor
+from ._entries import plain
+from ._errors import fail
+from ._shapes import bare, cells, check_size, is_full, shape_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ._tensor import Tensor
+
+
+def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+    """A tensor of one value; in a sparse format that value is the fill, and nothing is stored.
+
+    >>> import tamis as tm
+    >>> tm.full((2, 2), 7).to_numpy()
+    array([[7, 7],
+           [7, 7]])
+    >>> tm.full((10**6, 10**6), 7.0, format="coo").nnz
+    0
+    """
+    sizes = shape_of(shape)
+    found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
+    value = found.type(fill_value.item() if isinstance(fill_value, _tamis.Tensor) else fill_value)  # type: ignore[attr-defined]
+    if format == "dense" or not sizes:
+        check_size("full", sizes, cells(sizes), found.itemsize)
+        return _construct.tensor(np.full(sizes, value, dtype=found))
+    nothing = [np.zeros(0, dtype=np.int64) for _ in sizes]
+    return _tamis.from_coordinates(nothing, np.zeros(0, dtype=found), list(sizes), format, value, "error")
+
+
+def zeros(shape: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+    """A tensor of zeros; nothing is stored in a sparse format.
+
+    >>> import tamis as tm
+    >>> tm.zeros((3, 4), format="csr")
+    <tamis.Tensor 3x4 f64 csr, 0 stored>
+    [[0. 0. 0. 0.]
+     [0. 0. 0. 0.]
+     [0. 0. 0. 0.]]
+    """
+    return full(shape, 0, dtype=np.float64 if dtype is None else dtype, format=format)
+
+
+def ones(shape: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+    """A tensor of ones.
+
+    >>> import tamis as tm
+    >>> tm.ones(3).to_numpy()
+    array([1., 1., 1.])
+    """
+    return full(shape, 1, dtype=np.float64 if dtype is None else dtype, format=format)
+
+
+empty = zeros
+
+
+def _like(x: Any, value: Any, dtype: DTypeLike | None) -> Tensor:
+    x = plain(x)
+    return full(x.shape, value, dtype=x.dtype if dtype is None else dtype, format="dense" if is_full(x) else bare(x))
+
+
+def zeros_like(x: Any, /, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Zeros of the shape, type and format of a tensor.
+
+    >>> import tamis as tm
+    >>> tm.zeros_like(tm.eye(3, format="csr")).nnz
+    0
+    """
+    return _like(x, 0, dtype)
+
+
+def ones_like(x: Any, /, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Ones of the shape, type and format of a tensor.
+
+    >>> import tamis as tm
+    >>> tm.ones_like([1.5, 2.5]).to_numpy()
+    array([1., 1.])
+    """
+    return _like(x, 1, dtype)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
+    """One value in the shape, type and format of a tensor.
+
+    >>> import tamis as tm
+    >>> tm.full_like([1, 2], 9).to_numpy()
+    array([9, 9])
+    """
+    return _like(x, fill_value, dtype)
+
+
+empty_like = zeros_like
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, format: str = "dense"
+) -> Tensor:
+    """Ones on a diagonal, zeros elsewhere.
+
+    >>> import tamis as tm
+    >>> tm.eye(1000, format="csr").nnz
+    1000
+    """
+    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    found = _tensor.dtype_of(np.float64 if dtype is None else dtype)
+    if format == "dense":
+        check_size("eye", (rows, columns), rows * columns, found.itemsize)
+        return _construct.tensor(np.eye(rows, columns, k, dtype=found))
+    length = max(0, min(rows, columns - k) if k >= 0 else min(rows + k, columns))
+    check_size("eye", (rows, columns), length, found.itemsize + 16)
+    along = np.arange(length, dtype=np.int64)
+    diagonal = [along - min(k, 0), along + max(k, 0)]
+    return _tamis.from_coordinates(diagonal, np.ones(length, dtype=found), [rows, columns], format, 0, "error")
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Numbers at equal distances, up to and without ``stop``.
+
+    >>> import tamis as tm
+    >>> tm.arange(3).to_numpy()
+    array([0, 1, 2])
+    """
+    if step == 0:
+        raise fail("E0405", "steps of 0 lead nowhere", "give a step that is not 0")
+    first, last = (0, start) if stop is None else (start, stop)
+    count = max(0, -(-(last - first) // step))
+    check_size("arange", (int(count),), int(count), 8)
+    return _construct.tensor(np.arange(first, last, step, dtype=dtype and _tensor.dtype_of(dtype)))
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, endpoint: bool = True) -> Tensor:
+    """So many numbers at equal distances.
+
+    >>> import tamis as tm
+    >>> tm.linspace(0, 1, 3).to_numpy()
+    array([0. , 0.5, 1. ])
+    """
+    count = operator.index(num)
+    if count < 0:
+        raise fail("E0403", f"{num} numbers cannot be made", "give 0 or more")
+    check_size("linspace", (count,), count, 16)
+    return _construct.tensor(np.linspace(start, stop, count, endpoint=endpoint, dtype=dtype and _tensor.dtype_of(dtype)))
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+    """The coordinates of a grid, as ``numpy.meshgrid``; dense.
+
+    >>> import tamis as tm
+    >>> [g.shape for g in tm.meshgrid([1, 2], [3, 4, 5])]
+    [(3, 2), (3, 2)]
+    """
+    parts = [plain(a).to_numpy() for a in arrays]
+    shape = tuple(len(p) for p in parts)
+    check_size("meshgrid", shape, cells(shape), 8)
+    return [_construct.tensor(g) for g in np.meshgrid(*parts, indexing=indexing)]  # type: ignore[call-overload]
+
+
+def from_dlpack(x: Any, /) -> Tensor:
+    """A tensor that shares the memory of another library's dense array.
+
+    >>> import numpy as np, tamis as tm
+    >>> tm.from_dlpack(np.ones(2)).to_numpy()
+    array([1., 1.])
+    """
+    return _construct.asarray(np.from_dlpack(x))

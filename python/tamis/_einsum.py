@@ -1,0 +1,54 @@
+"""Index notation: say what, not how."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import lru_cache
+from typing import Any, Callable, Iterable, Mapping
+
+from . import _tamis
+from ._tensor import Tensor
+
+
+@lru_cache(maxsize=256)
+def _results_class(names: tuple[str, ...]) -> Callable[[Iterable[Tensor]], Any]:
+    made = namedtuple("Results", names, rename=True)  # type: ignore[misc]
+    return made._make
+
+
+def results(names: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Any:
+    """Several results as a tuple whose fields have their names."""
+    return _results_class(names)(tensors)
+
+
+def einsum(
+    text: str,
+    /,
+    *operands: Any,
+    format: str | Mapping[str, str] | None = None,
+    order: str | Iterable[str] | None = None,
+    schedule: str | None = None,
+    **tensors: Any,
+) -> Any:
+    """Computes index notation on tensors, NumPy arrays, SciPy arrays, lists and numbers.
+
+    ``text`` is index notation, ``"C[i,k] = A[i,j] * B[j,k]"`` with tensors by name (or by position, in the order in which they
+    are read), or NumPy's ``"ij,jk->ik"`` with operands by position. Loops, the format of the result and what is converted first
+    are chosen for these tensors; the choice is kept for tensors of the same formats and types whose sizes and numbers of entries
+    differ by less than a factor of two. :func:`tamis.explain` takes the same arguments and tells what was chosen.
+
+    ``format`` says how the result is stored, or a dictionary how each is; ``order`` which loops come first, outermost first;
+    ``schedule`` gives scheduling commands for the loops. Several statements, one per line or split by ``;``, give a tuple with
+    a field for each result.
+
+    >>> import tamis as tm
+    >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
+    >>> tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=[1.0, 10.0]).to_numpy()
+    array([ 1., 32.])
+    >>> tm.einsum("ij,jk->ik", A, A, format="csc").format
+    'csc'
+    >>> r = tm.einsum("s[i] = A[i,j]; m = max[i,j](A[i,j])", A=A)
+    >>> r.s.to_numpy(), r.m.item()
+    (array([1., 5.]), 3.0)
+    """
+    return _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)

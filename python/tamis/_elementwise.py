@@ -1,0 +1,300 @@
+"""The one way of all operators and functions that work element by element.
+
+A function of one tensor and numbers is computed on the stored values, and on the fill: the result has the format of the tensor,
+whatever it is. Several tensors become index notation, stretched to a common shape as in NumPy; what is stored by the result is
+known before it runs, so that nothing becomes dense and huge unasked.
+"""
+
+from __future__ import annotations
+
+import numbers
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import _construct, _tamis, _tensor
+from ._errors import fail
+from ._shapes import Shape, bare, broadcast, cells, check_size, is_full, lists
+from ._traced import Traced, trace_elementwise
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
+
+
+class Op(NamedTuple):
+    """How a function is written in index notation; ``{0}`` is its first operand."""
+
+    text: str
+    #: Written for booleans, where NumPy means something else by it; ``""`` if booleans are refused.
+    booleans: str | None = None
+    #: The result is zero where an operand is.
+    annihilates: bool = False
+    #: Gives truth values; numbers in it keep their own type.
+    compares: bool = False
+
+
+OPS = {
+    "add": Op("{0} + {1}", "{0} or {1}"),
+    "subtract": Op("{0} - {1}", ""),
+    "multiply": Op("{0} * {1}", "{0} and {1}", annihilates=True),
+    "divide": Op("{0} / {1}"),
+    "floor_divide": Op("{0} // {1}", ""),
+    "remainder": Op("{0} % {1}", ""),
+    "pow": Op("{0} ** {1}", ""),
+    "equal": Op("{0} == {1}", compares=True),
+    "not_equal": Op("{0} != {1}", compares=True),
+    "less": Op("{0} < {1}", compares=True),
+    "less_equal": Op("{0} <= {1}", compares=True),
+    "greater": Op("{0} > {1}", compares=True),
+    "greater_equal": Op("{0} >= {1}", compares=True),
+    "bitwise_and": Op("{0} & {1}", annihilates=True),
+    "bitwise_or": Op("{0} | {1}"),
+    "bitwise_xor": Op("{0} ^ {1}"),
+    "bitwise_invert": Op("~{0}"),
+    "bitwise_left_shift": Op("{0} << {1}", ""),
+    "bitwise_right_shift": Op("{0} >> {1}", ""),
+    "logical_and": Op("({0} != 0) and ({1} != 0)", "{0} and {1}", annihilates=True),
+    "logical_or": Op("({0} != 0) or ({1} != 0)", "{0} or {1}"),
+    "logical_xor": Op("({0} != 0) != ({1} != 0)", "{0} != {1}"),
+    "logical_not": Op("{0} == 0", "not {0}"),
+    "negative": Op("-{0}", ""),
+    "positive": Op("{0}", ""),
+    "square": Op("{0} * {0}", "{0}"),
+    "abs": Op("abs({0})", "{0}"),
+    "sign": Op("sign({0})", ""),
+    "floor": Op("floor({0})", "{0}"),
+    "ceil": Op("ceil({0})", "{0}"),
+    "trunc": Op("trunc({0})", "{0}"),
+    "round": Op("round({0})", "{0}"),
+    "minimum": Op("min({0}, {1})"),
+    "maximum": Op("max({0}, {1})"),
+    "where": Op("select({0}, {1}, {2})"),
+    "reciprocal": Op("1 / {0}"),
+    "real": Op("real({0})"),
+    "imag": Op("imag({0})"),
+    "conj": Op("conj({0})"),
+    "isnan": Op("isnan({0})"),
+    "isinf": Op("isinf({0})"),
+    "isfinite": Op("isfinite({0})"),
+    "signbit": Op("({0} < 0) or (({0} == 0) and (atan2({0}, -1) < 0))", ""),
+    "atan2": Op("atan2({0}, {1})"),
+    "hypot": Op("hypot({0}, {1})"),
+    "copysign": Op(
+        "select(({1} < 0) or (({1} == 0) and (atan2({1}, -1) < 0)), -abs({0}), abs({0}))",
+        "",
+    ),
+    "logaddexp": Op("max({0}, {1}) + log1p(exp(-abs({0} - {1})))"),
+    "relu": Op("relu({0})"),
+    "sigmoid": Op("sigmoid({0})"),
+    **{
+        name: Op(name + "({0})")
+        for name in "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
+    },
+}
+
+_INDICES = "abcdefghijklmnopqrstuvwxyz"
+
+
+def is_number(given: Any) -> bool:
+    """Whether it is one number, of Python's or NumPy's."""
+    return isinstance(given, (numbers.Number, np.generic))
+
+
+def apply(name: str, *given: Any) -> Any:
+    """Computes a function of the table on tensors, arrays of other libraries and numbers.
+
+    >>> from tamis._elementwise import apply
+    >>> import tamis as tm
+    >>> apply("exp", tm.tensor([[0.0, 1.0]], format="csr")).fill_value
+    np.float64(1.0)
+    """
+    for operand in given:
+        if isinstance(operand, Traced):
+            return trace_elementwise(name, given)
+    op = OPS[name]
+    operands: list[Any] = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
+    tensors: list[Any] = [x for x in operands if isinstance(x, _tamis.Tensor)]
+    if not tensors:
+        operands = tensors = [_construct.asarray(x) for x in operands]
+    text = _spelled(name, op, operands)
+    ranked = [x for x in tensors if x.ndim]
+    fixed = [_fixed(x, operands, op, name) if is_number(x) else x for x in operands]
+    if len(ranked) == 1:
+        return _on_values(text, fixed, ranked[0])
+    if not ranked:
+        return _tamis.einsum(_scalar_text(text, len(fixed)), *fixed, format="dense")
+    return _stretched(name, op, text, fixed, ranked)
+
+
+def _spelled(name: str, op: Op, operands: list[Any]) -> str:
+    if op.booleans is None:
+        return op.text
+    if not all((x.dtype == bool) if isinstance(x, _tamis.Tensor) else isinstance(x, (bool, np.bool_)) for x in operands):
+        return op.text
+    if not op.booleans:
+        raise fail(
+            "E0301",
+            f"`{name}` is not meant for booleans",
+            "`tamis.logical_xor(a, b)` and `tamis.logical_not(a)` are",
+            "convert them before: `t.astype(int)`",
+        )
+    return op.booleans
+
+
+def _fixed(number: Any, operands: list[Any], op: Op, name: str) -> np.ndarray[Any, Any]:
+    """A number with the type that NumPy gives it beside the others: Python's adapt to them."""
+    if isinstance(number, np.generic):
+        return np.asarray(number, dtype=_tensor.dtype_of(number.dtype))
+    types = [x.dtype for x in operands if not isinstance(x, (int, float, complex))]
+    try:
+        with np.errstate(all="ignore"):
+            dtype = np.result_type(*types, number)
+            # Booleans and small integers meet floats and large integers in comparisons without becoming those.
+            return np.asarray(number, dtype=np.float64 if dtype == np.float16 else dtype)
+    except OverflowError:
+        if op.compares and isinstance(number, int) and -(1 << 63) <= number < 1 << 64:
+            return np.asarray(number)
+        known = " and ".join(sorted({str(t) for t in types}))
+        raise fail(
+            "E0306",
+            f"{number} does not fit the type {known} in `{name}`",
+            "convert the tensor before, for example with `t.astype('i64')`",
+        ) from None
+
+
+@lru_cache(maxsize=1024)
+def _scalar_text(text: str, count: int) -> str:
+    return "r = " + text.format(*(f"x{k}" for k in range(count)))
+
+
+@lru_cache(maxsize=1024)
+def _value_text(text: str, ranked: tuple[bool, ...]) -> str:
+    return "r[a] = " + text.format(*(f"x{k}[a]" if r else f"x{k}" for k, r in enumerate(ranked)))
+
+
+def _on_values(text: str, operands: list[Any], tensor: Tensor) -> Tensor:
+    """A function of what one tensor stores, with numbers: its coordinates stay what they are."""
+    if tensor.is_pattern:
+        tensor, before = tensor.convert(bare(tensor)), tensor
+        operands = [tensor if x is before else x for x in operands]
+    ranked = tuple(x is tensor for x in operands)
+    values = tensor.values
+    given: dict[str, Any] = {f"x{k}": values if r else operands[k] for k, r in enumerate(ranked)}
+    made = _tamis.einsum(_value_text(text, ranked), format="dense", **given)
+    if is_full(tensor):
+        return tensor.with_values(made, made.dtype.type(0))
+    fill = np.asarray(tensor.fill_value)
+    numbers: dict[str, Any] = {f"x{k}": fill if r else operands[k] for k, r in enumerate(ranked)}
+    return tensor.with_values(made, _tamis.einsum(_scalar_text(text, len(operands)), **numbers).element([]))
+
+
+def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[Tensor]) -> Tensor:
+    shape = broadcast(x.shape for x in ranked)
+    names = _INDICES[: len(shape)]
+    if len(shape) > len(_INDICES):
+        raise fail("E0404", f"{len(shape)} dimensions are too many", f"tensors have at most {len(_INDICES)} here")
+    sparse = [x for x in ranked if not is_full(x)]
+    stored, listed = _expected(name, op, operands, ranked, sparse, shape)
+    if name == "divide" and not listed and _divides_safely(operands, sparse, ranked):
+        text, listed = "select({0} != 0, {0} / {1}, 0)", True
+        stored = _share(operands[0], shape)
+    itemsize = max(x.dtype.itemsize for x in ranked)
+    check_size(name, shape, stored, itemsize + (8 if listed else 0))
+    terms: list[str] = []
+    given: dict[str, Any] = {}
+    for k, x in enumerate(operands):
+        if isinstance(x, _tamis.Tensor) and x.ndim:
+            part, used = _against(x, shape, names)
+            given[f"x{k}"] = part
+            terms.append(f"x{k}[{','.join(used)}]")
+        elif listed:
+            # What stands in the text is known before it runs, and so is the fill of the result.
+            terms.append(literal(np.asarray(x)[()], x.dtype))
+        else:
+            given[f"x{k}"] = x
+            terms.append(f"x{k}")
+    target = f"r[{','.join(names)}] = "
+    wish = _format(sparse, shape) if listed else "dense"
+    made: Tensor = _tamis.einsum(target + text.format(*terms), format=wish, **given)
+    return made
+
+
+def literal(number: Any, dtype: np.dtype[Any]) -> str:
+    """A number of a type, as index notation writes it.
+
+    >>> import numpy as np
+    >>> from tamis._elementwise import literal
+    >>> literal(2.5, np.dtype("f4"))
+    'f32(2.5)'
+    """
+    ours = _tensor._OURS[np.dtype(dtype)]
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return "True" if number else "False"
+    if kind == "c":
+        number = complex(number)
+        return f"{ours}({float(number.real)!r} + {float(number.imag)!r} * 1.0j)"
+    return f"{ours}({float(number)!r})" if kind == "f" else f"{ours}({int(number)})"
+
+
+def _against(tensor: Any, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
+    """A tensor with the indices it has in the result: dimensions of size 1 are stretched."""
+    first = len(shape) - tensor.ndim
+    stretched = [d for d, n in enumerate(tensor.shape) if n == 1 and shape[first + d] != 1]
+    if not stretched:
+        return tensor, list(names[first:])
+    if is_full(tensor):
+        return tensor, ["0" if d in stretched else names[first + d] for d in range(tensor.ndim)]
+    from ._manipulation import squeeze
+
+    kept = [names[first + d] for d in range(tensor.ndim) if d not in stretched]
+    return squeeze(tensor, tuple(stretched)), kept
+
+
+def _share(tensor: Tensor, shape: Shape) -> int:
+    """How many elements of the result what a tensor stores is stretched to."""
+    size = cells(tensor.shape)
+    return tensor.nnz * (cells(shape) // size) if size else 0
+
+
+def _expected(
+    name: str, op: Op, operands: list[Any], ranked: list[Tensor], sparse: list[Tensor], shape: Shape
+) -> tuple[int, bool]:
+    """At most so many elements are stored, and whether the others have one value that is known."""
+    total = cells(shape)
+    if op.annihilates:
+        zeros = [_share(x, shape) for x in sparse if not x.fill_value]
+        if zeros:
+            return min(zeros), True
+    needed = operands
+    if name == "where" and isinstance(operands[0], _tamis.Tensor) and operands[0].ndim and not is_full(operands[0]):
+        needed = [operands[0], operands[1] if operands[0].fill_value else operands[2]]
+    tensors: list[Any] = [x for x in needed if isinstance(x, _tamis.Tensor) and x.ndim]
+    if any(is_full(x) for x in tensors) or not sparse:
+        return total, False
+    return min(total, sum(_share(x, shape) for x in tensors)), True
+
+
+def _divides_safely(operands: list[Any], sparse: list[Tensor], ranked: list[Tensor]) -> bool:
+    """Whether nothing is divided by zero, so that zeros that are not stored stay zeros."""
+    from ._reductions import all as every
+
+    top, bottom = operands
+    if not (isinstance(top, _tamis.Tensor) and len(sparse) == 1 and sparse[0] is top and not top.fill_value):
+        return False
+    return bool(every(apply("logical_and", apply("equal", bottom, bottom), apply("not_equal", bottom, 0))))
+
+
+_LISTS = ("csr", "csc", "coo", "dcsr", "dcsc", "csf", "sparse")
+
+
+def _format(sparse: list[Tensor], shape: Shape) -> str | None:
+    """The format of a result that is not dense: that of an operand of its shape, lists before others."""
+    whole = [bare(x) for x in sparse if x.shape == shape]
+    for format in whole:
+        if format in _LISTS:
+            return format
+    if whole and len(set(whole)) == 1 and len(whole) == len(sparse) and not any(w in whole[0] for w in ("interval", "band")):
+        return whole[0]
+    return lists(len(shape)) if whole or len(shape) < 2 else None

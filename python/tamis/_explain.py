@@ -1,0 +1,109 @@
+"""What becomes of notation and programs on their way to machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _tamis
+from ._program import Program
+
+
+class Explanation:
+    """The stages of compiling something, as text; made by :func:`explain`.
+
+    ``schedule`` (what was decided, why, and what else could have been), ``program`` (the loops), ``looplets`` (the structure of each
+    access), ``kernel``, ``c``, ``llvm`` and ``asm`` are texts; ``cost`` is what the schedule is expected to cost, in steps; ``passes`` are the
+    compiler's passes with their seconds, and ``warnings`` what works, but not well.
+    """
+
+    STAGES = ("schedule", "program", "looplets", "kernel", "c", "llvm", "asm")
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: _tamis.Explanation) -> None:
+        self._inner = inner
+
+    @property
+    def subject(self) -> str:
+        """What is explained."""
+        return self._inner.subject
+
+    @property
+    def schedule(self) -> str:
+        """What was decided, and the loops that it led to, with the workspaces that they need."""
+        return self._inner.schedule
+
+    @property
+    def program(self) -> str:
+        """The loop program."""
+        return self._inner.program
+
+    @property
+    def looplets(self) -> str:
+        """The structure of each access along each loop."""
+        return self._inner.looplets
+
+    @property
+    def kernel(self) -> str:
+        """The kernel: typed scalars, buffers and loops."""
+        return self._inner.kernel
+
+    @property
+    def c(self) -> str:
+        """The kernel in C, which compiles as it stands."""
+        return self._inner.c
+
+    @property
+    def llvm(self) -> str:
+        """LLVM's code after all passes."""
+        return self._inner.llvm
+
+    @property
+    def asm(self) -> str:
+        """Assembly for this machine."""
+        return self._inner.asm
+
+    @property
+    def cost(self) -> float | None:
+        """What the schedule is expected to cost, in steps; ``None`` for programs, whose loops are given."""
+        return self._inner.cost
+
+    @property
+    def passes(self) -> list[tuple[str, float]]:
+        """The passes, with their seconds."""
+        return self._inner.passes
+
+    @property
+    def warnings(self) -> list[str]:
+        """What works, but not well."""
+        return self._inner.warnings
+
+    def _repr_html_(self) -> str:
+        from ._display import tabs
+
+        return tabs(self)
+
+    def __repr__(self) -> str:
+        warnings = "".join(f"\n{text}" for text in self.warnings)
+        return f"{self.subject.strip()}\n\n{self.schedule.rstrip()}\n{warnings}"
+
+
+def explain(subject: Any, /, *operands: Any, **options: Any) -> Explanation:
+    """Explains what :func:`tamis.einsum` or a program does with these arguments, without doing it.
+
+    >>> import tamis as tm
+    >>> A = tm.gallery.laplacian(10)
+    >>> e = tm.explain("y[i] = A[i,j] * x[j]", A=A, x=tm.tensor([1.0] * 100))
+    >>> "A1_pos" in e.c and "for i" in e.program
+    True
+    """
+    if isinstance(subject, _tamis.Program):
+        return Explanation(_tamis.explain_program(subject, *operands, **options))
+    if not isinstance(subject, str) and hasattr(subject, "__tamis_program__"):
+        return Explanation(_tamis.explain_program(subject.__tamis_program__, *operands, **options))
+    if hasattr(subject, "__tamis_notation__"):
+        text, tensors = subject.__tamis_notation__(*operands, **options)
+        return Explanation(_tamis.explain_notation(text, **tensors))
+    if isinstance(subject, str) and subject.lstrip().startswith(("def ", "@op")) and "return" in subject:
+        return Explanation(_tamis.explain_program(Program(subject), *operands, **options))
+    return Explanation(_tamis.explain_notation(subject, *operands, **options))

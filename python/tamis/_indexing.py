@@ -1,0 +1,297 @@
+"""Parts of tensors: integers, slices, ``...``, ``None``, masks and arrays of integers, as NumPy means them.
+
+Dense tensors are sliced by NumPy, as views. Rows of CSR and columns of CSC are cut out of their arrays, at the cost of what is cut
+out. Everything else goes through the coordinates of what is stored.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _tamis
+from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
+from ._errors import fail
+from ._shapes import Shape, cells, is_full
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._tensor import Tensor
+
+
+class Indexing:
+    """``t[...]``, of tensors."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """A part of the tensor; one element is a number, everything else a tensor.
+
+        >>> import tamis as tm
+        >>> A = tm.tensor([[1, 0, 2], [0, 3, 0]], format="csr")
+        >>> A[0, 2], A[1].to_numpy(), A[:, ::-1].to_numpy().tolist(), A[A > 1].to_numpy()
+        (np.int64(2), array([0, 3, 0]), [[2, 0, 1], [0, 3, 0]], array([2, 3]))
+        """
+        return getitem(self, key)  # type: ignore[arg-type]
+
+
+def getitem(x: Tensor, key: Any) -> Any:
+    """What ``x[key]`` is."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if len(keys) == x.ndim and all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in keys):
+        return x.element([_at(k, d, n) for d, (k, n) in enumerate(zip(keys, x.shape))])
+    parts = _parsed(keys, x)
+    if is_full(x):
+        found = x.to_numpy()[tuple(parts)]
+        return found if found.ndim == 0 and not isinstance(found, np.ndarray) else from_array(np.asarray(found))
+    return _sparse(x, parts)
+
+
+def _at(k: Any, d: int, n: int) -> int:
+    place: int = operator.index(k)
+    if not -n <= place < n:
+        raise fail("E1001", f"index {place} is outside of dimension {d}, which has size {n}", f"give one of {-n}..{n - 1}")
+    return place + n if place < 0 else place
+
+
+def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
+    """One key for each dimension and each new one: integers, slices, ``None``, and arrays of integers; all inside."""
+    found: list[Any] = []
+    used = 0
+    for k in keys:
+        if k is None or k is Ellipsis or isinstance(k, slice):
+            used += isinstance(k, slice)
+            found.append(k)
+        elif isinstance(k, (bool, np.bool_)):
+            raise fail("E0305", f"{k} is no index", "give a mask of the tensor's shape, or write `t[None]` for a new dimension")
+        elif isinstance(k, (int, np.integer)) or (hasattr(k, "__index__") and not hasattr(k, "ndim")):
+            used += 1
+            found.append(operator.index(k))
+        else:
+            arrays = _arrays(k, x, used)
+            used += len(arrays)
+            found.extend(arrays)
+    if found.count(Ellipsis) > 1 if not any(isinstance(k, np.ndarray) for k in found) else sum(k is Ellipsis for k in found) > 1:
+        raise fail("E0401", "`...` stands twice in one index", "write it once")
+    if used > x.ndim:
+        raise fail("E0401", f"{used} indices are given for {x.ndim} dimensions", f"give at most {x.ndim}")
+    rest = [slice(None)] * (x.ndim - used)
+    place = next((p for p, k in enumerate(found) if k is Ellipsis), None)
+    found = found + rest if place is None else found[:place] + rest + found[place + 1 :]
+    d = 0
+    for p, k in enumerate(found):
+        if k is None:
+            continue
+        if isinstance(k, int):
+            found[p] = _at(k, d, x.shape[d])
+        elif isinstance(k, slice):
+            if k.step is not None and operator.index(k.step) == 0:
+                raise fail("E0405", "a slice cannot have step 0", "give a step of 1, -1 or more")
+        else:
+            found[p] = _inside(k, d, x.shape[d])
+        d += 1
+    return found
+
+
+def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
+    """Arrays of integers for a list, an array or a tensor; a mask becomes the coordinates where it is true."""
+    if isinstance(key, _tamis.Tensor) and key.dtype == bool:
+        shape = key.shape
+        if is_full(key):
+            columns: Any = np.nonzero(np.asarray(key))
+        elif key.fill_value:
+            raise fail(
+                "E0707",
+                f"a mask that is true where nothing is stored selects nearly all of {cells(shape):,} elements",
+                "select the others instead: `t[~mask]`",
+                "keep the tensor, and mask it: `tamis.where(mask, t, 0)`",
+            )
+        else:
+            found, values = entries(key)  # type: ignore[arg-type]
+            columns = [column[values] for column in found]
+        array = None
+    else:
+        array = np.asarray(key)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iub":
+            raise fail("E0305", f"indices are integers or truth values, not {array.dtype}", "convert them: `index.astype(int)`")
+        if array.dtype != bool:
+            return [array]
+        shape, columns = array.shape, np.nonzero(array)
+    there = x.shape[used : used + len(shape)]
+    if shape != there:
+        raise fail(
+            "E0402",
+            f"a mask of shape {shape} does not fit dimensions of shape {there}",
+            f"the tensor has shape {x.shape}; a mask covers whole dimensions, as in `t[t > 0]` or `t[row_mask]`",
+        )
+    return list(columns)
+
+
+def _inside(array: NDArray[Any], d: int, n: int) -> NDArray[np.int64]:
+    found = array.astype(np.int64)
+    if found.size and (found.min() < -n or found.max() >= n):
+        bad = found[(found < -n) | (found >= n)].flat[0]
+        raise fail("E1001", f"index {bad} is outside of dimension {d}, which has size {n}", f"indices are {-n}..{n - 1}")
+    return np.where(found < 0, found + n, found)
+
+
+def _sparse(x: Tensor, parts: list[Any]) -> Any:
+    real = [k for k in parts if k is not None]
+    if len(real) == len(parts) and x.ndim == 2:
+        whole = [isinstance(k, slice) and k == slice(None) for k in real]
+        if x.format in ("csr", "csr; pattern") and whole[1] and _is_row_key(real[0]):
+            return _rows(x, real[0])
+        if x.format in ("csc", "csc; pattern") and whole[0] and _is_row_key(real[1]):
+            cut = _rows(x.T, real[1])
+            return cut if cut.ndim == 1 else cut.T
+    if any(isinstance(k, np.ndarray) for k in real):
+        return _gathered(x, parts)
+    columns, values = entries(x)
+    keep: NDArray[np.bool_] | None = None
+    made: list[Any] = []
+    for d, k in enumerate(real):
+        column, n = columns[d], x.shape[d]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            length = len(range(start, stop, step))
+            made.append((column, start, step, length))
+            if (start, step, length) == (0, 1, n):
+                continue
+            offset = (column - start) * (1 if step > 0 else -1)
+            here = (offset >= 0) & (offset < length * abs(step))
+            if abs(step) != 1:
+                here &= offset % abs(step) == 0
+        else:
+            here = column == k
+        keep = here if keep is None else keep & here
+    if keep is None:
+        keep = np.ones(len(values), dtype=bool)
+    moved = iter(((column[keep] - start) // step, length) for column, start, step, length in made)
+    shape, final = [], []
+    for k in parts:
+        if k is None:
+            shape.append(1)
+            final.append(np.zeros(int(keep.sum()), dtype=np.int64))
+        elif isinstance(k, slice):
+            column, length = next(moved)
+            shape.append(length)
+            final.append(column)
+    return rebuilt(x, final, values[keep], tuple(shape))
+
+
+def _is_row_key(key: Any) -> bool:
+    return not isinstance(key, np.ndarray) or key.ndim == 1
+
+
+def _rows(x: Tensor, key: Any) -> Tensor:
+    """Rows of a CSR matrix, for the price of those rows."""
+    arrays = x.level_arrays(1)
+    pos, crd, values = arrays["pos"], arrays["crd"], x.values
+    width = x.shape[1]
+    leaf = "; pattern" if values is None else ""
+    if isinstance(key, int):
+        first, last = int(pos[key]), int(pos[key + 1])
+        level = {"pos": np.array([0, last - first], dtype=pos.dtype), "crd": crd[first:last]}
+        part = None if values is None else values[first:last]
+        return _tamis.from_parts([width], "sparse" + leaf, [level], part, x.fill_value, False)
+    if isinstance(key, slice):
+        start, stop, step = key.indices(x.shape[0])
+        if step == 1:
+            stop = max(start, stop)
+            first, last = int(pos[start]), int(pos[stop])
+            cut, index = pos[start : stop + 1] - pos[start], slice(first, last)
+            level = {"pos": np.ascontiguousarray(cut), "crd": crd[index]}
+            part = None if values is None else values[index]
+            return _tamis.from_parts([stop - start, width], "csr" + leaf, [{}, level], part, x.fill_value, False)
+        key = np.arange(start, stop, step)
+    begin = pos[key].astype(np.int64)
+    lengths = pos[key + 1].astype(np.int64) - begin
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    check_entries("rows", x, (len(key), width), total)
+    chosen = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
+    level = {"pos": np.concatenate([[0], ends]), "crd": crd[chosen]}
+    part = None if values is None else values[chosen]
+    return _tamis.from_parts([len(key), width], "csr" + leaf, [{}, level], part, x.fill_value, False)
+
+
+def _gathered(x: Tensor, parts: list[Any]) -> Any:
+    """Arrays of integers, broadcast together, with slices beside them."""
+    # Integers count as arrays where there are arrays, as in NumPy.
+    advanced = [p for p, k in enumerate(parts) if isinstance(k, (int, np.ndarray))]
+    together = advanced == list(range(advanced[0], advanced[-1] + 1))
+    axes = {p: d for d, p in enumerate(q for q, k in enumerate(parts) if k is not None)}
+    try:
+        arrays = np.broadcast_arrays(*(parts[p] for p in advanced))
+    except ValueError:
+        shapes = " and ".join(str(np.shape(parts[p])) for p in advanced)
+        raise fail("E0402", f"index arrays of shapes {shapes} do not fit together", "give arrays of one shape") from None
+    # First the slices and new dimensions, then the gather: its axes are those that were left whole.
+    before = [slice(None) if p in advanced else k for p, k in enumerate(parts)]
+    basic = _sparse(x, before) if any(k is None or k != slice(None) for k in before) else x
+    group = arrays[0].shape
+    sizes = tuple(x.shape[axes[p]] for p in advanced)
+    wanted = linear([a.ravel() for a in arrays], sizes)
+    columns, values = entries(basic)
+    place = linear([columns[p] for p in advanced], sizes)
+    order = np.argsort(place, kind="stable")
+    place = place[order]
+    low, high = np.searchsorted(place, wanted, "left"), np.searchsorted(place, wanted, "right")
+    counts = high - low
+    total = int(counts.sum())
+    first = advanced[0] if together else 0
+    rest = [p for p in range(len(parts)) if p not in advanced]
+    shape = [basic.shape[p] for p in rest]
+    target = sum(p < first for p in rest)
+    final: Shape = (*shape[:target], *group, *shape[target:])
+    check_entries("take", x, final, total)
+    ends = np.cumsum(counts)
+    chosen = order[np.arange(total) + np.repeat(low - (ends - counts), counts)]
+    which = np.repeat(np.arange(len(wanted)), counts)
+    grouped = list(np.unravel_index(which, group)) if group else []
+    kept = [columns[p][chosen] for p in rest]
+    return rebuilt(x, [*kept[:target], *grouped, *kept[target:]], values[chosen], final)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The slices at these places along an axis.
+
+    >>> import tamis as tm
+    >>> tm.take([10, 20, 30], [2, 0]).to_numpy()
+    array([30, 10])
+    """
+    from ._manipulation import reshape
+    from ._shapes import axis_of
+
+    x = plain(x)
+    if axis is None:
+        x, axis = reshape(x, (cells(x.shape),)) if x.ndim != 1 else x, 0
+    a = axis_of(axis, x.ndim)
+    index = indices.to_numpy() if isinstance(indices, _tamis.Tensor) else np.asarray(indices)  # type: ignore[attr-defined]
+    found: Tensor = x[(slice(None),) * a + (index,)]
+    return found
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """For each line along an axis, the elements at the places that ``indices`` has there.
+
+    >>> import tamis as tm
+    >>> tm.take_along_axis([[10, 20], [30, 40]], [[1], [0]], axis=1).to_numpy()
+    array([[20],
+           [30]])
+    """
+    from ._shapes import axis_of
+
+    x = plain(x)
+    a = axis_of(axis, x.ndim)
+    index = np.asarray(indices)
+    if index.ndim != x.ndim:
+        raise fail("E0401", f"indices of {index.ndim} dimensions do not fit {x.ndim}", "give as many dimensions")
+    grids = np.ogrid[tuple(slice(n) for n in (index.shape[d] if d == a else x.shape[d] for d in range(x.ndim)))]
+    found: Tensor = x[tuple(index if d == a else grids[d] for d in range(x.ndim))]
+    return found

@@ -1,0 +1,257 @@
+"""SciPy's sparse arrays and PyTorch's tensors, both ways. Imported only when one of them is met or asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _tamis
+from ._construct import from_coordinates, from_numpy, same_number
+from ._errors import Error, fail
+from ._tensor import Tensor, dtype_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The largest number that SciPy's usual index type holds.
+_INT32 = np.iinfo(np.int32).max
+
+
+def _plain(array: Any, dtype: Any = None) -> NDArray[Any]:
+    return np.ascontiguousarray(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
+
+
+def _finish(made: Tensor, format: str | None, fill: Any) -> Tensor:
+    if fill is not None and not same_number(fill, made.fill_value):
+        raise fail(
+            "E0709",
+            f"what a sparse array does not store is 0, not {fill}",
+            "leave `fill` out, or give a dense array",
+        )
+    return made if format is None else made.convert(format)
+
+
+def from_scipy(data: Any, format: str | None, fill: Any, dtype: Any, borrow: bool) -> Tensor:
+    """Any of SciPy's formats, as SciPy means it: entries with equal coordinates are summed, unsorted ones sorted."""
+    kind = data.format
+    if kind == "lil" or kind == "dok" or kind == "dia":
+        data, kind = (data.tocsr(), "csr") if data.ndim == 2 else (data.tocoo(), "coo")
+    made: Tensor
+    if kind == "coo" or data.ndim != 2:
+        made = _from_coo(data.tocoo(), dtype, borrow)
+    elif kind in ("csr", "csc", "bsr"):
+        made = _from_compressed(data, kind, dtype, borrow)
+    else:
+        raise fail("E0601", f"`{kind}` is no format of SciPy that is known", "convert it before: `A.tocsr()`")
+    return _finish(made, format, fill)
+
+
+def _from_compressed(data: Any, kind: str, dtype: Any, borrow: bool) -> Tensor:
+    shape = [int(n) for n in data.shape]
+    name = kind
+    # SciPy's arrays may be longer than what counts.
+    indptr = np.asarray(data.indptr)
+    count = int(indptr[-1]) if indptr.size else 0
+    indices, values = np.asarray(data.indices)[:count], np.asarray(data.data)[:count]
+    if kind == "bsr":
+        rows, columns = (int(n) for n in data.blocksize)
+        name = f"bsr({rows},{columns})"
+    array = _plain(values, dtype)
+    shared = borrow and np.may_share_memory(array, values)
+    level = {"pos": _plain(indptr), "crd": _plain(indices)}
+    levels: list[dict[str, Any]] = [{}, level] if kind != "bsr" else [{}, level, {}, {}]
+    try:
+        return _tamis.from_parts(shape, name, levels, array.reshape(-1), 0, shared)
+    except Error as error:
+        if error.code != "E0704":
+            raise
+    # Unsorted, or with duplicates: as coordinates, both are mended. The positions were found right before the coordinates were.
+    major = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    if kind == "bsr":
+        blocks = array.reshape(-1, rows, columns)
+        i = (major * rows)[:, None, None] + np.arange(rows)[None, :, None] + np.zeros((1, 1, columns), dtype=np.int64)
+        j = (indices * columns)[:, None, None] + np.arange(columns)[None, None, :] + np.zeros((1, rows, 1), dtype=np.int64)
+        coords = [i.reshape(-1), j.reshape(-1)]
+        return from_coordinates(coords, blocks.reshape(-1), shape, name, None, None, "sum")
+    coords = [major, indices] if kind == "csr" else [indices, major]
+    return from_coordinates(coords, array, shape, name, None, None, "sum")
+
+
+def _from_coo(data: Any, dtype: Any, borrow: bool) -> Tensor:
+    coords = data.coords if hasattr(data, "coords") else (data.row, data.col)
+    shape = [int(n) for n in data.shape]
+    values = np.asarray(data.data)
+    array = _plain(values, dtype)
+    shared = borrow and np.may_share_memory(array, values)
+    columns = [_plain(column) for column in coords]
+    if len(shape) > 0 and shared:
+        levels: list[dict[str, Any]] = [{"crd": column} for column in columns]
+        levels[0]["pos"] = np.array([0, len(array)], dtype=np.int64)
+        try:
+            return _tamis.from_parts(shape, "coo", levels, array, 0, True)
+        except Error as error:
+            if error.code != "E0704":
+                raise
+    return from_coordinates(columns, array, shape, "coo", None, None, "sum")
+
+
+def _zero_fill(tensor: Tensor, where: str) -> None:
+    if not same_number(tensor.fill_value, tensor.dtype.type(0)):
+        raise fail(
+            "E0709",
+            f"what is not stored is 0 in {where}, but {tensor.fill_value} in this tensor",
+            "export it as coordinates, `t.to_coo()`, or as a dense array, `t.to_numpy()`",
+        )
+
+
+def _signed(array: NDArray[Any], largest: int, copy: bool) -> NDArray[Any]:
+    """Positions or coordinates in the types that SciPy and PyTorch index with."""
+    wanted = np.int32 if largest <= _INT32 else np.int64
+    if not copy and array.dtype.itemsize == np.dtype(wanted).itemsize:
+        return array.view(wanted)  # No number has its highest bit set.
+    return array.astype(wanted)
+
+
+def _kind(tensor: Tensor) -> str:
+    """The format's name up to the leaf and the arguments."""
+    return tensor.format.split(";")[0].split("(")[0].strip()
+
+
+def _valued(tensor: Tensor) -> Tensor:
+    """A pattern is given its values."""
+    return tensor.convert(tensor.format.split(";")[0]) if tensor.is_pattern else tensor
+
+
+def _parts(tensor: Tensor, copy: bool) -> tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """A matrix in CSR, CSC or BSR: its kind, positions, coordinates and values."""
+    kind = _kind(tensor)
+    level = tensor.level_arrays(1)
+    values = tensor.values
+    assert values is not None
+    largest = max(*tensor.shape, len(values))
+    pos, crd = _signed(level["pos"], largest, copy), _signed(level["crd"], largest, copy)
+    return kind, pos, crd, values.copy() if copy else values
+
+
+def _block(tensor: Tensor) -> tuple[int, int]:
+    rows, columns = tensor.format.split("(")[1].split(")")[0].split(",")
+    return int(rows), int(columns)
+
+
+def _as_matrix(tensor: Tensor) -> Tensor:
+    """In a format that SciPy and PyTorch have, too: CSR, CSC, COO, or BSR whose blocks cover the matrix."""
+    kind = _kind(tensor)
+    if kind == "bsr":
+        rows, columns = _block(tensor)
+        if tensor.shape[0] % rows == 0 and tensor.shape[1] % columns == 0:
+            return _valued(tensor)
+    if kind in ("csr", "csc", "coo"):
+        return _valued(tensor)
+    return _valued(tensor).convert("csr")
+
+
+def to_scipy(tensor: Tensor, copy: bool) -> Any:
+    """See :meth:`Tensor.to_scipy`."""
+    from scipy import sparse
+
+    _zero_fill(tensor, "SciPy")
+    if tensor.ndim == 0:
+        raise fail("E0401", "SciPy has no sparse arrays without dimensions", "`t.item()` gives the number")
+    if tensor.ndim != 2:
+        coords, values = tensor.to_coo()
+        try:
+            made = sparse.coo_array((values, tuple(coords)), shape=tensor.shape)
+        except (ValueError, TypeError) as error:
+            raise fail(
+                "E0707",
+                f"this version of SciPy has no sparse arrays of {tensor.ndim} dimensions: {error}",
+                "`t.to_coo()` gives coordinates and values",
+                "install SciPy 1.15 or later",
+            ) from None
+        made.has_canonical_format = True
+        return made
+    tensor = _as_matrix(tensor)
+    if _kind(tensor) == "coo":
+        stored = tensor.values
+        assert stored is not None
+        largest = max(*tensor.shape, len(stored))
+        row, column = (_signed(tensor.level_arrays(k)["crd"], largest, copy) for k in range(2))
+        made = sparse.coo_array((stored.copy() if copy else stored, (row, column)), shape=tensor.shape)
+        made.has_canonical_format = True
+        return made
+    kind, pos, crd, values = _parts(tensor, copy)
+    if kind == "bsr":
+        blocks = values.reshape(-1, *_block(tensor))
+        made = sparse.bsr_array((blocks, crd, pos), shape=tensor.shape)
+    else:
+        made = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]((values, crd, pos), shape=tensor.shape)
+    made.has_sorted_indices = True
+    made.has_canonical_format = True
+    return made
+
+
+def from_torch(data: Any, format: str | None, fill: Any, dtype: Any, borrow: bool) -> Tensor:
+    """A PyTorch tensor: strided, COO, CSR, CSC, BSR or BSC. Gradients are not followed."""
+    import torch
+
+    data = data.detach()
+    if data.device.type != "cpu":
+        data = data.cpu()
+    if data.layout == torch.strided:
+        return from_numpy(_torch_values(data), format, fill, dtype, borrow)
+    if data.layout == torch.sparse_coo:
+        data = data.coalesce()
+        if data.dense_dim():
+            raise fail("E0707", "a hybrid tensor has dense values below its coordinates", "convert it before: `x.to_dense()`")
+        coords, values = data.indices().numpy(), _torch_values(data.values())
+        made = from_coordinates(list(coords), values, list(data.shape), "coo", None, dtype, "sum")
+        return _finish(made, format, fill)
+    if data.dim() != 2 or data.dense_dim():
+        raise fail("E0707", "batches of compressed matrices are not known", "convert it before: `x.to_sparse_coo()`")
+    if data.layout in (torch.sparse_csr, torch.sparse_bsr):
+        pos, crd = data.crow_indices(), data.col_indices()
+    elif data.layout in (torch.sparse_csc, torch.sparse_bsc):
+        pos, crd = data.ccol_indices(), data.row_indices()
+    else:
+        raise fail("E0601", f"`{data.layout}` is no layout that is known", "convert it before: `x.to_sparse_csr()`")
+    values = data.values()
+    if data.layout == torch.sparse_bsc:
+        return from_torch(data.to_sparse_coo(), format or "csc", fill, dtype, borrow)
+    view = _Compressed(tuple(data.shape), pos.numpy(), crd.numpy(), _torch_values(values))
+    kind = {torch.sparse_csr: "csr", torch.sparse_csc: "csc", torch.sparse_bsr: "bsr"}[data.layout]
+    return _finish(_from_compressed(view, kind, dtype, borrow), format, fill)
+
+
+class _Compressed:
+    """PyTorch's arrays by SciPy's names."""
+
+    def __init__(self, shape: tuple[int, ...], indptr: Any, indices: Any, data: Any) -> None:
+        self.shape, self.indptr, self.indices, self.data = shape, indptr, indices, data
+        self.blocksize = data.shape[1:]
+
+
+def _torch_values(data: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(data.resolve_conj().resolve_neg().numpy())
+    except TypeError as error:
+        raise fail("E0308", f"`{data.dtype}` is no type that tensors hold: {error}", "convert it before: `x.float()`") from None
+
+
+def to_torch(tensor: Tensor) -> Any:
+    """See :meth:`Tensor.to_torch`."""
+    import torch
+
+    if tensor.is_dense:
+        return torch.from_numpy(tensor.to_numpy(copy=True))
+    _zero_fill(tensor, "PyTorch")
+    if tensor.ndim == 2 and _kind(tensor) != "coo":
+        tensor = _as_matrix(tensor)
+        kind, pos, crd, values = _parts(tensor, True)
+        if kind == "bsr":
+            values = values.reshape(-1, *_block(tensor))
+        make = {"csr": torch.sparse_csr_tensor, "csc": torch.sparse_csc_tensor, "bsr": torch.sparse_bsr_tensor}[kind]
+        return make(torch.from_numpy(pos), torch.from_numpy(crd), torch.from_numpy(values), size=tensor.shape)
+    coords, values = tensor.to_coo()
+    made = torch.sparse_coo_tensor(torch.from_numpy(coords), torch.from_numpy(values), size=tensor.shape)
+    return made.coalesce()

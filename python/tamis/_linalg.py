@@ -1,0 +1,204 @@
+"""Products: matrices, vectors, stacks of them, and any axes of tensors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from . import _construct, _elementwise, _tamis
+from ._errors import fail
+from ._shapes import axis_of, bare, broadcast, cells, check_size, is_full
+from ._traced import Traced, trace_product
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
+
+_INDICES = "abcdefghijklmnopqrstuvwxyz"
+
+_PRODUCTS = {
+    (1, 1): "r = A[a] * B[a]",
+    (2, 1): "r[a] = A[a,b] * B[b]",
+    (1, 2): "r[b] = A[a] * B[a,b]",
+    (2, 2): "r[a,c] = A[a,b] * B[b,c]",
+}
+_BOOLEAN = {
+    (1, 1): "r = any[a](A[a] and B[a])",
+    (2, 1): "r[a] = any[b](A[a,b] and B[b])",
+    (1, 2): "r[b] = any[a](A[a] and B[a,b])",
+    (2, 2): "r[a,c] = any[b](A[a,b] and B[b,c])",
+}
+
+
+def _plain(given: Any) -> Any:
+    return given if isinstance(given, (_tamis.Tensor, Traced)) else _construct.asarray(given)
+
+
+def matmul(a: Any, b: Any, /) -> Tensor:
+    """The product of matrices, vectors, or stacks of matrices: ``a @ b``, as ``numpy.matmul``.
+
+    >>> import tamis as tm
+    >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
+    >>> (A @ [1.0, 10.0]).to_numpy()
+    array([ 1., 32.])
+    >>> (A @ A).format
+    'csr'
+    """
+    if type(b) is np.ndarray and b.ndim == 1 and b.dtype.kind != "b" and isinstance(a, _tamis.Tensor):
+        # A matrix times a vector of NumPy's is what is called most: nothing stands between it and the compiled code.
+        shape = a.shape
+        if len(shape) == 2 and shape[1] == len(b):
+            return _tamis.einsum(_PRODUCTS[2, 1], a, b)
+    a, b = _plain(a), _plain(b)
+    ranks = a.ndim, b.ndim
+    if not a.ndim or not b.ndim:
+        raise fail("E0401", "`@` multiplies matrices and vectors, not numbers", "write `a * b`")
+    inner = a.shape[-1], b.shape[max(b.ndim - 2, 0)]
+    if inner[0] != inner[1]:
+        raise fail(
+            "E0402",
+            f"shapes {a.shape} and {b.shape} do not fit in `a @ b`: {inner[0]} columns meet {inner[1]} rows",
+            "the last dimension of the first is as large as the last but one of the second",
+            *(["transpose one of them, as in `a.T @ b`"] if a.shape[0] == inner[1] or b.shape[-1] == inner[0] else []),
+        )
+    if isinstance(a, Traced) or isinstance(b, Traced):
+        return trace_product(a, b, *_batched(a, b))
+    texts = _BOOLEAN if a.dtype == bool and b.dtype == bool else _PRODUCTS
+    text = texts.get(ranks)
+    if text is None:
+        return _product(a, b, *_batched(a, b))
+    wish = None
+    if is_full(a) or is_full(b) or a.fill_value or b.fill_value:
+        check_size("matmul", a.shape[:-1] + b.shape[-1:], _rows(a) * _columns(b), a.dtype.itemsize)
+        wish = "dense" if a.is_dense and b.is_dense else None
+    elif ranks == (2, 2):
+        # What is sparse stays sparse, however small it is.
+        wish = "csc" if bare(a) == bare(b) == "csc" else "csr"
+    return _tamis.einsum(text, a, b, format=wish)
+
+
+def _rows(a: Tensor) -> int:
+    return a.shape[0] if a.ndim > 1 else 1
+
+
+def _columns(b: Tensor) -> int:
+    return b.shape[-1] if b.ndim > 1 else 1
+
+
+def _batched(a: Any, b: Any) -> tuple[str, str, str]:
+    """The indices of stacks of matrices: the last two are multiplied, those before are broadcast."""
+    stacks = broadcast([a.shape[:-2], b.shape[:-2]])
+    names = _INDICES[: len(stacks)]
+    row, inner, column = "xyz"
+
+    def of(operand: Any, last: str) -> str:
+        stack = operand.shape[:-2]
+        first = len(stacks) - len(stack)
+        return "".join("0" if n == 1 and stacks[first + d] != 1 else names[first + d] for d, n in enumerate(stack)) + last
+
+    left = of(a, row + inner) if a.ndim > 1 else inner
+    right = of(b, inner + column) if b.ndim > 1 else inner
+    return left, right, names + (row if a.ndim > 1 else "") + (column if b.ndim > 1 else "")
+
+
+def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor:
+    """A product of two tensors whose indices are these; ``0`` stands for a dimension of size 1 that is stretched."""
+    from ._manipulation import squeeze
+
+    parts = []
+    for tensor, names in ((a, left), (b, right)):
+        ones = tuple(d for d, n in enumerate(names) if n == "0")
+        parts.append((squeeze(tensor, ones) if ones else tensor, names.replace("0", "")))
+    (a, left), (b, right) = parts
+    sizes = {**dict(zip(left, a.shape)), **dict(zip(right, b.shape))}
+    if is_full(a) and is_full(b):
+        shape = tuple(sizes[n] for n in result)
+        check_size("product", shape, cells(shape), a.dtype.itemsize)
+    wish = "dense" if a.is_dense and b.is_dense else None
+    return _tamis.einsum(_text(left, right, result, a.dtype == bool and b.dtype == bool), a, b, format=wish)
+
+
+@lru_cache(maxsize=1024)
+def _text(left: str, right: str, result: str, boolean: bool) -> str:
+    def access(name: str, indices: str) -> str:
+        return f"{name}[{','.join(indices)}]" if indices else name
+
+    reduced = [n for n in dict.fromkeys(left + right) if n not in result]
+    body = f"{access('A', left)} {'and' if boolean else '*'} {access('B', right)}"
+    if boolean and reduced:
+        body = f"any[{','.join(reduced)}]({body})"
+    return f"{access('r', result)} = {body}"
+
+
+def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    """Multiplies and sums over pairs of axes, as ``numpy.tensordot``.
+
+    >>> import tamis as tm
+    >>> X = tm.gallery.random((3, 4, 5), 0.2)
+    >>> tm.tensordot(X, tm.ones((5, 2)), axes=1).shape
+    (3, 4, 2)
+    """
+    a, b = _plain(a), _plain(b)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise fail("E0401", f"{axes} axes of {a.ndim} and {b.ndim} dimensions cannot be summed", "give fewer axes")
+        pairs = [(a.ndim - axes + k, k) for k in range(axes)]
+    else:
+        first, second = ([x] if isinstance(x, int) else list(x) for x in axes)
+        if len(first) != len(second):
+            raise fail("E0401", f"{len(first)} axes are paired with {len(second)}", "name as many axes of both")
+        pairs = [(axis_of(x, a.ndim), axis_of(y, b.ndim)) for x, y in zip(first, second)]
+    for x, y in pairs:
+        if a.shape[x] != b.shape[y]:
+            raise fail(
+                "E0402",
+                f"axis {x} of size {a.shape[x]} meets axis {y} of size {b.shape[y]}",
+                "pair axes of equal sizes: `axes=([0], [1])`",
+            )
+    if a.ndim + b.ndim > len(_INDICES):
+        raise fail("E0404", "these are too many dimensions", f"at most {len(_INDICES)} are known here")
+    left = _INDICES[: a.ndim]
+    right = list(_INDICES[a.ndim : a.ndim + b.ndim])
+    for x, y in pairs:
+        right[y] = left[x]
+    summed = {left[x] for x, _ in pairs}
+    result = "".join(n for n in left + "".join(right) if n not in summed)
+    if isinstance(a, Traced) or isinstance(b, Traced):
+        return trace_product(a, b, left, "".join(right), result)
+    return _product(a, b, left, "".join(right), result)
+
+
+def outer(a: Any, b: Any, /) -> Tensor:
+    """The product of every element with every other: ``r[i,j] = a[i] * b[j]``.
+
+    >>> import tamis as tm
+    >>> tm.outer([1, 2], [3, 4]).to_numpy()
+    array([[3, 4],
+           [6, 8]])
+    """
+    return tensordot(a, b, axes=0)
+
+
+def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
+    """The sum over one axis of ``conj(a) * b``, broadcast over the others.
+
+    >>> import tamis as tm
+    >>> tm.vecdot([[1, 2], [3, 4]], [10, 100]).to_numpy()
+    array([210, 430])
+    """
+    a, b = _plain(a), _plain(b)
+    if a.dtype.kind == "c":
+        a = _elementwise.apply("conj", a)
+    product = _elementwise.apply("multiply", a, b)
+    from ._reductions import sum as total
+
+    return total(product, axis=axis, dtype=product.dtype)
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two dimensions exchanged, as a view: ``x.mT``."""
+    x = _plain(x)
+    if x.ndim < 2:
+        raise fail("E0401", f"a tensor of {x.ndim} dimensions has no matrices in it", "give one of two dimensions or more")
+    return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))

@@ -1,0 +1,413 @@
+"""Shapes of tensors: dimensions added, removed, joined, moved; elements stay the same."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from . import _tamis
+from ._entries import check_entries, entries, from_array, linear, on_dense, plain, rebuilt, unlinear
+from ._errors import fail
+from ._shapes import Shape, axes_of, axis_of, broadcast, cells, is_full, lists, shape_of
+from ._traced import Traced, trace_reshape
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
+
+
+def expand_dims(x: Any, /, *, axis: int | tuple[int, ...] = 0) -> Tensor:
+    """The tensor with a new dimension of size 1.
+
+    >>> import tamis as tm
+    >>> tm.expand_dims(tm.ones(3), axis=0).shape
+    (1, 3)
+    """
+    count = len(axis) if isinstance(axis, tuple) else 1
+    traced = isinstance(x, Traced)
+    x = x if traced else plain(x)
+    axes = axes_of(axis, x.ndim + count)
+    shape = list(x.shape)
+    for a in axes:
+        shape.insert(a, 1)
+    if traced:
+        return trace_reshape(x, axes, ())
+    return _same_entries(x, tuple(shape))
+
+
+def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The tensor without these dimensions, which have size 1; without all such if none is named.
+
+    >>> import tamis as tm
+    >>> tm.squeeze(tm.ones((1, 3, 1)), 0).shape
+    (3, 1)
+    """
+    traced = isinstance(x, Traced)
+    x = x if traced else plain(x)
+    axes = tuple(d for d, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis, x.ndim)
+    for a in axes:
+        if x.shape[a] != 1:
+            raise fail("E0402", f"dimension {a} has size {x.shape[a]}, not 1", "`t[0]` selects one of several")
+    if traced:
+        return trace_reshape(x, (), axes)
+    return _same_entries(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+
+
+def _same_entries(x: Tensor, shape: Shape) -> Tensor:
+    """Another shape whose elements are the same in row-major order, by dimensions of size 1 only."""
+    if is_full(x):
+        return from_array(x.to_numpy().reshape(shape))
+    columns, values = entries(x)
+    real = iter(column for column, n in zip(columns, x.shape) if n != 1)
+    zeros = np.zeros(len(values), dtype=np.int64)
+    return rebuilt(x, [zeros if n == 1 else next(real) for n in shape], values, shape)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """The same elements in row-major order in another shape; one size may be -1.
+
+    >>> import tamis as tm
+    >>> tm.reshape(tm.eye(4), (2, 8)).nnz
+    16
+    >>> tm.reshape(tm.eye(4, format="csr"), (2, -1)).nnz
+    4
+    """
+    x = plain(x)
+    sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    if sizes.count(-1) == 1:
+        rest = cells(n for n in sizes if n != -1)
+        if rest and cells(x.shape) % rest == 0:
+            sizes[sizes.index(-1)] = cells(x.shape) // rest
+    if min(sizes, default=0) < 0 or cells(sizes) != cells(x.shape):
+        raise fail(
+            "E0402",
+            f"{cells(x.shape)} elements of shape {x.shape} do not fit the shape {tuple(shape) if isinstance(shape, list) else shape}",
+            "the product of the sizes stays the same; one of them may be -1",
+        )
+    new = tuple(sizes)
+    if new == x.shape:
+        return x
+    dense = on_dense("reshape", x, lambda array: array.reshape(new))
+    if dense is not None:
+        return dense
+    columns, values = entries(x)
+    return rebuilt(x, unlinear(linear(columns, x.shape), new), values, new)
+
+
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
+    """A view with the dimensions in another order.
+
+    >>> import tamis as tm
+    >>> tm.permute_dims(tm.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    x = x if isinstance(x, Traced) else plain(x)
+    order = [axis_of(a, x.ndim) for a in axes]
+    if sorted(order) != list(range(x.ndim)):
+        raise fail("E0401", f"{tuple(axes)} is no order of {x.ndim} dimensions", "name each dimension once")
+    return x.transpose(order)
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+    """A view with some dimensions at other places.
+
+    >>> import tamis as tm
+    >>> tm.moveaxis(tm.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = plain(x)
+    sources = [axis_of(a, x.ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
+    places = [axis_of(a, x.ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))]
+    if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
+        raise fail("E0401", "dimensions are moved to as many different places", "name each dimension once")
+    order = [d for d in range(x.ndim) if d not in sources]
+    for place, axis in sorted(zip(places, sources)):
+        order.insert(place, axis)
+    return x.transpose(order)
+
+
+def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The elements in reverse order along these axes, all of them if none is named.
+
+    >>> import tamis as tm
+    >>> tm.flip([1, 2, 3]).to_numpy()
+    array([3, 2, 1])
+    """
+    x = plain(x)
+    axes = axes_of(axis, x.ndim)
+    dense = on_dense("flip", x, lambda array: np.flip(array, axes))
+    if dense is not None:
+        return dense
+    columns, values = entries(x)
+    moved = [x.shape[d] - 1 - column if d in axes else column for d, column in enumerate(columns)]
+    return rebuilt(x, moved, values, x.shape)
+
+
+def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The elements moved along axes; what falls off at one end comes in at the other.
+
+    >>> import tamis as tm
+    >>> tm.roll([1, 2, 3, 4], 1).to_numpy()
+    array([4, 1, 2, 3])
+    """
+    x = plain(x)
+    if axis is None:
+        if isinstance(shift, tuple):
+            raise fail("E0401", "several shifts need as many axes", "write `axis=(0, 1)`")
+        return reshape(roll(reshape(x, (-1,) if cells(x.shape) else (0,)), shift, axis=0), x.shape)
+    axes = [axis_of(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    shifts = list(shift) if isinstance(shift, tuple) else [shift] * len(axes)
+    if len(shifts) != len(axes):
+        raise fail("E0401", f"{len(shifts)} shifts are given for {len(axes)} axes", "give one for each axis")
+    dense = on_dense("roll", x, lambda array: np.roll(array, shifts, axes))
+    if dense is not None:
+        return dense
+    columns, values = entries(x)
+    for a, by in zip(axes, shifts):
+        columns[a] = (columns[a] + by) % max(x.shape[a], 1)
+    return rebuilt(x, columns, values, x.shape)
+
+
+def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+    """Tensors joined along one axis; sparse ones stay sparse, and have one fill.
+
+    >>> import tamis as tm
+    >>> tm.concat([tm.eye(2, format="csr"), tm.zeros((1, 2), format="csr")]).shape
+    (3, 2)
+    """
+    parts = [plain(t) for t in tensors]
+    if not parts:
+        raise fail("E0401", "there is nothing to join", "give one tensor or more")
+    if axis is None:
+        parts, axis = [reshape(p, (cells(p.shape),)) for p in parts], 0
+    first = parts[0]
+    a = axis_of(axis, first.ndim)
+    for p in parts:
+        if p.ndim != first.ndim or p.shape[:a] + p.shape[a + 1 :] != first.shape[:a] + first.shape[a + 1 :]:
+            raise fail(
+                "E0402",
+                f"shapes {first.shape} and {p.shape} cannot be joined along axis {a}",
+                "all other dimensions have equal sizes; `tamis.stack` adds a dimension",
+            )
+    dtype = np.result_type(*[p.dtype for p in parts])
+    parts = [p.astype(dtype) for p in parts]
+    sparse = [p for p in parts if not is_full(p)]
+    if not sparse:
+        return from_array(np.concatenate([p.to_numpy() for p in parts], axis=a))
+    fill = sparse[0].fill_value
+    for p in sparse:
+        if not _same(p.fill_value, fill):
+            raise fail(
+                "E0709",
+                f"one tensor is {fill} where nothing is stored, another {p.fill_value}",
+                "store them densely: `t.convert('dense')`",
+                "bring them to one fill before they are joined, as in `t - t.fill_value`",
+            )
+    shape = first.shape[:a] + (sum(p.shape[a] for p in parts),) + first.shape[a + 1 :]
+    check_entries("concat", first, shape, sum(p.nnz for p in parts))
+    columns: list[list[Any]] = [[] for _ in shape]
+    values = []
+    start = 0
+    for p in parts:
+        found, data = entries(p)
+        if is_full(p):
+            stored = data != fill if fill == fill else ~np.isnan(data)
+            found, data = [column[stored] for column in found], data[stored]
+        for d, column in enumerate(found):
+            columns[d].append(column + start if d == a else column)
+        values.append(data)
+        start += p.shape[a]
+    like = sparse[0]
+    return rebuilt(like, [np.concatenate(column) for column in columns], np.concatenate(values), shape)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a != a and b != b))
+
+
+def stack(tensors: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new axis.
+
+    >>> import tamis as tm
+    >>> tm.stack([tm.ones(3), tm.zeros(3)]).shape
+    (2, 3)
+    """
+    parts = [plain(t) for t in tensors]
+    if not parts:
+        raise fail("E0401", "there is nothing to stack", "give one tensor or more")
+    a = axis_of(axis, parts[0].ndim + 1)
+    for p in parts:
+        if p.shape != parts[0].shape:
+            raise fail("E0402", f"shapes {parts[0].shape} and {p.shape} cannot be stacked", "give tensors of one shape")
+    return concat([expand_dims(p, axis=a) for p in parts], axis=a)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis.
+
+    >>> import tamis as tm
+    >>> [t.shape for t in tm.unstack(tm.zeros((2, 3)))]
+    [(3,), (3,)]
+    """
+    x = plain(x)
+    a = axis_of(axis, x.ndim)
+    front = moveaxis(x, a, 0)
+    return tuple(front[k] for k in range(x.shape[a]))
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+    """The tensor stretched to a shape; what it stores is repeated, and what it does not store is not.
+
+    >>> import tamis as tm
+    >>> tm.broadcast_to([1, 2], (3, 2)).to_numpy()
+    array([[1, 2],
+           [1, 2],
+           [1, 2]])
+    """
+    x, shape = plain(x), shape_of(shape)
+    if broadcast([x.shape, shape]) != shape:
+        raise fail("E0402", f"the shape {x.shape} cannot be stretched to {shape}", "sizes are equal, or 1 is stretched")
+    if shape == x.shape:
+        return x
+    count = x.nnz * (cells(shape) // max(cells(x.shape), 1))
+    check_entries("broadcast_to", x, shape, count)
+    dense = on_dense("broadcast_to", x, lambda array: np.broadcast_to(array, shape))
+    if dense is not None:
+        return dense
+    columns, values = entries(x)
+    first = len(shape) - x.ndim
+    free = [d for d, n in enumerate(shape) if d < first or (x.shape[d - first] == 1 and n != 1)]
+    copies = cells(shape[d] for d in free)
+    grid = unlinear(np.arange(copies), tuple(shape[d] for d in free))
+    spread: list[Any] = [None] * len(shape)
+    for d, column in zip(free, grid):
+        spread[d] = np.tile(column, len(values))
+    for d in range(len(shape)):
+        if spread[d] is None:
+            spread[d] = np.repeat(columns[d - first], copies)
+    return rebuilt(x, spread, np.repeat(values, copies), shape)
+
+
+def broadcast_arrays(*tensors: Any) -> list[Tensor]:
+    """Tensors stretched to one shape.
+
+    >>> import tamis as tm
+    >>> [t.shape for t in tm.broadcast_arrays([1, 2], [[3], [4]])]
+    [(2, 2), (2, 2)]
+    """
+    parts = [plain(t) for t in tensors]
+    shape = broadcast(p.shape for p in parts)
+    return [broadcast_to(p, shape) for p in parts]
+
+
+def tile(x: Any, repetitions: Any, /) -> Tensor:
+    """The tensor repeated side by side.
+
+    >>> import tamis as tm
+    >>> tm.tile([1, 2], (2, 2)).to_numpy()
+    array([[1, 2, 1, 2],
+           [1, 2, 1, 2]])
+    """
+    x = plain(x)
+    times = shape_of(repetitions)
+    rank = max(x.ndim, len(times))
+    times = (1,) * (rank - len(times)) + times
+    x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    for a, count in enumerate(times):
+        if count != 1:
+            x = concat([x] * count, axis=a) if count else x[(slice(None),) * a + (slice(0, 0),)]
+    return x
+
+
+def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
+    """Every element several times in a row.
+
+    >>> import tamis as tm
+    >>> tm.repeat([1, 2], 2).to_numpy()
+    array([1, 1, 2, 2])
+    """
+    x = plain(x)
+    if axis is None:
+        x, axis = reshape(x, (cells(x.shape),)), 0
+    a = axis_of(axis, x.ndim)
+    return x[(slice(None),) * a + (np.repeat(np.arange(x.shape[a]), repeats),)]
+
+
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """What lies on and below a diagonal of the last two dimensions; zero elsewhere.
+
+    >>> import tamis as tm
+    >>> tm.tril([[1, 2], [3, 4]]).to_numpy()
+    array([[1, 0],
+           [3, 4]])
+    """
+    return _triangle(plain(x), operator.index(k), "<=")
+
+
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """What lies on and above a diagonal of the last two dimensions; zero elsewhere.
+
+    >>> import tamis as tm
+    >>> tm.triu([[1, 2], [3, 4]], k=1).to_numpy()
+    array([[0, 2],
+           [0, 0]])
+    """
+    return _triangle(plain(x), operator.index(k), ">=")
+
+
+def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
+    if x.ndim < 2:
+        raise fail("E0401", f"a tensor of {x.ndim} dimensions has no triangle", "give a matrix, or a stack of them")
+    rows, columns = x.shape[-2:]
+    k = max(-rows, min(k, columns))
+    if not is_full(x) and x.fill_value:
+        found, values = entries(x)
+        raise fail(
+            "E0709",
+            f"what is not stored is {x.fill_value}, so that the triangle beside it would have to be stored",
+            "take the triangle before the fill changes, or convert it: `t.convert('dense')`",
+        )
+    names = "abcdefghijklmnopqrstuvwxyz"[: x.ndim]
+    row, column = names[-2], names[-1]
+    access = f"[{','.join(names)}]"
+    # A mask bounds the loops: what lies outside is never visited.
+    text = f"r{access} = select({column} - {row} {relation} {k}, A{access}, 0)"
+    from ._shapes import bare
+
+    return _tamis.einsum(text, x, format=bare(x)).astype(x.dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """The diagonal of the last two dimensions.
+
+    >>> import tamis as tm
+    >>> tm.diagonal(tm.eye(3, format="csr")).nnz
+    3
+    """
+    x = plain(x)
+    if x.ndim < 2:
+        raise fail("E0401", f"a tensor of {x.ndim} dimensions has no diagonal", "give a matrix, or a stack of them")
+    dense = on_dense("diagonal", x, lambda array: np.diagonal(array, offset, -2, -1))
+    if dense is not None:
+        return dense
+    columns, values = entries(x)
+    row, column = columns[-2:]
+    on = column - row == offset
+    rows, width = x.shape[-2:]
+    length = max(0, min(rows, width - offset) if offset >= 0 else min(rows + offset, width))
+    place = (row if offset >= 0 else column)[on]
+    shape = (*x.shape[:-2], length)
+    return rebuilt(x, [*(c[on] for c in columns[:-2]), place], values[on], shape, lists(len(shape)))
+
+
+def trace(x: Any, /, *, offset: int = 0) -> Tensor:
+    """The sum of a diagonal.
+
+    >>> import tamis as tm
+    >>> tm.trace(tm.eye(3)).item()
+    3.0
+    """
+    from ._reductions import sum as total
+
+    return total(diagonal(x, offset=offset), axis=-1)

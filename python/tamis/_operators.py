@@ -1,0 +1,167 @@
+"""What operators mean between tensors, arrays of other libraries, and numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _elementwise, _linalg
+from ._errors import fail
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
+
+_KNOWN = (int, float, complex, np.generic, np.ndarray, list, tuple)
+
+
+def _is_operand(other: Any) -> bool:
+    """Whether an operator can take it; Python asks the other side if not."""
+    return isinstance(other, _KNOWN) or hasattr(other, "__array__") or hasattr(other, "toarray") or hasattr(other, "_trace")
+
+
+def _binary(name: str) -> tuple[Any, Any]:
+    def forward(self: Any, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return _elementwise.apply(name, self, other)
+
+    def backward(self: Any, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return _elementwise.apply(name, other, self)
+
+    return forward, backward
+
+
+def _unary(name: str) -> Any:
+    def forward(self: Any) -> Any:
+        return _elementwise.apply(name, self)
+
+    return forward
+
+
+#: NumPy's functions, and ours.
+_UFUNCS = {
+    "true_divide": "divide",
+    "power": "pow",
+    "float_power": "pow",
+    "mod": "remainder",
+    "absolute": "abs",
+    "fabs": "abs",
+    "rint": "round",
+    "conjugate": "conj",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+}
+
+#: Where SciPy asks for an array in order to compute with it: there the operator is ours.
+_SCIPY = ("_matmul_dispatch", "_multiply_2d_with_broadcasting", "_divide", "_comparison", "multiply", "_mul_dispatch")
+
+
+def handed_over(tensor: Any, depth: int = 2) -> np.ndarray[Any, Any] | None:
+    """What SciPy's operators are given instead of a dense array: something they do not know, so that Python asks us."""
+    frame = sys._getframe(depth)
+    if frame.f_code.co_name not in _SCIPY or not frame.f_globals.get("__name__", "").startswith("scipy.sparse"):
+        return None
+    unknown = np.empty((), dtype=object)
+    unknown[()] = tensor
+    return unknown
+
+
+class Operators:
+    """The operators of tensors, and of what stands for them while a function is traced.
+
+    >>> import numpy as np, tamis as tm
+    >>> A = tm.tensor([[1.0, 0.0], [0.0, 2.0]], format="csr")
+    >>> B = np.array([10.0, 20.0]) * A + 1
+    >>> B.format, B.fill_value, B.nnz
+    ('csr', np.float64(1.0), 2)
+    """
+
+    __slots__ = ()
+
+    __add__, __radd__ = _binary("add")
+    __sub__, __rsub__ = _binary("subtract")
+    __mul__, __rmul__ = _binary("multiply")
+    __truediv__, __rtruediv__ = _binary("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide")
+    __mod__, __rmod__ = _binary("remainder")
+    __pow__, __rpow__ = _binary("pow")
+    __and__, __rand__ = _binary("bitwise_and")
+    __or__, __ror__ = _binary("bitwise_or")
+    __xor__, __rxor__ = _binary("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift")
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift")
+    __eq__ = _binary("equal")[0]
+    __ne__ = _binary("not_equal")[0]
+    __lt__ = _binary("less")[0]
+    __le__ = _binary("less_equal")[0]
+    __gt__ = _binary("greater")[0]
+    __ge__ = _binary("greater_equal")[0]
+    __neg__ = _unary("negative")
+    __pos__ = _unary("positive")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("bitwise_invert")
+    __round__ = _unary("round")
+    # Like NumPy's arrays: `==` compares elements, so tensors are no keys.
+    __hash__ = None  # type: ignore[assignment]
+
+    #: SciPy's matrices leave operators to whoever has the larger number.
+    __array_priority__ = 1000.0
+
+    def __matmul__(self, other: Any) -> Any:
+        return _linalg.matmul(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _linalg.matmul(other, self) if _is_operand(other) else NotImplemented
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions on tensors are ours of the same name: ``numpy.exp(A)`` is ``tamis.exp(A)``."""
+        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        given = {key: value[0] if key == "out" else value for key, value in options.items()}
+        extra = [key for key, value in given.items() if value is not None]
+        if "out" in extra:
+            raise fail("E0204", "tensors and arrays are not computed into", "leave `out` out, and write `x = x + A` instead of `x += A`")
+        if method != "__call__" or extra:
+            raise fail(
+                "E0205",
+                f"`numpy.{ufunc.__name__}.{method}` with {', '.join(extra) or 'these arguments'} takes no tensors",
+                "use Tamis' own functions, as in `tamis.sum(A, axis=0)`",
+            )
+        if name == "matmul":
+            return _linalg.matmul(*inputs)
+        if name not in _elementwise.OPS:
+            raise fail(
+                "E0205",
+                f"`numpy.{ufunc.__name__}` is not known for tensors",
+                "`tamis.op` defines functions for `tamis.einsum`",
+                "`t.to_numpy()` gives a dense array for NumPy",
+            )
+        return _elementwise.apply(name, *inputs)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise fail(
+            "E0204",
+            "tensors do not change",
+            "make a new one: `tamis.where(mask, value, t)` changes the elements that a mask selects",
+            "collect entries first, and build it once: `tamis.tensor((coords, values, shape))`",
+        )
+
+    if TYPE_CHECKING:
+        def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+__all__ = ["Operators", "Tensor", "handed_over"]

@@ -1,0 +1,324 @@
+"""Reductions over axes. What is not stored counts, without being visited: runs of one value are reduced at once."""
+
+# These are the names that NumPy and the Array API give them.
+# ruff: noqa: A001
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _construct, _elementwise, _tamis
+from ._entries import entries, from_array, linear, unlinear
+from ._errors import fail
+from ._shapes import axes_of, axis_of, cells, is_full
+from ._traced import Traced, trace_reduction
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ._tensor import Tensor
+
+_INDICES = "abcdefghijklmnopqrstuvwxyz"
+Axis = Any
+
+
+def _reduce(
+    x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", idle: Any = None, **others: Any
+) -> Tensor:
+    """Reduces by a word of index notation; ``idle`` is the value that does not change the result.
+
+    ``others`` are tensors with the dimensions that are kept, which the body reads as ``{name}``.
+    """
+    if isinstance(x, Traced):
+        return trace_reduction(x, word, axes_of(axis, x.ndim), keepdims, body)
+    axes = axes_of(axis, x.ndim)
+    if len(_INDICES) < x.ndim:
+        raise fail("E0404", f"{x.ndim} dimensions are too many", f"tensors have at most {len(_INDICES)} here")
+    names = _INDICES[: x.ndim]
+    kept = [n for d, n in enumerate(names) if d not in axes]
+    gone = [names[a] for a in axes]
+    access = f"[{','.join(kept)}]" if kept else ""
+    term = body.format(f"x[{','.join(names)}]" if names else "x", **{name: name + access for name in others})
+    text = f"r{access} = " + (f"{word}[{','.join(gone)}]({term})" if gone else term)
+    order = None
+    if gone and kept and not is_full(x) and (idle is None or x.fill_value != idle):
+        # With what is reduced innermost, runs of what is not stored are reduced at once.
+        order = ",".join(kept + gone)
+    made: Tensor = _tamis.einsum(text, x=x, order=order, format="dense" if is_full(x) else None, **others)
+    return _kept(made, x, axes) if keepdims else made
+
+
+def _kept(made: Tensor, x: Any, axes: tuple[int, ...]) -> Tensor:
+    from ._manipulation import expand_dims
+
+    return expand_dims(made, axis=axes) if axes else made
+
+
+def _plain(given: Any) -> Any:
+    return given if isinstance(given, (_tamis.Tensor, Traced)) else _construct.asarray(given)
+
+
+def _wide(dtype: np.dtype[Any]) -> str:
+    """Sums of small integers are counted in 64 bits, as in NumPy."""
+    if dtype.kind == "u" and dtype.itemsize < 8:
+        return "u64({0})"
+    return "i64({0})" if dtype.kind in "bi" and dtype.itemsize < 8 else "{0}"
+
+
+def sum(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """The sum over axes, or of all elements; small integers are summed in 64 bits.
+
+    >>> import tamis as tm
+    >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
+    >>> tm.sum(A).item(), A.sum(axis=0).to_numpy(), A.sum(axis=1, keepdims=True).shape
+    (6.0, array([3., 3.]), (2, 1))
+    """
+    x = _plain(x)
+    if dtype is not None:
+        x = x.astype(dtype)
+    made = _reduce(x, "sum", axis, keepdims, _wide(x.dtype) if dtype is None else "{0}", 0)
+    return made if dtype is None else made.astype(dtype)
+
+
+def prod(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """The product over axes, or of all elements.
+
+    >>> import tamis as tm
+    >>> tm.prod([[1, 2], [3, 4]], axis=0).to_numpy()
+    array([3, 8])
+    """
+    x = _plain(x)
+    if dtype is not None:
+        x = x.astype(dtype)
+    made = _reduce(x, "prod", axis, keepdims, _wide(x.dtype) if dtype is None else "{0}", 1)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _not_empty(x: Any, axis: Axis, what: str) -> None:
+    if builtins.any(x.shape[a] == 0 for a in axes_of(axis, x.ndim)):
+        raise fail("E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements")
+
+
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The least element over axes; NaN if there is one.
+
+    >>> import tamis as tm
+    >>> tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr").min(axis=1).to_numpy()
+    array([0., 2.])
+    """
+    x = _plain(x)
+    _not_empty(x, axis, "min")
+    return _reduce(x, "min", axis, keepdims)
+
+
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The greatest element over axes; NaN if there is one.
+
+    >>> import tamis as tm
+    >>> tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr").max(axis=0).to_numpy()
+    array([2., 3.])
+    """
+    x = _plain(x)
+    _not_empty(x, axis, "max")
+    return _reduce(x, "max", axis, keepdims)
+
+
+def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Whether there is an element that is not zero.
+
+    >>> import tamis as tm
+    >>> tm.any([[0, 1], [0, 0]], axis=1).to_numpy()
+    array([ True, False])
+    """
+    x = _plain(x)
+    return _reduce(x, "any", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0", 0)
+
+
+def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Whether no element is zero.
+
+    >>> import tamis as tm
+    >>> tm.all([[0, 1], [1, 1]], axis=1).to_numpy()
+    array([False,  True])
+    """
+    x = _plain(x)
+    return _reduce(x, "all", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0")
+
+
+def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero.
+
+    >>> import tamis as tm
+    >>> tm.count_nonzero([[0, 1], [1, 1]], axis=0).to_numpy()
+    array([1, 2])
+    """
+    x = _plain(x)
+    return _reduce(x, "sum", axis, keepdims, "i64({0})" if x.dtype == bool else "i64({0} != 0)", 0)
+
+
+def _count(x: Any, axis: Axis) -> int:
+    return cells(x.shape[a] for a in axes_of(axis, x.ndim))
+
+
+def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean over axes; of integers as ``float64``.
+
+    >>> import tamis as tm
+    >>> tm.mean(tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")).item()
+    1.5
+    """
+    x = _plain(x)
+    body = "{0}" if x.dtype.kind in "fc" else "f64({0})"
+    return _elementwise.apply("divide", _reduce(x, "sum", axis, keepdims, body, 0), _count(x, axis))  # type: ignore[no-any-return]
+
+
+def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance over axes; ``correction=1`` divides by one less.
+
+    >>> import tamis as tm
+    >>> tm.var([1.0, 2.0, 3.0, 4.0]).item()
+    1.25
+    """
+    x = _plain(x)
+    if isinstance(x, Traced):
+        centred = x - mean(x, axis=axis, keepdims=True)
+        total = sum(centred * centred, axis=axis, keepdims=keepdims)
+    else:
+        middle = mean(x, axis=axis)
+        body = "abs({0} - {m}) * abs({0} - {m})" if x.dtype.kind == "c" else "({0} - {m}) * ({0} - {m})"
+        total = _reduce(x, "sum", axis, keepdims, body, m=middle)
+    with np.errstate(all="ignore"):
+        divisor = np.float64(_count(x, axis)) - correction
+    return _elementwise.apply("divide", total, float(divisor if divisor > 0 else 0.0))  # type: ignore[no-any-return]
+
+
+def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation over axes.
+
+    >>> import tamis as tm
+    >>> tm.std([1.0, 3.0]).item()
+    1.0
+    """
+    return _elementwise.apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))  # type: ignore[no-any-return]
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the greatest element is: the first place, counted from 0 along the axis.
+
+    >>> import tamis as tm
+    >>> tm.argmax(tm.tensor([[0, 5, 5], [-1, 0, 0]], format="csr"), axis=1).to_numpy()
+    array([1, 1])
+    """
+    return _where(_plain(x), "max", axis, keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the least element is: the first place, counted from 0 along the axis.
+
+    >>> import tamis as tm
+    >>> tm.argmin([[3, 1], [0, 0]], axis=1).to_numpy()
+    array([1, 0])
+    """
+    return _where(_plain(x), "min", axis, keepdims)
+
+
+def _where(x: Any, word: str, axis: int | None, keepdims: bool) -> Tensor:
+    from ._entries import plain
+    from ._manipulation import expand_dims, reshape
+
+    x = plain(x)
+    if axis is None:
+        found = _where(reshape(x, (cells(x.shape),)), word, 0, False)
+        return reshape(found, (1,) * x.ndim) if keepdims else found
+    a = axis_of(axis, x.ndim)
+    _not_empty(x, a, f"arg{word}")
+    if is_full(x):
+        array = x.to_numpy()
+        made = from_array((np.argmax if word == "max" else np.argmin)(array, axis=a))
+        return expand_dims(made, axis=a) if keepdims else made
+    best = _reduce(x, word, a, False).to_numpy()
+    shape = x.shape[:a] + x.shape[a + 1 :]
+    columns, values = entries(x)
+    along = columns.pop(a)
+    line = linear(columns, shape) if shape else np.zeros(len(values), dtype=np.int64)
+    flat = best.reshape(-1)
+    result = np.full(len(flat), x.shape[a], dtype=np.int64)
+    target = flat[line]
+    hit = (values == target) | ((values != values) & (target != target))
+    np.minimum.at(result, line[hit], along[hit])
+    # The first place where nothing is stored counts, if the fill is the best there is.
+    fill = x.fill_value
+    order = np.lexsort((along, line))
+    line, along = line[order], along[order]
+    starts = np.searchsorted(line, np.arange(len(flat)))
+    rank = np.arange(len(line)) - starts[line]
+    gap = np.bincount(line, minlength=len(flat)).astype(np.int64)
+    ahead = along != rank
+    np.minimum.at(gap, line[ahead], rank[ahead])
+    free = (flat == fill) | ((flat != flat) & (fill != fill))
+    free &= gap < x.shape[a]
+    result[free] = np.minimum(result[free], gap[free])
+    made = from_array(result.reshape(shape))
+    return expand_dims(made, axis=a) if keepdims else made
+
+
+class Reductions:
+    """Reductions as methods of tensors; each is the function of its name."""
+
+    __slots__ = ()
+
+    def sum(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.sum`."""
+        return sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.prod`."""
+        return prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.min`."""
+        return min(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.max`."""
+        return max(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.mean`."""
+        return mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.var`."""
+        return var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.std`."""
+        return std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.any`."""
+        return any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.all`."""
+        return all(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.argmax`."""
+        return argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.argmin`."""
+        return argmin(self, axis=axis, keepdims=keepdims)
+
+    def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """See :func:`tamis.count_nonzero`."""
+        return count_nonzero(self, axis=axis, keepdims=keepdims)
+
+
+__all__ = [
+    "Reductions", "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "unlinear", "var",
+]

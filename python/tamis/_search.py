@@ -1,0 +1,224 @@
+"""Where elements are, and which values there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ._entries import entries, from_array, plain
+from ._errors import fail
+from ._shapes import cells, is_full
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._tensor import Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Different values, and how often each of them occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Different values, and for each element which of them it is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+class UniqueAll(NamedTuple):
+    """Different values, where each is first, which each element is, and how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The coordinates of all elements that are not zero, an array for each dimension.
+
+    >>> import tamis as tm
+    >>> [i.to_numpy().tolist() for i in tm.nonzero(tm.tensor([[0, 5], [7, 0]], format="csr"))]
+    [[0, 1], [1, 0]]
+    """
+    x = plain(x)
+    if x.ndim == 0:
+        raise fail("E0401", "a tensor without dimensions has no coordinates", "compare it: `bool(t)`")
+    if is_full(x):
+        return tuple(from_array(column) for column in np.nonzero(x.to_numpy()))
+    if x.fill_value:
+        raise fail(
+            "E0707",
+            f"what is not stored is {x.fill_value}, so nearly all of {cells(x.shape):,} elements are not zero",
+            "`t.to_coo()` gives what is stored",
+        )
+    columns, values = entries(x)
+    stored = values != 0
+    return tuple(from_array(column[stored]) for column in columns)
+
+
+def unique_values(x: Any, /) -> Tensor:
+    """The different values, sorted; what is not stored counts.
+
+    >>> import tamis as tm
+    >>> tm.unique_values(tm.tensor([[0, 5], [7, 5]], format="csr")).to_numpy()
+    array([0, 5, 7])
+    """
+    return from_array(_unique(plain(x))[0])
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The different values, sorted, and how often each occurs; what is not stored is counted.
+
+    >>> import tamis as tm
+    >>> tm.unique_counts(tm.tensor([[0, 5], [7, 5]], format="csr")).counts.to_numpy()
+    array([1, 2, 1])
+    """
+    values, counts = _unique(plain(x))
+    return UniqueCounts(from_array(values), from_array(counts))
+
+
+def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    data = x.to_numpy().reshape(-1) if is_full(x) else entries(x)[1]
+    values, counts = np.unique(data, return_counts=True, equal_nan=False)
+    rest = cells(x.shape) - len(data)
+    if rest:
+        if rest >= 1 << 63:
+            raise fail("E0404", f"{rest:.3g} elements cannot be counted in 64 bits", "count what is stored: `t.to_coo()[1]`")
+        fill = np.asarray(x.fill_value, dtype=values.dtype)
+        place = int(np.searchsorted(values, fill))
+        if place < len(values) and values[place] == fill:
+            counts[place] += rest
+        else:
+            values, counts = np.insert(values, place, fill), np.insert(counts, place, rest)
+    return values, counts.astype(np.int64)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The different values of a dense tensor, and for each element which of them it is.
+
+    >>> import tamis as tm
+    >>> tm.unique_inverse([5, 7, 5]).inverse_indices.to_numpy()
+    array([0, 1, 0])
+    """
+    array = _dense(plain(x), "unique_inverse")
+    values, inverse = np.unique(array, return_inverse=True, equal_nan=False)
+    return UniqueInverse(from_array(values), from_array(inverse.reshape(array.shape)))
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """All that can be said of the different values of a dense tensor.
+
+    >>> import tamis as tm
+    >>> tm.unique_all([5, 7, 5]).indices.to_numpy()
+    array([0, 1])
+    """
+    array = _dense(plain(x), "unique_all")
+    values, indices, inverse, counts = np.unique(
+        array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    parts = (values, indices, inverse.reshape(array.shape), counts)
+    return UniqueAll(*(from_array(part) for part in parts))
+
+
+def _dense(x: Tensor, what: str) -> NDArray[Any]:
+    if not is_full(x):
+        raise fail(
+            "E0707",
+            f"`{what}` has a result for every element, so it takes dense tensors",
+            "`tamis.unique_counts` takes sparse ones",
+            "convert it before: `t.convert('dense')`",
+        )
+    return x.to_numpy()
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """A dense tensor sorted along an axis.
+
+    >>> import tamis as tm
+    >>> tm.sort([3, 1, 2]).to_numpy()
+    array([1, 2, 3])
+    """
+    array = np.sort(_dense(plain(x), "sort"), axis=axis, kind="stable" if stable else None)
+    return from_array(np.flip(array, axis) if descending else array)
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The order that sorts a dense tensor along an axis.
+
+    >>> import tamis as tm
+    >>> tm.argsort([3, 1, 2]).to_numpy()
+    array([1, 2, 0])
+    """
+    array = _dense(plain(x), "argsort")
+    if descending:
+        # Equal elements keep their order: what is sorted is reversed before and after.
+        order = np.argsort(np.flip(array, axis), axis=axis, kind="stable")
+        return from_array(array.shape[axis] - 1 - np.flip(order, axis))
+    return from_array(np.argsort(array, axis=axis, kind="stable"))
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where elements would stand in a sorted dense tensor.
+
+    >>> import tamis as tm
+    >>> tm.searchsorted([1, 3, 5], [2, 5]).to_numpy()
+    array([1, 2])
+    """
+    first, second = _dense(plain(x1), "searchsorted"), _dense(plain(x2), "searchsorted")
+    return from_array(np.asarray(np.searchsorted(first, second, side=side, sorter=None if sorter is None else np.asarray(sorter))))  # type: ignore[call-overload]
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Running sums of a dense tensor along an axis.
+
+    >>> import tamis as tm
+    >>> tm.cumulative_sum([1, 2, 3]).to_numpy()
+    array([1, 3, 6])
+    """
+    return _running(plain(x), np.cumsum, 0, axis, dtype, include_initial, "cumulative_sum")
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Running products of a dense tensor along an axis.
+
+    >>> import tamis as tm
+    >>> tm.cumulative_prod([1, 2, 3]).to_numpy()
+    array([1, 2, 6])
+    """
+    return _running(plain(x), np.cumprod, 1, axis, dtype, include_initial, "cumulative_prod")
+
+
+def _running(x: Tensor, function: Any, start: int, axis: int | None, dtype: Any, initial: bool, what: str) -> Tensor:
+    if axis is None and x.ndim != 1:
+        raise fail("E0401", f"a tensor of {x.ndim} dimensions needs an axis", "write `axis=0`")
+    axis = 0 if axis is None else axis
+    array = _dense(x, what)
+    made = function(array, axis=axis, dtype=dtype)
+    if initial:
+        shape = [1 if d == axis % array.ndim else n for d, n in enumerate(array.shape)]
+        made = np.concatenate([np.full(shape, start, dtype=made.dtype), made], axis=axis)
+    return from_array(made)
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1) -> Tensor:
+    """The differences of neighbours along an axis.
+
+    >>> import tamis as tm
+    >>> tm.diff([1, 4, 9]).to_numpy()
+    array([3, 5])
+    """
+    from ._shapes import axis_of
+
+    x = plain(x)
+    a = axis_of(axis, x.ndim)
+    for _ in range(n):
+        front = (slice(None),) * a
+        later, earlier = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
+        x = later != earlier if x.dtype == bool else later - earlier
+    return x

@@ -1,0 +1,122 @@
+"""Shapes and axes: what NumPy means by them, with errors that say what would fit."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Iterable, Sequence
+
+from . import _tamis
+from ._config import current
+from ._errors import Error, fail
+
+Shape = tuple[int, ...]
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """One axis, counted from 0."""
+    try:
+        found = operator.index(axis)
+    except TypeError:
+        raise fail("E0305", f"an axis is an integer, not {axis!r}", "axes are counted from 0, or from the end with -1") from None
+    if not -rank <= found < rank:
+        there = f"axes are {-rank}..{rank - 1}" if rank else "a tensor without dimensions has no axes"
+        raise fail("E1001", f"there is no axis {found} in {rank} dimensions", there)
+    return found % rank
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes that a call names, sorted; all of them for ``None``."""
+    if axis is None:
+        return tuple(range(rank))
+    found = [axis_of(a, rank) for a in axis] if isinstance(axis, (tuple, list)) else [axis_of(axis, rank)]
+    if len(set(found)) != len(found):
+        raise fail("E0401", f"an axis is named twice in {axis!r}", "name each axis once")
+    return tuple(sorted(found))
+
+
+def broadcast(shapes: Iterable[Shape]) -> Shape:
+    """The shape that all of these are stretched to, as in NumPy.
+
+    >>> from tamis._shapes import broadcast
+    >>> broadcast([(3, 1), (4,)])
+    (3, 4)
+    """
+    given = list(shapes)
+    rank = max((len(shape) for shape in given), default=0)
+    result = [1] * rank
+    for shape in given:
+        for d, n in enumerate(shape, rank - len(shape)):
+            if n == result[d] or n == 1:
+                continue
+            if result[d] != 1:
+                text = " and ".join(str(shape) for shape in given)
+                raise fail(
+                    "E0402",
+                    f"shapes {text} do not fit together: dimension {d - rank} is {result[d]} and {n}",
+                    "dimensions are compared from the last one; sizes are equal, or one of them is 1",
+                    "`x[:, None]` adds a dimension of size 1",
+                )
+            result[d] = n
+    return tuple(result)
+
+
+def cells(shape: Iterable[int]) -> int:
+    """How many elements there are."""
+    return math.prod(shape)
+
+
+def readable(size: float) -> str:
+    """A number of bytes for people.
+
+    >>> from tamis._shapes import readable
+    >>> readable(80_000_000_000)
+    '80.0 GB'
+    """
+    for unit, name in ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{int(size)} bytes"
+
+
+def check_size(what: str, shape: Shape, entries: int, itemsize: int) -> None:
+    """Refuses results that take more memory than is allowed without being asked."""
+    limit = current().dense_limit
+    if entries * itemsize <= limit:
+        return
+    by = " x ".join(map(str, shape))
+    raise fail(
+        "E0706",
+        f"`{what}` would store up to {entries:.3g} of the elements of a {by} tensor, {readable(entries * itemsize)}",
+        "keep operands sparse: a dense or broadcast operand makes every element count, unless it is multiplied",
+        f"results of more than {readable(limit)} are not made unasked: `tamis.config(dense_limit=...)` allows more",
+    )
+
+
+def shape_of(shape: Any) -> Shape:
+    """A shape that a user wrote: an integer, or a sequence of them."""
+    given: Sequence[Any] = shape if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = []
+    for n in given:
+        if not hasattr(n, "__index__") or operator.index(n) < 0:
+            raise fail("E0403", f"{n!r} is no size of a dimension", "sizes are integers, 0 or more")
+        sizes.append(operator.index(n))
+    return tuple(sizes)
+
+
+def is_full(tensor: _tamis.Tensor) -> bool:
+    """Whether every element is stored, in some order."""
+    return tensor.is_dense or (not tensor.is_pattern and all(level == "dense" for level in tensor.levels))
+
+
+def bare(tensor: _tamis.Tensor) -> str:
+    """The format without its leaf."""
+    return tensor.format.split(";")[0].strip()
+
+
+def lists(rank: int) -> str:
+    """The format of lists for a rank."""
+    return {0: "dense", 1: "sparse", 2: "csr"}.get(rank, "csf")
+
+
+__all__ = ["Error", "Shape", "axes_of", "axis_of", "bare", "broadcast", "cells", "check_size", "is_full", "lists", "shape_of"]

@@ -1,0 +1,276 @@
+"""The tensor: immutable, in any format, cheap to copy and to share between threads."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Iterable
+
+import numpy as np
+
+from . import _tamis
+from ._config import current
+from ._display import Display
+from ._errors import fail
+from ._indexing import Indexing
+from ._operators import Operators, handed_over
+from ._reductions import Reductions
+from ._shaping import Shaping
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+#: Our names of value types, and NumPy's.
+DTYPES = {
+    "bool": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f32": "float32",
+    "f64": "float64",
+    "c64": "complex64",
+    "c128": "complex128",
+}
+_OURS = {np.dtype(theirs): ours for ours, theirs in DTYPES.items()}
+
+
+def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
+    """NumPy's type for whatever names one of ours: ``"f32"``, ``numpy.float32``, ``float``.
+
+    In NumPy's shorthand ``"f8"`` has eight bytes and ``"f64"`` is no type; here ``"f64"`` has 64 bits, and so have all names of
+    that kind. Where both know a name, as with ``"i8"``, the number counts bits.
+    """
+    try:
+        found = np.dtype(DTYPES[dtype]) if isinstance(dtype, str) and dtype in DTYPES else np.dtype(dtype)
+    except TypeError:
+        found = None  # type: ignore[assignment]
+    if found is None or found.newbyteorder("=") not in _OURS:
+        raise fail(
+            "E0308",
+            f"`{dtype}` is no type that tensors hold",
+            f"types are {', '.join(DTYPES.values())}",
+            "convert it before, for example with `x.astype(numpy.float64)`",
+        )
+    return found.newbyteorder("=")
+
+
+class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
+    """A tensor: a dense grid of numbers in the user's mind, stored as its ``format`` says.
+
+    Made by :func:`tamis.tensor`, :func:`tamis.asarray`, files and generators; never changed afterwards.
+
+    >>> import tamis as tm
+    >>> A = tm.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]], format="csr")
+    >>> A.shape, A.dtype, A.nnz, A.format
+    ((2, 3), dtype('float64'), 3, 'csr')
+    >>> A
+    <tamis.Tensor 2x3 f64 csr, 3 stored>
+    [[1. 0. 2.]
+     [0. 0. 3.]]
+    """
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def T(self) -> Tensor:
+        """A view with the dimensions reversed: nothing is moved, CSR becomes CSC.
+
+        >>> import tamis as tm
+        >>> tm.tensor([[1, 2], [0, 3]], format="csr").T.format
+        'csc'
+        """
+        return self.transpose()
+
+    def transpose(self, axes: Iterable[int] | None = None) -> Tensor:
+        """A view with the dimensions in another order, reversed if none is given; as ``numpy.transpose``.
+
+        >>> import tamis as tm
+        >>> tm.gallery.random((2, 3, 4), 0.5).transpose((2, 0, 1)).shape
+        (4, 2, 3)
+        """
+        rank = self.ndim
+        order = list(range(rank))[::-1] if axes is None else [operator.index(axis) for axis in axes]
+        return self.permuted([axis + rank if -rank <= axis < 0 else max(axis, -1) % (1 << 62) for axis in order])
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """The same numbers in another type.
+
+        >>> import tamis as tm
+        >>> tm.tensor([1.5, 2.5]).astype("i64").to_numpy()
+        array([1, 2])
+        """
+        found = dtype_of(dtype)
+        return self if found == self.dtype else self.cast(_OURS[found])
+
+    def to_numpy(self, copy: bool | None = None) -> NDArray[Any]:
+        """Every value, as a NumPy array.
+
+        Of a dense tensor this is a read-only view that costs nothing; ``copy=True`` gives an array of your own. A sparse tensor is
+        written out in full, unless that would take more than ``tamis.config(dense_limit=...)`` bytes.
+
+        >>> import tamis as tm
+        >>> tm.tensor([[1, 0], [0, 2]], format="coo").to_numpy()
+        array([[1, 0],
+               [0, 2]])
+        """
+        if copy is False and not self.is_dense:
+            raise fail(
+                "E0707",
+                f"a tensor in the format `{self.format}` is no array in memory, so it cannot be shown without a copy",
+                "leave `copy` out, or convert it before: `t.convert('dense')`",
+            )
+        array: NDArray[Any] = self.dense_array(current().dense_limit)
+        return array.copy() if copy else array
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if (ours := handed_over(self)) is not None:
+            return ours
+        array = self.to_numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"values of type {array.dtype} cannot be had as {np.dtype(dtype)} without a copy")
+            return array.astype(dtype)
+        if copy is False and not self.is_dense:
+            raise ValueError("a sparse tensor cannot be had as an array without a copy")
+        return array.copy() if copy else array
+
+    def to_coo(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """What is stored, sorted by coordinates: an array with a row for each dimension, and the values.
+
+        >>> import tamis as tm
+        >>> tm.tensor([[0.0, 5.0], [7.0, 0.0]], format="csr").to_coo()
+        (array([[0, 1],
+               [1, 0]]), array([5., 7.]))
+        """
+        columns, values = self.coordinates()
+        coords = np.empty((self.ndim, len(values)), dtype=np.int64)
+        for row, column in zip(coords, columns):
+            row[:] = column
+        return coords, values.copy()
+
+    def to_scipy(self, copy: bool = True) -> Any:
+        """A ``scipy.sparse`` array: CSR, CSC, COO or BSR as they are, other formats as CSR, and other ranks than 2 as COO.
+
+        ``copy=False`` gives read-only views of the values, for those who only look. What is not stored is zero in SciPy, so a
+        tensor with another fill is refused.
+
+        >>> import tamis as tm
+        >>> tm.gallery.laplacian(3).to_scipy().format
+        'csr'
+        """
+        from ._interop import to_scipy
+
+        return to_scipy(self, copy)
+
+    def to_torch(self) -> Any:
+        """A PyTorch tensor: strided if this one is dense, else sparse CSR, CSC, BSR or COO."""
+        from ._interop import to_torch
+
+        return to_torch(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        array = self._dense_or_fail("__dlpack__")
+        try:
+            return array.__dlpack__(**options)
+        except BufferError:  # The consumer does not know of read-only memory.
+            return array.copy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def _dense_or_fail(self, what: str) -> NDArray[Any]:
+        if not self.is_dense:
+            raise fail(
+                "E0707",
+                f"`{what}` shows memory, and a tensor in the format `{self.format}` is no array in memory",
+                "convert it before: `t.convert('dense')`",
+            )
+        return self.to_numpy()
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number.
+
+        >>> import tamis as tm
+        >>> tm.einsum("s = x[i]", x=[1, 2, 3]).item()
+        6
+        """
+        if self.size != 1:
+            raise fail(
+                "E0401",
+                f"a tensor of shape {self.shape} is not one number",
+                "say which element is meant, as in `t[0, 0]`",
+            )
+        return self.element([0] * self.ndim).item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        return operator.index(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("a tensor without dimensions has no length")
+        return int(self.shape[0])
+
+    def copy(self) -> Tensor:
+        """The same tensor with memory of its own; tensors do not change, so this matters only if it was borrowed."""
+        if not self.is_borrowed:
+            return self
+        return rebuild(*self.__reduce__()[1])
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        levels = [self.level_arrays(k) for k in range(len(self.levels))]
+        return rebuild, (self.shape, self.full_format, levels, self.values, self.fill_value)
+
+    def __repr__(self) -> str:
+        return f"<tamis.Tensor {self.summary()}>\n{corner(self)}"
+
+
+def rebuild(shape: tuple[int, ...], format: str, levels: list[dict[str, Any]], values: Any, fill: Any) -> Tensor:
+    """A tensor of the arrays of its levels, all of which is checked: what pickles call.
+
+    >>> from tamis._tensor import rebuild
+    >>> import numpy as np
+    >>> level = {"pos": np.array([0, 2]), "crd": np.array([1, 3])}
+    >>> rebuild((4,), "sparse", [level], np.array([5.0, 6.0]), 0.0).to_numpy()
+    array([0., 5., 0., 6.])
+    """
+    values = None if values is None else np.ascontiguousarray(values)
+    levels = [{name: np.ascontiguousarray(array) for name, array in level.items()} for level in levels]
+    return _tamis.from_parts(list(shape), format, levels, values, fill, False)
+
+
+def corner(tensor: Tensor, rows: int = 6) -> str:
+    """The first elements, as NumPy prints them, with ``...`` where there are more."""
+    shape = tensor.shape
+    if 0 in shape:
+        return f"[], shape {shape}"
+    if not shape:
+        return str(tensor.element([]))
+    shown = [min(n, rows if len(shape) - d <= 2 else 2) for d, n in enumerate(shape)]
+    if len(shape) > 4:
+        shown = [1] * (len(shape) - 4) + shown[-4:]
+    array = np.empty(shown, dtype=tensor.dtype)
+    for place in np.ndindex(*shown):
+        array[place] = tensor.element(list(place))
+    text = np.array2string(array)
+    return text if tuple(shown) == shape else f"{text}\n..."

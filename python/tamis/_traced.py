@@ -1,0 +1,206 @@
+"""What array code does while it is traced: every operation becomes a statement of index notation."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from . import _tamis
+
+#: Names that mean something else in index notation.
+_RESERVED = frozenset(
+    "and or not if else for in def return True False inf nan sum prod min max any all select coalesce choose abs sqrt cbrt exp exp2 "
+    "expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid atan2 hypot isnan isinf isfinite "
+    "real imag conj sign relu floor ceil round trunc follow walk gallop tensor scalar bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 "
+    "c128 range pass import".split()
+)
+
+
+class Traced:
+    """A value that is not there yet: a name in the statements, and which of its own dimensions subscripts what.
+
+    ``subscripts`` has an entry for each dimension of what the name stands for: one of the dimensions of this value, or ``None`` for
+    one of size 1 that is not seen. Dimensions that no entry names have size 1, and exist only here.
+    """
+
+    __slots__ = ("dtype", "graph", "name", "shape", "subscripts")
+
+    def __init__(
+        self, graph: Graph, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], subscripts: tuple[int | None, ...]
+    ) -> None:
+        self.graph, self.name, self.shape, self.dtype, self.subscripts = graph, name, shape, dtype, subscripts
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def access(self, indices: dict[int, str]) -> str:
+        """How it is read where its dimensions have these indices; stretched dimensions have the index ``0``."""
+        if not self.subscripts:
+            return self.name
+        return f"{self.name}[{','.join('0' if s is None else indices[s] for s in self.subscripts)}]"
+
+
+class Graph:
+    """The statements of one trace, and the tensors that they read."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+        self.statements: list[str] = []
+        self.captured: dict[str, Any] = {}
+        self.names: set[str] = set(_RESERVED)
+        self.read: set[str] = set()
+
+    def fresh(self, wanted: str) -> str:
+        """A name that nothing has yet."""
+        name, k = wanted, 0
+        while name in self.names or name.startswith("_"):
+            name, k = f"{wanted.strip('_') or 'x'}_{k}", k + 1
+        self.names.add(name)
+        return name
+
+    def leaf(self, name: str, tensor: Any) -> Any:
+        """A tensor that is read under a name."""
+        return self.make(self, self.fresh(name), tuple(tensor.shape), tensor.dtype, tuple(range(tensor.ndim)))
+
+    def capture(self, tensor: Any) -> Any:
+        """A tensor that the function found elsewhere: it is read again in each call."""
+        made = self.leaf("captured", tensor)
+        self.captured[made.name] = tensor
+        return made
+
+    def index(self, k: int) -> str:
+        """The name of an index."""
+        name = f"i{k}"
+        while name in self.names:
+            name += "_"
+        return name
+
+    def state(self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str]) -> Any:
+        """A statement whose result has this shape; dimensions whose index nothing bounds exist only here."""
+        name = self.fresh(f"t{len(self.statements)}")
+        real = [d for d in range(len(shape)) if indices[d] in used]
+        access = f"[{','.join(indices[d] for d in real)}]" if real else ""
+        self.statements.append(f"{name}{access} = {body}")
+        return self.make(self, name, shape, dtype, tuple(real))
+
+
+def _graph(given: tuple[Any, ...]) -> Graph:
+    return next(x.graph for x in given if isinstance(x, Traced))
+
+
+def _operand(graph: Graph, given: Any) -> Any:
+    from . import _construct
+
+    if isinstance(given, Traced):
+        return given
+    return graph.capture(given if isinstance(given, _tamis.Tensor) else _construct.asarray(given))
+
+
+def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
+    """An operator or function on values that are not there yet."""
+    from . import _construct
+    from . import _elementwise as elementwise
+    from ._shapes import broadcast
+
+    graph = _graph(given)
+    operands = [x if elementwise.is_number(x) else _operand(graph, x) for x in given]
+    values = [x for x in operands if isinstance(x, Traced)]
+    shape = broadcast(x.shape for x in values)
+    indices = {d: graph.index(d) for d in range(len(shape))}
+    samples = [np.ones((), dtype=x.dtype) if isinstance(x, Traced) else x for x in operands]
+    tensors = [_construct.asarray(x) if isinstance(x, np.ndarray) else x for x in samples]
+    op = elementwise.OPS[name]
+    text = elementwise._spelled(name, op, tensors)
+    fixed = [elementwise._fixed(x, tensors, op, name) if elementwise.is_number(x) else x for x in tensors]
+    # The type of the result is that of one element.
+    dtype = _tamis.einsum(elementwise._scalar_text(text, len(fixed)), *fixed).dtype
+    terms, used = [], set()
+    for x, number in zip(operands, fixed):
+        if isinstance(x, Traced):
+            first = len(shape) - x.ndim
+            own = {d: "0" if n == 1 != shape[first + d] else indices[first + d] for d, n in enumerate(x.shape)}
+            used |= {own[s] for s in x.subscripts if s is not None}
+            graph.read.add(x.name)
+            terms.append(x.access(own))
+        else:
+            terms.append(elementwise.literal(number[()], number.dtype))
+    return graph.state(text.format(*terms), shape, dtype, indices, used)
+
+
+def trace_cast(x: Any, dtype: np.dtype[Any], ours: str) -> Any:
+    """The same numbers in another type."""
+    indices = {d: x.graph.index(d) for d in range(x.ndim)}
+    x.graph.read.add(x.name)
+    used = {indices[s] for s in x.subscripts if s is not None}
+    body = x.access(indices)
+    return x.graph.state(f"{body} != 0" if ours == "bool" else f"{ours}({body})", x.shape, dtype, indices, used)
+
+
+def trace_reduction(x: Any, word: str, axes: tuple[int, ...], keepdims: bool, body: str) -> Any:
+    """A reduction over axes."""
+    from . import _construct
+
+    graph = x.graph
+    indices = {d: graph.index(d) for d in range(x.ndim)}
+    gone = [indices[s] for s in x.subscripts if s in axes]
+    text = body.format(x.access(indices))
+    graph.read.add(x.name)
+    sample = _construct.asarray(np.ones((1,), dtype=x.dtype))
+    dtype = _tamis.einsum(f"r = {word}[a]({body.format('x[a]')})", x=sample).dtype
+    used = {indices[s] for s in x.subscripts if s is not None} - set(gone)
+    kept = [d for d in range(x.ndim) if d not in axes]
+    made = graph.state(
+        f"{word}[{','.join(gone)}]({text})" if gone else text,
+        tuple(x.shape[d] for d in kept),
+        dtype,
+        {k: indices[d] for k, d in enumerate(kept)},
+        used,
+    )
+    return trace_reshape(made, axes, ()) if keepdims else made
+
+
+def trace_product(a: Any, b: Any, left: str, right: str, result: str) -> Any:
+    """A product of two values whose dimensions have these letters; ``0`` stands for one that is stretched."""
+    from . import _construct
+
+    graph = _graph((a, b))
+    a, b = _operand(graph, a), _operand(graph, b)
+    letters = {n: graph.index(k) for k, n in enumerate(dict.fromkeys(left + right)) if n != "0"}
+    sizes, used, terms = {}, set(), []
+    for x, names in ((a, left), (b, right)):
+        own = {d: "0" if n == "0" else letters[n] for d, n in enumerate(names)}
+        sizes.update({n: x.shape[d] for d, n in enumerate(names)})
+        used |= {own[s] for s in x.subscripts if s is not None}
+        graph.read.add(x.name)
+        terms.append(x.access(own))
+    boolean = a.dtype == bool and b.dtype == bool
+    body = f"{terms[0]} {'and' if boolean else '*'} {terms[1]}"
+    gone = [letters[n] for n in letters if n not in result and letters[n] in used]
+    if gone:
+        body = f"{'any' if boolean else 'sum'}[{','.join(gone)}]({body})"
+    samples = [_construct.asarray(np.ones((1,), dtype=x.dtype)) for x in (a, b)]
+    dtype = np.dtype(bool) if boolean else _tamis.einsum("r = sum[a](x[a] * y[a])", *samples).dtype
+    shape = tuple(sizes[n] for n in result)
+    return graph.state(body, shape, dtype, {k: letters[n] for k, n in enumerate(result)}, used - set(gone))
+
+
+def trace_reshape(x: Any, added: tuple[int, ...], removed: tuple[int, ...]) -> Any:
+    """Dimensions of size 1, added or removed: nothing is computed."""
+    rank = x.ndim + len(added) - len(removed)
+    places = [d for d in range(rank) if d not in added]
+    moved = dict(zip((d for d in range(x.ndim) if d not in removed), places))
+    shape = [1] * rank
+    for d, place in moved.items():
+        shape[place] = x.shape[d]
+    subscripts = tuple(None if s is None else moved.get(s) for s in x.subscripts)
+    return x.graph.make(x.graph, x.name, tuple(shape), x.dtype, subscripts)
+
+
+def trace_transpose(x: Any, axes: list[int]) -> Any:
+    """Dimensions in another order: nothing is computed."""
+    place = {axis: k for k, axis in enumerate(axes)}
+    subscripts = tuple(None if s is None else place[s] for s in x.subscripts)
+    return x.graph.make(x.graph, x.name, tuple(x.shape[a] for a in axes), x.dtype, subscripts)

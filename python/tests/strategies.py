@@ -1,0 +1,56 @@
+"""Tensors for properties: small arrays with many zeros, and formats to store them in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import HealthCheck, settings
+
+import tamis as tm
+
+#: Compiling costs some milliseconds for each new text and format, so a property has few examples.
+few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+many = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+FORMATS = {
+    0: ["dense"],
+    1: ["dense", "sparse", "sparse_runs", "runs"],
+    2: ["dense", "csr", "csc", "coo", "dcsr", "dense, runs"],
+    3: ["dense", "csf", "coo"],
+    4: ["dense", "csf"],
+}
+
+
+@st.composite
+def arrays(draw: Any, shape: tuple[int, ...] | None = None, dtype: Any = None, max_rank: int = 3) -> np.ndarray[Any, Any]:
+    """An array whose elements are mostly zero."""
+    if shape is None:
+        shape = tuple(draw(st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=max_rank)))
+    found = np.dtype(draw(st.sampled_from(["f8", "i4"])) if dtype is None else dtype)
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    array = rng.integers(-4, 5, shape) * (rng.random(shape) < 0.4)
+    return np.asarray(array != 0 if found == bool else array, dtype=found).reshape(shape)
+
+
+@st.composite
+def stored(draw: Any, array: np.ndarray[Any, Any]) -> tm.Tensor:
+    """The array in some format."""
+    return tm.tensor(array, format=draw(st.sampled_from(FORMATS[array.ndim])))
+
+
+@st.composite
+def tensors(draw: Any, **options: Any) -> tuple[tm.Tensor, np.ndarray[Any, Any]]:
+    """A tensor, and the array that it means."""
+    array = draw(arrays(**options))
+    return draw(stored(array)), array
+
+
+def same(ours: Any, theirs: Any, exact: bool = False) -> None:
+    """Whether a tensor holds what NumPy says, with its shape and, if that is asked, its type."""
+    theirs = np.asarray(theirs)
+    assert tuple(ours.shape) == theirs.shape, (ours.shape, theirs.shape)
+    if exact:
+        assert ours.dtype == theirs.dtype, (ours.dtype, theirs.dtype)
+    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12, atol=1e-12, equal_nan=True)

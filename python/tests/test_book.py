@@ -1,0 +1,21 @@
+"""The page of mistakes says what is said today."""
+
+from __future__ import annotations
+
+import pathlib
+import runpy
+
+BOOK = pathlib.Path(__file__).parents[2] / "docs" / "book"
+
+
+def test_mistakes_are_up_to_date() -> None:
+    made = runpy.run_path(str(BOOK / "mistakes.py"))
+    assert len(made["MISTAKES"]) == 15
+    page = made["page"]()
+    assert page == (BOOK / "mistakes.md").read_text(), "run `python docs/book/mistakes.py`"
+
+
+def test_every_mistake_has_help() -> None:
+    made = runpy.run_path(str(BOOK / "mistakes.py"))
+    for _, code in made["MISTAKES"]:
+        assert made["run"](code).help, code
