@@ -24,7 +24,7 @@ fn load(path: &str) -> Result<Grey, String> {
     let tensor = told(read(path, &ReadOptions::default()))?;
     let (columns, pixels) = (tensor.shape().last().copied().unwrap_or(1) as usize, told(tensor.to_dense())?);
     let pixels: Vec<u8> = match &pixels {
-        ValueArray::Bool(pixels) => pixels.iter().map(|p| if *p != false.into() { 255 } else { 0 }).collect(),
+        ValueArray::Bool(pixels) => pixels.iter().map(|p| if *p != u8::from(false) { 255 } else { 0 }).collect(),
         ValueArray::U8(pixels) => pixels.to_vec(),
         other => return Err(format!("{path} has {} pixels, not bytes", other.dtype())),
     };
