@@ -6,7 +6,7 @@ pub use prepared::{Convert, Prepared, PreparedProgram};
 
 use crate::calibrate::costs;
 use crate::compile::{CompileOptions, Executable, compile};
-use crate::signature::{Argument, Signature};
+use crate::signature::Signature;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -62,30 +62,30 @@ pub fn einsum(
     inputs: &[(&str, &Tensor)],
     options: &EinsumOptions,
 ) -> Result<Vec<(String, Tensor)>, Diagnostics> {
-    let key = key(text, inputs, options);
+    let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+    let key = key(text, &names, options);
     let known = store().read().ok().and_then(|kept| kept.get(&key).cloned());
-    if let Some(entry) = known.filter(|entry| entry.serves(text, inputs, options)) {
-        return entry.scheduled.call(&entry.tensors(inputs));
-    }
-    let notation = parse(text, inputs)?;
-    let tensors = by_name(&notation, inputs)?;
-    let scheduled = schedule(&notation, &tensors, options)?;
-    let names: Vec<String> = notation.params().into_iter().map(String::from).collect();
-    let entry = Entry {
-        text: text.to_string(),
-        options: options.clone(),
-        places: names.iter().filter_map(|name| inputs.iter().position(|(given, _)| given == name)).collect(),
-        names: inputs.iter().map(|(name, _)| name.to_string()).collect(),
-        operands: tensors.iter().map(|tensor| scale(tensor)).collect(),
-        scheduled: scheduled.clone(),
-    };
-    if let Ok(mut kept) = store().write() {
-        if kept.len() >= KEPT {
-            kept.clear();
+    let entry = match known.filter(|entry| entry.serves(text, &names, options)) {
+        Some(entry) => entry,
+        None => {
+            let prepared = Prepared::new(text, &names, &[], options.clone())?;
+            let places = places(&prepared.notation().params(), &names)?;
+            let names = names.iter().map(|name| name.to_string()).collect();
+            let entry = Arc::new(Entry { text: text.to_string(), names, places, prepared });
+            if let Ok(mut kept) = store().write() {
+                if kept.len() >= KEPT {
+                    kept.clear();
+                }
+                kept.insert(key, entry.clone());
+            }
+            entry
         }
-        kept.insert(key, Arc::new(entry));
-    }
-    scheduled.call(&tensors)
+    };
+    let tensors: Vec<&Tensor> = entry.places.iter().filter_map(|place| inputs.get(*place)).map(|(_, t)| *t).collect();
+    entry.prepared.call(&tensors, &|at, format| match tensors.get(at) {
+        Some(tensor) => tensor.convert(format),
+        None => Err(Diagnostic::new(Code::E0902, "a tensor is missing").help("pass one tensor for each parameter")),
+    })
 }
 
 /// Reads index notation; operands of NumPy's spelling are those given, and its result is `out`.
@@ -193,15 +193,19 @@ impl Scheduled {
     }
 }
 
-/// What was scheduled before.
+/// Notation that was read before.
 struct Entry {
     text: String,
-    options: EinsumOptions,
+    names: Vec<String>,
     /// For each parameter, which of the inputs it is.
     places: Vec<usize>,
-    names: Vec<String>,
-    operands: Vec<Scale>,
-    scheduled: Scheduled,
+    prepared: Prepared,
+}
+
+impl Entry {
+    fn serves(&self, text: &str, names: &[&str], options: &EinsumOptions) -> bool {
+        self.text == text && self.names.iter().eq(names) && self.prepared.options() == options
+    }
 }
 
 /// A tensor as far as schedules differ by it: sizes and entries up to a factor of two.
@@ -223,59 +227,30 @@ fn scale(tensor: &Tensor) -> Scale {
     }
 }
 
-impl Entry {
-    fn serves(&self, text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> bool {
-        self.text == text
-            && self.options == *options
-            && self.names.len() == inputs.len()
-            && self.names.iter().zip(inputs).all(|(name, (given, _))| name == given)
-            && self.tensors(inputs).iter().zip(&self.operands).all(|(tensor, operand)| scale(tensor) == *operand)
-            && self.takes(inputs)
-    }
-
-    /// Whether the program takes those that are not converted; what conversions make has the layout it always has.
-    fn takes(&self, inputs: &[(&str, &Tensor)]) -> bool {
-        if !self.scheduled.plan.conversions.is_empty() {
-            return true;
-        }
-        let tensors = self.tensors(inputs);
-        let refs: Option<Vec<&Tensor>> = self.scheduled.sources.iter().map(|s| tensors.get(*s).copied()).collect();
-        refs.is_some_and(|refs| self.scheduled.executable.takes(&Argument::all(&refs)))
-    }
-
-    fn tensors<'a>(&self, inputs: &[(&str, &'a Tensor)]) -> Vec<&'a Tensor> {
-        self.places.iter().filter_map(|place| inputs.get(*place)).map(|(_, tensor)| *tensor).collect()
-    }
-}
-
 fn store() -> &'static RwLock<FxHashMap<u64, Arc<Entry>>> {
     static STORE: OnceLock<RwLock<FxHashMap<u64, Arc<Entry>>>> = OnceLock::new();
     STORE.get_or_init(RwLock::default)
 }
 
-fn key(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> u64 {
+fn key(text: &str, names: &[&str], options: &EinsumOptions) -> u64 {
     let mut state = FxHasher::default();
-    (text, &options.compile, &options.pins.order, options.pins.keep).hash(&mut state);
-    for (name, tensor) in inputs {
-        (name, scale(tensor)).hash(&mut state);
-    }
+    (text, names, &options.compile, &options.pins.order, options.pins.keep).hash(&mut state);
     state.finish()
 }
 
-pub(crate) fn by_name<'a>(notation: &Notation, inputs: &[(&str, &'a Tensor)]) -> Result<Vec<&'a Tensor>, Diagnostic> {
-    let names = notation.params();
-    if let Some((unknown, _)) = inputs.iter().find(|(name, _)| !names.contains(name)) {
+/// For each parameter, which of the inputs it is.
+pub(crate) fn places(params: &[&str], names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
+    if let Some(unknown) = names.iter().find(|name| !params.contains(name)) {
         return Err(Diagnostic::new(Code::E0903, format!("the notation does not read `{unknown}`"))
-            .help(format!("it reads {}", names.join(", "))));
+            .help(format!("it reads {}", params.join(", "))));
     }
-    let find = |name: &&str| {
-        let found = inputs.iter().find(|(given, _)| given == name).map(|(_, tensor)| *tensor);
-        found.ok_or_else(|| {
-            Diagnostic::new(Code::E0902, format!("`{name}` was given no tensor"))
-                .help(format!("pass {}", names.join(", ")))
+    let find = |param: &&str| {
+        names.iter().position(|name| name == param).ok_or_else(|| {
+            Diagnostic::new(Code::E0902, format!("`{param}` was given no tensor"))
+                .help(format!("pass {}", params.join(", ")))
         })
     };
-    names.iter().map(find).collect()
+    params.iter().map(find).collect()
 }
 
 /// What the notation means, as a program of plain loops over dense tensors; types are assumed where nothing else says them.

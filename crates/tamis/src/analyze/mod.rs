@@ -7,7 +7,7 @@ mod report;
 mod text;
 
 use crate::compile::{CompileOptions, check_policies, schedule};
-use crate::notation::{EinsumOptions, by_name, operands_of, parse, plan};
+use crate::notation::{EinsumOptions, operands_of, parse, places, plan};
 use crate::run::by_position;
 use crate::signature::Signature;
 use std::time::{Duration, Instant};
@@ -146,7 +146,10 @@ pub struct ArrayAnalysis {
 pub fn analyze(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> Result<Analysis, Diagnostics> {
     if Notation::looks_like(text) {
         let notation = parse(text, inputs)?;
-        return analyze_notation(&notation, &by_name(&notation, inputs)?, options);
+        let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+        let places = places(&notation.params(), &names)?;
+        let tensors: Vec<&Tensor> = places.into_iter().filter_map(|at| inputs.get(at)).map(|(_, t)| *t).collect();
+        return analyze_notation(&notation, &tensors, options);
     }
     let program = Program::parse(text)?;
     analyze_program(&program, &by_position(&program, inputs)?, &options.compile)
