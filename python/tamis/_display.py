@@ -32,7 +32,7 @@ def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     counts = np.zeros(grid)
     np.add.at(counts, tuple(np.asarray(p, dtype=np.int64) for p in place), 1)
     rows, columns = ([max(1, (k + 1) * n // g - k * n // g) for k in range(g)] for g, n in zip(grid, shape))
-    return counts / np.outer(rows, columns)
+    return counts / np.outer(np.asarray(rows, dtype=float), np.asarray(columns, dtype=float))
 
 
 def spy_svg(tensor: Any, width: int = 192) -> str:

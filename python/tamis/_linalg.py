@@ -75,6 +75,9 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     elif ranks == (2, 2):
         # What is sparse stays sparse, however small it is.
         wish = "csc" if bare(a) == bare(b) == "csc" else "csr"
+        if bare(a) in ("coo", "dcsr"):
+            # These have no array of the length of a dimension, and neither has the result.
+            wish = bare(a)
     return _tamis.einsum(text, a, b, format=wish)
 
 

@@ -362,7 +362,6 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     rows, columns = x.shape[-2:]
     k = max(-rows, min(k, columns))
     if not is_full(x) and x.fill_value:
-        found, values = entries(x)
         raise fail(
             "E0709",
             f"what is not stored is {x.fill_value}, so that the triangle beside it would have to be stored",
@@ -372,7 +371,7 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     row, column = names[-2], names[-1]
     access = f"[{','.join(names)}]"
     # A mask bounds the loops: what lies outside is never visited.
-    text = f"r{access} = select({column} - {row} {relation} {k}, A{access}, 0)"
+    text = f"r{access} = ({column} - {row} {relation} {k}) {'and' if x.dtype == bool else '*'} A{access}"
     from ._shapes import bare
 
     return _tamis.einsum(text, x, format=bare(x)).astype(x.dtype)

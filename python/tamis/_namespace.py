@@ -33,7 +33,7 @@ _KINDS = {
 __array_api_version__ = "2023.12"
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The same numbers in another type.
 
     >>> import tamis as tm
@@ -68,7 +68,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return np.can_cast(source, _tensor.dtype_of(to))
 
 
-def isdtype(dtype: Any, kind: Any, /) -> bool:
+def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a type is of a kind, such as ``"integral"``.
 
     >>> import tamis as tm

@@ -113,6 +113,10 @@ class Operators:
     __abs__ = _unary("abs")
     __invert__ = _unary("bitwise_invert")
     __round__ = _unary("round")
+    # Tensors do not change: `A += B` is `A = A + B`.
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
+    __iand__, __ior__, __ixor__, __ilshift__, __irshift__ = __and__, __or__, __xor__, __lshift__, __rshift__
     # Like NumPy's arrays: `==` compares elements, so tensors are no keys.
     __hash__ = None  # type: ignore[assignment]
 
@@ -124,6 +128,8 @@ class Operators:
 
     def __rmatmul__(self, other: Any) -> Any:
         return _linalg.matmul(other, self) if _is_operand(other) else NotImplemented
+
+    __imatmul__ = __matmul__
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
