@@ -43,11 +43,18 @@ def getitem(x: Tensor, key: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
     if len(keys) == x.ndim and all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in keys):
         return x.element([_at(k, d, n) for d, (k, n) in enumerate(zip(keys, x.shape))])
+    if len(keys) == 1 and _is_truth(keys[0]):
+        # One truth value is a mask of no dimensions: it selects everything or nothing, in a new dimension.
+        return getitem(getitem(x, None), slice(0, int(bool(keys[0]))))
     parts = _parsed(keys, x)
     if is_full(x):
         found = x.to_numpy()[tuple(parts)]
         return found if found.ndim == 0 and not isinstance(found, np.ndarray) else from_array(np.asarray(found))
     return _sparse(x, parts)
+
+
+def _is_truth(key: Any) -> bool:
+    return isinstance(key, (bool, np.bool_)) or (getattr(key, "dtype", None) == bool and getattr(key, "ndim", 1) == 0)
 
 
 def _at(k: Any, d: int, n: int) -> int:
@@ -125,7 +132,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     there = x.shape[used : used + len(shape)]
     if shape != there:
         raise fail(
-            "E0402",
+            "E0405",
             f"a mask of shape {shape} does not fit dimensions of shape {there}",
             f"the tensor has shape {x.shape}; a mask covers whole dimensions, as in `t[t > 0]` or `t[row_mask]`",
         )

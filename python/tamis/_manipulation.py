@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._tensor import Tensor
 
 
-def expand_dims(x: Any, /, *, axis: int | tuple[int, ...] = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """The tensor with a new dimension of size 1.
 
     >>> import tamis as tm

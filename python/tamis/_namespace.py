@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _tamis, _tensor
 from ._elementwise import is_number
-from ._errors import fail
 from ._entries import plain
+from ._errors import fail
 from ._traced import Traced
 
 bool_ = np.dtype("bool")
@@ -82,14 +82,27 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return bool(np.dtype(dtype) == _tensor.dtype_of(kind))
 
 
-def finfo(type: Any, /) -> Any:
+class FloatInfo(NamedTuple):
+    """The limits of a type of floats."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+
+def finfo(type: Any, /) -> FloatInfo:
     """The limits of a type of floats.
 
     >>> import tamis as tm
     >>> tm.finfo("f32").bits
     32
     """
-    return np.finfo(type.dtype if hasattr(type, "shape") and hasattr(type, "nnz") else _tensor.dtype_of(type))
+    found = np.finfo(type.dtype if isinstance(type, _tamis.Tensor) else _tensor.dtype_of(type))
+    eps, largest, least, normal = (float(number) for number in (found.eps, found.max, found.min, found.smallest_normal))
+    return FloatInfo(int(found.bits), eps, largest, least, normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> Any:
@@ -99,7 +112,7 @@ def iinfo(type: Any, /) -> Any:
     >>> int(tm.iinfo("i8").max)
     127
     """
-    return np.iinfo(type.dtype if hasattr(type, "shape") and hasattr(type, "nnz") else _tensor.dtype_of(type))
+    return np.iinfo(type.dtype if isinstance(type, _tamis.Tensor) else _tensor.dtype_of(type))
 
 
 class Info:

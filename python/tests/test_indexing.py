@@ -82,6 +82,14 @@ def test_rows_of_csr_keep_the_format() -> None:
     same(p[3:9], x[3:9] > 0)
 
 
+def test_one_truth_value() -> None:
+    x = np.array([[1, 0], [0, 2]])
+    for t in (tm.tensor(x), tm.tensor(x, format="csr")):
+        for key in (True, False, np.bool_(True), np.array(False)):
+            check(t, x, key)
+    check(tm.tensor(5), np.array(5), True)
+
+
 def test_iteration_and_membership() -> None:
     t = tm.tensor([[1, 0], [0, 2]], format="csr")
     assert [row.to_numpy().tolist() for row in t] == [[1, 0], [0, 2]]
@@ -90,11 +98,13 @@ def test_iteration_and_membership() -> None:
 
 def test_mistakes() -> None:
     t = tm.tensor([[1, 0], [0, 2]], format="csr")
-    for key in [5, (0, 0, 0), [7], slice(None, None, 0), (..., ...), 0.5, [True, False, True], "x", True]:
+    for key in [5, (0, 0, 0), [7], slice(None, None, 0), (..., ...), 0.5, [True, False, True], "x", (True, 0)]:
         with pytest.raises(tm.Error):
             t[key]
     with pytest.raises(IndexError):
         t[[0, 9]]
+    with pytest.raises(IndexError):
+        t[[True, False, True]]
     with pytest.raises(tm.Error) as caught:
         t[0, 0] = 1
     assert any("where" in help for help in caught.value.help)
