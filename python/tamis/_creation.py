@@ -36,7 +36,13 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device:
     _on(device)
     sizes = shape_of(shape)
     found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
-    value = found.type(fill_value.item() if isinstance(fill_value, _tamis.Tensor) else fill_value)  # type: ignore[attr-defined]
+    try:
+        value = found.type(np.asarray(fill_value)[()])
+        exact = found.kind not in "iu" or isinstance(fill_value, float) or int(fill_value) == int(value)
+    except (OverflowError, TypeError, ValueError):
+        exact = False
+    if not exact:
+        raise fail("E0306", f"{fill_value!r} does not fit the type {found}", "give another `dtype`, or leave it out")
     if format == "dense" or not sizes:
         check_size("full", sizes, cells(sizes), found.itemsize)
         return _construct.tensor(np.full(sizes, value, dtype=found))

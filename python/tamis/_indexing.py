@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _tamis
+from ._config import current
 from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
 from ._errors import fail
 from ._shapes import Shape, cells, is_full
@@ -107,7 +108,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     """Arrays of integers for a list, an array or a tensor; a mask becomes the coordinates where it is true."""
     if isinstance(key, _tamis.Tensor) and key.dtype == bool:
         shape = key.shape
-        if is_full(key):
+        if is_full(key) or (key.fill_value and cells(shape) * 8 <= current().dense_limit):
             columns: Any = np.nonzero(np.asarray(key))
         elif key.fill_value:
             raise fail(

@@ -21,6 +21,12 @@ def _is_operand(other: Any) -> bool:
     return isinstance(other, _KNOWN) or hasattr(other, "__array__") or hasattr(other, "toarray") or hasattr(other, "_trace")
 
 
+def _is_matrix(other: Any) -> bool:
+    """Whether it is one of SciPy's matrices, for which ``*`` is the product of matrices; for its arrays it is not."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and isinstance(other, scipy.spmatrix)
+
+
 def _binary(name: str) -> tuple[Any, Any]:
     def forward(self: Any, other: Any) -> Any:
         if not _is_operand(other):
@@ -30,6 +36,8 @@ def _binary(name: str) -> tuple[Any, Any]:
     def backward(self: Any, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
+        if name == "multiply" and _is_matrix(other):
+            return _linalg.matmul(other, self)
         return _elementwise.apply(name, other, self)
 
     return forward, backward
@@ -63,6 +71,24 @@ _UFUNCS = {
     "arctanh": "atanh",
     "arctan2": "atan2",
 }
+
+#: Functions of NumPy's that take an axis, which are ours under the same name or another.
+_ALONG = ("sum", "prod", "mean", "any", "all", "argmax", "argmin", "count_nonzero", "amax", "amin", "max", "min", "concatenate")
+_FUNCTIONS = {
+    **{name: name for name in _ALONG},
+    **{name: name for name in "where stack tensordot outer expand_dims squeeze reshape flip tril triu diagonal trace".split()},
+    **{"amax": "max", "amin": "min", "concatenate": "concat", "dot": "matmul"},
+}
+
+
+def _as_arrays(given: Any) -> Any:
+    """Tensors in arguments as arrays."""
+    if isinstance(given, Operators):
+        return np.asarray(given)
+    if isinstance(given, (list, tuple)):
+        return type(given)(_as_arrays(part) for part in given)
+    return {key: _as_arrays(part) for key, part in given.items()} if isinstance(given, dict) else given
+
 
 #: Where SciPy asks for an array in order to compute with it: there the operator is ours.
 _SCIPY = ("_matmul_dispatch", "_multiply_2d_with_broadcasting", "_divide", "_comparison", "multiply", "_mul_dispatch")
@@ -112,7 +138,6 @@ class Operators:
     __pos__ = _unary("positive")
     __abs__ = _unary("abs")
     __invert__ = _unary("bitwise_invert")
-    __round__ = _unary("round")
     # Tensors do not change: `A += B` is `A = A + B`.
     __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
     __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
@@ -130,6 +155,11 @@ class Operators:
         return _linalg.matmul(other, self) if _is_operand(other) else NotImplemented
 
     __imatmul__ = __matmul__
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if not digits:
+            return _elementwise.apply("round", self)
+        return _elementwise.apply("round", self * 10.0**digits) / 10.0**digits
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -157,6 +187,18 @@ class Operators:
                 "`t.to_numpy()` gives a dense array for NumPy",
             )
         return _elementwise.apply(name, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """NumPy's functions that are ours as well are ours; for others, tensors become arrays as far as that is allowed."""
+        ours = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
+        given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
+        if ours is not None and not set(given) - {"axis", "keepdims", "axes"}:
+            import tamis
+
+            if len(args) == 2 and function.__name__ in _ALONG:
+                args, given = args[:1], {"axis": args[1], **given}
+            return getattr(tamis, ours)(*args, **given)
+        return function(*_as_arrays(args), **_as_arrays(options))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise fail(

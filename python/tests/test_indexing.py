@@ -108,5 +108,8 @@ def test_mistakes() -> None:
     with pytest.raises(tm.Error) as caught:
         t[0, 0] = 1
     assert any("where" in help for help in caught.value.help)
-    with pytest.raises(tm.Error):
-        t[t == 0]
+    same(t[t == 0], [0, 0])
+    huge = tm.full((10**6, 10**6), 0, format="coo")
+    with pytest.raises(tm.Error) as caught:
+        huge[huge == 0]
+    assert caught.value.code == "E0707"

@@ -130,6 +130,34 @@ def test_scipy_on_either_side(kind: Any) -> None:
     assert isinstance(m @ a, tm.Tensor) and (m @ a).format in ("csr", "coo")
 
 
+def test_matrices_of_scipy_multiply_as_they_do() -> None:
+    x = np.array([[1.0, 2.0], [0.0, 3.0]])
+    a = tm.tensor(x, format="csr")
+    same(sp.csr_matrix(x) * a, x @ x)
+    same(sp.csr_array(x) * a, x * x)
+
+
+def test_functions_of_numpy() -> None:
+    x = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    a = tm.tensor(x, format="csr")
+    for made, expected in [
+        (np.sum(a), np.sum(x)),
+        (np.sum(a, 0), np.sum(x, 0)),
+        (np.mean(a, axis=1), np.mean(x, axis=1)),
+        (np.max(a, axis=1, keepdims=True), np.max(x, axis=1, keepdims=True)),
+        (np.concatenate([a, a], axis=1), np.concatenate([x, x], axis=1)),
+        (np.stack([a, a]), np.stack([x, x])),
+        (np.dot(a, np.ones(3)), np.dot(x, np.ones(3))),
+        (np.where(a > 0, a, 0), np.where(x > 0, x, 0)),
+        (np.reshape(a, (3, 2)), np.reshape(x, (3, 2))),
+    ]:
+        assert isinstance(made, tm.Tensor)
+        same(made, expected)
+    assert np.concatenate([a, a]).format == "csr"
+    assert np.allclose(a, x) and np.array_equal(a, x) and isinstance(np.median(a), float)
+    same(round(a / 3, 2), np.round(x / 3, 2))
+
+
 def test_arrays_on_the_left() -> None:
     x = np.array([[1.0, 0.0], [0.0, 3.0]])
     a = tm.tensor(x, format="csr")

@@ -91,6 +91,9 @@ def test_creation() -> None:
             huge()
     with pytest.raises(ValueError):
         tm.zeros(-1)
+    for wrong in (lambda: tm.full(3, 300, dtype="u8"), lambda: tm.full(3, "a", dtype="f8"), lambda: tm.full(3, -1, dtype="u8")):
+        with pytest.raises(tm.Error):
+            wrong()
 
 
 def test_dense_only() -> None:
