@@ -94,7 +94,10 @@ class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
         """
         rank = self.ndim
         order = list(range(rank))[::-1] if axes is None else [operator.index(axis) for axis in axes]
-        return self.permuted([axis + rank if -rank <= axis < 0 else max(axis, -1) % (1 << 62) for axis in order])
+        whole = [axis % rank for axis in order if -rank <= axis < rank]
+        if sorted(whole) != list(range(rank)) or len(order) != rank:
+            raise fail("E0401", f"{tuple(order)} is no order of {rank} dimensions", f"name each of 0..{rank - 1} once")
+        return self.permuted(whole)
 
     def astype(self, dtype: DTypeLike) -> Tensor:
         """The same numbers in another type.

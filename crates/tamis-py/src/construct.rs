@@ -6,6 +6,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tamis::{Code, Combine, Coordinates, Diagnostic, Format, FormatSpec, LevelArrays, Tensor, Value};
+use tamis_ir::format::MAX_RANK;
 
 /// The words for combining entries with equal coordinates.
 const COMBINE: [(&str, Combine); 9] = [
@@ -34,8 +35,13 @@ pub(crate) fn dense(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResult
     let shape: Vec<u64> = array.shape().iter().map(|n| *n as u64).collect();
     let borrowed = borrow && !matches!(values, tamis::ValueArray::Bool(_));
     let fill = Value::zero(values.dtype());
-    let tensor = Tensor::from_dense(&shape, values, &Format::dense(shape.len()), fill);
+    let tensor = Tensor::from_dense(&shape, values, &dense_format(array.py(), shape.len())?, fill);
     Ok((tensor.map_err(|d| errors::raise_one(array.py(), d))?, borrowed))
+}
+
+/// The dense format of a rank that tensors can have.
+fn dense_format(py: Python<'_>, rank: usize) -> PyResult<Format> {
+    if rank > MAX_RANK { format(py, "dense", rank) } else { Ok(Format::dense(rank)) }
 }
 
 /// Every value, in row-major order. An array that was made for this may be borrowed, too, and is nobody else's.
@@ -51,7 +57,7 @@ pub(crate) fn from_dense<'py>(
     let shape: Vec<u64> = array.shape().iter().map(|n| *n as u64).collect();
     let format = match text {
         Some(text) => format(py, text, shape.len())?,
-        None => Format::dense(shape.len()),
+        None => dense_format(py, shape.len())?,
     };
     let fill = arrays::value(fill)?;
     // What is stored as it is may be borrowed; everything else is copied anyhow, and borrowed meanwhile.
