@@ -191,6 +191,14 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
     array([210, 430])
     """
     a, b = _plain(a), _plain(b)
+    rank = min(a.ndim, b.ndim)
+    place = axis if axis < 0 else axis - max(a.ndim, b.ndim)
+    if not -rank <= place < 0 or a.shape[place] != b.shape[place]:
+        raise fail(
+            "E0402",
+            f"shapes {a.shape} and {b.shape} have no axis {axis} of one size",
+            "the axis that is summed over has one size in both; the others are broadcast",
+        )
     if a.dtype.kind == "c":
         a = _elementwise.apply("conj", a)
     product = _elementwise.apply("multiply", a, b)
