@@ -118,7 +118,14 @@ empty_like = zeros_like
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense"
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: Any = None,
+    format: str = "dense",
 ) -> Tensor:
     """Ones on a diagonal, zeros elsewhere.
 
@@ -155,7 +162,9 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
     return _construct.tensor(np.arange(first, last, step, dtype=dtype and _tensor.dtype_of(dtype)))
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True) -> Tensor:
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True
+) -> Tensor:
     """So many numbers at equal distances.
 
     >>> import tamis as tm

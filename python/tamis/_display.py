@@ -31,7 +31,10 @@ def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     else:
         columns, _ = tensor.to_coo()
         coords = tuple(columns) if tensor.ndim == 2 else (np.zeros(columns.shape[1], dtype=np.int64), columns[0])
-    place = [np.minimum(c * g // n, g - 1) for c, g, n in zip((np.asarray(c, dtype=object) if max(shape) > 1 << 55 else c for c in coords), grid, shape)]
+    place = [
+        np.minimum(c * g // n, g - 1)
+        for c, g, n in zip((np.asarray(c, dtype=object) if max(shape) > 1 << 55 else c for c in coords), grid, shape)
+    ]
     counts = np.zeros(grid)
     np.add.at(counts, tuple(np.asarray(p, dtype=np.int64) for p in place), 1)
     rows, columns = ([max(1, (k + 1) * n // g - k * n // g) for k in range(g)] for g, n in zip(grid, shape))

@@ -82,7 +82,11 @@ def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
             arrays = _arrays(k, x, used)
             used += len(arrays)
             found.extend(arrays)
-    if found.count(Ellipsis) > 1 if not any(isinstance(k, np.ndarray) for k in found) else sum(k is Ellipsis for k in found) > 1:
+    if (
+        found.count(Ellipsis) > 1
+        if not any(isinstance(k, np.ndarray) for k in found)
+        else sum(k is Ellipsis for k in found) > 1
+    ):
         raise fail("E0401", "`...` stands twice in one index", "write it once")
     if used > x.ndim:
         raise fail("E0401", f"{used} indices are given for {x.ndim} dimensions", f"give at most {x.ndim}")

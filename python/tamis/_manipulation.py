@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Sequence
 import numpy as np
 
 from . import _tamis
-from ._entries import check_entries, entries, from_array, linear, on_dense, plain, rebuilt, unlinear
+from ._entries import (
+    check_entries,
+    entries,
+    from_array,
+    linear,
+    on_dense,
+    plain,
+    rebuilt,
+    unlinear,
+)
 from ._errors import fail
 from ._shapes import Shape, axes_of, axis_of, broadcast, cells, is_full, lists, shape_of
 from ._traced import Traced, trace_reshape

@@ -51,7 +51,10 @@ def result_type(*given: Any) -> np.dtype[Any]:
     >>> tm.result_type("f32", tm.ones(2, dtype="i16"))
     dtype('float32')
     """
-    types = [x if is_number(x) else x.dtype if hasattr(x, "dtype") and not isinstance(x, np.dtype) else _tensor.dtype_of(x) for x in given]
+    types = [
+        x if is_number(x) else x.dtype if hasattr(x, "dtype") and not isinstance(x, np.dtype) else _tensor.dtype_of(x)
+        for x in given
+    ]
     if not types:
         raise fail("E0304", "types of nothing have no common type", "give one type or tensor, or more")
     return _tensor.dtype_of(np.result_type(*types))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _elementwise, _linalg
 from ._errors import fail
-
-if TYPE_CHECKING:
-    from ._tensor import Tensor
 
 _KNOWN = (int, float, complex, np.generic, np.ndarray, list, tuple)
 
@@ -170,7 +167,11 @@ class Operators:
         given = {key: value[0] if key == "out" else value for key, value in options.items()}
         extra = [key for key, value in given.items() if value is not None]
         if "out" in extra:
-            raise fail("E0204", "tensors and arrays are not computed into", "leave `out` out, and write `x = x + A` instead of `x += A`")
+            raise fail(
+                "E0204",
+                "tensors and arrays are not computed into",
+                "leave `out` out, and write `x = x + A` instead of `x += A`",
+            )
         if method != "__call__" or extra:
             raise fail(
                 "E0205",
@@ -207,9 +208,3 @@ class Operators:
             "make a new one: `tamis.where(mask, value, t)` changes the elements that a mask selects",
             "collect entries first, and build it once: `tamis.tensor((coords, values, shape))`",
         )
-
-    if TYPE_CHECKING:
-        def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-__all__ = ["Operators", "Tensor", "handed_over"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _construct, _elementwise, _tamis
 from ._counted import counted, is_counted
-from ._entries import entries, from_array, linear, unlinear
+from ._entries import entries, from_array, linear
 from ._errors import fail
 from ._shapes import axes_of, axis_of, cells, check_size, is_full
 from ._traced import Traced, trace_reduction
@@ -26,9 +26,7 @@ _INDICES = "abcdefghijklmnopqrstuvwxyz"
 Axis = Any
 
 
-def _reduce(
-    x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", idle: Any = None, **others: Any
-) -> Tensor:
+def _reduce(x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", idle: Any = None, **others: Any) -> Tensor:
     """Reduces by a word of index notation; ``idle`` is the value that does not change the result.
 
     ``others`` are tensors with the dimensions that are kept, which the body reads as ``{name}``.
@@ -108,7 +106,9 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdi
 
 def _not_empty(x: Any, axis: Axis, what: str) -> None:
     if builtins.any(x.shape[a] == 0 for a in axes_of(axis, x.ndim)):
-        raise fail("E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements")
+        raise fail(
+            "E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements"
+        )
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -199,7 +199,11 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
         if not is_full(x) and x.dtype.kind != "c" and is_counted(x, axes_of(axis, x.ndim)) and axis is None:
             # Everything at once: elements that are stored, and so many that are not.
             away = _elementwise.apply("subtract", x, float(mean(x)))
-            return _elementwise.apply("divide", _reduce(_elementwise.apply("square", away), "sum", None, keepdims, "{0}", 0), _spread(x, axis, correction))
+            return _elementwise.apply(
+                "divide",
+                _reduce(_elementwise.apply("square", away), "sum", None, keepdims, "{0}", 0),
+                _spread(x, axis, correction),
+            )
         middle = mean(x, axis=axis)
         body = "abs({0} - {m}) * abs({0} - {m})" if x.dtype.kind == "c" else "({0} - {m}) * ({0} - {m})"
         total = _reduce(x, "sum", axis, keepdims, body, m=middle)
@@ -333,8 +337,3 @@ class Reductions:
     def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """See :func:`tamis.count_nonzero`."""
         return count_nonzero(self, axis=axis, keepdims=keepdims)
-
-
-__all__ = [
-    "Reductions", "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "unlinear", "var",
-]

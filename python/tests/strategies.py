@@ -39,7 +39,9 @@ def arrays(draw: Any, shape: tuple[int, ...] | None = None, dtype: Any = None, m
         shape = tuple(draw(st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=max_rank)))
     found = np.dtype(draw(st.sampled_from(["f8", "i4", "f4", "i8", "u1"])) if dtype is None else dtype)
     rng = np.random.default_rng(draw(st.integers(0, 9)))
-    array = rng.integers(-4 if found.kind != "u" else 0, 5, shape) * (rng.random(shape) < draw(st.sampled_from([0.1, 0.4, 1.0])))
+    array = rng.integers(-4 if found.kind != "u" else 0, 5, shape) * (
+        rng.random(shape) < draw(st.sampled_from([0.1, 0.4, 1.0]))
+    )
     return np.asarray(array != 0 if found == bool else array, dtype=found).reshape(shape)
 
 

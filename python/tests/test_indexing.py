@@ -37,7 +37,9 @@ def test_arrays_of_integers(data: Any) -> None:
     axis = data.draw(st.integers(0, x.ndim - 1))
     shape = data.draw(st.sampled_from([(3,), (0,), (2, 2)]))
     index = np.random.default_rng(data.draw(st.integers(0, 9))).integers(-x.shape[axis], x.shape[axis], shape)
-    rest = [data.draw(st.sampled_from([slice(None), slice(1, None), slice(None, None, -1), 0, None])) for _ in range(x.ndim - 1)]
+    rest = [
+        data.draw(st.sampled_from([slice(None), slice(1, None), slice(None, None, -1), 0, None])) for _ in range(x.ndim - 1)
+    ]
     rest = [slice(None) if k is None else k for k in rest]
     check(t, x, (*rest[:axis], index, *rest[axis:]))
     check(t, x, index % x.shape[0])

@@ -14,7 +14,17 @@ from strategies import FORMATS, arrays, few, many, same, stored, tensors
 
 import tamis as tm
 
-ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+ARITHMETIC = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.eq,
+    operator.ne,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+]
 
 
 @given(data=st.data())
@@ -162,7 +172,14 @@ def test_arrays_on_the_left() -> None:
     x = np.array([[1.0, 0.0], [0.0, 3.0]])
     a = tm.tensor(x, format="csr")
     v = np.array([2.0, 5.0])
-    for made, expected in [(v * a, v * x), (v + a, v + x), (x @ a, x @ x), (v @ a, v @ x), (v < a, v < x), (np.float64(2) * a, 2 * x)]:
+    for made, expected in [
+        (v * a, v * x),
+        (v + a, v + x),
+        (x @ a, x @ x),
+        (v @ a, v @ x),
+        (v < a, v < x),
+        (np.float64(2) * a, 2 * x),
+    ]:
         assert isinstance(made, tm.Tensor)
         same(made, expected)
     b = a
