@@ -124,7 +124,10 @@ def apply(name: str, *given: Any) -> Any:
     operands: list[Any] = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
     tensors: list[Any] = [x for x in operands if isinstance(x, _tamis.Tensor)]
     if not tensors:
-        operands = tensors = [_construct.asarray(x) for x in operands]
+        # Numbers of NumPy's have a type of their own, to which Python's adapt.
+        typed = [isinstance(x, np.generic) for x in operands]
+        operands = [_construct.asarray(x) if t or not any(typed) else x for x, t in zip(operands, typed)]
+        tensors = [x for x in operands if isinstance(x, _tamis.Tensor)]
     text = _spelled(name, op, operands)
     ranked = [x for x in tensors if x.ndim]
     fixed = [_fixed(x, operands, op, name) if is_number(x) else x for x in operands]
