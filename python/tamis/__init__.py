@@ -13,8 +13,10 @@ Array API standard, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`
 from __future__ import annotations
 
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-from . import _config, _construct, _einsum, _errors, _tamis, gallery, plot
+from . import _config, _construct, _einsum, _errors, _tamis, gallery
 from ._advise import Advice, advise
 from ._config import Settings, config
 from ._config import current as settings
@@ -36,21 +38,6 @@ from ._explain import Explanation, explain
 from ._files import read, write
 from ._program import Operator, Program, op, program
 from ._tensor import Tensor
-from ._creation import (
-    arange,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
 from ._functions import (
     abs,
     acos,
@@ -128,65 +115,12 @@ from ._indexing import (
     take,
     take_along_axis,
 )
-from ._jit import (
-    Jit,
-    jit,
-)
-from ._kernel import (
-    Kernel,
-    kernel,
-)
 from ._linalg import (
     matmul,
     matrix_transpose,
     outer,
     tensordot,
     vecdot,
-)
-from ._manipulation import (
-    broadcast_arrays,
-    broadcast_to,
-    concat,
-    diagonal,
-    expand_dims,
-    flip,
-    moveaxis,
-    permute_dims,
-    repeat,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    trace,
-    tril,
-    triu,
-    unstack,
-)
-from ._namespace import (
-    astype,
-    can_cast,
-    complex128,
-    complex64,
-    e,
-    finfo,
-    float32,
-    float64,
-    iinfo,
-    inf,
-    int16,
-    int32,
-    int64,
-    int8,
-    isdtype,
-    nan,
-    newaxis,
-    pi,
-    result_type,
-    uint16,
-    uint32,
-    uint64,
-    uint8,
 )
 from ._reductions import (
     all,
@@ -202,26 +136,141 @@ from ._reductions import (
     sum,
     var,
 )
-from ._search import (
-    UniqueAll,
-    UniqueCounts,
-    UniqueInverse,
-    argsort,
-    cumulative_prod,
-    cumulative_sum,
-    diff,
-    nonzero,
-    searchsorted,
-    sort,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from ._namespace import __array_api_version__, __array_namespace_info__
-from ._namespace import bool_ as bool
+
+if _TYPE_CHECKING:
+    from . import plot as plot
+    from ._creation import (
+        arange,
+        empty,
+        empty_like,
+        eye,
+        from_dlpack,
+        full,
+        full_like,
+        linspace,
+        meshgrid,
+        ones,
+        ones_like,
+        zeros,
+        zeros_like,
+    )
+    from ._jit import (
+        Jit,
+        jit,
+    )
+    from ._kernel import (
+        Kernel,
+        kernel,
+    )
+    from ._manipulation import (
+        broadcast_arrays,
+        broadcast_to,
+        concat,
+        diagonal,
+        expand_dims,
+        flip,
+        moveaxis,
+        permute_dims,
+        repeat,
+        reshape,
+        roll,
+        squeeze,
+        stack,
+        tile,
+        trace,
+        tril,
+        triu,
+        unstack,
+    )
+    from ._search import (
+        UniqueAll,
+        UniqueCounts,
+        UniqueInverse,
+        argsort,
+        cumulative_prod,
+        cumulative_sum,
+        diff,
+        nonzero,
+        searchsorted,
+        sort,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
+    from ._namespace import (
+        astype,
+        can_cast,
+        complex128,
+        complex64,
+        e,
+        finfo,
+        float32,
+        float64,
+        iinfo,
+        inf,
+        int16,
+        int32,
+        int64,
+        int8,
+        isdtype,
+        nan,
+        newaxis,
+        pi,
+        result_type,
+        uint16,
+        uint32,
+        uint64,
+        uint8,
+    )
+    from ._namespace import __array_api_version__, __array_namespace_info__
+    from ._namespace import bool_ as bool
 
 __version__ = _tamis.__version__
+
+#: What is not needed at once is loaded when it is asked for: importing the package stays quick.
+_LATER = {
+    "_creation": (
+        "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"
+    ).split(),
+    "_jit": (
+        "Jit jit"
+    ).split(),
+    "_kernel": (
+        "Kernel kernel"
+    ).split(),
+    "_manipulation": (
+        "broadcast_arrays broadcast_to concat diagonal expand_dims flip moveaxis permute_dims repeat reshape roll "
+        "squeeze stack tile trace tril triu unstack"
+    ).split(),
+    "_search": (
+        "UniqueAll UniqueCounts UniqueInverse argsort cumulative_prod cumulative_sum diff nonzero searchsorted sort "
+        "unique_all unique_counts unique_inverse unique_values"
+    ).split(),
+    "_namespace": (
+        "astype can_cast complex128 complex64 e finfo float32 float64 iinfo inf int16 int32 int64 int8 isdtype nan "
+        "newaxis pi result_type uint16 uint32 uint64 uint8 __array_api_version__ __array_namespace_info__ bool"
+    ).split(),
+}
+_PLACES = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> _Any:
+    from importlib import import_module
+
+    if name == "plot":
+        return import_module(".plot", __name__)
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'tamis' has no attribute {name!r}")
+    found = getattr(import_module(f".{place}", __name__), "bool_" if name == "bool" else name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Advice",

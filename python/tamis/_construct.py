@@ -46,7 +46,9 @@ def tensor(
     return _make(data, format, fill, dtype, duplicates, borrow=False)
 
 
-def asarray(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+def asarray(
+    data: Any, dtype: DTypeLike | None = None, *, device: Any = None, copy: bool | None = None
+) -> Tensor:
     """A tensor that shares memory with ``data`` where the layouts agree; else as :func:`tensor`.
 
     The values of contiguous NumPy arrays, of SciPy's CSR, CSC, COO and BSR, and of PyTorch tensors on the CPU are shared; booleans are
@@ -60,9 +62,11 @@ def asarray(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     >>> t.to_numpy()
     array([0., 5., 0.])
     """
+    if device not in (None, "cpu"):
+        raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
     if isinstance(data, Tensor):
         return data if dtype is None else data.astype(dtype)
-    return _make(data, None, None, dtype, "sum", borrow=True)
+    return _make(data, None, None, dtype, "sum", borrow=not copy)
 
 
 def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, duplicates: str, borrow: bool) -> Tensor:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from ._tensor import Tensor
 
 
-def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+def _on(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
+
+
+def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense") -> Tensor:
     """A tensor of one value; in a sparse format that value is the fill, and nothing is stored.
 
     >>> import tamis as tm
@@ -28,9 +33,16 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, format:
     >>> tm.full((10**6, 10**6), 7.0, format="coo").nnz
     0
     """
+    _on(device)
     sizes = shape_of(shape)
     found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
-    value = found.type(fill_value.item() if isinstance(fill_value, _tamis.Tensor) else fill_value)  # type: ignore[attr-defined]
+    try:
+        value = found.type(np.asarray(fill_value)[()])
+        exact = found.kind not in "iu" or isinstance(fill_value, float) or int(fill_value) == int(value)
+    except (OverflowError, TypeError, ValueError):
+        exact = False
+    if not exact:
+        raise fail("E0306", f"{fill_value!r} does not fit the type {found}", "give another `dtype`, or leave it out")
     if format == "dense" or not sizes:
         check_size("full", sizes, cells(sizes), found.itemsize)
         return _construct.tensor(np.full(sizes, value, dtype=found))
@@ -38,7 +50,7 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, format:
     return _tamis.from_coordinates(nothing, np.zeros(0, dtype=found), list(sizes), format, value, "error")
 
 
-def zeros(shape: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+def zeros(shape: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense") -> Tensor:
     """A tensor of zeros; nothing is stored in a sparse format.
 
     >>> import tamis as tm
@@ -48,17 +60,17 @@ def zeros(shape: Any, *, dtype: DTypeLike | None = None, format: str = "dense") 
      [0. 0. 0. 0.]
      [0. 0. 0. 0.]]
     """
-    return full(shape, 0, dtype=np.float64 if dtype is None else dtype, format=format)
+    return full(shape, 0, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
-def ones(shape: Any, *, dtype: DTypeLike | None = None, format: str = "dense") -> Tensor:
+def ones(shape: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense") -> Tensor:
     """A tensor of ones.
 
     >>> import tamis as tm
     >>> tm.ones(3).to_numpy()
     array([1., 1., 1.])
     """
-    return full(shape, 1, dtype=np.float64 if dtype is None else dtype, format=format)
+    return full(shape, 1, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
 empty = zeros
@@ -69,33 +81,36 @@ def _like(x: Any, value: Any, dtype: DTypeLike | None) -> Tensor:
     return full(x.shape, value, dtype=x.dtype if dtype is None else dtype, format="dense" if is_full(x) else bare(x))
 
 
-def zeros_like(x: Any, /, *, dtype: DTypeLike | None = None) -> Tensor:
+def zeros_like(x: Any, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
     """Zeros of the shape, type and format of a tensor.
 
     >>> import tamis as tm
     >>> tm.zeros_like(tm.eye(3, format="csr")).nnz
     0
     """
+    _on(device)
     return _like(x, 0, dtype)
 
 
-def ones_like(x: Any, /, *, dtype: DTypeLike | None = None) -> Tensor:
+def ones_like(x: Any, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
     """Ones of the shape, type and format of a tensor.
 
     >>> import tamis as tm
     >>> tm.ones_like([1.5, 2.5]).to_numpy()
     array([1., 1.])
     """
+    _on(device)
     return _like(x, 1, dtype)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
     """One value in the shape, type and format of a tensor.
 
     >>> import tamis as tm
     >>> tm.full_like([1, 2], 9).to_numpy()
     array([9, 9])
     """
+    _on(device)
     return _like(x, fill_value, dtype)
 
 
@@ -103,7 +118,14 @@ empty_like = zeros_like
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, format: str = "dense"
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: Any = None,
+    format: str = "dense",
 ) -> Tensor:
     """Ones on a diagonal, zeros elsewhere.
 
@@ -111,6 +133,7 @@ def eye(
     >>> tm.eye(1000, format="csr").nnz
     1000
     """
+    _on(device)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     found = _tensor.dtype_of(np.float64 if dtype is None else dtype)
     if format == "dense":
@@ -123,13 +146,14 @@ def eye(
     return _tamis.from_coordinates(diagonal, np.ones(length, dtype=found), [rows, columns], format, 0, "error")
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None) -> Tensor:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
     """Numbers at equal distances, up to and without ``stop``.
 
     >>> import tamis as tm
     >>> tm.arange(3).to_numpy()
     array([0, 1, 2])
     """
+    _on(device)
     if step == 0:
         raise fail("E0405", "steps of 0 lead nowhere", "give a step that is not 0")
     first, last = (0, start) if stop is None else (start, stop)
@@ -138,13 +162,16 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
     return _construct.tensor(np.arange(first, last, step, dtype=dtype and _tensor.dtype_of(dtype)))
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, endpoint: bool = True) -> Tensor:
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True
+) -> Tensor:
     """So many numbers at equal distances.
 
     >>> import tamis as tm
     >>> tm.linspace(0, 1, 3).to_numpy()
     array([0. , 0.5, 1. ])
     """
+    _on(device)
     count = operator.index(num)
     if count < 0:
         raise fail("E0403", f"{num} numbers cannot be made", "give 0 or more")
@@ -165,11 +192,12 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     return [_construct.tensor(g) for g in np.meshgrid(*parts, indexing=indexing)]  # type: ignore[call-overload]
 
 
-def from_dlpack(x: Any, /) -> Tensor:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of another library's dense array.
 
     >>> import numpy as np, tamis as tm
     >>> tm.from_dlpack(np.ones(2)).to_numpy()
     array([1., 1.])
     """
-    return _construct.asarray(np.from_dlpack(x))
+    array = np.from_dlpack(x)
+    return _construct.tensor(array) if copy else _construct.asarray(array)

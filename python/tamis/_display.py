@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,10 @@ _CELLS = 64
 _ENTRIES = 5_000_000
 
 
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
 def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     """How much is stored in each part of a matrix: the share of elements, as a small picture."""
     if tensor.ndim not in (1, 2) or 0 in tensor.shape or tensor.nnz > _ENTRIES:
@@ -28,11 +31,14 @@ def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     else:
         columns, _ = tensor.to_coo()
         coords = tuple(columns) if tensor.ndim == 2 else (np.zeros(columns.shape[1], dtype=np.int64), columns[0])
-    place = [np.minimum(c * g // n, g - 1) for c, g, n in zip((np.asarray(c, dtype=object) if max(shape) > 1 << 55 else c for c in coords), grid, shape)]
+    place = [
+        np.minimum(c * g // n, g - 1)
+        for c, g, n in zip((np.asarray(c, dtype=object) if max(shape) > 1 << 55 else c for c in coords), grid, shape)
+    ]
     counts = np.zeros(grid)
     np.add.at(counts, tuple(np.asarray(p, dtype=np.int64) for p in place), 1)
     rows, columns = ([max(1, (k + 1) * n // g - k * n // g) for k in range(g)] for g, n in zip(grid, shape))
-    return counts / np.outer(rows, columns)
+    return counts / np.outer(np.asarray(rows, dtype=float), np.asarray(columns, dtype=float))
 
 
 def spy_svg(tensor: Any, width: int = 192) -> str:
@@ -63,10 +69,10 @@ def levels_table(tensor: Any) -> str:
     rows = []
     for k, level in enumerate(tensor.levels):
         arrays = ", ".join(f"{name}: {len(array):,} {array.dtype}" for name, array in tensor.level_arrays(k).items())
-        rows.append(f"<tr><td>{k}</td><td><code>{html.escape(level)}</code></td><td>{html.escape(arrays) or '&ndash;'}</td></tr>")
+        rows.append(f"<tr><td>{k}</td><td><code>{_escape(level)}</code></td><td>{_escape(arrays) or '&ndash;'}</td></tr>")
     values = tensor.values
     leaf = "pattern" if values is None else f"values: {len(values):,} {values.dtype}"
-    rows.append(f"<tr><td>leaf</td><td>fill {html.escape(str(tensor.fill_value))}</td><td>{html.escape(leaf)}</td></tr>")
+    rows.append(f"<tr><td>leaf</td><td>fill {_escape(str(tensor.fill_value))}</td><td>{_escape(leaf)}</td></tr>")
     return f"<table><thead><tr><th>level</th><th>kind</th><th>arrays</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -82,7 +88,7 @@ class Display:
         >>> "<svg" in tm.eye(4, format="csr")._repr_html_()
         True
         """
-        head = f"<div><b>tamis.Tensor</b> {html.escape(self.summary())}</div>"  # type: ignore[attr-defined]
+        head = f"<div><b>tamis.Tensor</b> {_escape(self.summary())}</div>"  # type: ignore[attr-defined]
         return (
             '<div style="display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap">'
             f"<div>{head}{levels_table(self)}</div><div>{spy_svg(self)}</div></div>"
@@ -107,8 +113,8 @@ def tabs(explanation: Any) -> str:
             text = str(error)
         checked = " checked" if k == 0 else ""
         buttons.append(f'<input type="radio" name="{key}" id="{key}{k}"{checked}><label for="{key}{k}">{stage}</label>')
-        panes.append(f'<pre class="{key}{k}">{html.escape(text)}</pre>')
+        panes.append(f'<pre class="{key}{k}">{_escape(text)}</pre>')
         rules.append(f"#{key}{k}:checked~.{key}{k}{{display:block}}")
     cost = "" if explanation.cost is None else f"<div>expected cost: {explanation.cost:.4g} steps</div>"
-    subject = f"<pre>{html.escape(explanation.subject.strip())}</pre>"
+    subject = f"<pre>{_escape(explanation.subject.strip())}</pre>"
     return f'{subject}{cost}<div class="tamis-tabs"><style>{_STYLE}{"".join(rules)}</style>{"".join(buttons)}{"".join(panes)}</div>'

@@ -28,6 +28,8 @@ class Op(NamedTuple):
     text: str
     #: Written for booleans, where NumPy means something else by it; ``""`` if booleans are refused.
     booleans: str | None = None
+    #: Written for complex numbers, where the operator table knows real ones only.
+    complexes: str | None = None
     #: The result is zero where an operand is.
     annihilates: bool = False
     #: Gives truth values; numbers in it keep their own type.
@@ -66,7 +68,7 @@ OPS = {
     "floor": Op("floor({0})", "{0}"),
     "ceil": Op("ceil({0})", "{0}"),
     "trunc": Op("trunc({0})", "{0}"),
-    "round": Op("round({0})", "{0}"),
+    "round": Op("round({0})", "{0}", "round(real({0})) + round(imag({0})) * 1.0j"),
     "minimum": Op("min({0}, {1})"),
     "maximum": Op("max({0}, {1})"),
     "where": Op("select({0}, {1}, {2})"),
@@ -85,11 +87,28 @@ OPS = {
         "",
     ),
     "logaddexp": Op("max({0}, {1}) + log1p(exp(-abs({0} - {1})))"),
+    "expm1": Op("expm1({0})", complexes="exp({0}) - 1"),
+    "log1p": Op("log1p({0})", complexes="log(1 + {0})"),
+    "log2": Op("log2({0})", complexes="log({0}) * 1.4426950408889634"),
+    "log10": Op("log10({0})", complexes="log({0}) * 0.4342944819032518"),
+    # After Kahan: no digits cancel far from 0, and the branch cuts are those of C and NumPy.
+    "asin": Op(
+        "asin({0})",
+        complexes="atan2(real({0}), real(sqrt(-({0} - 1)) * sqrt({0} + 1)))"
+        " + asinh(imag(conj(sqrt(-({0} - 1))) * sqrt({0} + 1))) * 1.0j",
+    ),
+    "acos": Op(
+        "acos({0})",
+        complexes="2 * atan2(real(sqrt(-({0} - 1))), real(sqrt({0} + 1)))"
+        " + asinh(imag(conj(sqrt({0} + 1)) * sqrt(-({0} - 1)))) * 1.0j",
+    ),
+    # By its symmetry, so that no digits are lost on the left half of the plane.
+    "asinh": Op("asinh({0})", complexes="select(real({0}) < 0, -asinh(-{0}), asinh({0}))"),
     "relu": Op("relu({0})"),
     "sigmoid": Op("sigmoid({0})"),
     **{
         name: Op(name + "({0})")
-        for name in "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
+        for name in "sqrt cbrt exp exp2 log sin cos tan atan sinh cosh tanh acosh atanh".split()
     },
 }
 
@@ -116,7 +135,10 @@ def apply(name: str, *given: Any) -> Any:
     operands: list[Any] = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
     tensors: list[Any] = [x for x in operands if isinstance(x, _tamis.Tensor)]
     if not tensors:
-        operands = tensors = [_construct.asarray(x) for x in operands]
+        # Numbers of NumPy's have a type of their own, to which Python's adapt.
+        typed = [isinstance(x, np.generic) for x in operands]
+        operands = [_construct.asarray(x) if t or not any(typed) else x for x, t in zip(operands, typed)]
+        tensors = [x for x in operands if isinstance(x, _tamis.Tensor)]
     text = _spelled(name, op, operands)
     ranked = [x for x in tensors if x.ndim]
     fixed = [_fixed(x, operands, op, name) if is_number(x) else x for x in operands]
@@ -128,6 +150,8 @@ def apply(name: str, *given: Any) -> Any:
 
 
 def _spelled(name: str, op: Op, operands: list[Any]) -> str:
+    if op.complexes is not None and any(x.dtype.kind == "c" for x in operands if isinstance(x, _tamis.Tensor)):
+        return op.complexes
     if op.booleans is None:
         return op.text
     if not all((x.dtype == bool) if isinstance(x, _tamis.Tensor) else isinstance(x, (bool, np.bool_)) for x in operands):

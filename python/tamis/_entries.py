@@ -41,7 +41,9 @@ def linear(columns: Sequence[NDArray[np.int64]], shape: Shape) -> NDArray[np.int
     """One number for each coordinate, in row-major order."""
     if cells(shape) >= 1 << 63:
         by = " x ".join(map(str, shape))
-        raise fail("E0404", f"the elements of a {by} tensor cannot be counted in 64 bits", "take a part of it first, as in `t[:1000]`")
+        raise fail(
+            "E0404", f"the elements of a {by} tensor cannot be counted in 64 bits", "take a part of it first, as in `t[:1000]`"
+        )
     place = np.zeros(len(columns[0]) if columns else 1, dtype=np.int64)
     for column, n in zip(columns, shape):
         place = place * n + column
@@ -57,9 +59,7 @@ def unlinear(place: NDArray[np.int64], shape: Shape) -> list[NDArray[np.int64]]:
     return columns[::-1]
 
 
-def rebuilt(
-    like: Tensor, columns: Sequence[Any], values: NDArray[Any], shape: Shape, format: str | None = None
-) -> Tensor:
+def rebuilt(like: Tensor, columns: Sequence[Any], values: NDArray[Any], shape: Shape, format: str | None = None) -> Tensor:
     """A tensor of other entries, in the format of one that it was made of if the rank is the same, else in lists."""
     wanted = format or (bare(like) if len(shape) == like.ndim and not is_full(like) else lists(len(shape)))
     plain_values = np.ascontiguousarray(values)

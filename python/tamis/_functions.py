@@ -131,5 +131,3 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     if isinstance(x, (_tamis.Tensor, Traced)):
         return x  # type: ignore[return-value]
     return _construct.asarray(x)
-
-

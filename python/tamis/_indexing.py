@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _tamis
+from ._config import current
 from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
 from ._errors import fail
 from ._shapes import Shape, cells, is_full
@@ -43,11 +44,18 @@ def getitem(x: Tensor, key: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
     if len(keys) == x.ndim and all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in keys):
         return x.element([_at(k, d, n) for d, (k, n) in enumerate(zip(keys, x.shape))])
+    if len(keys) == 1 and _is_truth(keys[0]):
+        # One truth value is a mask of no dimensions: it selects everything or nothing, in a new dimension.
+        return getitem(getitem(x, None), slice(0, int(bool(keys[0]))))
     parts = _parsed(keys, x)
     if is_full(x):
         found = x.to_numpy()[tuple(parts)]
         return found if found.ndim == 0 and not isinstance(found, np.ndarray) else from_array(np.asarray(found))
     return _sparse(x, parts)
+
+
+def _is_truth(key: Any) -> bool:
+    return isinstance(key, (bool, np.bool_)) or (getattr(key, "dtype", None) == bool and getattr(key, "ndim", 1) == 0)
 
 
 def _at(k: Any, d: int, n: int) -> int:
@@ -74,7 +82,11 @@ def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
             arrays = _arrays(k, x, used)
             used += len(arrays)
             found.extend(arrays)
-    if found.count(Ellipsis) > 1 if not any(isinstance(k, np.ndarray) for k in found) else sum(k is Ellipsis for k in found) > 1:
+    if (
+        found.count(Ellipsis) > 1
+        if not any(isinstance(k, np.ndarray) for k in found)
+        else sum(k is Ellipsis for k in found) > 1
+    ):
         raise fail("E0401", "`...` stands twice in one index", "write it once")
     if used > x.ndim:
         raise fail("E0401", f"{used} indices are given for {x.ndim} dimensions", f"give at most {x.ndim}")
@@ -100,7 +112,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     """Arrays of integers for a list, an array or a tensor; a mask becomes the coordinates where it is true."""
     if isinstance(key, _tamis.Tensor) and key.dtype == bool:
         shape = key.shape
-        if is_full(key):
+        if is_full(key) or (key.fill_value and cells(shape) * 8 <= current().dense_limit):
             columns: Any = np.nonzero(np.asarray(key))
         elif key.fill_value:
             raise fail(
@@ -125,7 +137,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     there = x.shape[used : used + len(shape)]
     if shape != there:
         raise fail(
-            "E0402",
+            "E0405",
             f"a mask of shape {shape} does not fit dimensions of shape {there}",
             f"the tensor has shape {x.shape}; a mask covers whole dimensions, as in `t[t > 0]` or `t[row_mask]`",
         )

@@ -47,7 +47,9 @@ class Variable(Operators, Reductions, Traced):
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         if not all(k is None or k is Ellipsis or k == slice(None) for k in keys):
-            raise _not_traced("only `:`, `...` and `None` can stand in an index of a traced value", "take the part before the call")
+            raise _not_traced(
+                "only `:`, `...` and `None` can stand in an index of a traced value", "take the part before the call"
+            )
         count = sum(k is not None for k in keys if k is not Ellipsis)
         whole = [slice(None)] * (self.ndim - count)
         place = next((p for p, k in enumerate(keys) if k is Ellipsis), None)
@@ -55,8 +57,10 @@ class Variable(Operators, Reductions, Traced):
         return trace_reshape(self, tuple(p for p, k in enumerate(full) if k is None), ())
 
     def __bool__(self) -> bool:
-        raise _not_traced("`if`, `while`, `and` and `or` need a value that is not there while the function is traced",
-                          "write `tamis.where(condition, a, b)`, `&` or `|`")
+        raise _not_traced(
+            "`if`, `while`, `and` and `or` need a value that is not there while the function is traced",
+            "write `tamis.where(condition, a, b)`, `&` or `|`",
+        )
 
     def __float__(self) -> float:
         raise _not_traced("a number is asked for that is not there while the function is traced", "return it, and ask outside")
@@ -243,7 +247,9 @@ def _seen(value: Traced, tensor: Any) -> Any:
 
 def _is_data(value: Any) -> bool:
     """Whether a list holds numbers rather than tensors."""
-    return bool(value) and all(isinstance(v, (int, float, complex)) or (isinstance(v, (list, tuple)) and _is_data(v)) for v in value)
+    return bool(value) and all(
+        isinstance(v, (int, float, complex)) or (isinstance(v, (list, tuple)) and _is_data(v)) for v in value
+    )
 
 
 def _flatten(value: Any, flat: list[Any]) -> Any:

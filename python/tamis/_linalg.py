@@ -75,6 +75,9 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     elif ranks == (2, 2):
         # What is sparse stays sparse, however small it is.
         wish = "csc" if bare(a) == bare(b) == "csc" else "csr"
+        if bare(a) in ("coo", "dcsr"):
+            # These have no array of the length of a dimension, and neither has the result.
+            wish = bare(a)
     return _tamis.einsum(text, a, b, format=wish)
 
 
@@ -188,6 +191,14 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
     array([210, 430])
     """
     a, b = _plain(a), _plain(b)
+    rank = min(a.ndim, b.ndim)
+    place = axis if axis < 0 else axis - max(a.ndim, b.ndim)
+    if not -rank <= place < 0 or a.shape[place] != b.shape[place]:
+        raise fail(
+            "E0402",
+            f"shapes {a.shape} and {b.shape} have no axis {axis} of one size",
+            "the axis that is summed over has one size in both; the others are broadcast",
+        )
     if a.dtype.kind == "c":
         a = _elementwise.apply("conj", a)
     product = _elementwise.apply("multiply", a, b)

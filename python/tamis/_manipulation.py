@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Sequence
 import numpy as np
 
 from . import _tamis
-from ._entries import check_entries, entries, from_array, linear, on_dense, plain, rebuilt, unlinear
+from ._entries import (
+    check_entries,
+    entries,
+    from_array,
+    linear,
+    on_dense,
+    plain,
+    rebuilt,
+    unlinear,
+)
 from ._errors import fail
 from ._shapes import Shape, axes_of, axis_of, broadcast, cells, is_full, lists, shape_of
 from ._traced import Traced, trace_reshape
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
     from ._tensor import Tensor
 
 
-def expand_dims(x: Any, /, *, axis: int | tuple[int, ...] = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """The tensor with a new dimension of size 1.
 
     >>> import tamis as tm
@@ -362,7 +371,6 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     rows, columns = x.shape[-2:]
     k = max(-rows, min(k, columns))
     if not is_full(x) and x.fill_value:
-        found, values = entries(x)
         raise fail(
             "E0709",
             f"what is not stored is {x.fill_value}, so that the triangle beside it would have to be stored",
@@ -372,7 +380,7 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     row, column = names[-2], names[-1]
     access = f"[{','.join(names)}]"
     # A mask bounds the loops: what lies outside is never visited.
-    text = f"r{access} = select({column} - {row} {relation} {k}, A{access}, 0)"
+    text = f"r{access} = ({column} - {row} {relation} {k}) {'and' if x.dtype == bool else '*'} A{access}"
     from ._shapes import bare
 
     return _tamis.einsum(text, x, format=bare(x)).astype(x.dtype)

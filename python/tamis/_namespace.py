@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _tamis, _tensor
 from ._elementwise import is_number
-from ._errors import fail
 from ._entries import plain
+from ._errors import fail
 from ._traced import Traced
 
 bool_ = np.dtype("bool")
@@ -33,7 +33,7 @@ _KINDS = {
 __array_api_version__ = "2023.12"
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The same numbers in another type.
 
     >>> import tamis as tm
@@ -51,7 +51,10 @@ def result_type(*given: Any) -> np.dtype[Any]:
     >>> tm.result_type("f32", tm.ones(2, dtype="i16"))
     dtype('float32')
     """
-    types = [x if is_number(x) else x.dtype if hasattr(x, "dtype") and not isinstance(x, np.dtype) else _tensor.dtype_of(x) for x in given]
+    types = [
+        x if is_number(x) else x.dtype if hasattr(x, "dtype") and not isinstance(x, np.dtype) else _tensor.dtype_of(x)
+        for x in given
+    ]
     if not types:
         raise fail("E0304", "types of nothing have no common type", "give one type or tensor, or more")
     return _tensor.dtype_of(np.result_type(*types))
@@ -68,7 +71,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return np.can_cast(source, _tensor.dtype_of(to))
 
 
-def isdtype(dtype: Any, kind: Any, /) -> bool:
+def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a type is of a kind, such as ``"integral"``.
 
     >>> import tamis as tm
@@ -82,14 +85,27 @@ def isdtype(dtype: Any, kind: Any, /) -> bool:
     return bool(np.dtype(dtype) == _tensor.dtype_of(kind))
 
 
-def finfo(type: Any, /) -> Any:
+class FloatInfo(NamedTuple):
+    """The limits of a type of floats."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+
+def finfo(type: Any, /) -> FloatInfo:
     """The limits of a type of floats.
 
     >>> import tamis as tm
     >>> tm.finfo("f32").bits
     32
     """
-    return np.finfo(type.dtype if hasattr(type, "shape") and hasattr(type, "nnz") else _tensor.dtype_of(type))
+    found = np.finfo(type.dtype if isinstance(type, _tamis.Tensor) else _tensor.dtype_of(type))
+    eps, largest, least, normal = (float(number) for number in (found.eps, found.max, found.min, found.smallest_normal))
+    return FloatInfo(int(found.bits), eps, largest, least, normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> Any:
@@ -99,7 +115,7 @@ def iinfo(type: Any, /) -> Any:
     >>> int(tm.iinfo("i8").max)
     127
     """
-    return np.iinfo(type.dtype if hasattr(type, "shape") and hasattr(type, "nnz") else _tensor.dtype_of(type))
+    return np.iinfo(type.dtype if isinstance(type, _tamis.Tensor) else _tensor.dtype_of(type))
 
 
 class Info:

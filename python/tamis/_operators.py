@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _elementwise, _linalg
 from ._errors import fail
-
-if TYPE_CHECKING:
-    from ._tensor import Tensor
 
 _KNOWN = (int, float, complex, np.generic, np.ndarray, list, tuple)
 
@@ -19,6 +16,12 @@ _KNOWN = (int, float, complex, np.generic, np.ndarray, list, tuple)
 def _is_operand(other: Any) -> bool:
     """Whether an operator can take it; Python asks the other side if not."""
     return isinstance(other, _KNOWN) or hasattr(other, "__array__") or hasattr(other, "toarray") or hasattr(other, "_trace")
+
+
+def _is_matrix(other: Any) -> bool:
+    """Whether it is one of SciPy's matrices, for which ``*`` is the product of matrices; for its arrays it is not."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and isinstance(other, scipy.spmatrix)
 
 
 def _binary(name: str) -> tuple[Any, Any]:
@@ -30,6 +33,8 @@ def _binary(name: str) -> tuple[Any, Any]:
     def backward(self: Any, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
+        if name == "multiply" and _is_matrix(other):
+            return _linalg.matmul(other, self)
         return _elementwise.apply(name, other, self)
 
     return forward, backward
@@ -63,6 +68,24 @@ _UFUNCS = {
     "arctanh": "atanh",
     "arctan2": "atan2",
 }
+
+#: Functions of NumPy's that take an axis, which are ours under the same name or another.
+_ALONG = ("sum", "prod", "mean", "any", "all", "argmax", "argmin", "count_nonzero", "amax", "amin", "max", "min", "concatenate")
+_FUNCTIONS = {
+    **{name: name for name in _ALONG},
+    **{name: name for name in "where stack tensordot outer expand_dims squeeze reshape flip tril triu diagonal trace".split()},
+    **{"amax": "max", "amin": "min", "concatenate": "concat", "dot": "matmul"},
+}
+
+
+def _as_arrays(given: Any) -> Any:
+    """Tensors in arguments as arrays."""
+    if isinstance(given, Operators):
+        return np.asarray(given)
+    if isinstance(given, (list, tuple)):
+        return type(given)(_as_arrays(part) for part in given)
+    return {key: _as_arrays(part) for key, part in given.items()} if isinstance(given, dict) else given
+
 
 #: Where SciPy asks for an array in order to compute with it: there the operator is ours.
 _SCIPY = ("_matmul_dispatch", "_multiply_2d_with_broadcasting", "_divide", "_comparison", "multiply", "_mul_dispatch")
@@ -112,7 +135,10 @@ class Operators:
     __pos__ = _unary("positive")
     __abs__ = _unary("abs")
     __invert__ = _unary("bitwise_invert")
-    __round__ = _unary("round")
+    # Tensors do not change: `A += B` is `A = A + B`.
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
+    __iand__, __ior__, __ixor__, __ilshift__, __irshift__ = __and__, __or__, __xor__, __lshift__, __rshift__
     # Like NumPy's arrays: `==` compares elements, so tensors are no keys.
     __hash__ = None  # type: ignore[assignment]
 
@@ -125,6 +151,13 @@ class Operators:
     def __rmatmul__(self, other: Any) -> Any:
         return _linalg.matmul(other, self) if _is_operand(other) else NotImplemented
 
+    __imatmul__ = __matmul__
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if not digits:
+            return _elementwise.apply("round", self)
+        return _elementwise.apply("round", self * 10.0**digits) / 10.0**digits
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
@@ -134,7 +167,11 @@ class Operators:
         given = {key: value[0] if key == "out" else value for key, value in options.items()}
         extra = [key for key, value in given.items() if value is not None]
         if "out" in extra:
-            raise fail("E0204", "tensors and arrays are not computed into", "leave `out` out, and write `x = x + A` instead of `x += A`")
+            raise fail(
+                "E0204",
+                "tensors and arrays are not computed into",
+                "leave `out` out, and write `x = x + A` instead of `x += A`",
+            )
         if method != "__call__" or extra:
             raise fail(
                 "E0205",
@@ -152,6 +189,18 @@ class Operators:
             )
         return _elementwise.apply(name, *inputs)
 
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """NumPy's functions that are ours as well are ours; for others, tensors become arrays as far as that is allowed."""
+        ours = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
+        given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
+        if ours is not None and not set(given) - {"axis", "keepdims", "axes"}:
+            import tamis
+
+            if len(args) == 2 and function.__name__ in _ALONG:
+                args, given = args[:1], {"axis": args[1], **given}
+            return getattr(tamis, ours)(*args, **given)
+        return function(*_as_arrays(args), **_as_arrays(options))
+
     def __setitem__(self, key: Any, value: Any) -> None:
         raise fail(
             "E0204",
@@ -159,9 +208,3 @@ class Operators:
             "make a new one: `tamis.where(mask, value, t)` changes the elements that a mask selects",
             "collect entries first, and build it once: `tamis.tensor((coords, values, shape))`",
         )
-
-    if TYPE_CHECKING:
-        def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-__all__ = ["Operators", "Tensor", "handed_over"]

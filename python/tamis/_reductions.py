@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _construct, _elementwise, _tamis
-from ._entries import entries, from_array, linear, unlinear
+from ._counted import counted, is_counted
+from ._entries import entries, from_array, linear
 from ._errors import fail
-from ._shapes import axes_of, axis_of, cells, is_full
+from ._shapes import axes_of, axis_of, cells, check_size, is_full
 from ._traced import Traced, trace_reduction
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ _INDICES = "abcdefghijklmnopqrstuvwxyz"
 Axis = Any
 
 
-def _reduce(
-    x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", idle: Any = None, **others: Any
-) -> Tensor:
+def _reduce(x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", idle: Any = None, **others: Any) -> Tensor:
     """Reduces by a word of index notation; ``idle`` is the value that does not change the result.
 
     ``others`` are tensors with the dimensions that are kept, which the body reads as ``{name}``.
@@ -37,6 +36,10 @@ def _reduce(
     axes = axes_of(axis, x.ndim)
     if len(_INDICES) < x.ndim:
         raise fail("E0404", f"{x.ndim} dimensions are too many", f"tensors have at most {len(_INDICES)} here")
+    counts = not is_full(x) and (idle is None or x.fill_value != idle)
+    if counts and not others and is_counted(x, axes):
+        made = counted(x, word, axes, body)
+        return _kept(made, x, axes) if keepdims else made
     names = _INDICES[: x.ndim]
     kept = [n for d, n in enumerate(names) if d not in axes]
     gone = [names[a] for a in axes]
@@ -44,10 +47,14 @@ def _reduce(
     term = body.format(f"x[{','.join(names)}]" if names else "x", **{name: name + access for name in others})
     text = f"r{access} = " + (f"{word}[{','.join(gone)}]({term})" if gone else term)
     order = None
-    if gone and kept and not is_full(x) and (idle is None or x.fill_value != idle):
+    if gone and kept and counts:
         # With what is reduced innermost, runs of what is not stored are reduced at once.
         order = ",".join(kept + gone)
-    made: Tensor = _tamis.einsum(text, x=x, order=order, format="dense" if is_full(x) else None, **others)
+    if kept:
+        shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+        entries_of = builtins.min(cells(shape), x.nnz) if not counts else cells(shape)
+        check_size(word, shape, entries_of, x.dtype.itemsize)
+    made = _tamis.einsum(text, x=x, order=order, format="dense" if is_full(x) else None, **others)
     return _kept(made, x, axes) if keepdims else made
 
 
@@ -99,7 +106,9 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdi
 
 def _not_empty(x: Any, axis: Axis, what: str) -> None:
     if builtins.any(x.shape[a] == 0 for a in axes_of(axis, x.ndim)):
-        raise fail("E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements")
+        raise fail(
+            "E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements"
+        )
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -172,7 +181,7 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     x = _plain(x)
     body = "{0}" if x.dtype.kind in "fc" else "f64({0})"
-    return _elementwise.apply("divide", _reduce(x, "sum", axis, keepdims, body, 0), _count(x, axis))  # type: ignore[no-any-return]
+    return _elementwise.apply("divide", _reduce(x, "sum", axis, keepdims, body, 0), float(_count(x, axis)))
 
 
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -187,12 +196,22 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
         centred = x - mean(x, axis=axis, keepdims=True)
         total = sum(centred * centred, axis=axis, keepdims=keepdims)
     else:
+        if not is_full(x) and x.dtype.kind != "c" and is_counted(x, axes_of(axis, x.ndim)) and axis is None:
+            # Everything at once: elements that are stored, and so many that are not.
+            away = _elementwise.apply("subtract", x, float(mean(x)))
+            return _elementwise.apply(
+                "divide",
+                _reduce(_elementwise.apply("square", away), "sum", None, keepdims, "{0}", 0),
+                _spread(x, axis, correction),
+            )
         middle = mean(x, axis=axis)
         body = "abs({0} - {m}) * abs({0} - {m})" if x.dtype.kind == "c" else "({0} - {m}) * ({0} - {m})"
         total = _reduce(x, "sum", axis, keepdims, body, m=middle)
-    with np.errstate(all="ignore"):
-        divisor = np.float64(_count(x, axis)) - correction
-    return _elementwise.apply("divide", total, float(divisor if divisor > 0 else 0.0))  # type: ignore[no-any-return]
+    return _elementwise.apply("divide", total, _spread(x, axis, correction))
+
+
+def _spread(x: Any, axis: Axis, correction: float) -> float:
+    return builtins.max(float(_count(x, axis)) - correction, 0.0)
 
 
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -202,7 +221,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     >>> tm.std([1.0, 3.0]).item()
     1.0
     """
-    return _elementwise.apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))  # type: ignore[no-any-return]
+    return _elementwise.apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -239,8 +258,9 @@ def _where(x: Any, word: str, axis: int | None, keepdims: bool) -> Tensor:
         array = x.to_numpy()
         made = from_array((np.argmax if word == "max" else np.argmin)(array, axis=a))
         return expand_dims(made, axis=a) if keepdims else made
-    best = _reduce(x, word, a, False).to_numpy()
     shape = x.shape[:a] + x.shape[a + 1 :]
+    check_size(f"arg{word}", shape, cells(shape), 8)
+    best = _reduce(x, word, a, False).to_numpy()
     columns, values = entries(x)
     along = columns.pop(a)
     line = linear(columns, shape) if shape else np.zeros(len(values), dtype=np.int64)
@@ -317,8 +337,3 @@ class Reductions:
     def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """See :func:`tamis.count_nonzero`."""
         return count_nonzero(self, axis=axis, keepdims=keepdims)
-
-
-__all__ = [
-    "Reductions", "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "unlinear", "var",
-]

@@ -171,7 +171,9 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     array([1, 2])
     """
     first, second = _dense(plain(x1), "searchsorted"), _dense(plain(x2), "searchsorted")
-    return from_array(np.asarray(np.searchsorted(first, second, side=side, sorter=None if sorter is None else np.asarray(sorter))))  # type: ignore[call-overload]
+    order = None if sorter is None else np.asarray(sorter)
+    found: Any = np.searchsorted(first, second, "right" if side == "right" else "left", order)
+    return from_array(np.asarray(found))
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Sequence
 
 from . import _tamis
 from ._config import current
-from ._errors import Error, fail
+from ._errors import fail
 
 Shape = tuple[int, ...]
 
@@ -18,7 +18,9 @@ def axis_of(axis: Any, rank: int) -> int:
     try:
         found = operator.index(axis)
     except TypeError:
-        raise fail("E0305", f"an axis is an integer, not {axis!r}", "axes are counted from 0, or from the end with -1") from None
+        raise fail(
+            "E0305", f"an axis is an integer, not {axis!r}", "axes are counted from 0, or from the end with -1"
+        ) from None
     if not -rank <= found < rank:
         there = f"axes are {-rank}..{rank - 1}" if rank else "a tensor without dimensions has no axes"
         raise fail("E1001", f"there is no axis {found} in {rank} dimensions", there)
@@ -117,6 +119,3 @@ def bare(tensor: _tamis.Tensor) -> str:
 def lists(rank: int) -> str:
     """The format of lists for a rank."""
     return {0: "dense", 1: "sparse", 2: "csr"}.get(rank, "csf")
-
-
-__all__ = ["Error", "Shape", "axes_of", "axis_of", "bare", "broadcast", "cells", "check_size", "is_full", "lists", "shape_of"]

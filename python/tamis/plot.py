@@ -48,7 +48,14 @@ def spy(tensor: Any, *, cells: int = 400) -> Any:
         )
     figure, axes = _figure(5, 5 if t.ndim == 2 else 1.2)
     rows, columns = t.shape if t.ndim == 2 else (1, t.shape[0])
-    axes.imshow(np.sqrt(shares), cmap="Blues", aspect="auto", interpolation="nearest", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5), vmin=0)
+    axes.imshow(
+        np.sqrt(shares),
+        cmap="Blues",
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
+        vmin=0,
+    )
     axes.set_title(t.summary())
     return figure
 
@@ -81,10 +88,23 @@ def format(tensor: Any) -> Any:
         if node:
             above = places[node[:-1]]
             axes.plot([above[0], x], [above[1], y], color="#999", zorder=1)
-        axes.text(x, y, str(node[-1]) if node else "root", ha="center", va="center", zorder=2,
-                  bbox={"boxstyle": "round", "fc": "white", "ec": "#1f4e79"})
+        axes.text(
+            x,
+            y,
+            str(node[-1]) if node else "root",
+            ha="center",
+            va="center",
+            zorder=2,
+            bbox={"boxstyle": "round", "fc": "white", "ec": "#1f4e79"},
+        )
     for k, value in enumerate(values):
-        axes.text(float(k), -float(t.ndim) - 0.8, f"{value:.3g}" if not isinstance(value, np.bool_) else str(value), ha="center", color="#1f4e79")
+        axes.text(
+            float(k),
+            -float(t.ndim) - 0.8,
+            f"{value:.3g}" if not isinstance(value, np.bool_) else str(value),
+            ha="center",
+            color="#1f4e79",
+        )
     names = [f"dimension {d}" for d in range(t.ndim)]
     axes.set_yticks([-float(d) for d in range(1, t.ndim + 1)], names)
     axes.set_xticks([])

@@ -10,7 +10,14 @@ import tamis as tm
 
 
 def test_tensors_in_notebooks() -> None:
-    for t in (tm.gallery.laplacian(30), tm.zeros((0, 3)), tm.ones(5), tm.gallery.random((4, 5, 6), 0.1), tm.tensor(3.0), tm.full((10**9, 10**9), 1, format="coo")):
+    for t in (
+        tm.gallery.laplacian(30),
+        tm.zeros((0, 3)),
+        tm.ones(5),
+        tm.gallery.random((4, 5, 6), 0.1),
+        tm.tensor(3.0),
+        tm.full((10**9, 10**9), 1, format="coo"),
+    ):
         html = t._repr_html_()
         assert "<table>" in html and "tamis.Tensor" in html
     assert tm.gallery.laplacian(30)._repr_html_().count("<rect") > 60

@@ -37,7 +37,9 @@ def test_arrays_of_integers(data: Any) -> None:
     axis = data.draw(st.integers(0, x.ndim - 1))
     shape = data.draw(st.sampled_from([(3,), (0,), (2, 2)]))
     index = np.random.default_rng(data.draw(st.integers(0, 9))).integers(-x.shape[axis], x.shape[axis], shape)
-    rest = [data.draw(st.sampled_from([slice(None), slice(1, None), slice(None, None, -1), 0, None])) for _ in range(x.ndim - 1)]
+    rest = [
+        data.draw(st.sampled_from([slice(None), slice(1, None), slice(None, None, -1), 0, None])) for _ in range(x.ndim - 1)
+    ]
     rest = [slice(None) if k is None else k for k in rest]
     check(t, x, (*rest[:axis], index, *rest[axis:]))
     check(t, x, index % x.shape[0])
@@ -82,6 +84,14 @@ def test_rows_of_csr_keep_the_format() -> None:
     same(p[3:9], x[3:9] > 0)
 
 
+def test_one_truth_value() -> None:
+    x = np.array([[1, 0], [0, 2]])
+    for t in (tm.tensor(x), tm.tensor(x, format="csr")):
+        for key in (True, False, np.bool_(True), np.array(False)):
+            check(t, x, key)
+    check(tm.tensor(5), np.array(5), True)
+
+
 def test_iteration_and_membership() -> None:
     t = tm.tensor([[1, 0], [0, 2]], format="csr")
     assert [row.to_numpy().tolist() for row in t] == [[1, 0], [0, 2]]
@@ -90,13 +100,18 @@ def test_iteration_and_membership() -> None:
 
 def test_mistakes() -> None:
     t = tm.tensor([[1, 0], [0, 2]], format="csr")
-    for key in [5, (0, 0, 0), [7], slice(None, None, 0), (..., ...), 0.5, [True, False, True], "x", True]:
+    for key in [5, (0, 0, 0), [7], slice(None, None, 0), (..., ...), 0.5, [True, False, True], "x", (True, 0)]:
         with pytest.raises(tm.Error):
             t[key]
     with pytest.raises(IndexError):
         t[[0, 9]]
+    with pytest.raises(IndexError):
+        t[[True, False, True]]
     with pytest.raises(tm.Error) as caught:
         t[0, 0] = 1
     assert any("where" in help for help in caught.value.help)
-    with pytest.raises(tm.Error):
-        t[t == 0]
+    same(t[t == 0], [0, 0])
+    huge = tm.full((10**6, 10**6), 0, format="coo")
+    with pytest.raises(tm.Error) as caught:
+        huge[huge == 0]
+    assert caught.value.code == "E0707"

@@ -77,7 +77,13 @@ def test_results_that_are_read_again() -> None:
 
 
 def test_what_cannot_be_traced() -> None:
-    for function in (lambda x: x if x.sum() > 0 else -x, lambda x: x[0], lambda x: np.asarray(x), lambda x: float(x.sum()), lambda x: tm.flip(x)):
+    for function in (
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x[0],
+        lambda x: np.asarray(x),
+        lambda x: float(x.sum()),
+        lambda x: tm.flip(x),
+    ):
         with pytest.raises(tm.Error):
             tm.jit(function)(np.ones(3))
     with pytest.raises(tm.Error):

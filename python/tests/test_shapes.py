@@ -91,6 +91,9 @@ def test_creation() -> None:
             huge()
     with pytest.raises(ValueError):
         tm.zeros(-1)
+    for wrong in (lambda: tm.full(3, 300, dtype="u8"), lambda: tm.full(3, "a", dtype="f8"), lambda: tm.full(3, -1, dtype="u8")):
+        with pytest.raises(tm.Error):
+            wrong()
 
 
 def test_dense_only() -> None:
@@ -122,7 +125,11 @@ def test_namespace() -> None:
     assert tm.result_type(tm.int8, 3) == np.int8 and tm.can_cast(tm.int8, tm.int16)
     missing = [name for name in tm.__all__ if not hasattr(tm, name)]
     assert not missing
-    from_standard = "abs acos add all any arange argmax astype broadcast_to ceil concat cos divide einsum exp expand_dims eye flip full "
+    from_standard = (
+        "abs acos add all any arange argmax astype broadcast_to ceil concat cos divide einsum exp expand_dims eye flip full "
+    )
     from_standard += "greater isnan less log matmul max mean meshgrid min moveaxis multiply nonzero ones permute_dims prod reshape roll sort "
-    from_standard += "sqrt squeeze stack std sum take tensordot tril triu unique_all var vecdot where zeros finfo iinfo float64 bool pi"
+    from_standard += (
+        "sqrt squeeze stack std sum take tensordot tril triu unique_all var vecdot where zeros finfo iinfo float64 bool pi"
+    )
     assert not [name for name in from_standard.split() if not hasattr(tm, name)]
