@@ -82,6 +82,7 @@ const STATEMENTS: &[(&str, &[&str])] = &[
     ("O[i,j] = I[i+k,j+l] * F[k,l]", &["ij", "kl"]),
     ("O[i] = I[2*i+k] * F[k]", &["i", "k"]),
     ("O[i+k] += I[i] * F[k]", &["i", "k"]),
+    ("d[j] = max[i](A[i,j])", &["ij"]),
 ];
 
 const SIZES: &[(char, u64)] = &[('i', 7), ('j', 6), ('k', 4), ('l', 3), ('d', 2)];

@@ -52,7 +52,7 @@ impl Default for Costs {
             vector_step: 0.2,
             list_step: 1.2,
             merge_step: 3.0,
-            pieces: 2.0,
+            pieces: 3.0,
             operation: 0.5,
             update: 0.6,
             start: 2.0,

@@ -290,6 +290,7 @@ impl<'a> Scheduler<'a> {
             free,
             places,
             set,
+            everywhere: identity.is_some() && constant.is_some() && !idle,
             operations: operations(&assignment.body).max(1.0),
             target,
             dense: true,

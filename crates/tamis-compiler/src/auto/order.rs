@@ -21,6 +21,9 @@ pub struct Problem {
     pub places: Vec<Place>,
     /// Where something is to be computed.
     pub set: Set,
+    /// Whether what is reduced elsewhere counts, too, as zeros do for a maximum: a stretch of it is done at once, but for every
+    /// element of the target.
+    pub everywhere: bool,
     /// How many operations a point takes.
     pub operations: f64,
     /// The loops of the target's dimensions; nothing for one that is a sum.
@@ -175,14 +178,15 @@ impl Search<'_> {
     fn step(&self, state: &mut State, index: usize) {
         let Problem { extents, places, set, .. } = self.problem;
         let outer = state.trips[state.trips.len() - 1];
-        let steps = set.steps(state.bound, index as u32, extents[index], places, self.costs);
+        let all = self.problem.everywhere && self.problem.free & 1 << index != 0;
+        let steps = set.steps(state.bound, index as u32, extents[index], places, self.costs).filter(|_| !all);
         state.bound |= 1 << index;
         let innermost = state.bound == self.problem.all();
         let (count, cost) =
             steps.unwrap_or_else(|| (extents[index], extents[index] * self.dense_step(index, innermost)));
         state.compute += outer * (self.costs.start + cost);
         // A loop over a list goes no further than the list is long, whatever is likely.
-        let likely = self.problem.points(state.bound);
+        let likely = if all { f64::INFINITY } else { self.problem.points(state.bound) };
         state.trips.push(if steps.is_none() { likely.min(outer * count) } else { likely.min(outer * count.max(1.0)) });
         state.order.push(index);
     }
@@ -243,7 +247,8 @@ impl Search<'_> {
         let innermost = state.order.last().copied();
         let dense_inner = innermost.is_some_and(|index| {
             let before = state.bound & !(1 << index);
-            problem.set.steps(before, index as u32, problem.extents[index], &problem.places, costs).is_none()
+            let all = problem.everywhere && problem.free & 1 << index != 0;
+            all || problem.set.steps(before, index as u32, problem.extents[index], &problem.places, costs).is_none()
         });
         let vector = dense_inner && innermost.is_some_and(|k| self.dense_step(k, true) == costs.vector_step);
         let each =

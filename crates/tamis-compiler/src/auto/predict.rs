@@ -125,6 +125,7 @@ impl Walk<'_> {
             free: written.iter().fold(outside, |all, mask| all | mask),
             places,
             set,
+            everywhere: false,
             operations: 1.0,
             target: Vec::new(),
             dense: true,

@@ -77,6 +77,7 @@ mod tests {
             free: 0b101,
             places: vec![place("A", Format::csr(), [1, 2]), place("B", Format::dense(2), [2, 4])],
             set: Set::Stored(0),
+            everywhere: false,
             operations: 1.0,
             target: vec![Some(0), Some(2)],
             dense: true,
