@@ -276,7 +276,7 @@ impl Format {
     ///
     /// ```
     /// use tamis_ir::format::{Format, Width};
-    /// assert_eq!(Format::csr().with_coordinates(Width::U16).to_string(), "dense, sparse[u16]");
+    /// assert_eq!(Format::csr().with_coordinates(Width::U16).to_string(), "dense, sparse[_,u16]");
     /// ```
     pub fn with_coordinates(mut self, width: Width) -> Format {
         self.levels.iter_mut().filter(|level| level.kind != LevelKind::Dense).for_each(|level| level.crd = Some(width));
