@@ -5,7 +5,6 @@ use crate::execute;
 use crate::input::Named;
 use crate::run::RunRequest;
 use crate::shell::{Failure, Shell};
-use std::fmt::Write;
 use std::sync::Arc;
 use tamis::auto::Operand;
 use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
@@ -105,22 +104,6 @@ impl Planned {
         let tensors: Vec<&Tensor> = tensors.iter().map(|(_, tensor)| tensor).collect();
         let options = tamis::EinsumOptions { compile, pins: pins.clone() };
         Ok(tamis::analyze_notation(notation, &tensors, &options)?)
-    }
-
-    /// What was decided, as comments above the program.
-    pub(crate) fn decisions(&self) -> String {
-        let mut out = String::new();
-        for decision in &self.plan.decisions {
-            let _ = writeln!(out, "# {}: {}; {}", decision.about, decision.choice, decision.why);
-            for other in &decision.alternatives {
-                let _ = writeln!(out, "#     instead of {other}");
-            }
-        }
-        for conversion in &self.plan.conversions {
-            let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);
-        }
-        let _ = writeln!(out, "# expected to cost {:.3e} steps", self.plan.cost);
-        out
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
         let mut texts = Vec::new();
         for stage in stages {
             let text = match stage {
-                Stage::Schedule => planned.decisions() + &explanation.schedule(),
+                Stage::Schedule => planned.plan.comments() + &explanation.schedule(),
                 other => of_stage(other, &planned.plan.program, Some(&explanation))?,
             };
             texts.push((name(stage), text));

@@ -64,6 +64,7 @@ fn constants_are_fitted() {
     // There is no such file yet, which is a mistake for whoever wants to use it.
     let explain = ["explain", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones"];
     assert!(!run(&explain, &path).status.success());
+    assert!(run(&["calibrate", "--save"], &path).status.success() && run(&explain, &path).status.success());
     let template = folder.path().join("costs");
     std::fs::write(&template, "list_step = 1.5\n").unwrap();
     let output = run(&["calibrate"], &template);

@@ -5,7 +5,6 @@ use crate::program::PyProgram;
 use crate::{errors, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::fmt::Write;
 use std::sync::OnceLock;
 use tamis::{CompileOptions, Explanation, Plan, Program, Signature, Tensor};
 
@@ -97,24 +96,8 @@ fn explanation(
     options: &CompileOptions,
 ) -> Result<PyExplanation, tamis::Diagnostics> {
     let explanation = tamis::explain(program, &Signature::of(tensors), options)?;
-    let decisions = plan.map(decisions);
+    let decisions = plan.map(Plan::comments);
     Ok(PyExplanation { subject, decisions, cost: plan.map(|p| p.cost), explanation, machine: OnceLock::new() })
-}
-
-/// What was decided, as comments above a program.
-fn decisions(plan: &Plan) -> String {
-    let mut out = String::new();
-    for decision in &plan.decisions {
-        let _ = writeln!(out, "# {}: {}; {}", decision.about, decision.choice, decision.why);
-        for other in &decision.alternatives {
-            let _ = writeln!(out, "#     instead of {other}");
-        }
-    }
-    for conversion in &plan.conversions {
-        let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);
-    }
-    let _ = writeln!(out, "# expected to cost {:.3e} steps", plan.cost);
-    out
 }
 
 /// Explains index notation for these operands.

@@ -344,6 +344,11 @@ impl Tensor {
         };
         let written = matches!(self.format().leaf(), Leaf::Element(Some(_)));
         let leaf = Leaf::Element(Some(fill).filter(|fill| written && fill.is_truthy()));
+        self.holding(leaf, values, fill)
+    }
+
+    /// The same coordinates with other values.
+    fn holding(&self, leaf: Leaf, values: ValueArray, fill: Value) -> Tensor {
         let parts = &self.parts;
         Tensor {
             parts: Arc::new(Parts {
@@ -376,20 +381,10 @@ impl Tensor {
             return Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values")));
         }
         crate::construct::check_booleans(&values)?;
-        let format = parts.format.clone().with_leaf(Leaf::Element(None));
-        let fill = crate::construct::check_fill(format.leaf(), values.dtype(), fill)?;
-        let onto = format.is_onto(self.shape());
-        let tensor = Tensor {
-            parts: Arc::new(Parts {
-                format,
-                extents: parts.extents.clone(),
-                shape: parts.shape.clone(),
-                fill,
-                levels: parts.levels.clone(),
-                values: Some(values),
-                nnz: parts.nnz.clone(),
-            }),
-        };
+        let leaf = Leaf::Element(None);
+        let fill = crate::construct::check_fill(leaf, values.dtype(), fill)?;
+        let tensor = self.holding(leaf, values, fill);
+        let onto = tensor.format().is_onto(self.shape());
         if let (Some(values), false) = (tensor.values(), onto) {
             tensor.elements().check_rest(values, fill)?;
         }

@@ -1,7 +1,7 @@
 //! The constants of the cost model: those of this machine, and how they are fitted to it.
 
 use crate::compile::CompileOptions;
-use crate::notation::{EinsumOptions, schedule};
+use crate::notation::{EinsumOptions, schedule_by};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -129,7 +129,9 @@ pub struct Calibration {
 /// Measures kernels on this machine, for a second or two, and fits the constants of the cost model to them. `progress` is told how many of how
 /// many were measured.
 pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Diagnostics> {
-    let before = costs()?;
+    // The file that is named may be the one that is to be written.
+    let there = costs_file().is_some_and(|path| path.exists());
+    let before = if there { costs()? } else { Costs::default() };
     let (mut kernels, mut samples) = (Vec::new(), Vec::new());
     for (done, Case(text, order, inputs)) in CASES.iter().enumerate() {
         if let Some(progress) = progress {
@@ -145,7 +147,7 @@ pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Dia
         let order_pinned: Vec<String> = order.split(',').map(String::from).collect();
         let pins = Pins { order: order_pinned, separate: true, ..Pins::default() };
         let options = EinsumOptions { compile: CompileOptions::default(), pins };
-        let seconds = measured(&notation, &refs, &options)?;
+        let seconds = measured(&before, &notation, &refs, &options)?;
         let (types, operands) = auto::describe(&refs);
         let cost = |costs: &Costs| {
             auto::schedule(&notation, &types, &operands, costs, &options.pins).map_or(f64::NAN, |plan| plan.cost)
@@ -174,9 +176,14 @@ pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Dia
 }
 
 /// The least time of a few calls, with what is converted for each.
-fn measured(notation: &Notation, tensors: &[&Tensor], options: &EinsumOptions) -> Result<f64, Diagnostics> {
+fn measured(
+    costs: &Costs,
+    notation: &Notation,
+    tensors: &[&Tensor],
+    options: &EinsumOptions,
+) -> Result<f64, Diagnostics> {
     const TIME: Duration = Duration::from_millis(40);
-    let scheduled = schedule(notation, tensors, options)?;
+    let scheduled = schedule_by(costs, notation, tensors, options)?;
     let (start, mut least) = (Instant::now(), f64::INFINITY);
     for turn in 0.. {
         if turn >= 3 && start.elapsed() > TIME {

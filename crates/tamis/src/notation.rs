@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, RwLock};
-use tamis_compiler::auto::{self, Operand, Pins, Plan};
+use tamis_compiler::auto::{self, Costs, Operand, Pins, Plan};
 use tamis_ir::notation::Notation;
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
@@ -112,8 +112,19 @@ pub fn plan_for(
 
 /// Schedules and compiles index notation for tensors, given in the order of its parameters.
 pub fn schedule(notation: &Notation, tensors: &[&Tensor], options: &EinsumOptions) -> Result<Scheduled, Diagnostics> {
+    schedule_by(&costs()?, notation, tensors, options)
+}
+
+/// [`schedule`], by these constants of the cost model.
+pub(crate) fn schedule_by(
+    costs: &Costs,
+    notation: &Notation,
+    tensors: &[&Tensor],
+    options: &EinsumOptions,
+) -> Result<Scheduled, Diagnostics> {
     let start = std::time::Instant::now();
-    let plan = plan(notation, tensors, &options.pins)?;
+    let (types, operands) = auto::describe(tensors);
+    let plan = auto::schedule(notation, &types, &operands, costs, &options.pins)?;
     let scheduling = start.elapsed();
     let sources = sources(&plan, notation)?;
     let made = converted(&plan, &sources, tensors)?;

@@ -81,6 +81,22 @@ pub struct Plan {
     pub cost: f64,
 }
 
+impl Plan {
+    /// What was decided, as comments above the program.
+    pub fn comments(&self) -> String {
+        let mut lines = Vec::new();
+        for decision in &self.decisions {
+            lines.push(format!("# {}: {}; {}", decision.about, decision.choice, decision.why));
+            lines.extend(decision.alternatives.iter().map(|other| format!("#     instead of {other}")));
+        }
+        for Conversion { source, name, format } in &self.conversions {
+            lines.push(format!("# {name} = convert({source}, \"{format}\")"));
+        }
+        lines.push(format!("# expected to cost {:.3e} steps\n", self.cost));
+        lines.join("\n")
+    }
+}
+
 /// Schedules index notation for parameters of which this is known, in order.
 pub fn schedule(
     notation: &Notation,

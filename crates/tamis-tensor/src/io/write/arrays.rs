@@ -53,42 +53,51 @@ impl Archive {
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Remembering { out, error: None };
-        self.archive(&mut out)?;
-        out.error.map_or(Ok(()), Err)
+        archive(out, self.compress, |member| {
+            for (name, shape, values) in &self.members {
+                let header = header_bytes(values.dtype(), shape, None);
+                member(&format!("{name}.npy"), &header, &value_bytes(values))?;
+            }
+            member("format.npy", &header_bytes(DType::U8, &[], Some(self.format.len())), self.format)?;
+            // Sizes are at most 2^63-1.
+            let sizes = ValueArray::from(self.shape.iter().map(|n| *n as i64).collect::<Vec<i64>>());
+            let header = header_bytes(DType::I64, &[self.shape.len() as u64], None);
+            member("shape.npy", &header, &value_bytes(&sizes))
+        })
     }
+}
 
-    fn archive(&self, out: &mut Remembering) -> io::Result<()> {
-        let mut zip = ZipWriter::new_stream(out);
-        let method = if self.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-        let mut member = |name: &str, header: Vec<u8>, data: &[u8]| -> io::Result<()> {
-            let large = header.len() + data.len() >= u32::MAX as usize / 2;
-            // A fixed time makes equal tensors equal files.
-            let options = SimpleFileOptions::default()
-                .compression_method(method)
-                .large_file(large)
-                .last_modified_time(zip::DateTime::default());
-            zip.start_file(format!("{name}.npy"), options)?;
-            zip.write_all(&header)?;
-            zip.write_all(data)
-        };
-        for (name, shape, values) in &self.members {
-            member(name, header_bytes(values.dtype(), shape, None), &value_bytes(values))?;
-        }
-        member("format", header_bytes(DType::U8, &[], Some(self.format.len())), self.format)?;
-        // Sizes are at most 2^63-1.
-        let sizes = ValueArray::from(self.shape.iter().map(|n| *n as i64).collect::<Vec<i64>>());
-        member("shape", header_bytes(DType::I64, &[self.shape.len() as u64], None), &value_bytes(&sizes))?;
-        zip.finish()?;
-        Ok(())
-    }
+/// Takes the name of a member, and its bytes in two parts.
+type Member<'a> = dyn FnMut(&str, &[u8], &[u8]) -> io::Result<()> + 'a;
+
+/// Writes an archive with these members.
+pub(super) fn archive(
+    out: &mut dyn Write,
+    compress: bool,
+    members: impl FnOnce(&mut Member) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = Remembering { out, error: None };
+    let mut zip = ZipWriter::new_stream(&mut out);
+    let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+    members(&mut |name, header, data| {
+        // A fixed time makes equal tensors equal files.
+        let options = SimpleFileOptions::default()
+            .compression_method(method)
+            .large_file(header.len() + data.len() >= u32::MAX as usize / 2)
+            .last_modified_time(zip::DateTime::default());
+        zip.start_file(name, options)?;
+        zip.write_all(header)?;
+        zip.write_all(data)
+    })?;
+    zip.finish()?;
+    out.error.map_or(Ok(()), Err)
 }
 
 /// Passes everything on until that fails, and then keeps the error to itself: an archive that is dropped after
 /// a failure tries to finish, and complains on standard error if it cannot.
-pub(super) struct Remembering<'a> {
-    pub(super) out: &'a mut dyn Write,
-    pub(super) error: Option<io::Error>,
+struct Remembering<'a> {
+    out: &'a mut dyn Write,
+    error: Option<io::Error>,
 }
 
 impl Write for Remembering<'_> {

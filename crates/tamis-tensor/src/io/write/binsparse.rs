@@ -4,15 +4,13 @@ use super::super::binsparse::{DESCRIPTOR, PREDEFINED, Predefined, Stored, dtype_
 use super::super::npy::{header_bytes, value_bytes};
 use super::super::tensor::does_not_fit;
 use super::WriteOptions;
-use super::arrays::Remembering;
+use super::arrays::archive;
 use crate::{IndexArray, Tensor, ValueArray};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind};
 use tamis_ir::{DType, Value};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
 
 /// All that the archive will hold.
 pub(super) struct Job {
@@ -92,31 +90,14 @@ impl Job {
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Remembering { out, error: None };
-        self.archive(&mut out)?;
-        out.error.map_or(Ok(()), Err)
-    }
-
-    fn archive(&self, out: &mut Remembering) -> io::Result<()> {
-        let mut zip = ZipWriter::new_stream(out);
-        let method = if self.compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-        let options = |length: usize| {
-            // A fixed time makes equal tensors equal files.
-            SimpleFileOptions::default()
-                .compression_method(method)
-                .large_file(length >= u32::MAX as usize / 2)
-                .last_modified_time(zip::DateTime::default())
-        };
-        zip.start_file(DESCRIPTOR, options(self.descriptor.len()))?;
-        zip.write_all(self.descriptor.as_bytes())?;
-        for (name, values) in &self.members {
-            let (header, data) = (header_bytes(values.dtype(), &[values.len() as u64], None), value_bytes(values));
-            zip.start_file(format!("{name}.npy"), options(header.len() + data.len()))?;
-            zip.write_all(&header)?;
-            zip.write_all(&data)?;
-        }
-        zip.finish()?;
-        Ok(())
+        archive(out, self.compress, |member| {
+            member(DESCRIPTOR, self.descriptor.as_bytes(), &[])?;
+            for (name, values) in &self.members {
+                let header = header_bytes(values.dtype(), &[values.len() as u64], None);
+                member(&format!("{name}.npy"), &header, &value_bytes(values))?;
+            }
+            Ok(())
+        })
     }
 }
 
