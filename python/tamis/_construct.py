@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
-import numpy as np
-
 from . import _tamis
 from ._errors import fail
+from ._lazy import np
 from ._tensor import Tensor, dtype_of
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _construct, _elementwise, _tamis
 from ._entries import entries, linear, rebuilt, unlinear
+from ._lazy import np
 from ._shapes import Shape, bare, cells
 
 if TYPE_CHECKING:
@@ -19,13 +18,14 @@ _LISTS = ("csr", "csc", "coo", "dcsr", "dcsc", "csf", "sparse")
 #: Dense results of so many elements are always fine.
 _SMALL = 1 << 22
 
+#: NumPy's functions of two numbers.
 _FUNCTIONS = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "any": np.logical_or,
-    "all": np.logical_and,
+    "sum": "add",
+    "prod": "multiply",
+    "min": "minimum",
+    "max": "maximum",
+    "any": "logical_or",
+    "all": "logical_and",
 }
 
 
@@ -51,7 +51,7 @@ def counted(x: Tensor, word: str, axes: tuple[int, ...], body: str) -> Tensor:
     found = _tamis.einsum(f"r = {word}[a](x[a])", x=values, format="dense")
     if not rest:
         return found  # type: ignore[no-any-return]
-    both = _FUNCTIONS[word](found.element([]), _repeated(word, x.fill_value, rest))
+    both = getattr(np, _FUNCTIONS[word])(found.element([]), _repeated(word, x.fill_value, rest))
     return _construct.asarray(np.asarray(both, dtype=found.dtype))
 
 
@@ -85,7 +85,7 @@ def _grouped(x: Tensor, word: str, axes: tuple[int, ...], lines: int) -> Tensor:
     line, values = line[order], values[order]
     starts = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]])) if len(line) else np.zeros(0, dtype=np.int64)
     whole = np.asarray(_repeated(word, x.fill_value, lines))
-    function = _FUNCTIONS[word]
+    function = getattr(np, _FUNCTIONS[word])
     with np.errstate(all="ignore"):
         made = function.reduceat(values, starts) if len(starts) else values[:0]
         counts = np.diff(np.append(starts, len(line)))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _construct, _tamis, _tensor
 from ._entries import plain
 from ._errors import fail
+from ._lazy import np
 from ._shapes import bare, cells, check_size, is_full, shape_of
 
 if TYPE_CHECKING:

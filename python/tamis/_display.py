@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ._errors import Error
+from ._lazy import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

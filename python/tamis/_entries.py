@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-import numpy as np
-
 from . import _construct, _tamis
 from ._errors import Error, fail
+from ._lazy import np
 from ._shapes import Shape, bare, cells, check_size, is_full, lists
 from ._traced import Traced
 

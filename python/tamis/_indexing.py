@@ -9,12 +9,11 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _tamis
 from ._config import current
 from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
 from ._errors import fail
+from ._lazy import np
 from ._shapes import Shape, cells, is_full
 
 if TYPE_CHECKING:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _tamis
 from ._construct import from_coordinates, from_numpy, same_number
 from ._errors import Error, fail
+from ._lazy import np
 from ._tensor import Tensor, dtype_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The largest number that SciPy's usual index type holds.
-_INT32 = np.iinfo(np.int32).max
+_INT32 = 2**31 - 1
 
 
 def _plain(array: Any, dtype: Any = None) -> NDArray[Any]:

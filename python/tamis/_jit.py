@@ -42,7 +42,7 @@ class Variable(Operators, Reductions, Traced):
     def astype(self, dtype: DTypeLike) -> Any:
         """The same numbers in another type."""
         found = _tensor.dtype_of(dtype)
-        return self if found == self.dtype else trace_cast(self, found, _tensor._OURS[found])
+        return self if found == self.dtype else trace_cast(self, found, _tensor.OURS[found.name])
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Sequence
 
-import numpy as np
-
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
+from ._lazy import np
 from ._shapes import axis_of, bare, broadcast, cells, check_size, is_full
 from ._traced import Traced, trace_product
 

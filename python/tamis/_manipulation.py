@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Sequence
 
-import numpy as np
-
 from . import _tamis
 from ._entries import (
     check_entries,
@@ -19,6 +17,7 @@ from ._entries import (
     unlinear,
 )
 from ._errors import fail
+from ._lazy import np
 from ._shapes import Shape, axes_of, axis_of, broadcast, cells, is_full, lists, shape_of
 from ._traced import Traced, trace_reshape
 

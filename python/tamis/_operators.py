@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
 from . import _elementwise, _linalg
 from ._errors import fail
+from ._lazy import np
 
-_KNOWN = (int, float, complex, np.generic, np.ndarray, list, tuple)
+_KNOWN = (int, float, complex, list, tuple)
 
 
 def _is_operand(other: Any) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _construct, _elementwise, _tamis
 from ._counted import counted, is_counted
 from ._entries import entries, from_array, linear
 from ._errors import fail
+from ._lazy import np
 from ._shapes import axes_of, axis_of, cells, check_size, is_full
 from ._traced import Traced, trace_reduction
 

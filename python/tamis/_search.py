@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ._entries import entries, from_array, plain
 from ._errors import fail
+from ._lazy import np
 from ._shapes import cells, is_full
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Iterable
 
-import numpy as np
-
 from . import _tamis
 from ._config import current
 from ._display import Display
 from ._errors import fail
 from ._indexing import Indexing
+from ._lazy import np
 from ._operators import Operators, handed_over
 from ._reductions import Reductions
 from ._shaping import Shaping
@@ -35,7 +34,7 @@ DTYPES = {
     "c64": "complex64",
     "c128": "complex128",
 }
-_OURS = {np.dtype(theirs): ours for ours, theirs in DTYPES.items()}
+OURS = {theirs: ours for ours, theirs in DTYPES.items()}
 
 
 def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
@@ -48,7 +47,7 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
         found = np.dtype(DTYPES[dtype]) if isinstance(dtype, str) and dtype in DTYPES else np.dtype(dtype)
     except TypeError:
         found = None  # type: ignore[assignment]
-    if found is None or found.newbyteorder("=") not in _OURS:
+    if found is None or found.name not in OURS:
         raise fail(
             "E0308",
             f"`{dtype}` is no type that tensors hold",
@@ -107,7 +106,7 @@ class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
         array([1, 2])
         """
         found = dtype_of(dtype)
-        return self if found == self.dtype else self.cast(_OURS[found])
+        return self if found == self.dtype else self.cast(OURS[found.name])
 
     def to_numpy(self, copy: bool | None = None) -> NDArray[Any]:
         """Every value, as a NumPy array.

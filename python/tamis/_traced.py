@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-import numpy as np
-
 from . import _tamis
+from ._lazy import np
 
 #: Names that mean something else in index notation.
 _RESERVED = frozenset(

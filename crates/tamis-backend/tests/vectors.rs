@@ -5,7 +5,7 @@ mod common;
 use common::{run_llvm, same};
 use tamis_backend::{Options, llvm};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt, run};
+use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt, run};
 use tamis_ir::{DType, Value};
 
 /// Fills `z`, changes `y` in a loop that starts at `from`, and writes two sums, one of which goes down.
@@ -103,4 +103,65 @@ fn turns_that_depend_on_each_other_are_not_made_vectors() {
     let expected = run(&kernel, memory.clone(), 100_000).unwrap();
     let after = run_llvm(&kernel, memory, &Options::host().unwrap()).unwrap();
     same(&expected, &after, &kernel).unwrap();
+}
+
+/// `y[from..from + width] += x[..]` through a tile of 16, of which `width` elements are used.
+fn partial(dtype: DType) -> Kernel {
+    let mut b = Builder::new("partial");
+    let x = b.buffer("x", Elem::Value(dtype), Role::Input);
+    let y = b.buffer("y", Elem::Value(dtype), Role::Output);
+    let tile = b.buffer("tile", Elem::Value(dtype), Role::Tile(16));
+    let (from, width, turns) = (b.param("from", DType::I64), b.param("width", DType::I64), b.param("turns", DType::I64));
+    let (zero, from, width, turns) = (b.int(0), b.get(from), b.get(width), b.get(turns));
+    let over = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
+        let var = b.new_var("k", DType::I64, false);
+        let k = b.get(var);
+        let body = b.block(|b| body(b, k));
+        b.emit(Stmt::For { var, start: zero, stop: width, body, hint: Hint { vectorise: true, unroll: false } });
+    };
+    over(&mut b, &|b, k| {
+        let place = b.add(from, k);
+        let old = b.load(y, place);
+        b.store(tile, k, old);
+    });
+    b.count("q", zero, turns, |b, q| {
+        over(b, &|b, k| {
+            let place = b.add(q, k);
+            let (so_far, more) = (b.load(tile, k), b.load(x, place));
+            let sum = b.call(Op::Add, &[so_far, more]);
+            b.store(tile, k, sum);
+        });
+    });
+    over(&mut b, &|b, k| {
+        let place = b.add(from, k);
+        let sum = b.load(tile, k);
+        b.store(y, place, sum);
+    });
+    b.finish()
+}
+
+/// Lanes that a tile has no elements for are neither read nor written: the arrays end with the last element.
+#[test]
+fn tiles_need_not_be_full() {
+    for dtype in [DType::I8, DType::I16, DType::I32, DType::U64, DType::F32, DType::F64, DType::C128] {
+        let kernel = partial(dtype);
+        kernel.verify().unwrap();
+        let options = Options::host().unwrap();
+        let emitted = llvm::texts(&kernel, &options).unwrap().emitted;
+        let tile = emitted.contains("masked.store");
+        assert!(tile <= (dtype.size() >= 4), "{dtype}:\n{emitted}");
+        for width in -2..=16_i64 {
+            let (turns, from) = (5, 3);
+            let size = (from + width.max(0)) as usize;
+            let numbers = |count: usize| Array::from_values((0..count).map(|k| Value::I64((k % 7) as i64).cast(dtype)));
+            let arrays = vec![numbers((turns + width.max(1) - 1) as usize), numbers(size), numbers(0)];
+            let scalars = [from, width, turns].map(Value::I64).to_vec();
+            let memory = Memory { arrays, scalars };
+            let expected = run(&kernel, memory.clone(), 100_000).unwrap();
+            for options in [options.clone(), options.clone().checked()] {
+                let after = run_llvm(&kernel, memory.clone(), &options).unwrap();
+                same(&expected, &after, &kernel).unwrap_or_else(|wrong| panic!("{dtype}, {width}: {wrong}"));
+            }
+        }
+    }
 }

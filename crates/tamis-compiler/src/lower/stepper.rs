@@ -379,11 +379,26 @@ impl Lowerer<'_> {
         let name = self.program.indices[region.index.index()].clone();
         let body = self.in_block(|this| {
             let here: Vec<ExprId> = walkers.iter().map(|walker| this.here(walker)).collect();
-            let least = this.b.call_in(Op::Min, DType::I64, &here);
-            let i = this.b.name(name, least);
-            let present: Vec<ExprId> = here.iter().map(|c| this.same(*c, i)).collect();
-            let next = this.visit_some(region, &walkers, i, &present, true, steps.clone());
-            this.advance(&walkers, &present, &next);
+            let lesser = |this: &mut Self| {
+                let least = this.b.call_in(Op::Min, DType::I64, &here);
+                let i = this.b.name(name, least);
+                let present: Vec<ExprId> = here.iter().map(|c| this.same(*c, i)).collect();
+                let next = this.visit_some(region, &walkers, i, &present, true, steps.clone());
+                this.advance(&walkers, &present, &next);
+            };
+            if !is_short(&steps) {
+                return lesser(this);
+            }
+            // Where lists agree again and again, the processor knows, and does not wait for coordinates to go on. Elsewhere
+            // which one is less cannot be known, so there is no branch for that.
+            let cond = this.b.call_in(Op::Eq, DType::I64, &here);
+            let then = this.in_block(|this| {
+                let yes = this.b.constant(Value::Bool(true));
+                let next = this.visit(region, &walkers, here[0], &[yes, yes], true, steps.clone());
+                this.advance(&walkers, &[yes, yes], &next);
+            });
+            let otherwise = this.in_block(lesser);
+            this.b.emit(Stmt::If { cond, then, otherwise });
         });
         self.b.emit(Stmt::While { cond: both, body });
         for (rest, done) in [(0, 1), (1, 0)] {
@@ -456,39 +471,32 @@ impl Lowerer<'_> {
             let agree = leading().map(|k| present[k]).reduce(|a, b| this.b.call_in(Op::And, DType::Bool, &[a, b]));
             let agree = agree.unwrap_or(yes);
             let certain: Vec<ExprId> = (0..walkers.len()).map(|k| if leads[k] { yes } else { present[k] }).collect();
-            let grouped = walkers.iter().any(|w| w.stepper.grouped);
             let then = this.in_block(|this| {
                 let next = this.visit(region, &walkers, i, &certain, false, steps);
-                if searching || grouped {
-                    this.advance(&walkers, &certain, &next);
-                }
+                // Where lists agree again and again, the processor knows, and does not wait for coordinates to go on.
+                this.advance(&walkers, &certain, &next);
             });
             let otherwise = this.in_block(|this| {
                 for k in leading() {
-                    match (searching, grouped) {
-                        (true, _) => this.catch_up(&walkers[k], i, advance),
-                        (false, true) => {
-                            let (q, one) = (this.b.get(walkers[k].cursor), this.b.int(1));
-                            let next = this.b.add(q, one);
-                            this.advance(&walkers[k..=k], &present[k..=k], &[next]);
-                        }
-                        (false, false) => {}
+                    if searching {
+                        this.catch_up(&walkers[k], i, advance);
+                        continue;
                     }
-                }
-            });
-            this.b.emit(Stmt::If { cond: agree, then, otherwise });
-            if !searching && !grouped {
-                // Whoever was at the coordinate moves on, whether or not the others were.
-                for k in 0..walkers.len() {
                     let (q, one) = (this.b.get(walkers[k].cursor), this.b.int(1));
                     let next = this.b.add(q, one);
                     this.advance(&walkers[k..=k], &present[k..=k], &[next]);
                 }
-            }
+            });
+            this.b.emit(Stmt::If { cond: agree, then, otherwise });
         });
         self.unreserve(reserved);
         if let Some(cond) = cond {
             self.b.emit(Stmt::While { cond, body });
         }
     }
+}
+
+/// Whether steps are few, and without loops: what is cheap to have twice.
+fn is_short(steps: &[Step]) -> bool {
+    steps.len() <= 2 && steps.iter().all(|step| matches!(step, Step::Let(..) | Step::Assign(..)))
 }

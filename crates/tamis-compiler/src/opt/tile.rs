@@ -7,7 +7,8 @@
 //!         y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
 //!                                                      add T elements of b to the tile
 //!                                                  the tile into y
-//!                                              and the same loops as before over the n % T that are left
+//!                                              and the same for the n % T that are left, in tiles of half the size,
+//!                                                  the last of which need not be full
 //! ```
 //!
 //! The outermost loops around the dense one are taken that compute nothing but it, and with which the row does not
@@ -44,6 +45,14 @@ struct Tile {
     reach: Reach,
 }
 
+/// What a row is cut into.
+struct Tiles {
+    size: u32,
+    count: ExprId,
+    /// Whether each is full.
+    whole: bool,
+}
+
 impl Tile {
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
@@ -75,9 +84,12 @@ impl Tile {
 
     fn tile(&mut self, nest: Stmt, row: &Row, there: There, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
-        let (fill, filled) = match there {
-            There::Filled { at, value } => (Some(out.remove(at)), Some(value)),
-            _ => (None, None),
+        let filled = match there {
+            There::Filled { at, value } => {
+                out.remove(at);
+                Some(value)
+            }
+            _ => None,
         };
         let declared = &effects.declared;
         let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
@@ -104,24 +116,32 @@ impl Tile {
             reset.push(Stmt::Assign { var, value });
         }
 
-        let mut again = FxHashMap::default();
-        let mut left = reset.clone();
+        let mut left = Vec::new();
         let mut remainder = fold::call(&mut self.editor, Op::Lt, DType::I64, &[rest, row.stop]);
         if !reset.is_empty() {
             // Without a tile, the nest runs for what else it changes.
             let none = fold::call(&mut self.editor, Op::Lt, DType::I64, &[tiles, one]);
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
-        if let Some(Stmt::Fill { buffer, start, len, value }) = fill {
-            let start = fold::call(&mut self.editor, Op::Add, DType::I64, &[start, tiled]);
-            let len = fold::call(&mut self.editor, Op::Sub, DType::I64, &[len, tiled]);
-            left.push(Stmt::Fill { buffer, start, len, value });
+        if fold::truth(&self.editor, remainder) != Some(false) {
+            let (nest, row) = self.again(&nest, row, rest);
+            let half = self.half(&row, size);
+            let width = self.editor.int(i64::from(half));
+            let more = self.editor.int(i64::from(half) - 1);
+            let length = self.length(&row);
+            let length = fold::call(&mut self.editor, Op::Add, DType::I64, &[length, more]);
+            let mut parts = fold::call(&mut self.editor, Op::FloorDiv, DType::I64, &[length, width]);
+            if !reset.is_empty() {
+                parts = fold::call(&mut self.editor, Op::Max, DType::I64, &[parts, one]);
+            }
+            let reset = reset.clone();
+            let part = self.tiles(nest, &row, Tiles { size: half, count: parts, whole: false }, filled, reset);
+            left.push(part);
         }
-        let copied = self.copy(&nest, row.counter, rest, &mut again);
-        left.push(copied);
-
-        let tile = self.tiles(nest, row, size, tiles, filled, reset);
-        around.push(tile);
+        if self.int(tiles) != Some(0) {
+            let tile = self.tiles(nest, row, Tiles { size, count: tiles, whole: true }, filled, reset);
+            around.push(tile);
+        }
         match fold::truth(&self.editor, remainder) {
             Some(true) => around.append(&mut left),
             Some(false) => {}
@@ -133,32 +153,44 @@ impl Tile {
         }
     }
 
+    /// The nest with variables of its own, and its row from another start on.
+    fn again(&mut self, nest: &Stmt, row: &Row, start: ExprId) -> (Stmt, Row) {
+        let mut again = FxHashMap::default();
+        let nest = self.copy(nest, &mut again);
+        let [value, index] = [row.value, row.index].map(|id| self.renamed(id, &again));
+        let counter = again.get(&row.counter).copied().unwrap_or(row.counter);
+        (nest, Row { counter, start, value, index, ..*row })
+    }
+
     /// The loop over tiles: each is loaded, changed by the nest, and stored.
-    fn tiles(
-        &mut self,
-        mut nest: Stmt,
-        row: &Row,
-        size: u32,
-        tiles: ExprId,
-        filled: Option<ExprId>,
-        mut body: Block,
-    ) -> Stmt {
+    fn tiles(&mut self, mut nest: Stmt, row: &Row, tiles: Tiles, filled: Option<ExprId>, mut body: Block) -> Stmt {
         let info = self.editor.buffer_of(row.buffer);
-        let (name, elem) = (format!("{}_tile", info.name.trim_end_matches("_values")), info.elem);
-        let tile = self.editor.buffer(name, elem, Role::Tile(size));
-        let var = self.editor.new_var("tile", DType::I64, false);
-        let (zero, width) = (self.editor.int(0), self.editor.int(i64::from(size)));
+        let (name, elem) = (info.name.trim_end_matches("_values").to_string(), info.elem);
+        let (name, of) = if tiles.whole { (format!("{name}_tile"), "tile") } else { (format!("{name}_rest"), "part") };
+        let tile = self.editor.buffer(name, elem, Role::Tile(tiles.size));
+        let var = self.editor.new_var(of, DType::I64, false);
+        let (zero, width) = (self.editor.int(0), self.editor.int(i64::from(tiles.size)));
         let number = self.editor.get(var);
         let offset = fold::call(&mut self.editor, Op::Mul, DType::I64, &[number, width]);
         let offset = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.start, offset]);
         let offset = self.named("first", offset, &mut body);
+        let mut stop = width;
+        if !tiles.whole {
+            let length = self.length(row);
+            if self.int(length).is_none_or(|length| length != i64::from(tiles.size)) {
+                stop = fold::call(&mut self.editor, Op::Sub, DType::I64, &[row.stop, offset]);
+                stop = fold::call(&mut self.editor, Op::Min, DType::I64, &[stop, width]);
+                stop = self.named("width", stop, &mut body);
+            }
+        }
 
+        let unroll = stop == width;
         let over = |var: VarId, stmt: Stmt| Stmt::For {
             var,
             start: zero,
-            stop: width,
+            stop,
             body: vec![stmt],
-            hint: Hint { vectorise: false, unroll: true },
+            hint: Hint { vectorise: false, unroll },
         };
         let name = self.editor.kernel().var(row.counter).name.clone();
         let loading = self.editor.new_var(name.clone(), DType::I64, false);
@@ -187,11 +219,11 @@ impl Tile {
         let place = self.place(row, offset, index);
         let value = self.editor.load(tile, index);
         body.push(over(storing, Stmt::Store { buffer: row.buffer, index: place, value }));
-        Stmt::For { var, start: zero, stop: tiles, body, hint: Hint::default() }
+        Stmt::For { var, start: zero, stop: tiles.count, body, hint: Hint::default() }
     }
 
-    /// A statement again, with variables of its own, and the dense loop from another start on.
-    fn copy(&mut self, stmt: &Stmt, dense: VarId, from: ExprId, again: &mut FxHashMap<VarId, VarId>) -> Stmt {
+    /// A statement again, with variables of its own.
+    fn copy(&mut self, stmt: &Stmt, again: &mut FxHashMap<VarId, VarId>) -> Stmt {
         let mut copy = stmt.clone();
         copy.map_exprs(|id| self.renamed(id, again));
         if let Some(var) = stmt.declares() {
@@ -202,19 +234,16 @@ impl Tile {
             again.insert(var, new);
         }
         match &mut copy {
-            Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::Search { var, .. } => {
-                *var = again.get(var).copied().unwrap_or(*var);
-            }
-            Stmt::For { var, start, .. } => {
-                if *var == dense {
-                    *start = from;
-                }
+            Stmt::Let { var, .. }
+            | Stmt::Assign { var, .. }
+            | Stmt::Search { var, .. }
+            | Stmt::For { var, .. } => {
                 *var = again.get(var).copied().unwrap_or(*var);
             }
             _ => {}
         }
         for block in copy.blocks_mut() {
-            *block = block.iter().map(|stmt| self.copy(stmt, dense, from, again)).collect();
+            *block = block.iter().map(|stmt| self.copy(stmt, again)).collect();
         }
         copy
     }
@@ -224,6 +253,14 @@ impl Tile {
     /// Elements of a tile.
     fn size(&self, buffer: BufferId) -> u32 {
         (BYTES / self.editor.buffer_of(buffer).elem.size().max(1)).min(MOST) as u32
+    }
+
+    /// Elements of a tile for the rest: half of the others', so that few lanes of short rows stay empty, or as many as
+    /// there are if that is known.
+    fn half(&mut self, rest: &Row, size: u32) -> u32 {
+        let length = self.length(rest);
+        let known = self.int(length).and_then(|length| u32::try_from(length).ok()).map(u32::next_power_of_two);
+        known.unwrap_or(size / 2).clamp(2, size.max(2))
     }
 
     fn int(&self, id: ExprId) -> Option<i64> {

@@ -408,6 +408,9 @@ where
         Op::Sinh => complex::sinh(a),
         Op::Cosh => complex::cosh(a),
         Op::Tanh => complex::tanh(a),
+        Op::Asin => complex::asin(a),
+        Op::Acos => complex::acos(a),
+        Op::Asinh => complex::asinh(a),
         _ => elementary(op, a),
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn data(tensor: &Tensor) -> Result<FileData> {
         stored: tensor.nnz() as u64,
         comments: Vec::new(),
     };
-    Ok(FileData { content, header })
+    Ok(FileData { content, header, fill: None })
 }
 
 #[cold]

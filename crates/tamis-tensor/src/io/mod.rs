@@ -48,6 +48,8 @@ pub struct FileData {
     pub content: Content,
     /// What the file says about them.
     pub header: FileHeader,
+    /// What is not stored, if that is not zero.
+    pub fill: Option<tamis_ir::Value>,
 }
 
 /// The entries of a file, stored the way the file stores them.

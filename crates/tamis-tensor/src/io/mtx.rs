@@ -117,7 +117,7 @@ where
         stored,
         comments: header.comments,
     };
-    Ok(FileData { content, header })
+    Ok(FileData { content, header, fill: None })
 }
 
 /// The diagnostic for an entry whose coordinates stood in the file before.

@@ -77,7 +77,7 @@ pub(super) fn dense(kind: FileKind, shape: Vec<u64>, values: ValueArray) -> File
         stored: values.len() as u64,
         comments: Vec::new(),
     };
-    FileData { content: Content::Dense { shape, values }, header }
+    FileData { content: Content::Dense { shape, values }, header, fill: None }
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -331,7 +331,7 @@ pub(super) fn to_c_order(values: ValueArray, shape: &[u64]) -> ValueArray {
 /// The bytes of a header for an array of this type and shape, padded as NumPy pads it.
 pub(super) fn header_bytes(dtype: DType, shape: &[u64], text_length: Option<usize>) -> Vec<u8> {
     let code = match (text_length, dtype) {
-        (Some(length), _) => format!("|S{length}"),
+        (Some(length), _) => format!("<U{length}"),
         (None, DType::Bool) => "|b1".to_string(),
         (None, DType::I8) => "|i1".to_string(),
         (None, DType::U8) => "|u1".to_string(),

@@ -1,7 +1,8 @@
-//! SciPy's sparse matrices: the `.npz` archives of `scipy.sparse.save_npz`, read.
+//! SciPy's sparse matrices and those of pydata/sparse: the `.npz` archives that `save_npz` of either writes, read.
 //!
-//! Formats csr, csc, coo (of any rank), bsr and dia; the last two become a list of entries (dia without the zeros that
-//! pad its diagonals, as SciPy does). An archive with one plain array is read as that dense array.
+//! Formats csr, csc, coo (of any rank), gcxs, bsr and dia; the last two become a list of entries (dia without the zeros that
+//! pad its diagonals, as SciPy does), and so does gcxs unless it is a matrix. An archive with one plain array is read as
+//! that dense array.
 
 use super::npy::{self, Damage, Header, Scalar};
 use super::npz_sparse::{self, Stored};
@@ -9,7 +10,7 @@ use super::{FileData, FileKind, ReadOptions, options, source};
 use crate::ValueArray;
 use std::io::{self, Cursor, Read};
 use tamis_ir::diag::Result;
-use tamis_ir::{Code, Diagnostic};
+use tamis_ir::{Code, DType, Diagnostic, Value};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
@@ -21,7 +22,7 @@ pub(super) struct Archive<'a> {
 
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool) -> Result<FileData> {
     let mut archive = Archive::open(name, bytes)?;
-    let data = match archive.text("format")? {
+    let mut data = match archive.text("format")? {
         None => archive.plain_array()?,
         Some(format) => {
             let stored = Stored { shape: archive.shape()?, values: archive.array("data")? };
@@ -29,6 +30,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool)
                 "csr" => npz_sparse::compressed(&mut archive, stored, false, check)?,
                 "csc" => npz_sparse::compressed(&mut archive, stored, true, check)?,
                 "coo" => npz_sparse::coordinates(&mut archive, stored, check)?,
+                "gcxs" => npz_sparse::generalized(&mut archive, stored, check)?,
                 "bsr" => npz_sparse::blocks(&mut archive, stored, check)?,
                 "dia" => npz_sparse::diagonals(&mut archive, stored, check)?,
                 other => {
@@ -41,6 +43,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool)
             }
         }
     };
+    data.fill = archive.fill(data.content.values().dtype())?;
     options::agree(options, data.content.shape(), 0).map_err(|fault| fault.in_file(name))?;
     Ok(data)
 }
@@ -158,6 +161,16 @@ impl<'a> Archive<'a> {
             return Err(bad());
         }
         (0..values.len()).map(|k| values.get(k).as_i64().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)).collect()
+    }
+
+    /// What is not stored, if that is said and not zero.
+    fn fill(&mut self, dtype: DType) -> Result<Option<Value>> {
+        let Some((_, given)) = self.find_array("fill_value")? else { return Ok(None) };
+        if given.len() != 1 {
+            return Err(corrupt(self.name, format!("`fill_value` holds {} numbers, not one", given.len())));
+        }
+        let fill = given.get(0).cast(dtype);
+        Ok((!fill.same_number(Value::zero(dtype))).then_some(fill))
     }
 
     /// The only array of an archive that is not a sparse matrix.

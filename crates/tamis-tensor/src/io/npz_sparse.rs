@@ -1,4 +1,4 @@
-//! The sparse formats of SciPy, from their arrays.
+//! The sparse formats of SciPy and of pydata/sparse, from their arrays.
 
 use super::npz::{Archive, corrupt};
 use super::repeated::first_repetition;
@@ -38,7 +38,7 @@ pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: b
     let header = header(&values, layout);
     let sorted = with_indices!(&pos, p => with_indices!(&crd, c => canonical::is_canonical(p, c)));
     if sorted && stored.shape.len() == 2 {
-        return Ok(FileData { content: Content::Compressed { columns_first, shape, pos, crd, values }, header });
+        return Ok(FileData { content: Content::Compressed { columns_first, shape, pos, crd, values }, header, fill: None });
     }
     if stored.shape.len() == 1 {
         return entries_of(name, Coordinates { shape: stored.shape, columns: vec![crd], values }, header, check);
@@ -72,6 +72,63 @@ pub(super) fn coordinates(archive: &mut Archive, stored: Stored, check: bool) ->
             return Err(corrupt(name, message));
         }
         columns.push(indices(name, raw, &format!("coordinates of dimension {d}"), *size)?);
+    }
+    let header = header(&values, Layout::Coordinates);
+    entries_of(name, Coordinates { shape: stored.shape, columns, values }, header, check)
+}
+
+/// What pydata/sparse calls GCXS: some dimensions make up the rows of a matrix, the others its columns, and that is stored
+/// in compressed rows.
+pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+    let name = archive.name;
+    let rank = stored.shape.len();
+    let given = archive.vector("compressed_axes")?;
+    let mut order = Vec::with_capacity(rank);
+    for k in 0..given.len().min(rank + 1) {
+        let axis = given.get(k).as_i64().and_then(|axis| usize::try_from(axis).ok());
+        match axis.filter(|axis| *axis < rank && !order.contains(axis)) {
+            Some(axis) => order.push(axis),
+            None => return Err(corrupt(name, "`compressed_axes` does not hold dimensions, each once")),
+        }
+    }
+    match order[..] {
+        [0] if rank == 2 => return compressed(archive, stored, false, check),
+        [1] if rank == 2 => return compressed(archive, stored, true, check),
+        _ => {}
+    }
+    let outer = order.len();
+    order.extend((0..rank).filter(|axis| !order[..outer].contains(axis)).collect::<Vec<_>>());
+    let total = |axes: &[usize]| {
+        let sizes = axes.iter().map(|axis| stored.shape[*axis]);
+        let cells = sizes.clone().try_fold(1_u64, u64::checked_mul);
+        cells.ok_or_else(|| corrupt(name, "the rows or columns that it is compressed to are too many to be counted"))
+    };
+    let (major, minor) = (total(&order[..outer])?, total(&order[outer..])?);
+    let (data_shape, values) = stored.values;
+    let crd = archive.vector("indices")?;
+    if data_shape.len() != 1 || values.len() != crd.len() {
+        let message = format!("`data` holds {} values for {} `indices`", values.len(), crd.len());
+        return Err(corrupt(name, message));
+    }
+    // Where nothing is compressed, there are no positions.
+    let (rows, entries) = if outer == 0 {
+        (IndexArray::from(vec![0_u32; crd.len()]), crd.len())
+    } else {
+        let pos = positions(name, archive.vector("indptr")?, major, crd.len())?;
+        (expand(&pos, major), pos.get(pos.len() - 1) as usize)
+    };
+    let crd = indices(name, first_values(crd, entries), "indices", minor)?;
+    let values = first_values(values, entries);
+    let mut columns = vec![IndexArray::from(Vec::<u32>::new()); rank];
+    for (numbers, axes) in [(rows, &order[..outer]), (crd, &order[outer..])] {
+        let mut left: Vec<u64> = (0..numbers.len()).map(|k| numbers.get(k)).collect();
+        for axis in axes.iter().rev() {
+            // An entry is within the sizes, so none of them is zero.
+            let size = stored.shape[*axis].max(1);
+            let column = left.iter().map(|number| number % size).collect();
+            columns[*axis] = canonical::narrow(column, size);
+            left.iter_mut().for_each(|number| *number /= size);
+        }
     }
     let header = header(&values, Layout::Coordinates);
     entries_of(name, Coordinates { shape: stored.shape, columns, values }, header, check)
@@ -172,7 +229,7 @@ fn entries_of(name: &str, coordinates: Coordinates, header: FileHeader, check: b
             .note(format!("they are those of the entries {first} and {second}; SciPy adds up such entries"))
             .help("read the file with `--duplicates sum`, or save it after `matrix.sum_duplicates()`"));
     }
-    Ok(FileData { content: Content::Coordinates(coordinates), header })
+    Ok(FileData { content: Content::Coordinates(coordinates), header, fill: None })
 }
 
 /// `indptr`, checked: rises from 0 to at most the number of entries.

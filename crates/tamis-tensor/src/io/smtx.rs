@@ -62,7 +62,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
         stored: entries,
         comments: Vec::new(),
     };
-    Ok(FileData { content, header })
+    Ok(FileData { content, header, fill: None })
 }
 
 fn is_space(byte: &u8) -> bool {

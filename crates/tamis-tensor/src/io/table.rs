@@ -69,7 +69,7 @@ fn read_text(text: &[u8], options: &ReadOptions) -> Parsed<FileData> {
     } else {
         ValueArray::I64(bytemuck::allocation::cast_vec::<u64, i64>(values).into())
     };
-    Ok(FileData { content: Content::Dense { shape, values }, header })
+    Ok(FileData { content: Content::Dense { shape, values }, header, fill: None })
 }
 
 fn ragged(at: usize, found: u64, expected: u64) -> Fault {

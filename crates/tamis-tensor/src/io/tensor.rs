@@ -63,10 +63,10 @@ impl FileData {
         }
     }
 
-    /// The tensor in its natural format, with fill zero; repeated entries become one as `duplicates` says.
+    /// The tensor in its natural format; repeated entries become one as `duplicates` says.
     pub fn into_tensor(self, duplicates: Combine) -> Result<Tensor> {
         let format = self.natural_format();
-        let fill = Value::zero(self.content.values().dtype());
+        let fill = self.fill.unwrap_or(Value::zero(self.content.values().dtype()));
         match self.content {
             Content::Coordinates(coordinates) if coordinates.shape.is_empty() && coordinates.is_empty() => {
                 Ok(Tensor::scalar(fill))

@@ -92,7 +92,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
         stored,
         comments,
     };
-    Ok(FileData { content: Content::Coordinates(Coordinates { shape, columns, values }), header })
+    Ok(FileData { content: Content::Coordinates(Coordinates { shape, columns, values }), header, fill: None })
 }
 
 /// Entries in narrow columns; without a known shape, in wide ones if that turns out to be needed.

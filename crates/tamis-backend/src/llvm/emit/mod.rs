@@ -19,7 +19,7 @@ use super::Options;
 use crate::facts::Facts;
 use crate::failure::{Status, bug};
 use crate::runtime::memory::{element_bytes, growth};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Hint, Kernel, LabelId, Role, Stmt, VarId};
@@ -110,8 +110,8 @@ struct Emitter<'a> {
     failures: [String; 4],
     /// Whether some buffer grows.
     can_be_full: bool,
-    /// Whether loops over tiles are written as vectors.
-    tiles_are_vectors: bool,
+    /// The tiles that are vectors, not arrays.
+    tiles: FxHashSet<BufferId>,
     /// Bytes of a vector.
     vector_bytes: usize,
 }
@@ -130,6 +130,7 @@ const LARGE: usize = 50;
 
 /// Writes a kernel as IR.
 pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<Emitted, Diagnostic> {
+    let vector_bytes = vector::vector_bytes(&options.target);
     let mut emitter = Emitter {
         kernel,
         facts,
@@ -152,8 +153,8 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         hinted: false,
         failures: Default::default(),
         can_be_full: false,
-        tiles_are_vectors: vector::tiles_are_vectors(kernel),
-        vector_bytes: vector::vector_bytes(&options.target),
+        tiles: vector::tiles_as_vectors(kernel, vector_bytes),
+        vector_bytes,
     };
     emitter.parameters();
     emitter.buffers();

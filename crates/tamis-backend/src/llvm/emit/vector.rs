@@ -9,7 +9,7 @@
 use super::super::Target;
 use super::stmt::RELAXED;
 use super::{Emitter, Val, stored, ty};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
@@ -219,6 +219,11 @@ fn instruction(op: Op, dtype: DType) -> Option<Instruction> {
     })
 }
 
+/// What the names of LLVM's functions say of a vector.
+fn suffix(dtype: DType, lanes: usize) -> String {
+    format!("v{lanes}{}{}", if dtype.kind() == Kind::Float { "f" } else { "i" }, 8 * dtype.size())
+}
+
 /// The size of the processor's vectors. Any would do; this one is neither split nor left empty.
 pub(super) fn vector_bytes(target: &Target) -> usize {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
@@ -232,44 +237,102 @@ pub(super) fn vector_bytes(target: &Target) -> usize {
     }
 }
 
-/// Whether all loops over tiles can be written with vectors. If one cannot, none is: a tile that is now a vector and now
-/// an array stays in memory.
-pub(super) fn tiles_are_vectors(kernel: &Kernel) -> bool {
-    let mut fit = true;
-    let tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
-    let mut loops: Vec<&Stmt> = Vec::new();
+/// The tiles that are vectors. A tile that is now a vector and now an array would stay in memory, so it is one that all
+/// loops over it can be written for.
+pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSet<BufferId> {
+    let is_tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
+    // What is used together, and whether that is as a vector.
+    let mut uses: Vec<(FxHashSet<BufferId>, bool)> = Vec::new();
     let mut open: Vec<&[Stmt]> = vec![&kernel.body];
     while let Some(block) = open.pop() {
         for stmt in block {
-            match stmt {
-                Stmt::For { hint, .. } if hint.unroll => loops.push(stmt),
-                _ => {
-                    fit &= !matches!(stmt, Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } if tile(*buffer));
-                    stmt.each_expr(|id| {
-                        kernel.visit_expr(id, &mut |expr| {
-                            fit &= !matches!(expr, Expr::Load(buffer, _) if tile(*buffer));
-                        });
-                    });
-                    open.extend(stmt.blocks().map(|block| &block[..]));
+            let mut used = FxHashSet::default();
+            let mut note = |stmt: &Stmt| {
+                if let Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } = stmt {
+                    used.extend(is_tile(*buffer).then_some(*buffer));
                 }
+                stmt.each_expr(|id| {
+                    kernel.visit_expr(id, &mut |expr| {
+                        if let Expr::Load(buffer, _) = expr {
+                            used.extend(is_tile(*buffer).then_some(*buffer));
+                        }
+                    });
+                });
+            };
+            let turns = match stmt {
+                Stmt::For { var, start, stop, body, hint } if hint.vectorise => Plan::new(kernel, *var, body)
+                    .and_then(|plan| plan.whole(*start, *stop, vector_bytes)),
+                _ => None,
+            };
+            note(stmt);
+            if turns.is_some() {
+                stmt.blocks().flatten().for_each(note);
+            } else {
+                open.extend(stmt.blocks().map(|block| &block[..]));
+            }
+            if !used.is_empty() {
+                uses.push((used, turns.is_some()));
             }
         }
     }
-    fit && loops.into_iter().all(|stmt| match stmt {
-        Stmt::For { var, start, stop, body, hint } if hint.vectorise => Plan::new(kernel, *var, body)
-            .is_some_and(|plan| plan.sums.is_empty() && whole(kernel, *start, *stop, plan.dtype).is_some()),
-        _ => false,
-    })
+    let all = (0..kernel.buffers.len()).map(|number| BufferId(number as u32));
+    let mut tiles: FxHashSet<BufferId> = all.filter(|buffer| is_tile(*buffer)).collect();
+    while let Some(at) = uses.iter().position(|(used, fit)| !fit || used.iter().any(|buffer| !tiles.contains(buffer))) {
+        let (used, _) = uses.swap_remove(at);
+        used.iter().for_each(|buffer| _ = tiles.remove(buffer));
+    }
+    tiles
 }
 
-/// How many elements a loop over a tile has, if one vector can hold them.
-fn whole(kernel: &Kernel, start: ExprId, stop: ExprId, dtype: DType) -> Option<usize> {
-    let constant = |id: ExprId| match kernel.expr(id) {
-        Expr::Const(value) => value.as_i64(),
-        _ => None,
-    };
-    let lanes = usize::try_from(constant(stop)?.checked_sub(constant(start)?)?).ok()?;
-    (lanes.is_power_of_two() && lanes > 1 && lanes <= LARGEST / dtype.size()).then_some(lanes)
+/// How a loop is one turn of a vector.
+#[derive(Clone, Copy)]
+struct Whole {
+    lanes: usize,
+    /// Whether its length is known only when it runs: at most the lanes.
+    masked: bool,
+}
+
+impl Plan<'_> {
+    /// The vector that a loop of a constant length, or over the first elements of a tile, is a single turn of.
+    fn whole(&self, start: ExprId, stop: ExprId, vector_bytes: usize) -> Option<Whole> {
+        let constant = |id: ExprId| match self.kernel.expr(id) {
+            Expr::Const(value) => value.as_i64(),
+            _ => None,
+        };
+        let start = constant(start).filter(|_| self.sums.is_empty())?;
+        let (length, masked) = match constant(stop) {
+            Some(stop) => (stop.checked_sub(start)?, false),
+            None => (self.tile().filter(|_| start == 0 && has_masks(self.dtype, vector_bytes))?, true),
+        };
+        let lanes = usize::try_from(length).ok()?;
+        let fits = lanes.is_power_of_two() && lanes > 1 && lanes <= LARGEST / self.dtype.size();
+        fits.then_some(Whole { lanes, masked })
+    }
+
+    /// The tiles that are read or written.
+    fn tiles(&self) -> impl Iterator<Item = BufferId> {
+        let loads = self.known.keys().filter_map(|id| match self.kernel.expr(*id) {
+            Expr::Load(buffer, _) => Some(*buffer),
+            _ => None,
+        });
+        let buffers = loads.chain(self.stores.iter().map(|(buffer, _)| *buffer));
+        buffers.filter(|buffer| matches!(self.kernel.buffer(*buffer).role, Role::Tile(_)))
+    }
+
+    /// How long they are, if they agree.
+    fn tile(&self) -> Option<i64> {
+        let mut lengths = self.tiles().filter_map(|buffer| match self.kernel.buffer(buffer).role {
+            Role::Tile(length) => Some(i64::from(length)),
+            _ => None,
+        });
+        let first = lengths.next()?;
+        lengths.all(|length| length == first).then_some(first)
+    }
+}
+
+/// Whether some of a vector's lanes can be loaded as fast as all of them.
+fn has_masks(dtype: DType, vector_bytes: usize) -> bool {
+    vector_bytes >= 32 && dtype.size() >= 4
 }
 
 /// Vectors in registers: those of variables, and of expressions of one statement.
@@ -285,16 +348,24 @@ impl Emitter<'_> {
     /// Writes a loop with vectors, or says that it cannot be.
     pub(super) fn vector_loop(&mut self, stmt: &Stmt) -> bool {
         let Stmt::For { var, start, stop, body, hint } = stmt else { return false };
-        if self.check || !hint.vectorise || (hint.unroll && !self.tiles_are_vectors) {
+        if self.check || !hint.vectorise {
             return false;
         }
         let Some(plan) = Plan::new(self.kernel, *var, body) else { return false };
-        let whole = hint.unroll.then(|| whole(self.kernel, *start, *stop, plan.dtype)).flatten();
+        // A tile in memory is read and written by loops that LLVM takes apart.
+        if plan.tiles().any(|tile| !self.tiles.contains(&tile)) {
+            return false;
+        }
+        let whole = plan.whole(*start, *stop, self.vector_bytes).filter(|whole| hint.unroll || whole.masked);
+        if hint.unroll && whole.is_none() {
+            return false;
+        }
         let (start, stop) = (self.index(*start), self.index(*stop));
         let outer = std::mem::replace(&mut self.flags, RELAXED);
-        if let Some(lanes) = whole {
-            self.turn(&plan, lanes, *var, &start, body, &[], None);
-        } else if !plan.sums.is_empty() && plan.stores.is_empty() && self.has_masks(plan.dtype) {
+        if let Some(Whole { lanes, masked }) = whole {
+            let mask = masked.then(|| self.mask(lanes, &stop));
+            self.turn(&plan, lanes, *var, &start, body, &[], mask);
+        } else if !plan.sums.is_empty() && plan.stores.is_empty() && has_masks(plan.dtype, self.vector_bytes) {
             self.sum_strips(&plan, *var, &start, &stop, body);
         } else {
             self.strips(&plan, *var, &start, &stop, body);
@@ -364,9 +435,14 @@ impl Emitter<'_> {
         });
     }
 
-    /// Whether some of a vector's lanes can be loaded as fast as all of them.
-    fn has_masks(&self, dtype: DType) -> bool {
-        self.vector_bytes >= 32 && dtype.size() >= 4
+    /// The first lanes, as many as this number says: none at least, and all at most.
+    fn mask(&mut self, lanes: usize, count: &str) -> String {
+        let count = self.intrinsic("smax", DType::I64, &[count, "0"]);
+        let count = self.intrinsic("smin", DType::I64, &[&count, &lanes.to_string()]);
+        let count = self.op(format!("trunc i64 {count} to i32"));
+        let count = self.splat("i32", lanes, &count);
+        let numbers: Vec<String> = (0..lanes).map(|k| format!("i32 {k}")).collect();
+        self.op(format!("icmp ult <{lanes} x i32> <{}>, {count}", numbers.join(", ")))
     }
 
     /// Sums alone: a loop over several vectors at once, one over single vectors, the last of which need not be full.
@@ -414,11 +490,7 @@ impl Emitter<'_> {
         self.start(&single);
         self.count(&name, &rest, stop, native, Hint::default(), |e, i| {
             let left = e.op(format!("sub nsw i64 {stop}, {i}"));
-            let left = e.intrinsic("smin", DType::I64, &[&left, &native.to_string()]);
-            let left = e.op(format!("trunc i64 {left} to i32"));
-            let left = e.splat("i32", native, &left);
-            let numbers: Vec<String> = (0..native).map(|k| format!("i32 {k}")).collect();
-            let mask = e.op(format!("icmp ult <{native} x i32> <{}>, {left}", numbers.join(", ")));
+            let mask = e.mask(native, &left);
             e.turn(plan, native, var, i, body, &slots, Some(mask));
         });
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
@@ -463,7 +535,16 @@ impl Emitter<'_> {
                     let value = self.vector(plan, lanes, *value, &mut known);
                     let (place, align) = self.neighbours(*buffer, &index);
                     let scope = self.scope(*buffer);
-                    self.line(format!("store {vector} {value}, ptr {place}, align {align}{scope}"));
+                    match known.mask.as_ref().filter(|_| !self.is_tile(*buffer)) {
+                        None => self.line(format!("store {vector} {value}, ptr {place}, align {align}{scope}")),
+                        Some(mask) => {
+                            let name = format!("llvm.masked.store.{}.p0", suffix(plan.dtype, lanes));
+                            let masks = format!("<{lanes} x i1>");
+                            self.declare(&name, || format!("declare void @{name}({vector}, ptr, i32 immarg, {masks})"));
+                            let (value, place) = (format!("{vector} {value}"), format!("ptr {place}"));
+                            self.line(format!("call void @{name}({value}, {place}, i32 {align}, {masks} {mask}){scope}"));
+                        }
+                    }
                 }
                 Stmt::Assign { var, value } => {
                     let Some((_, added)) = plan.added(*var, *value) else { continue };
@@ -481,6 +562,10 @@ impl Emitter<'_> {
                 _ => {}
             }
         }
+    }
+
+    fn is_tile(&self, buffer: BufferId) -> bool {
+        matches!(self.kernel.buffer(buffer).role, Role::Tile(_))
     }
 
     /// The place of the first of some elements side by side, and its alignment.
@@ -509,12 +594,10 @@ impl Emitter<'_> {
                 let (buffer, index) = (*buffer, self.index(*index));
                 let (place, align) = self.neighbours(buffer, &index);
                 let metadata = self.load_metadata(buffer);
-                match &known.mask {
+                match known.mask.as_ref().filter(|_| !self.is_tile(buffer)) {
                     None => self.op(format!("load {vector}, ptr {place}, align {align}{metadata}")),
                     Some(mask) => {
-                        let float = plan.dtype.kind() == Kind::Float;
-                        let suffix = format!("v{lanes}{}{}", if float { "f" } else { "i" }, 8 * plan.dtype.size());
-                        let name = format!("llvm.masked.load.{suffix}.p0");
+                        let name = format!("llvm.masked.load.{}.p0", suffix(plan.dtype, lanes));
                         let masks = format!("<{lanes} x i1>");
                         self.declare(&name, || format!("declare {vector} @{name}(ptr, i32 immarg, {masks}, {vector})"));
                         self.op(format!(
@@ -540,7 +623,7 @@ impl Emitter<'_> {
         let float = dtype.kind() == Kind::Float;
         match instruction(op, dtype) {
             Some(Instruction::Function(function)) => {
-                let name = format!("llvm.{function}.v{lanes}{}{}", if float { "f" } else { "i" }, 8 * dtype.size());
+                let name = format!("llvm.{function}.{}", suffix(dtype, lanes));
                 self.declare(&name, || format!("declare {vector} @{name}({vector}, {vector})"));
                 self.op(format!("call {vector} @{name}({vector} {a}, {vector} {b})"))
             }

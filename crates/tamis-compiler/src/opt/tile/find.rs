@@ -12,6 +12,9 @@ use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, V
 /// Operations on one element at most, since there are as many copies of them as a tile has vectors.
 const OPERATIONS: usize = 24;
 
+/// Rows that are known to be shorter are not worth a vector.
+const SHORTEST: i64 = 4;
+
 /// The dense loop inside a nest, and what of it is needed before the nest.
 pub(super) struct Row {
     pub(super) buffer: BufferId,
@@ -24,7 +27,7 @@ pub(super) struct Row {
     /// Where it stores, in terms of the counter and of what the nest does not change.
     pub(super) index: ExprId,
     /// Whether the dense loop is all that the outermost loop does, so that a first turn reaches it.
-    direct: bool,
+    pub(super) direct: bool,
 }
 
 /// Why the elements that a tile is loaded from are there.
@@ -59,7 +62,7 @@ impl Tile {
         }
         let (start, stop) = (self.int(row.start), self.int(row.stop));
         if let (Some(start), Some(stop)) = (start, stop)
-            && stop.saturating_sub(start) < self.size(row.buffer) as i64
+            && stop.saturating_sub(start) < SHORTEST
         {
             return None;
         }

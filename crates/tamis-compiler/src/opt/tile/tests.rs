@@ -84,10 +84,17 @@ fn rows_are_kept_in_tiles() {
         "        for k in 0..32 unroll",
         "            y[((i * m) + first) + k] = y_tile[k]",
         "    if (tiles * 32) < m",
-        "        for q in A_pos[i]..A_pos[i + 1]",
-        "            let j: i64 = A_crd[q]",
-        "            for k in tiles * 32..m",
-        "                y[(i * m) + k] = y[(i * m) + k] + x[(j * m) + k]",
+        "        for part in 0..((m - (tiles * 32)) + 15) // 16",
+        "            let first: i64 = (tiles * 32) + (part * 16)",
+        "            let width: i64 = min(m - first, 16)",
+        "            for k in 0..width",
+        "                y_rest[k] = y[((i * m) + first) + k]",
+        "            for q in A_pos[i]..A_pos[i + 1]",
+        "                let j: i64 = A_crd[q]",
+        "                for k in 0..width",
+        "                    y_rest[k] = y_rest[k] + x[((j * m) + first) + k]",
+        "            for k in 0..width",
+        "                y[((i * m) + first) + k] = y_rest[k]",
     ];
     assert_eq!(unnumbered(product(Unlike::Nothing)), expected);
 }
@@ -96,8 +103,11 @@ fn rows_are_kept_in_tiles() {
 fn unnumbered(make: Make) -> Vec<String> {
     let mut lines = after(&[run], make);
     for line in &mut lines {
-        for name in ["q", "j", "k"] {
-            (2..6).for_each(|number| *line = line.replace(&format!("{name}_{number}"), name));
+        for name in ["q", "j", "k", "first"] {
+            // A copy of a copy has two numbers.
+            for number in (2..6).chain(2..6) {
+                *line = line.replace(&format!("{name}_{number}"), name);
+            }
         }
     }
     lines
@@ -115,8 +125,8 @@ fn rows_that_were_just_filled_are_not_loaded() {
     let lines = unnumbered(product(Unlike::Filled));
     assert_eq!(lines[2], "    let tiles: i64 = max(m, 0) // 32", "{lines:#?}");
     assert_eq!(lines[6], "            y_tile[k] = 0.0");
-    let rest = ["    if (tiles * 32) < m", "        fill y[(i * m) + (tiles * 32); m - (tiles * 32)] with 0.0"];
-    assert_eq!(lines[13..15], rest);
+    assert_eq!(lines[13], "    if (tiles * 32) < m");
+    assert_eq!(lines[18], "                y_rest[k] = 0.0", "{lines:#?}");
 }
 
 #[test]
@@ -195,6 +205,11 @@ fn each_tile_begins_where_the_loop_began() {
     let expected = ["let q_before: i64 = q", "for tile in 0..tiles", "    q = q_before"];
     assert_eq!(lines[3..6], expected, "{lines:#?}");
     let rest = lines.iter().position(|line| line.starts_with("if "));
-    let rest = rest.map(|at| lines[at..at + 2].join("\n"));
-    assert_eq!(rest.as_deref(), Some("if ((tiles * 32) < m) or (tiles < 1)\n    q = q_before"));
+    let rest = rest.map(|at| lines[at..at + 3].join("\n"));
+    let expected = [
+        "if ((tiles * 32) < m) or (tiles < 1)",
+        "    for part in 0..max(((m - (tiles * 32)) + 15) // 16, 1)",
+        "        q = q_before",
+    ];
+    assert_eq!(rest, Some(expected.join("\n")));
 }

@@ -41,9 +41,14 @@ impl Archive {
         if tensor.rank() == 0 {
             return Err(does_not_fit("SciPy's archives do not hold scalars", "write .tns or .npy"));
         }
+        let (shape, compress) = (tensor.shape().to_vec(), options.compress);
+        if !tensor.format().is_all_dense() && !tensor.fill().same_number(Value::zero(tensor.dtype())) {
+            // SciPy takes what is not stored for zero: it must not find what it looks for.
+            let (format, mut members) = coordinates(tensor)?;
+            members.retain(|(name, ..)| !matches!(*name, "row" | "col"));
+            return Ok(Archive { format, shape, members, compress });
+        }
         let tensor = with_zero_fill(tensor)?;
-        let shape = tensor.shape().to_vec();
-        let compress = options.compress;
         let (format, mut members) = match layout(tensor.format()) {
             Some(columns_first) => compressed(&tensor, columns_first)?,
             None => coordinates(&tensor)?,
@@ -58,7 +63,9 @@ impl Archive {
                 let header = header_bytes(values.dtype(), shape, None);
                 member(&format!("{name}.npy"), &header, &value_bytes(values))?;
             }
-            member("format.npy", &header_bytes(DType::U8, &[], Some(self.format.len())), self.format)?;
+            // Characters of four bytes are what both libraries take.
+            let letters: Vec<u8> = self.format.iter().flat_map(|letter| [*letter, 0, 0, 0]).collect();
+            member("format.npy", &header_bytes(DType::U8, &[], Some(self.format.len())), &letters)?;
             // Sizes are at most 2^63-1.
             let sizes = ValueArray::from(self.shape.iter().map(|n| *n as i64).collect::<Vec<i64>>());
             let header = header_bytes(DType::I64, &[self.shape.len() as u64], None);
@@ -155,18 +162,16 @@ fn coordinates(tensor: &Tensor) -> Result<Members> {
     let entries = tensor.try_to_coordinates()?;
     let count = entries.len() as u64;
     let largest = entries.shape.iter().copied().max().unwrap_or(0);
-    let mut columns: Vec<ValueArray> = entries.columns.iter().map(|c| signed(c, largest)).collect();
+    let columns: Vec<ValueArray> = entries.columns.iter().map(|c| signed(c, largest)).collect();
     let mut members = vec![("data", vec![count], entries.values)];
-    match &mut columns[..] {
-        [row, col] => {
-            members.push(("row", vec![count], row.clone()));
-            members.push(("col", vec![count], col.clone()));
-        }
-        _ => {
-            let all: Vec<Value> = columns.iter().flat_map(|c| (0..c.len()).map(|k| c.get(k))).collect();
-            let dtype = columns.first().map_or(DType::I64, ValueArray::dtype);
-            members.push(("coords", vec![columns.len() as u64, count], ValueArray::from_values(&all, dtype)));
-        }
+    // What pydata/sparse reads, and SciPy for other ranks than 2.
+    let all: Vec<Value> = columns.iter().flat_map(|c| (0..c.len()).map(|k| c.get(k))).collect();
+    let dtype = columns.first().map_or(DType::I64, ValueArray::dtype);
+    members.push(("coords", vec![columns.len() as u64, count], ValueArray::from_values(&all, dtype)));
+    members.push(("fill_value", vec![], ValueArray::from_values(&[tensor.fill()], tensor.dtype())));
+    if let [row, col] = &columns[..] {
+        members.push(("row", vec![count], row.clone()));
+        members.push(("col", vec![count], col.clone()));
     }
     Ok((b"coo", members))
 }
