@@ -111,7 +111,8 @@ fn partial(dtype: DType) -> Kernel {
     let x = b.buffer("x", Elem::Value(dtype), Role::Input);
     let y = b.buffer("y", Elem::Value(dtype), Role::Output);
     let tile = b.buffer("tile", Elem::Value(dtype), Role::Tile(16));
-    let (from, width, turns) = (b.param("from", DType::I64), b.param("width", DType::I64), b.param("turns", DType::I64));
+    let (from, width, turns) =
+        (b.param("from", DType::I64), b.param("width", DType::I64), b.param("turns", DType::I64));
     let (zero, from, width, turns) = (b.int(0), b.get(from), b.get(width), b.get(turns));
     let over = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
         let var = b.new_var("k", DType::I64, false);

@@ -306,6 +306,13 @@ impl Lowerer<'_> {
         }
     }
 
+    /// Moves a walker on by one if it was present.
+    fn move_on(&mut self, walker: &Walker, present: ExprId) {
+        let (q, one) = (self.b.get(walker.cursor), self.b.int(1));
+        let next = self.b.add(q, one);
+        self.advance(std::slice::from_ref(walker), &[present], &[next]);
+    }
+
     /// Where the group of coordinates `i` ends that starts at the cursor.
     fn group_end(&mut self, walker: &Walker, i: ExprId) -> ExprId {
         let start = self.b.get(walker.cursor);
@@ -471,23 +478,30 @@ impl Lowerer<'_> {
             let agree = leading().map(|k| present[k]).reduce(|a, b| this.b.call_in(Op::And, DType::Bool, &[a, b]));
             let agree = agree.unwrap_or(yes);
             let certain: Vec<ExprId> = (0..walkers.len()).map(|k| if leads[k] { yes } else { present[k] }).collect();
-            let then = this.in_block(|this| {
-                let next = this.visit(region, &walkers, i, &certain, false, steps);
-                // Where lists agree again and again, the processor knows, and does not wait for coordinates to go on.
-                this.advance(&walkers, &certain, &next);
-            });
+            let mut next = Vec::new();
+            let mut then = this.in_block(|this| next = this.visit(region, &walkers, i, &certain, false, steps));
+            // What only adds to a variable can do without a branch, so going on does without one, too. Otherwise, where lists agree
+            // again and again, the processor knows, and does not wait for coordinates to go on.
+            let grouped = walkers.iter().any(|w| w.stepper.grouped);
+            let adds = then.iter().all(|stmt| matches!(stmt, Stmt::Let { .. } | Stmt::Assign { .. }));
+            let apart = adds && !searching && !grouped;
+            if !apart {
+                then.extend(this.in_block(|this| this.advance(&walkers, &certain, &next)));
+            }
             let otherwise = this.in_block(|this| {
                 for k in leading() {
                     if searching {
                         this.catch_up(&walkers[k], i, advance);
-                        continue;
+                    } else if !apart {
+                        this.move_on(&walkers[k], present[k]);
                     }
-                    let (q, one) = (this.b.get(walkers[k].cursor), this.b.int(1));
-                    let next = this.b.add(q, one);
-                    this.advance(&walkers[k..=k], &present[k..=k], &[next]);
                 }
             });
             this.b.emit(Stmt::If { cond: agree, then, otherwise });
+            if apart {
+                // Whoever was at the coordinate moves on, whether or not the others were.
+                (0..walkers.len()).for_each(|k| this.move_on(&walkers[k], present[k]));
+            }
         });
         self.unreserve(reserved);
         if let Some(cond) = cond {

@@ -234,10 +234,7 @@ impl Tile {
             again.insert(var, new);
         }
         match &mut copy {
-            Stmt::Let { var, .. }
-            | Stmt::Assign { var, .. }
-            | Stmt::Search { var, .. }
-            | Stmt::For { var, .. } => {
+            Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::Search { var, .. } | Stmt::For { var, .. } => {
                 *var = again.get(var).copied().unwrap_or(*var);
             }
             _ => {}

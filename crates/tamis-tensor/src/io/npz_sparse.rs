@@ -38,7 +38,11 @@ pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: b
     let header = header(&values, layout);
     let sorted = with_indices!(&pos, p => with_indices!(&crd, c => canonical::is_canonical(p, c)));
     if sorted && stored.shape.len() == 2 {
-        return Ok(FileData { content: Content::Compressed { columns_first, shape, pos, crd, values }, header, fill: None });
+        return Ok(FileData {
+            content: Content::Compressed { columns_first, shape, pos, crd, values },
+            header,
+            fill: None,
+        });
     }
     if stored.shape.len() == 1 {
         return entries_of(name, Coordinates { shape: stored.shape, columns: vec![crd], values }, header, check);

@@ -260,8 +260,9 @@ pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSe
                 });
             };
             let turns = match stmt {
-                Stmt::For { var, start, stop, body, hint } if hint.vectorise => Plan::new(kernel, *var, body)
-                    .and_then(|plan| plan.whole(*start, *stop, vector_bytes)),
+                Stmt::For { var, start, stop, body, hint } if hint.vectorise => {
+                    Plan::new(kernel, *var, body).and_then(|plan| plan.whole(*start, *stop, vector_bytes))
+                }
                 _ => None,
             };
             note(stmt);
@@ -542,7 +543,9 @@ impl Emitter<'_> {
                             let masks = format!("<{lanes} x i1>");
                             self.declare(&name, || format!("declare void @{name}({vector}, ptr, i32 immarg, {masks})"));
                             let (value, place) = (format!("{vector} {value}"), format!("ptr {place}"));
-                            self.line(format!("call void @{name}({value}, {place}, i32 {align}, {masks} {mask}){scope}"));
+                            self.line(format!(
+                                "call void @{name}({value}, {place}, i32 {align}, {masks} {mask}){scope}"
+                            ));
                         }
                     }
                 }
