@@ -4,6 +4,7 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
 use super::node::{self, Node, Source, Step, Sub};
+use super::repeat::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
@@ -226,8 +227,12 @@ impl Lowerer<'_> {
             Node::Entry(entry) => self.check_entry(index, start, stop, empty, entry),
             Node::Access(access) => {
                 if let Source::Tensor(tensor, subs) = &mut access.source {
-                    for sub in subs.iter_mut().skip(access.level) {
-                        self.check_sub(index, start, stop, empty, *tensor, sub);
+                    for k in access.level..subs.len() {
+                        self.check_sub(index, start, stop, empty, *tensor, &mut subs[k]);
+                        // The loop may pass over what no window holds, and the loops that move this subscript with it.
+                        if subs.iter().skip(k + 1).any(|below| depends(&below.node, index)) {
+                            self.check_below(index, empty, *tensor, &mut subs[k]);
+                        }
                     }
                 }
             }
@@ -254,6 +259,20 @@ impl Lowerer<'_> {
         let yes = self.b.constant(Value::Bool(true));
         let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
         self.require_inside(t, sub, cond);
+        sub.inside = true;
+    }
+
+    /// A subscript that only inner loops move is checked for all of them.
+    fn check_below(&mut self, index: IndexId, empty: ExprId, tensor: TensorId, sub: &mut Sub) {
+        if sub.inside || sub.permissive {
+            return;
+        }
+        let Some((low, last)) = self.cover_below(&sub.node, index) else { return };
+        let size = self.bound[tensor.index()].dims[sub.dim];
+        let inside = self.between(low, last, size);
+        let yes = self.b.constant(Value::Bool(true));
+        let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
+        self.require_inside(tensor, sub, cond);
         sub.inside = true;
     }
 

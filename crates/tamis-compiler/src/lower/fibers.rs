@@ -30,9 +30,11 @@ pub(super) struct FiberSet {
     count: ExprId,
     /// The positions that fibers lie below, and where groups of them end; if there are none, they follow each other.
     parents: Option<(BufferId, Option<BufferId>)>,
-    /// The nearest beginning of a piece, and the nearest end.
+    /// The nearest beginning of a piece, and the nearest end, unless pieces are single coordinates.
     begins: VarId,
-    ends: VarId,
+    ends: Option<VarId>,
+    /// Where the region ends that it was made for.
+    stop: ExprId,
     /// How many of the loops that move the level are around.
     loops: usize,
 }
@@ -55,7 +57,8 @@ impl Lowerer<'_> {
             return None;
         }
         for (k, sub) in subs.iter().enumerate().take(level + 1).skip(access.level) {
-            let plain = matches!(sub.part, Part::Whole | Part::Quotient(_)) && (sub.inside || (sub.permissive && alike));
+            let plain =
+                matches!(sub.part, Part::Whole | Part::Quotient(_)) && (sub.inside || (sub.permissive && alike));
             if !plain || sub.protocol == Some(Protocol::Follow) || self.is_nonordered(*tensor, k) {
                 return None;
             }
@@ -147,10 +150,12 @@ impl Lowerer<'_> {
         let scale = scale_of(&sub.part);
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let (zero, never) = (self.b.int(0), self.b.int(NEVER));
-        let (begins, ends) = (self.b.variable_from("nearest", never), self.b.variable_from("nearest_end", never));
+        let begins = self.b.variable_from("nearest", never);
         let groups = self.lies_below_group(tensor, level);
         let at = Located { position: zero, present: None, group_stop: groups.then_some(zero) };
         let (_, body) = unthunked(self.along_level(tensor, level, at, scale, mirrored)?);
+        let single = matches!(body, Looplet::Stepper(_));
+        let ends = (!single).then(|| self.b.variable_from("nearest_end", never));
         let number = Elem::Value(DType::I64);
         let keeps = matches!(body, Looplet::Stepper(_) | Looplet::Pieces(_));
         let cursors = keeps.then(|| self.b.buffer(format!("{name}_cursors"), number, Role::Scratch));
@@ -166,6 +171,7 @@ impl Lowerer<'_> {
             parents: None,
             begins,
             ends,
+            stop: region.stop,
             loops,
         };
         let begin = window.begin(&mut self.b, region.start);
@@ -300,7 +306,9 @@ impl Lowerer<'_> {
         let passed = self.b.name("passed", coordinate);
         let never = self.b.int(NEVER);
         self.b.assign(set.begins, never);
-        self.b.assign(set.ends, never);
+        if let Some(ends) = set.ends {
+            self.b.assign(ends, never);
+        }
         self.each_of(&set, |this, set, slot, looplet| {
             let Some(cursors) = set.cursors else { return this.keep(set, slot, &looplet, passed, passed) };
             let here = this.b.load(cursors, slot);
@@ -339,12 +347,14 @@ impl Lowerer<'_> {
             self.b.store(cursors, slot, stored);
         }
         let Some(Stretch { there, first, end }) = self.stretch(looplet, q, passed) else { return };
-        let (begins, ends) = (self.b.get(set.begins), self.b.get(set.ends));
-        let begin = self.b.call_in(Op::Min, DType::I64, &[begins, first]);
-        let end = self.b.call_in(Op::Min, DType::I64, &[ends, end]);
         let then = self.b.block(|b| {
-            b.assign(set.begins, begin);
-            b.assign(set.ends, end);
+            for (nearest, here) in [(Some(set.begins), first), (set.ends, end)] {
+                if let Some(nearest) = nearest {
+                    let known = b.get(nearest);
+                    let nearer = b.call_in(Op::Min, DType::I64, &[known, here]);
+                    b.assign(nearest, nearer);
+                }
+            }
         });
         self.b.emit(Stmt::If { cond: there, then, otherwise: Vec::new() });
     }
@@ -382,19 +392,30 @@ impl Lowerer<'_> {
 
     // As pieces
 
-    /// Done with the piece that a set is at.
-    pub(super) fn next_of_set(&mut self, set: usize) {
-        let Some(ends) = self.fiber_sets.get(set).map(|set| set.ends) else { return };
-        let end = self.b.get(ends);
-        self.pass(set, end, false);
+    /// Done with the piece that a set is at, if it ends by a coordinate of the loop: what reaches beyond a region belongs to the
+    /// next one, too.
+    pub(super) fn pass_set(&mut self, pieces: &Pieces, end: ExprId, stop: ExprId) {
+        let zero = self.b.int(0);
+        let stored = Pieces { window: None, ..pieces.clone() }.piece(&mut self.b, zero).end;
+        let Some((set, made_for)) = pieces.set().and_then(|set| Some((set, self.fiber_sets.get(set)?.stop))) else {
+            return;
+        };
+        // Nobody asks for what lies behind the region that the set was made for.
+        if stop == made_for {
+            return self.pass(set, stored, false);
+        }
+        let cond = self.b.call_in(Op::Le, DType::I64, &[end, stop]);
+        let then = self.in_block(|this| this.pass(set, stored, false));
+        self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
     /// Brings a set to its first piece that windows from an index on meet.
-    pub(super) fn seek_set(&mut self, set: usize, window: Option<Window>, index: ExprId) {
-        let (Some(ends), Some(window)) = (self.fiber_sets.get(set).map(|set| set.ends), window) else { return };
+    pub(super) fn seek_set(&mut self, pieces: &Pieces, index: ExprId) {
+        let (Some(set), Some(window)) = (pieces.set(), pieces.window) else { return };
         let begin = window.begin(&mut self.b, index);
         let begin = self.b.name("begin", begin);
-        let end = self.b.get(ends);
+        let zero = self.b.int(0);
+        let end = Pieces { window: None, ..pieces.clone() }.piece(&mut self.b, zero).end;
         let cond = self.b.call_in(Op::Le, DType::I64, &[end, begin]);
         let then = self.in_block(|this| this.pass(set, begin, true));
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });

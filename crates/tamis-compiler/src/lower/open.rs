@@ -76,13 +76,7 @@ impl<'p> Lowerer<'p> {
     }
 
     /// The stretch of a level's own coordinates that a subscript covers: the first, and one past the last.
-    fn stored_cover(
-        &mut self,
-        tensor: TensorId,
-        level: usize,
-        sub: &Sub,
-        index: IndexId,
-    ) -> Option<(ExprId, ExprId)> {
+    fn stored_cover(&mut self, tensor: TensorId, level: usize, sub: &Sub, index: IndexId) -> Option<(ExprId, ExprId)> {
         let (mut low, mut last) = self.cover_below(&sub.node, index)?;
         let (zero, one) = (self.b.int(0), self.b.int(1));
         let scale = scale_of(&sub.part);
@@ -169,7 +163,7 @@ impl<'p> Lowerer<'p> {
 
     /// A loop over coordinates.
     fn counted_loop(&mut self, start: ExprId, stop: ExprId, emit: impl FnOnce(&mut Self, ExprId)) {
-        let var = self.b.new_var("x", DType::I64, false);
+        let var = self.b.new_var("coordinate", DType::I64, false);
         let x = self.b.get(var);
         let body = self.in_block(|this| emit(this, x));
         self.b.emit(Stmt::For { var, start, stop, body, hint: Hint::default() });
@@ -189,7 +183,7 @@ impl<'p> Lowerer<'p> {
             let next = this.b.add(here, one);
             let group_stop = list.grouped.then(|| {
                 let x = list.coordinate(&mut this.b, here);
-                let x = this.b.name("x", x);
+                let x = this.b.name("coordinate", x);
                 let end = this.b.variable_from("end", next);
                 let at = this.b.get(end);
                 let more = this.b.call_in(Op::Lt, DType::I64, &[at, list.stop]);

@@ -173,8 +173,8 @@ impl Lowerer<'_> {
             if let Some(from) = from {
                 this.b.assign(from, end);
             }
-            if let Some(set) = pieces.set() {
-                this.pass_set(set, piece.end, region.stop);
+            if pieces.set().is_some() {
+                this.pass_set(pieces, piece.end, region.stop);
             }
         });
         self.unreserve(reserved);
@@ -242,7 +242,8 @@ impl Lowerer<'_> {
                 firsts.extend(piece.first);
                 ends.push(this.b.name("end", piece.end));
             }
-            if !region.whole && from.is_none() {
+            let exact = region.whole && walkers.iter().all(|w| is_plain(&w.pieces));
+            if !exact && from.is_none() {
                 firsts.push(region.start);
             }
             let first = this.extreme(Op::Max, firsts, region.start);
@@ -250,7 +251,7 @@ impl Lowerer<'_> {
             let end = this.extreme(Op::Min, ends.clone(), region.stop);
             let end = this.b.name("least", end);
             let clipped = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
-            let stop = if region.whole && walkers.iter().all(|w| is_plain(&w.pieces)) { end } else { clipped };
+            let stop = if exact { end } else { clipped };
             let stop = this.b.name("stop", stop);
             let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
             let part = Region { start: first, stop, ..region.part() };
@@ -370,8 +371,8 @@ impl Lowerer<'_> {
                 None => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
             }
             for (walker, end) in walkers.iter().zip(&ends) {
-                if let Some(set) = walker.pieces.set() {
-                    this.pass_set(set, *end, next);
+                if walker.pieces.set().is_some() {
+                    this.pass_set(&walker.pieces, *end, next);
                     continue;
                 }
                 let (q, one) = (this.b.get(walker.cursor), this.b.int(1));
@@ -397,9 +398,7 @@ impl Lowerer<'_> {
                     steps = self.set_looplet(steps, *id, &Looplet::Stepper(clipped));
                 }
                 Inner::Pieces(id, pieces, _) if pieces.set().is_some() => {
-                    if let Some(set) = pieces.set() {
-                        self.seek_set(set, pieces.window, part.start);
-                    }
+                    self.seek_set(pieces, part.start);
                     let looplet = Looplet::Pieces(Pieces { sought: Some(part.start), ..pieces.clone() });
                     steps = self.set_looplet(steps, *id, &looplet);
                 }
@@ -504,9 +503,9 @@ impl Lowerer<'_> {
     /// Those pieces that reach into the region; from which coordinate on they do not, if that is to be found out.
     fn clip_pieces(&mut self, region: Region, pieces: Pieces) -> (Pieces, Option<ExprId>) {
         let sought = pieces.sought == Some(region.start);
-        if let Some(set) = pieces.set() {
+        if pieces.set().is_some() {
             if !sought {
-                self.seek_set(set, pieces.window, region.start);
+                self.seek_set(&pieces, region.start);
             }
             return (Pieces { sought: Some(region.start), ..pieces }, Some(region.stop));
         }
@@ -548,19 +547,11 @@ impl Lowerer<'_> {
         walker.pieces.has(&mut self.b, q)
     }
 
-    /// Done with the piece that a set of fibers is at, if it ends by a coordinate of the loop: what reaches beyond a region belongs to
-    /// the next one, too.
-    fn pass_set(&mut self, set: usize, end: ExprId, stop: ExprId) {
-        let cond = self.b.call_in(Op::Le, DType::I64, &[end, stop]);
-        let then = self.in_block(|this| this.next_of_set(set));
-        self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
-    }
-
     /// Goes on after a piece that ends by `stop`; by search, if it leads.
     fn advance_piece(&mut self, region: Region, walker: &Walker, end: ExprId, stop: ExprId, first: ExprId) {
-        if let Some(set) = walker.pieces.set() {
+        if walker.pieces.set().is_some() {
             let stop = self.b.call_in(Op::Min, DType::I64, &[stop, region.stop]);
-            return self.pass_set(set, end, stop);
+            return self.pass_set(&walker.pieces, end, stop);
         }
         let (q, one) = (self.b.get(walker.cursor), self.b.int(1));
         let after = if walker.pieces.leads {

@@ -441,7 +441,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether two accesses are at the same fiber, and go along it by the same subscript.
+/// Whether an access is at the same fiber as another one that a loop was found to go along, and goes along it by the same subscripts.
 fn is_together(a: &Access, b: &Access) -> bool {
     let same_fiber = a.level == b.level
         && a.position == b.position
@@ -453,7 +453,12 @@ fn is_together(a: &Access, b: &Access) -> bool {
         && a.fibers == b.fibers;
     match (&a.source, &b.source) {
         (Source::Tensor(t, ours), Source::Tensor(other, theirs)) => {
-            same_fiber && t == other && ours.get(a.level) == theirs.get(b.level)
+            // Along fibers of a level further below, windows over those between have to be the same, too.
+            let last = match &b.looplet {
+                Some(Looplet::Fibers { level, .. }) => *level,
+                _ => b.level,
+            };
+            same_fiber && t == other && ours.get(a.level..=last) == theirs.get(b.level..=last)
         }
         _ => a.id == b.id,
     }

@@ -64,8 +64,8 @@ pub enum Extents {
         set: usize,
         /// Where the piece begins.
         first: VarId,
-        /// Where it ends.
-        end: VarId,
+        /// Where it ends; behind its first coordinate, if there is none.
+        end: Option<VarId>,
     },
 }
 
@@ -156,7 +156,10 @@ impl Pieces {
                 let first = b.load(coordinates, q);
                 (Some(first), b.add(first, one))
             }
-            Extents::Fibers { first, end, .. } => (Some(b.get(first)), b.get(end)),
+            Extents::Fibers { first, end, .. } => {
+                let first = b.get(first);
+                (Some(first), end.map(|end| b.get(end)).unwrap_or_else(|| b.add(first, one)))
+            }
         };
         let mut scaled = |at: ExprId| {
             let scale = b.int(self.scale as i64);
