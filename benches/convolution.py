@@ -1,8 +1,8 @@
-"""Sparse convolutions beside dense ones: python convolution.py BENCH [STUDY ...] [--rounds N] [--quick] [--out FOLDER]
+"""Sparse convolutions beside dense ones: python convolution.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--out FOLDER]
 
 BENCH is the program `convolution`; a STUDY is one of 1, 2, 3 (cubes of so many dimensions, beside C), inputs and filters (layers of ResNet-50 whose input or filter is
 sparse, beside PyTorch); all of them, if none is named. Results are compared with dense ones before anything is timed; then all sides run by turns, each with one thread,
-starting with another one every round. Times are medians in milliseconds, with the least in brackets.
+starting with another one every round. Times are medians in milliseconds, with the least in brackets; with `--cpu`, those that the processor worked, for a machine that others use, too.
 
 When all studies were run, the report is written to docs/benchmarks (or FOLDER): tables as Markdown, and a plot of time against non-zeros. PyTorch is measured if it can be
 imported here or by the Python that TAMIS_TORCH_PYTHON names. Files are looked for in `../shared/data`, or where TAMIS_DATA says.
@@ -42,11 +42,11 @@ class Process:
         return answer
 
 
-def pytorch():
+def pytorch(options):
     """PyTorch, in this Python or another one, if it is installed."""
     for python in [os.environ.get("TAMIS_TORCH_PYTHON"), sys.executable]:
         if python and subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False).returncode == 0:
-            return Process(python, os.path.join(HERE, "torch_convolution.py"))
+            return Process(python, os.path.join(HERE, "torch_convolution.py"), *options)
     return None
 
 
@@ -75,14 +75,14 @@ class Report:
         self.points.setdefault(line, []).append((entries, milliseconds))
 
 
-def cubes(program, ranks, rounds, report):
+def cubes(program, ranks, rounds, options, report):
     """One to three dimensions beside C."""
     report.say("\n## Cubes with filters of three to a side\n")
     report.say("`plain C` takes filters of any size, as ours do; `unrolled C` is written for three to a side. Both are compiled with `gcc -O3 -march=native` (and more: see `FLAGS` in")
     report.say("`benches/src/baseline.rs`). *Automatic* is what Tamis makes of index notation; *best* is the fastest of that and of the programs in `benches/src/convolution/ways.rs`. All are")
     report.say("compared with plain C before they are timed. Milliseconds, medians (least); ratios are of medians: above 1, ours is faster.\n")
     report.table("size", "sparsity", "non-zeros", "plain C", "unrolled C", "automatic", "best", "by", "best, times plain C", "automatic, times plain C", "best, times unrolled C", "compiled in")
-    command = [program, "cubes", "--rounds", str(rounds), *ranks]
+    command = [program, "cubes", "--rounds", str(rounds), *options, *ranks]
     found = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
@@ -169,9 +169,9 @@ def measure_layer(ours, torch, folder, kind, image, weights, rounds):
     return times
 
 
-def layers(program, torch, kind, rounds, report, quick):
+def layers(program, torch, kind, rounds, options, report, quick):
     """Layers of ResNet-50 of which one operand is sparse."""
-    ours = Process(program, "serve")
+    ours = Process(program, "serve", *options)
     if kind == "inputs":
         report.say("\n## Layers of ResNet-50, sparse inputs\n")
         report.say("The four shapes of three by three (`" + "`, `".join(LAYERS) + "`), batch 1, single precision, rows by columns by channels, the channels of each pixel as a list; a dense filter.")
@@ -254,7 +254,8 @@ def plot(report, dense, folder):
             base = min(t for _, t in everything)
             axes[side].loglog([low, high], [base, base * high / low], color="0.6", linewidth=1, label="in proportion")
         axes[side].set(xlabel="non-zeros", ylabel="milliseconds", title="filters of three to a side" if side == 0 else "layers of ResNet-50")
-        axes[side].legend(fontsize=8)
+        if everything:
+            axes[side].legend(fontsize=8)
         axes[side].grid(True, which="major", alpha=0.3)
     figure.savefig(os.path.join(folder, "convolution.svg"), metadata={"Date": None})
     figure.savefig(os.path.join(folder, "convolution.png"), dpi=110)
@@ -276,8 +277,8 @@ def main():
                 sys.exit("`--rounds` takes a number")
             else:
                 rounds = int(value)
-    quick = "--quick" in words
-    words = [word for word in words if word != "--quick"]
+    quick, options = "--quick" in words, ["--cpu"] if "--cpu" in words else []
+    words = [word for word in words if word not in ["--quick", "--cpu"]]
     studies = ["1", "2", "3", "inputs", "filters"]
     for word in words:
         if word not in studies:
@@ -286,20 +287,20 @@ def main():
     words = words or studies
     report, torch, dense = Report(), None, {}
     report.say("# Sparse convolutions beside dense ones\n")
-    report.say(f"Written by `./dev bench convolution`, {datetime.date.today().isoformat()}. One thread, {rounds} rounds by turns.\n")
+    report.say(f"Written by `./dev bench convolution`, {datetime.date.today().isoformat()}. One thread, {rounds} rounds by turns; {'the time that the processor worked' if options else 'the time that passed'}.\n")
     report.say(f"- Machine: {machine()}.")
     before = os.getloadavg()[0]
     if {"inputs", "filters"} & set(words):
-        torch = pytorch()
+        torch = pytorch(options)
         report.say(f"- PyTorch {torch('version')}." if torch else "- PyTorch is not installed: its columns are empty (`TAMIS_TORCH_PYTHON` names a Python that has it).")
     load_at = len(report.parts)
     if ranks := [word for word in words if word.isdigit()]:
-        dense = cubes(program, ranks, rounds, report)
+        dense = cubes(program, ranks, rounds, options, report)
     for kind in ["inputs", "filters"]:
         if kind not in words:
             continue
         if os.path.exists(os.path.join(DATA, "dnn/resnet50-layers.csv")):
-            layers(program, torch, kind, rounds, report, quick)
+            layers(program, torch, kind, rounds, options, report, quick)
         else:
             report.say(f"\nLayers are NOT measured: there is no dnn/resnet50-layers.csv in {DATA} (TAMIS_DATA names another folder).")
     load = f"- Others used the machine, too: its load was {before:.1f} before and {os.getloadavg()[0]:.1f} after (1.0 is this benchmark)."

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 
 torch.set_num_threads(1)
+# On a machine that others use, too, the time that the processor worked.
+clock = time.process_time if "--cpu" in sys.argv else time.perf_counter
 LAYOUTS = {"channels_last": torch.channels_last, "channels_first": torch.contiguous_format}
 held, result = {}, None
 
@@ -31,9 +33,9 @@ def obey(words):
             return "loaded"
         case ["run", layout]:
             image, weights = held[layout]
-            start = time.perf_counter()
+            start = clock()
             result = torch.nn.functional.conv2d(image, weights, padding=1)
-            return str(time.perf_counter() - start)
+            return str(clock() - start)
         case ["result", path]:
             np.save(path, result.squeeze(0).permute(1, 2, 0).numpy())
             return "written"

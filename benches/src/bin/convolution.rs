@@ -1,19 +1,21 @@
 //! Our side of `benches/convolution.py`.
 //!
-//! `convolution cubes [--rounds N] [1 | 2 | 3 ...]` measures sparse convolutions beside dense ones in C, by turns, and writes a line for each side:
+//! `convolution cubes [--rounds N] [--cpu] [1 | 2 | 3 ...]` measures sparse convolutions beside dense ones in C, by turns, and writes a line for each side:
 //! size, sparsity in percent, entries, who, milliseconds of compiling, and the milliseconds of each round.
-//! `convolution serve` does what standard input says, a line each, and answers with a line: see `tamis_benches::convolution::layers`.
+//! `convolution serve [--cpu]` does what standard input says, a line each, and answers with a line: see `tamis_benches::convolution::layers`.
 
 use std::io::{BufRead, Write};
 use tamis_benches::convolution::{cubes, layers::Served};
+use tamis_benches::structures::turns::Clock;
 
 fn main() -> std::process::ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match &words[..] {
-        ["serve"] => serve(),
+        ["serve"] => serve(false),
+        ["serve", "--cpu"] => serve(true),
         ["cubes", rest @ ..] => measure(rest),
-        _ => Err("convolution cubes [--rounds N] [1 | 2 | 3 ...] | serve".to_string()),
+        _ => Err("convolution cubes [--rounds N] [--cpu] [1 | 2 | 3 ...] | serve [--cpu]".to_string()),
     };
     match outcome {
         Ok(fine) => u8::from(!fine).into(),
@@ -25,19 +27,20 @@ fn main() -> std::process::ExitCode {
 }
 
 fn measure(words: &[&str]) -> Result<bool, String> {
-    let (mut rounds, mut ranks) = (9, Vec::new());
+    let (mut clock, mut ranks) = (Clock { rounds: 9, processor: false }, Vec::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match (*word, word.parse::<usize>()) {
             ("--rounds", _) => {
                 let given = words.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
-                rounds = given.ok_or("`--rounds` takes a number")?;
+                clock.rounds = given.ok_or("`--rounds` takes a number")?;
             }
+            ("--cpu", _) => clock.processor = true,
             (_, Ok(rank @ 1..=3)) => ranks.push(rank),
             _ => return Err(format!("`{word}` is not known")),
         }
     }
-    cubes::measure(&ranks, rounds, &mut |line| {
+    cubes::measure(&ranks, clock, &mut |line| {
         println!("{line}");
         // Whoever reads along sees each line at once; if nobody does, there is nothing to be done about it.
         let _ = std::io::stdout().flush();
@@ -45,8 +48,8 @@ fn measure(words: &[&str]) -> Result<bool, String> {
 }
 
 /// Obeys until nobody speaks any more.
-fn serve() -> Result<bool, String> {
-    let mut served = Served::default();
+fn serve(processor: bool) -> Result<bool, String> {
+    let mut served = Served::new(Clock { rounds: 1, processor });
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match served.obey(&line) {
             Ok(answer) => println!("{answer}"),

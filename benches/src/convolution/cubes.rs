@@ -1,18 +1,18 @@
 //! Cubes of one, two and three dimensions with filters of three to a side, from full ones to nearly empty ones, beside C.
 
-use super::ways::{GIVEN, NOTATIONS, ONE, THREE, TWO, Way};
+use super::ways::{GIVEN, NOTATIONS, ONE, THREE, TWO, Way, entries_first};
 use crate::baseline::Baseline;
 use crate::inputs::{dense, tensor, values};
 use crate::measure::difference;
 use crate::ours::{Ours, compile_time, ours};
-use std::time::Instant;
+use crate::structures::turns::Clock;
 use tamis::{Coordinates, Notation, Pins, Tensor, gallery};
 
 /// How many percent are zeros.
 pub const SPARSITIES: [f64; 7] = [0.0, 50.0, 80.0, 90.0, 95.0, 99.0, 99.9];
 
 /// Numbers of dimensions, sizes, and the programs for them.
-const CUBES: [(usize, u64, &[Way]); 3] = [(1, 999_999, &ONE), (2, 999, &TWO), (3, 99, &THREE)];
+const CUBES: [(usize, u64, &[Way<'static>]); 3] = [(1, 999_999, &ONE), (2, 999, &TWO), (3, 99, &THREE)];
 
 /// One of ours, with the times of its rounds.
 struct Side {
@@ -25,12 +25,12 @@ struct Side {
 
 /// Measures cubes of these numbers of dimensions (of all, if none is named), and gives each line to `tell`: size, sparsity, entries, who,
 /// milliseconds of compiling, and those of each round. Whether all results were right.
-pub fn measure(ranks: &[usize], rounds: usize, tell: &mut dyn FnMut(String)) -> Result<bool, String> {
+pub fn measure(ranks: &[usize], clock: Clock, tell: &mut dyn FnMut(String)) -> Result<bool, String> {
     let baseline = Baseline::compile()?;
     let mut fine = true;
     for (rank, size, ways) in CUBES.into_iter().filter(|(rank, ..)| ranks.is_empty() || ranks.contains(rank)) {
         for sparsity in SPARSITIES {
-            if let Err(problem) = cube(&baseline, rank, size, ways, sparsity, rounds, tell) {
+            if let Err(problem) = cube(&baseline, rank, size, ways, sparsity, clock, tell) {
                 tell(format!("error\t{rank}-D, {sparsity} %: {}", problem.replace('\n', "; ")));
                 fine = false;
             }
@@ -43,9 +43,9 @@ fn cube(
     baseline: &Baseline,
     rank: usize,
     size: u64,
-    ways: &[Way],
+    ways: &[Way<'static>],
     sparsity: f64,
-    rounds: usize,
+    clock: Clock,
     tell: &mut dyn FnMut(String),
 ) -> Result<(), String> {
     let told = |d: tamis::Diagnostic| d.render(false);
@@ -62,25 +62,25 @@ fn cube(
     let mut sides = Vec::new();
     let (text, tensors) = automatic(rank, &entries, &filter)?;
     sides.push(side("automatic", &text, &tensors, &plain)?);
-    for (name, format, text) in ways {
+    let unrolled_ours = entries_first(rank);
+    let unrolled_ours: Way<'_> = ("entries first, filters of three", GIVEN[rank - 1], &unrolled_ours);
+    for (name, format, text) in ways.iter().chain([&unrolled_ours]) {
         let tensors = [tensor(&entries, format).map_err(told)?, filter.clone()];
         sides.push(side(name, text, &tensors, &plain)?);
     }
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    let milliseconds = |start: Instant| start.elapsed().as_secs_f64() * 1e3;
-    for round in 0..rounds {
-        let start = Instant::now();
-        baseline.convolution(rank, false, size, &input, &weights, &mut plain);
-        first.push(milliseconds(start));
-        let start = Instant::now();
-        baseline.convolution(rank, true, size, &input, &weights, &mut unrolled);
-        second.push(milliseconds(start));
+    for round in 0..clock.rounds {
+        for (times, is_unrolled, out) in [(&mut first, false, &mut plain), (&mut second, true, &mut unrolled)] {
+            let time = clock.time(|| {
+                baseline.convolution(rank, is_unrolled, size, &input, &weights, out);
+                Ok(())
+            });
+            times.push(time? * 1e3);
+        }
         let count = sides.len();
         for k in 0..count {
             let side = &mut sides[(k + round) % count];
-            let start = Instant::now();
-            side.program.call()?;
-            side.times.push(milliseconds(start));
+            side.times.push(clock.time(|| side.program.call())? * 1e3);
             side.program.forget();
         }
     }

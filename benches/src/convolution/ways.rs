@@ -1,10 +1,10 @@
 //! The programs that are measured: orders of loops, and formats of inputs and results.
 
 /// A way to compute it: a name, the input's format, and the program.
-pub type Way = (&'static str, &'static str, &'static str);
+pub type Way<'a> = (&'static str, &'static str, &'a str);
 
 /// One dimension.
-pub const ONE: [Way; 3] = [
+pub const ONE: [Way<'static>; 3] = [
     (
         "windows, sparse result",
         "sparse",
@@ -23,7 +23,7 @@ pub const ONE: [Way; 3] = [
 ];
 
 /// Two dimensions.
-pub const TWO: [Way; 5] = [
+pub const TWO: [Way<'static>; 5] = [
     (
         "windows, sparse result",
         "csr",
@@ -52,7 +52,7 @@ pub const TWO: [Way; 5] = [
 ];
 
 /// Three dimensions.
-pub const THREE: [Way; 6] = [
+pub const THREE: [Way<'static>; 6] = [
     (
         "windows, sparse result",
         "csf",
@@ -84,6 +84,39 @@ pub const THREE: [Way; 6] = [
         "def f(I, F):\n    O = tensor(\"dense\")\n    for k, i, l, j, n, m in _:\n        O[i,j,m] += I[i+k,j+l,m+n] * F[k,l,n]\n    return O\n",
     ),
 ];
+
+/// What each entry adds, for filters of three to a side: as in C that is written for such filters, loops over the filter have a known end. Near
+/// the border, where some of the result would lie outside, entries are gone over apart.
+pub fn entries_first(rank: usize) -> String {
+    let (loops, filter) = (&["i", "j", "m"][..rank], &["k", "l", "n"][..rank]);
+    let sizes: Vec<String> = (0..rank).map(|d| format!("I.shape[{d}] - 2")).collect();
+    let mut text = format!("def f(I, F):\n    O = tensor(\"dense\", shape=({},))\n", sizes.join(", "));
+    let body = |text: &mut String, depth: usize, border: bool| {
+        let mut depth = depth;
+        for index in filter {
+            *text += &format!("{}for {index} in range(3):\n", "    ".repeat(depth));
+            depth += 1;
+        }
+        let place = |(i, k): (&&str, &&str)| if border { format!("~({i}-{k})") } else { format!("{i}-{k}") };
+        let places: Vec<String> = loops.iter().zip(filter).map(place).collect();
+        let (places, loops, filter) = (places.join(","), loops.join(","), filter.join(","));
+        *text += &format!("{}O[{places}] += I[{loops}] * F[{filter}]\n", "    ".repeat(depth));
+    };
+    for d in 0..rank {
+        let pad = "    ".repeat(d + 1);
+        for range in ["range(2)".to_string(), format!("range(I.shape[{d}] - 2, I.shape[{d}])")] {
+            text += &format!("{pad}for {} in {range}:\n", loops[d]);
+            for (inner, index) in loops.iter().enumerate().skip(d + 1) {
+                text += &format!("{}for {index} in _:\n", "    ".repeat(inner + 1));
+            }
+            body(&mut text, rank + 1, true);
+        }
+        text += &format!("{pad}for {} in range(2, I.shape[{d}] - 2):\n", loops[d]);
+    }
+    body(&mut text, rank + 1, false);
+    text += "    return O\n";
+    text
+}
 
 /// What index notation says of one to three dimensions: orders and formats of results are left to Tamis.
 pub const NOTATIONS: [&str; 3] =
