@@ -251,6 +251,30 @@ def f(I, F, B):
     }
 }
 
+/// Along columns only: what a window holds in a column is compared with where the cursor of its row is, and not searched for.
+#[test]
+fn windows_of_one_column() {
+    let text = "\
+def f(I, F):
+    O = tensor(\"csr\")
+    for i, j, k in _:
+        O[i,j] += I[i+k,j] * F[k]
+    return O
+";
+    let f = random(2, &[3], 1).tensor("dense").unwrap();
+    let image = scattered(&[30, 100], 17);
+    let columns: BTreeSet<(i64, i64)> =
+        places(&image).iter().flat_map(|p| ((p[0] - 2).max(0)..=p[0].min(27)).map(|i| (i, p[1]))).collect();
+    for format in ["csr", "dcsr", "coo", "dense, blocks", "sparse, sparse_runs", "sparse_runs, sparse", "dense, hash"] {
+        let tensors = [image.tensor(format).unwrap(), f.clone()];
+        assert_eq!(visited(text, &tensors, "j"), columns.len() as u64, "{format}");
+    }
+    let program = Program::parse(text).unwrap();
+    let (lowered, _) = compile(&program, &[image.tensor("csr").unwrap(), f], Stage::Lowered).unwrap();
+    assert!(lowered.warnings.is_empty(), "{:?}", lowered.warnings);
+    assert!(!lowered.kernel.to_string().contains("search"), "{}", lowered.kernel);
+}
+
 /// What still has to be searched for is told.
 #[test]
 fn searches_of_windows_are_told() {

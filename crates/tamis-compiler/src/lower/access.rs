@@ -3,13 +3,14 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
+use super::fibers::unthunked;
 use super::node::{self, Node, Source, Step, Sub};
 use super::repeat::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::kernel::{Expr, ExprId, Stmt};
-use tamis_ir::looplet::Located;
+use tamis_ir::looplet::{Below, Edge, Located, Looplet};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 
 impl Lowerer<'_> {
@@ -48,6 +49,10 @@ impl Lowerer<'_> {
                 let index = self.subscript(tensor, sub);
                 self.part_of(tensor, sub, index)
             };
+            if let Some(found) = self.locate_at_edge(tensor, &access, k, at, index) {
+                at = found;
+                continue;
+            }
             self.warn_of_search(tensor, &access, k, sub);
             self.check_search(tensor, k, access.stmt);
             at = self.locate(tensor, k, at, index);
@@ -154,6 +159,39 @@ impl Lowerer<'_> {
     /// Finds a coordinate of one level.
     pub(super) fn locate(&mut self, tensor: TensorId, level: usize, at: Located, index: ExprId) -> Located {
         self.fiber(tensor, level, at, index, |row, fiber| (row.locate)(fiber)).unwrap_or(at)
+    }
+
+    /// Finds a coordinate where a window over a list begins that has no other, if that is what is asked for: nothing is searched.
+    fn locate_at_edge(
+        &mut self,
+        tensor: TensorId,
+        access: &node::Access,
+        level: usize,
+        at: Located,
+        index: ExprId,
+    ) -> Option<Located> {
+        let (edge, loops) = access.window.filter(|_| level == access.level)?;
+        let Edge::From(q) = edge else { return None };
+        if loops != self.entered(access) {
+            return None;
+        }
+        let looplet = self.fiber(tensor, level, at, index, |row, fiber| (row.unfurl)(fiber))?;
+        let (preamble, body) = unthunked(looplet);
+        let Looplet::Stepper(list) = body else { return None };
+        if list.grouped || list.below != Below::Position {
+            return None;
+        }
+        preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
+        let more = self.b.call_in(Op::Lt, DType::I64, &[q, list.stop]);
+        let here = list.coordinate(&mut self.b, q);
+        let same = self.b.call_in(Op::Eq, DType::I64, &[here, index]);
+        let found = self.b.call_in(Op::And, DType::Bool, &[more, same]);
+        let present = match at.present {
+            Some(present) => self.b.call_in(Op::And, DType::Bool, &[present, found]),
+            None => found,
+        };
+        let present = self.b.name("found", present);
+        Some(Located { position: q, present: Some(present), group_stop: None })
     }
 
     // Subscripts
