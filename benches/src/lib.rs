@@ -1,6 +1,7 @@
 //! Benchmarks of Tamis beside its peers: run by command, never asserted in tests.
 
 pub mod baseline;
+pub mod convolution;
 pub mod inputs;
 pub mod measure;
 pub mod ours;

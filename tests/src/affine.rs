@@ -160,6 +160,16 @@ pub fn case(seed: u64) -> Case {
     if axes.iter().any(|a| a.permissive) && !transposed {
         value = format!("coalesce({value}, {})", if random.one_in(4) { 2 } else { 0 });
     }
+    if !transposed && random.one_in(6) {
+        // The same tensor again, a little further on in one dimension.
+        let dim = random.below(rank);
+        let moved = |k: usize| match k == dim {
+            true => format!("~({} {} 1)", axes[k].subscript, if seed % 2 == 0 { "+" } else { "-" }),
+            false => read[k].clone(),
+        };
+        let again: Vec<String> = (0..rank).map(moved).collect();
+        value = format!("({value} {} coalesce(T[{}], 0))", random.pick(&["*", "+"]), again.join(", "));
+    }
     if filter {
         let names: Vec<&str> = inner.iter().map(|(name, _)| name.as_str()).collect();
         value = format!("{value} * F[{}]", names.join(","));

@@ -3,6 +3,7 @@
 pub mod affine;
 pub mod compare;
 pub mod conform;
+pub mod convolve;
 pub mod counted;
 pub mod filetest;
 pub mod fuzz;

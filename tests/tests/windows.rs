@@ -1,11 +1,11 @@
-//! Affine subscripts: every order of the loops of convolutions in every format, and how many windows are visited.
+//! Affine subscripts: what windows hold, and how many are visited. All orders of convolutions are in `convolutions.rs`.
 
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Format, Program, Value};
 use tamis_tensor::{Combine, Coordinates, Tensor};
+use tamis_tests::convolve::{check, random, visited};
 use tamis_tests::generate::Input;
-use tamis_tests::lowered::{Engine, Stage, compile, run_stage, visits};
-use tamis_tests::random::Random;
+use tamis_tests::lowered::{Engine, Stage, run_stage};
 
 /// A vector of integers, 0 but for these.
 fn vector(n: u64, entries: &[(u32, i64)], format: &str) -> Tensor {
@@ -16,29 +16,6 @@ fn vector(n: u64, entries: &[(u32, i64)], format: &str) -> Tensor {
     };
     let format = Format::parse(format, 1).unwrap();
     Tensor::from_coordinates(&entries, &format, Value::I64(0), Combine::Error).unwrap()
-}
-
-fn expected(program: &Program, tensors: &[Tensor]) -> Vec<Vec<Value>> {
-    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
-    let options = Options { strict: false, budget: Some(5_000_000) };
-    let outcome = interp::run(program, &operands, options).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    outcome.results.iter().map(|grid| grid.to_values().unwrap()).collect()
-}
-
-/// Compiles, runs and compares.
-fn check(text: &str, tensors: &[Tensor], engine: Engine) {
-    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    let wanted = expected(&program, tensors);
-    let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
-    let made = run_stage(&program, tensors, Stage::Optimised, engine);
-    let (lowered, got) = made.unwrap_or_else(|problem| panic!("{formats:?}\n{text}\n{problem:?}"));
-    assert_eq!(wanted, got, "{formats:?}\n{text}\n{}", lowered.kernel);
-}
-
-fn visited(text: &str, tensors: &[Tensor], index: &str) -> u64 {
-    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    check(text, tensors, Engine::Interpreter(50_000_000));
-    visits(&program, tensors, index).unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
 }
 
 const CONVOLUTION: &str = "\
@@ -169,124 +146,6 @@ def f(B, C, F):
     }
 }
 
-/// All orders of some words.
-fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
-    let Some((last, rest)) = words.split_last() else { return vec![Vec::new()] };
-    let mut all = Vec::new();
-    for order in orders(rest) {
-        for at in 0..=order.len() {
-            let mut longer = order.clone();
-            longer.insert(at, *last);
-            all.push(longer);
-        }
-    }
-    all
-}
-
-fn random(seed: u64, shape: &[u64], one_in: usize) -> Input {
-    let mut random = Random(seed);
-    let count: u64 = shape.iter().product();
-    let value = |random: &mut Random| if random.one_in(one_in) { 1 + random.below(5) as i64 } else { 0 };
-    let values = (0..count).map(|_| Value::I64(value(&mut random))).collect();
-    Input { shape: shape.to_vec(), values, dtype: DType::I64 }
-}
-
-/// Every order of the loops of a convolution, with inputs in every format and a result in each.
-fn all_orders(
-    loops: &[&'static str],
-    body: &str,
-    input: &[u64],
-    filter: &[u64],
-    formats: &[&str],
-    results: &[&str],
-    most: usize,
-) {
-    let all = orders(loops);
-    let step = all.len().div_ceil(most);
-    for (k, order) in all.iter().enumerate() {
-        for (f, format) in formats.iter().enumerate() {
-            // Of many orders, each format gets others.
-            if (k + f) % step != 0 {
-                continue;
-            }
-            let result = results[(k + f) % results.len()];
-            let text = format!(
-                "def f(I, F):\n    O = tensor(\"{result}\")\n    for {} in _:\n        {body}\n    return O\n",
-                order.join(", ")
-            );
-            let i = random(7 + k as u64, input, 3).tensor(format).unwrap();
-            let weights = if k % 3 == 0 { "dense" } else { ["sparse", "csr", "csf"][filter.len() - 1] };
-            let weights = random(3, filter, 2).tensor(weights).unwrap();
-            check(&text, &[i, weights], Engine::Interpreter(50_000_000));
-        }
-    }
-}
-
-#[test]
-fn every_order_of_one_dimension() {
-    let formats = [
-        "dense",
-        "sparse",
-        "hash",
-        "bytemap",
-        "runs",
-        "sparse_runs",
-        "blocks",
-        "band",
-        "coo",
-        "(i) -> (i/4, i%4): sparse, dense",
-    ];
-    for body in [
-        "O[i] += I[i+k] * F[k]",
-        "O[i] += I[2*i+k+1] * F[k]",
-        "O[i] += I[i+2*k] * F[k]",
-        "O[i] += I[i-k+3] * F[k]",
-        "O[i] = max(O[i], I[i+k] * F[k])",
-    ] {
-        all_orders(&["i", "k"], body, &[23], &[4], &formats, &["dense", "sparse", "sparse_runs"], 2);
-    }
-}
-
-#[test]
-fn every_order_of_two_dimensions() {
-    let formats = [
-        "csr",
-        "csc",
-        "dcsr",
-        "dcsc",
-        "coo",
-        "dense",
-        "dense, blocks",
-        "blocks, sparse",
-        "dense, sparse_runs",
-        "sparse, sparse_runs",
-        "sparse_runs, sparse",
-        "runs, blocks",
-        "sparse, band",
-        "bsr(2,2)",
-    ];
-    for body in ["O[i,j] += I[i+k,j+l] * F[k,l]", "O[i,j] += I[2*i+k,3*j+l] * F[k,l]"] {
-        all_orders(&["i", "j", "k", "l"], body, &[9, 11], &[3, 2], &formats, &["dense", "csr", "coo"], 24);
-    }
-}
-
-#[test]
-fn every_order_of_three_dimensions() {
-    // DDDC, DCCC and DCCD of four dimensions are these below one batch; three are what every order can be tried with.
-    let formats = [
-        "csf",
-        "coo",
-        "dense, dense, sparse",
-        "dense, sparse, sparse",
-        "dense, sparse, dense",
-        "sparse, dense, blocks",
-        "dense, sparse, sparse_runs",
-        "(i,j,k) -> (k,j,i): sparse, sparse, sparse",
-    ];
-    let body = "O[i,j,m] += I[i+k,j+l,m+n] * F[k,l,n]";
-    all_orders(&["i", "j", "m", "k", "l", "n"], body, &[5, 6, 5], &[2, 3, 2], &formats, &["dense", "csf"], 90);
-}
-
 #[test]
 fn batches_and_channels() {
     let text = "\
@@ -303,55 +162,6 @@ def f(I, F):
         let f = random(2, &[3, 2, 3, 2], 2).tensor("dense").unwrap();
         check(text, &[i, f], Engine::Checked);
     }
-}
-
-/// While windows over rows are open, those over columns go on from a cursor for each row.
-#[test]
-fn open_windows_go_over_several_rows_at_once() {
-    let text = "\
-def f(I, F):
-    O = tensor(\"csr\")
-    for i, j, k, l in _:
-        O[i,j] += I[i+k,j+l] * F[k,l]
-    return O
-";
-    let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
-    let mut image = random(1, &[30, 500], 1);
-    let mut wanted = std::collections::BTreeSet::new();
-    for (at, value) in image.values.iter_mut().enumerate() {
-        let (y, x) = (at / 500, at % 500);
-        if at % 617 == 0 {
-            let rows = y.saturating_sub(2)..=y.min(27);
-            wanted.extend(rows.flat_map(|i| (x.saturating_sub(2)..=x.min(497)).map(move |j| (i, j))));
-        } else {
-            *value = Value::I64(0);
-        }
-    }
-    for format in ["csr", "dcsr", "dense, hash"] {
-        let i = image.tensor(format).unwrap();
-        assert_eq!(visited(text, &[i, f.clone()], "j"), wanted.len() as u64, "{format}");
-    }
-}
-
-/// What still has to be searched for is told.
-#[test]
-fn searches_of_windows_are_told() {
-    let text = "\
-def f(I, F):
-    O = tensor(\"dense\")
-    for i, j, k, l in _:
-        O[i,j] += I[i+k,j+l] * F[k,l]
-    return O
-";
-    let i = random(1, &[6, 7], 3).tensor("coo").unwrap();
-    let f = random(2, &[3, 3], 2).tensor("dense").unwrap();
-    let program = Program::parse(text).unwrap();
-    let (lowered, _) = compile(&program, &[i.clone(), f.clone()], Stage::Lowered).unwrap();
-    let told: Vec<String> = lowered.warnings.iter().map(|d| d.to_string()).collect();
-    assert!(told.iter().any(|d| d.contains("still open when `j` starts")), "{told:?}");
-    let better = Program::parse(&text.replace("i, j, k, l", "i, k, j, l")).unwrap();
-    let (lowered, _) = compile(&better, &[i, f], Stage::Lowered).unwrap();
-    assert!(lowered.warnings.is_empty(), "{:?}", lowered.warnings);
 }
 
 /// Levels of one stretch, and of one coordinate.

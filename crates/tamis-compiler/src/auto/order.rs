@@ -325,7 +325,9 @@ impl Search<'_> {
         if let [only] = left[..]
             && problem.extents[only] <= LARGEST_DENSE as f64
         {
-            return (Writing::DenseWorkspace, costs.dense_workspace * points + append + outer * costs.start);
+            // It is made once, however little goes through it.
+            let made = problem.extents[only] * costs.vector_step;
+            return (Writing::DenseWorkspace, costs.dense_workspace * points + append + outer * costs.start + made);
         }
         let each = (points / outer.max(1.0)).max(2.0);
         (Writing::SparseWorkspace, points * (costs.insert + costs.sort * each.log2()) + append)

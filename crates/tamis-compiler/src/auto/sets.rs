@@ -164,13 +164,15 @@ impl Set {
                 let (before, after) = (place.bound(bound), place.bound(with));
                 let fewer = place.meets(with) / place.meets(bound).max(1e-12);
                 if before == after {
-                    // Of windows, those with something in them are visited, if the list is at hand. Else all are, and what is
-                    // in them is searched for, for each list that loops further inside come to.
-                    return place.opens(bound, index).map(|lists| {
-                        let each = costs.list_step * costs.pieces;
-                        match lists {
-                            Some(lists) => (extent, extent * lists * (each + costs.hop)),
-                            None => (extent * fewer.min(1.0), extent * fewer.min(1.0) * each),
+                    // Of windows, those with something in them are visited, and each list that loops further inside may come to
+                    // is moved on. Where loops have not begun with the levels above, all are, and what is in them is
+                    // searched for.
+                    return place.opens(bound, index).map(|opened| {
+                        let (each, visited) = (costs.list_step * costs.pieces, extent * fewer.min(1.0));
+                        match opened {
+                            Opened::AtHand => (visited, visited * each),
+                            Opened::Together(lists) => (visited, visited * (each + lists * costs.list_step)),
+                            Opened::Searched(lists) => (extent, extent * lists * (each + costs.hop)),
                         }
                     });
                 }
@@ -206,6 +208,16 @@ impl Set {
     }
 }
 
+/// Lists that windows are opened onto.
+enum Opened {
+    /// There is one.
+    AtHand,
+    /// Windows over the levels above are open: so many are gone along together.
+    Together(f64),
+    /// So many are searched, each for itself.
+    Searched(f64),
+}
+
 /// What it takes to go through several lists at once.
 fn merged(lists: impl Iterator<Item = (f64, f64)>, costs: &Costs) -> (f64, f64) {
     let (steps, cost) = lists.fold((0.0, 0.0), |(steps, cost), (s, c)| (steps + s, cost + c));
@@ -230,27 +242,35 @@ impl Place {
 
     /// How likely the windows that are open when these loops are known have something in them.
     pub(super) fn meets(&self, loops: u32) -> f64 {
-        let known = self.bound(loops);
-        self.windows(loops)
-            .filter(|(d, _)| self.reached(*d, loops))
-            .map(|(d, width)| {
-                let (above, below) = (self.operand.distinct(known), self.operand.distinct(known | 1 << d));
-                let share = (below / (above * self.operand.shape[d]).max(1.0)).min(1.0);
-                1.0 - (1.0 - share).powf(width)
-            })
-            .product()
+        let (known, order) = (self.bound(loops), self.operand.order());
+        let level = |dim: usize| order.iter().position(|d| *d == dim);
+        let reached = self.windows(loops).filter(|(d, _)| self.reached(*d, loops));
+        // Down to the last list that is gone along, they are windows of several dimensions.
+        let Some(last) = reached.map(|(d, _)| level(d)).max() else { return 1.0 };
+        let (mut dims, mut cells, mut size) = (known, 1.0, 1.0);
+        for (d, width) in self.windows(loops).filter(|(d, _)| level(*d) <= last) {
+            dims |= 1 << d;
+            cells *= self.operand.shape[d];
+            size *= width;
+        }
+        let (above, below) = (self.operand.distinct(known), self.operand.distinct(dims));
+        let share = (below / (above * cells).max(1.0)).min(1.0);
+        1.0 - (1.0 - share).powf(size)
     }
 
-    /// If a loop opens windows onto a list, nothing if that is at hand, or how many lists there are for the loops further inside
-    /// to come to.
-    fn opens(&self, loops: u32, index: u32) -> Option<Option<f64>> {
+    /// What a loop finds that opens windows onto lists.
+    fn opens(&self, loops: u32, index: u32) -> Option<Opened> {
         let mut opened = self.windows(loops | 1 << index).filter(|(d, _)| self.dims[*d] & 1 << index != 0);
         let (dim, _) = opened.find(|(d, _)| self.listed(*d))?;
         let order = self.operand.order();
         let above = order.iter().take_while(|d| **d != dim).fold(0, |all, d| all | self.dims[*d]);
         let left = (0..self.extents.len()).filter(|k| above & !(loops | 1 << index) & 1 << k != 0);
         let lists = left.map(|k| self.extents[k]).reduce(|a, b| a * b);
-        Some(lists)
+        Some(match lists {
+            None => Opened::AtHand,
+            Some(lists) if self.reached(dim, loops) => Opened::Together(lists),
+            Some(lists) => Opened::Searched(lists),
+        })
     }
 
     /// Whether the coordinates of a dimension are listed, and loops are through the levels above, or have windows onto them.

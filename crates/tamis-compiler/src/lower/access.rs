@@ -3,12 +3,14 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
+use super::fibers::unthunked;
 use super::node::{self, Node, Source, Step, Sub};
+use super::repeat::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::kernel::{Expr, ExprId, Stmt};
-use tamis_ir::looplet::Located;
+use tamis_ir::looplet::{Below, Edge, Located, Looplet};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 
 impl Lowerer<'_> {
@@ -47,6 +49,10 @@ impl Lowerer<'_> {
                 let index = self.subscript(tensor, sub);
                 self.part_of(tensor, sub, index)
             };
+            if let Some(found) = self.locate_at_edge(tensor, &access, k, at, index) {
+                at = found;
+                continue;
+            }
             self.warn_of_search(tensor, &access, k, sub);
             self.check_search(tensor, k, access.stmt);
             at = self.locate(tensor, k, at, index);
@@ -155,6 +161,39 @@ impl Lowerer<'_> {
         self.fiber(tensor, level, at, index, |row, fiber| (row.locate)(fiber)).unwrap_or(at)
     }
 
+    /// Finds a coordinate where a window over a list begins that has no other, if that is what is asked for: nothing is searched.
+    fn locate_at_edge(
+        &mut self,
+        tensor: TensorId,
+        access: &node::Access,
+        level: usize,
+        at: Located,
+        index: ExprId,
+    ) -> Option<Located> {
+        let (edge, loops) = access.window.filter(|_| level == access.level)?;
+        let Edge::From(q) = edge else { return None };
+        if loops != self.entered(access) {
+            return None;
+        }
+        let looplet = self.fiber(tensor, level, at, index, |row, fiber| (row.unfurl)(fiber))?;
+        let (preamble, body) = unthunked(looplet);
+        let Looplet::Stepper(list) = body else { return None };
+        if list.grouped || list.below != Below::Position {
+            return None;
+        }
+        preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
+        let more = self.b.call_in(Op::Lt, DType::I64, &[q, list.stop]);
+        let here = list.coordinate(&mut self.b, q);
+        let same = self.b.call_in(Op::Eq, DType::I64, &[here, index]);
+        let found = self.b.call_in(Op::And, DType::Bool, &[more, same]);
+        let present = match at.present {
+            Some(present) => self.b.call_in(Op::And, DType::Bool, &[present, found]),
+            None => found,
+        };
+        let present = self.b.name("found", present);
+        Some(Located { position: q, present: Some(present), group_stop: None })
+    }
+
     // Subscripts
 
     /// A coordinate, which must lie inside its dimension.
@@ -226,8 +265,12 @@ impl Lowerer<'_> {
             Node::Entry(entry) => self.check_entry(index, start, stop, empty, entry),
             Node::Access(access) => {
                 if let Source::Tensor(tensor, subs) = &mut access.source {
-                    for sub in subs.iter_mut().skip(access.level) {
-                        self.check_sub(index, start, stop, empty, *tensor, sub);
+                    for k in access.level..subs.len() {
+                        self.check_sub(index, start, stop, empty, *tensor, &mut subs[k]);
+                        // The loop may pass over what no window holds, and the loops that move this subscript with it.
+                        if subs.iter().skip(k + 1).any(|below| depends(&below.node, index)) {
+                            self.check_below(index, empty, *tensor, &mut subs[k]);
+                        }
                     }
                 }
             }
@@ -254,6 +297,20 @@ impl Lowerer<'_> {
         let yes = self.b.constant(Value::Bool(true));
         let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
         self.require_inside(t, sub, cond);
+        sub.inside = true;
+    }
+
+    /// A subscript that only inner loops move is checked for all of them.
+    fn check_below(&mut self, index: IndexId, empty: ExprId, tensor: TensorId, sub: &mut Sub) {
+        if sub.inside || sub.permissive {
+            return;
+        }
+        let Some((low, last)) = self.cover_below(&sub.node, index) else { return };
+        let size = self.bound[tensor.index()].dims[sub.dim];
+        let inside = self.between(low, last, size);
+        let yes = self.b.constant(Value::Bool(true));
+        let cond = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, inside]);
+        self.require_inside(tensor, sub, cond);
         sub.inside = true;
     }
 

@@ -18,6 +18,7 @@ mod jumper;
 mod lookup;
 mod neighbours;
 pub mod node;
+mod open;
 mod pieces;
 mod prepare;
 mod promises;
@@ -182,6 +183,7 @@ fn start<'a>(
         resolved: Vec::new(),
         exits: Vec::new(),
         ends: Vec::new(),
+        fiber_sets: Vec::new(),
         run: None,
         depth: 0,
         copies: 1,
@@ -247,6 +249,8 @@ struct Lowerer<'a> {
     /// Lists that were cut here or in a block around: the access, where the list starts, up to which coordinate it was
     /// cut, and where that is.
     ends: Vec<(u32, ExprId, ExprId, ExprId)>,
+    /// Fibers that windows go over together.
+    fiber_sets: Vec<fibers::FiberSet>,
     /// All turns of the loop over this index are done at once, up to a coordinate.
     run: Option<(IndexId, ExprId)>,
     /// How many loops are around.

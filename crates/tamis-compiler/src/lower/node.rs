@@ -65,8 +65,8 @@ pub struct Access {
     /// What is asked of the next level is a window, one end of which is known, and how many of the loops that move it are
     /// around when that is so.
     pub window: Option<(Edge, usize)>,
-    /// Where windows over the fibers below begin, one after the other.
-    pub fibers: Option<Fibers>,
+    /// Where windows over levels further below begin, while those above are open.
+    pub fibers: Vec<Fibers>,
     /// Where this holds, it lies outside of the tensor.
     pub missing: Option<ExprId>,
     /// The statement it stands in.
@@ -75,13 +75,17 @@ pub struct Access {
     pub looplet: Option<Looplet>,
 }
 
-/// Several fibers that windows move over together: those below positions that follow each other.
+/// Several fibers that windows move over together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fibers {
-    /// For each of them, the first of its positions that the window may hold.
+    /// The level that they belong to.
+    pub level: usize,
+    /// For each of them, by the position that it lies below, one end of what the window may hold.
     pub cursors: BufferId,
     /// The first of the positions that they lie below.
     pub first: ExprId,
+    /// It is the last position, not the first.
+    pub mirrored: bool,
     /// How many of the loops that move the window are around when that is so.
     pub loops: usize,
 }

@@ -70,7 +70,7 @@ impl Lowerer<'_> {
     /// Lists that are needed lead, and pieces are looked up at their coordinates. Windows are no coordinate: those that
     /// lists meet are found together with them.
     fn followed(&mut self, region: Region, found: &[(u32, Pieces)], lists: &[(u32, Stepper)], steps: Vec<Step>) {
-        let is_open = |pieces: &Pieces| pieces.window.is_some_and(|window| window.open);
+        let is_open = Pieces::overlapping;
         let points: Option<Vec<(u32, Pieces)>> = lists.iter().map(|(id, list)| Some((*id, as_pieces(list)?))).collect();
         let windows: Vec<(u32, Pieces)> = found.iter().filter(|(_, pieces)| is_open(pieces)).cloned().collect();
         let lead = points.filter(|_| !windows.is_empty());
@@ -173,11 +173,17 @@ impl Lowerer<'_> {
             if let Some(from) = from {
                 this.b.assign(from, end);
             }
+            if pieces.set().is_some() {
+                this.pass_set(pieces, piece.end, region.stop);
+            }
         });
         self.unreserve(reserved);
         let Some(cond) = going else {
             return self.b.emit(Stmt::For { var, start: pieces.start, stop: pieces.stop, body, hint: Hint::default() });
         };
+        if pieces.set().is_some() {
+            return self.b.emit(Stmt::While { cond, body });
+        }
         let (one, mut body) = (self.b.int(1), body);
         let next = self.b.add(q, one);
         body.push(Stmt::Assign { var, value: next });
@@ -187,7 +193,7 @@ impl Lowerer<'_> {
 
     /// Whether there is a piece, and it does not begin behind the end.
     fn goes_on_from(&mut self, pieces: &Pieces, q: ExprId, from: Option<VarId>, until: ExprId) -> ExprId {
-        let more = self.b.call_in(Op::Lt, DType::I64, &[q, pieces.stop]);
+        let more = pieces.has(&mut self.b, q);
         let first = match (pieces.piece(&mut self.b, q).first, from) {
             (Some(first), None) => first,
             (None, Some(from)) => self.b.get(from),
@@ -236,7 +242,8 @@ impl Lowerer<'_> {
                 firsts.extend(piece.first);
                 ends.push(this.b.name("end", piece.end));
             }
-            if !region.whole && from.is_none() {
+            let exact = region.whole && walkers.iter().all(|w| is_plain(&w.pieces));
+            if !exact && from.is_none() {
                 firsts.push(region.start);
             }
             let first = this.extreme(Op::Max, firsts, region.start);
@@ -244,14 +251,14 @@ impl Lowerer<'_> {
             let end = this.extreme(Op::Min, ends.clone(), region.stop);
             let end = this.b.name("least", end);
             let clipped = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
-            let stop = if region.whole && walkers.iter().all(|w| is_plain(&w.pieces)) { end } else { clipped };
+            let stop = if exact { end } else { clipped };
             let stop = this.b.name("stop", stop);
             let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
             let part = Region { start: first, stop, ..region.part() };
             let then = this.in_block(|this| this.overlap(part, &inner, &walkers, &ends, &meeting, steps));
             this.b.emit(Stmt::If { cond: meet, then, otherwise: Vec::new() });
             for (walker, piece_end) in walkers.iter().zip(&ends) {
-                this.advance_piece(walker, *piece_end, end, first);
+                this.advance_piece(region, walker, *piece_end, end, first);
             }
             if let Some(from) = from {
                 this.b.assign(from, end);
@@ -364,6 +371,10 @@ impl Lowerer<'_> {
                 None => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
             }
             for (walker, end) in walkers.iter().zip(&ends) {
+                if walker.pieces.set().is_some() {
+                    this.pass_set(&walker.pieces, *end, next);
+                    continue;
+                }
                 let (q, one) = (this.b.get(walker.cursor), this.b.int(1));
                 let done = this.b.call_in(Op::Le, DType::I64, &[*end, next]);
                 let after = this.b.add(q, one);
@@ -385,6 +396,11 @@ impl Lowerer<'_> {
                     let clipped = self.clip(part, Stepper { start, sought: None, ..list.clone() });
                     self.b.assign(*cursor, clipped.stop);
                     steps = self.set_looplet(steps, *id, &Looplet::Stepper(clipped));
+                }
+                Inner::Pieces(id, pieces, _) if pieces.set().is_some() => {
+                    self.seek_set(pieces, part.start);
+                    let looplet = Looplet::Pieces(Pieces { sought: Some(part.start), ..pieces.clone() });
+                    steps = self.set_looplet(steps, *id, &looplet);
                 }
                 Inner::Pieces(id, pieces, cursor) => {
                     let q = self.b.get(*cursor);
@@ -421,6 +437,9 @@ impl Lowerer<'_> {
         (q, end): (ExprId, ExprId),
         present: Option<ExprId>,
     ) -> Vec<Step> {
+        if let Some(set) = pieces.set() {
+            return self.enter_set(steps, id, set, present);
+        }
         if pieces.overlapping() {
             return self.enter_windows(steps, id, pieces, q, present);
         }
@@ -484,6 +503,12 @@ impl Lowerer<'_> {
     /// Those pieces that reach into the region; from which coordinate on they do not, if that is to be found out.
     fn clip_pieces(&mut self, region: Region, pieces: Pieces) -> (Pieces, Option<ExprId>) {
         let sought = pieces.sought == Some(region.start);
+        if pieces.set().is_some() {
+            if !sought {
+                self.seek_set(&pieces, region.start);
+            }
+            return (Pieces { sought: Some(region.start), ..pieces }, Some(region.stop));
+        }
         if region.whole && pieces.shift.is_none() && pieces.window.is_none() && !sought {
             return (pieces, None);
         }
@@ -519,11 +544,15 @@ impl Lowerer<'_> {
 
     fn has_piece(&mut self, walker: &Walker) -> ExprId {
         let q = self.b.get(walker.cursor);
-        self.b.call_in(Op::Lt, DType::I64, &[q, walker.pieces.stop])
+        walker.pieces.has(&mut self.b, q)
     }
 
     /// Goes on after a piece that ends by `stop`; by search, if it leads.
-    fn advance_piece(&mut self, walker: &Walker, end: ExprId, stop: ExprId, first: ExprId) {
+    fn advance_piece(&mut self, region: Region, walker: &Walker, end: ExprId, stop: ExprId, first: ExprId) {
+        if walker.pieces.set().is_some() {
+            let stop = self.b.call_in(Op::Min, DType::I64, &[stop, region.stop]);
+            return self.pass_set(&walker.pieces, end, stop);
+        }
         let (q, one) = (self.b.get(walker.cursor), self.b.int(1));
         let after = if walker.pieces.leads {
             // Nothing meets before the latest of the beginnings.

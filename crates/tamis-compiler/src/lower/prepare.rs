@@ -192,7 +192,7 @@ impl Lowerer<'_> {
             present: None,
             safe: false,
             window: None,
-            fibers: None,
+            fibers: Vec::new(),
             missing: None,
             stmt: self.stmt,
             looplet: None,

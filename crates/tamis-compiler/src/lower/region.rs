@@ -8,7 +8,7 @@ use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Edge, Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
+use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
@@ -196,7 +196,7 @@ impl Lowerer<'_> {
             Source::Tensor(tensor, _) => {
                 if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
                     let looplet = self.unfurl_along(&access, index, extent, alike);
-                    access.looplet = looplet.or_else(|| self.unfurl_fibers(&access, index));
+                    access.looplet = looplet.or_else(|| self.unfurl_fibers(&access, index, alike));
                 }
             }
             _ => {}
@@ -324,7 +324,7 @@ impl Lowerer<'_> {
             Looplet::Sequence { phases, inside } => self.sequence(region, steps, id, phases, inside),
             Looplet::Spike(spike) => self.spike(region, steps, id, spike),
             Looplet::Jumper(_) => self.jumpers(region, steps),
-            Looplet::Fibers(window) => self.fibers(region, steps, id, window),
+            Looplet::Fibers { level, window, mirrored } => self.fibers(region, steps, id, level, window, mirrored),
             Looplet::Pieces(_) => self.pieces(region, steps),
             Looplet::Stepper(_) => self.steppers(region, steps),
             Looplet::Block { .. } | Looplet::Lookup => self.lookups(region, steps),
@@ -369,10 +369,9 @@ impl Lowerer<'_> {
                     access.id = access.own;
                     access.level += 1;
                     access.position = Some(*position);
-                    access.window = access.fibers.take().map(|fibers| {
-                        let at = self.b.sub(*position, fibers.first);
-                        (Edge::From(self.b.load(fibers.cursors, at)), fibers.loops)
-                    });
+                    let cursors = access.fibers.iter().position(|fibers| fibers.level == access.level);
+                    let cursors = cursors.map(|k| access.fibers.remove(k));
+                    access.window = cursors.map(|fibers| (self.edge(&fibers, *position), fibers.loops));
                     access.group_stop = None;
                     access.safe = access.present.is_none() || access.safe;
                     if let Some(presence) = present {
@@ -383,6 +382,7 @@ impl Lowerer<'_> {
                     Node::Access(access)
                 }
                 (Payload::Window(edge), _) => {
+                    access.id = access.own;
                     access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
@@ -393,7 +393,7 @@ impl Lowerer<'_> {
     }
 
     /// Both conditions, as far as there are any.
-    fn both(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
+    pub(super) fn both(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
             (a, b) => a.or(b),
@@ -441,7 +441,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether two accesses are at the same fiber, and go along it by the same subscript.
+/// Whether an access is at the same fiber as another one that a loop was found to go along, and goes along it by the same subscripts.
 fn is_together(a: &Access, b: &Access) -> bool {
     let same_fiber = a.level == b.level
         && a.position == b.position
@@ -453,7 +453,12 @@ fn is_together(a: &Access, b: &Access) -> bool {
         && a.fibers == b.fibers;
     match (&a.source, &b.source) {
         (Source::Tensor(t, ours), Source::Tensor(other, theirs)) => {
-            same_fiber && t == other && ours.get(a.level) == theirs.get(b.level)
+            // Along fibers of a level further below, windows over those between have to be the same, too.
+            let last = match &b.looplet {
+                Some(Looplet::Fibers { level, .. }) => *level,
+                _ => b.level,
+            };
+            same_fiber && t == other && ours.get(a.level..=last) == theirs.get(b.level..=last)
         }
         _ => a.id == b.id,
     }

@@ -208,7 +208,8 @@ impl Lowerer<'_> {
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
                 && let Source::Tensor(_, subs) = &access.source
-                && subs.get(access.level).is_some_and(|sub| sub.permissive && depends(&sub.node, index))
+                && subs.iter().skip(access.level).any(|sub| sub.permissive)
+                && subs.iter().skip(access.level).any(|sub| depends(&sub.node, index))
                 && !permissive.contains(&access.id)
             {
                 permissive.push(access.id);

@@ -22,7 +22,7 @@ mod pieces;
 mod transform;
 mod window;
 
-pub use pieces::{Extents, Piece, Pieces};
+pub use pieces::{Extents, NEVER, Piece, Pieces};
 pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
@@ -78,9 +78,16 @@ pub enum Looplet {
     },
     /// A sorted list of coordinates; everything else holds the fill.
     Stepper(Stepper),
-    /// Windows over several fibers at once, because a window over the level above them is still open: the nearest coordinate
+    /// Windows over several fibers at once, because windows over levels above them are still open: the nearest coordinate
     /// of any of them is next.
-    Fibers(Window),
+    Fibers {
+        /// The level that the windows are over.
+        level: usize,
+        /// Where they are.
+        window: Window,
+        /// They go down, so that coordinates are taken with the other sign.
+        mirrored: bool,
+    },
     /// A stepper that leads: the others are brought to its coordinates by search.
     Jumper(Stepper),
     /// What holds depends on a condition that does not depend on the coordinate.
@@ -209,13 +216,15 @@ impl Looplet {
     /// Which looplet is lowered first: the greatest present.
     pub fn priority(&self) -> u8 {
         match self {
-            Looplet::Switch { .. } => 10,
-            Looplet::Thunk { .. } => 9,
-            Looplet::Run(_) => 8,
-            Looplet::Sequence { .. } => 7,
-            Looplet::Spike(_) => 6,
+            Looplet::Switch { .. } => 11,
+            Looplet::Thunk { .. } => 10,
+            Looplet::Run(_) => 9,
+            Looplet::Sequence { .. } => 8,
+            Looplet::Spike(_) => 7,
+            // They become pieces.
+            Looplet::Fibers { .. } => 6,
             Looplet::Jumper(_) => 5,
-            Looplet::Fibers(_) | Looplet::Pieces(_) => 4,
+            Looplet::Pieces(_) => 4,
             Looplet::Stepper(_) => 3,
             Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
@@ -240,7 +249,10 @@ impl Looplet {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
             Looplet::Pieces(pieces) => pieces.show(kernel),
-            Looplet::Fibers(window) => format!("fibers({})", window.show(kernel)),
+            Looplet::Fibers { level, window, mirrored } => {
+                let sign = if *mirrored { "mirrored " } else { "" };
+                format!("fibers({sign}level {level}, {})", window.show(kernel))
+            }
             Looplet::Block { base, stride: 1 } => format!("block({} + i)", kernel.show(*base)),
             Looplet::Block { base, stride } => format!("block({} + {stride}*i)", kernel.show(*base)),
             Looplet::Sequence { phases, .. } => {

@@ -3,7 +3,10 @@
 use super::{Below, Edge, Window};
 use crate::DType;
 use crate::algebra::Op;
-use crate::kernel::{BufferId, Builder, ExprId, Kernel};
+use crate::kernel::{BufferId, Builder, ExprId, Kernel, VarId};
+
+/// A coordinate behind all others, from which some can be subtracted.
+pub const NEVER: i64 = i64::MAX / 4;
 
 /// A list of stretches, in order and without overlap.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +57,16 @@ pub enum Extents {
     },
     /// One stored coordinate each.
     Points(BufferId, Below),
+    /// What several fibers hold together, from the nearest beginning to the nearest end. There is one piece at a time, and whoever has
+    /// done with it brings the fibers to the next.
+    Fibers {
+        /// The number of the set.
+        set: usize,
+        /// Where the piece begins.
+        first: VarId,
+        /// Where it ends; behind its first coordinate, if there is none.
+        end: Option<VarId>,
+    },
 }
 
 /// What is known of one piece.
@@ -73,7 +86,26 @@ impl Pieces {
 
     /// Whether a piece may begin before the one before ends; it then begins where that ends.
     pub fn overlapping(&self) -> bool {
-        self.window.is_some_and(|window| window.open)
+        self.set().is_some() || self.window.is_some_and(|window| window.open)
+    }
+
+    /// The set of fibers whose pieces these are.
+    pub fn set(&self) -> Option<usize> {
+        match self.extents {
+            Extents::Fibers { set, .. } => Some(set),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a piece of this number.
+    pub fn has(&self, b: &mut Builder, q: ExprId) -> ExprId {
+        match self.extents {
+            Extents::Fibers { first, .. } => {
+                let (first, never) = (b.get(first), b.int(NEVER));
+                b.call_in(Op::Lt, DType::I64, &[first, never])
+            }
+            _ => b.call_in(Op::Lt, DType::I64, &[q, self.stop]),
+        }
     }
 
     /// Whether windows inside of a piece all hold one thing.
@@ -123,6 +155,10 @@ impl Pieces {
             Extents::Points(coordinates, _) => {
                 let first = b.load(coordinates, q);
                 (Some(first), b.add(first, one))
+            }
+            Extents::Fibers { first, end, .. } => {
+                let first = b.get(first);
+                (Some(first), end.map(|end| b.get(end)).unwrap_or_else(|| b.add(first, one)))
             }
         };
         let mut scaled = |at: ExprId| {
@@ -191,7 +227,7 @@ impl Pieces {
                 let at = b.load(coordinates, q);
                 Some(b.add(base, at))
             }
-            Extents::Blocks { .. } => None,
+            Extents::Blocks { .. } | Extents::Fibers { .. } => None,
         }
     }
 
@@ -248,6 +284,8 @@ impl Pieces {
             Extents::Ends(ends) | Extents::Runs { ends, .. } => (ends, b.add(key, one)),
             Extents::Blocks { lasts, .. } => (lasts, key),
             Extents::Points(coordinates, _) => (coordinates, key),
+            // Fibers are brought forward one by one.
+            Extents::Fibers { .. } => return start,
         };
         // No coordinate is negative, and no piece empty.
         let least = i64::from(matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. }));
@@ -293,6 +331,7 @@ impl Pieces {
                 let both = b.call_in(Op::And, DType::Bool, &[more, begun]);
                 b.call_in(Op::Select, DType::I64, &[both, next, holds])
             }
+            Extents::Fibers { .. } => return start,
         };
         let at = b.sub(one, after);
         b.name(name, at)
@@ -306,6 +345,7 @@ impl Pieces {
             Extents::Runs { starts, ends } => ("run", format!("{} to {}", name(starts), name(ends))),
             Extents::Blocks { lasts, offsets } => ("block", format!("{} last, {}", name(lasts), name(offsets))),
             Extents::Points(coordinates, _) => ("run", name(coordinates)),
+            Extents::Fibers { set, .. } => ("piece", format!("fibers {set}")),
         };
         let range = format!("{}..{}", kernel.show(self.start), kernel.show(self.stop));
         let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };

@@ -15,7 +15,7 @@ impl Looplet {
         Some(match self {
             // It is asked at each coordinate, whatever that stands for.
             Looplet::Lookup | Looplet::Run(_) => self,
-            Looplet::Fibers(_) => return None,
+            Looplet::Fibers { .. } => return None,
             Looplet::Block { base, stride } => {
                 let shift = shift.filter(|_| scale == 1)?;
                 let by = b.int(stride);

@@ -85,7 +85,7 @@ impl Looplet {
             Looplet::Pieces(pieces) if pieces.window.is_none() => {
                 Looplet::Pieces(Pieces { window: Some(window), ..pieces })
             }
-            Looplet::Pieces(_) | Looplet::Fibers(_) => return None,
+            Looplet::Pieces(_) | Looplet::Fibers { .. } => return None,
             Looplet::Spike(_) => Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }
                 .reduced(b, window)?,
             Looplet::Sequence { phases, .. } => {
@@ -137,7 +137,7 @@ impl Looplet {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
             Looplet::Pieces(pieces) => pieces.overlapping(),
-            Looplet::Fibers(_) => true,
+            Looplet::Fibers { .. } => true,
             Looplet::Sequence { phases, .. } => phases.iter().any(|phase| phase.body.is_window()),
             Looplet::Thunk { body, .. } => body.is_window(),
             Looplet::Switch { then, .. } => then.is_window(),
@@ -205,7 +205,7 @@ impl Looplet {
         let mut turned = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
         Some(match self {
             Looplet::Run(_) | Looplet::Lookup => self,
-            Looplet::Fibers(_) => return None,
+            Looplet::Fibers { .. } => return None,
             Looplet::Block { base, stride } => Looplet::Block { base, stride: -stride },
             // Coordinates that repeat are found from their first one on.
             Looplet::Stepper(list) | Looplet::Jumper(list) if list.grouped || list.shift.is_some() => return None,
