@@ -14,7 +14,8 @@ pub fn matrix(name: &str) -> Result<Coordinates, String> {
     let entries = if gallery::is_call(name) {
         told(gallery::generate(name))?
     } else {
-        let path = if std::path::Path::new(name).exists() { name.into() } else { data("matrices", name) };
+        let places = [name.into(), data("matrices", name), data("images", name)];
+        let path = places.into_iter().find(|path| path.exists()).unwrap_or_else(|| data("matrices", name));
         told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?
     };
     if entries.values.dtype() == DType::Bool {

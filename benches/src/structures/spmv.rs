@@ -36,6 +36,8 @@ const fn graph(matrix: &'static str) -> Study {
     Study { structure: "pattern", matrix, ones: true, ways: &[Way::Format("csr; pattern")], target: Some(1.0) }
 }
 
+const RUNS: &[Way] = &[Way::Format("dense, runs"), Way::Format("dense, sparse_runs")];
+
 const STUDIES: &[Study] = &[
     study("list", "rand(200000,200000; 0.00005)", &[Way::Format("dcsr"), Way::Format("coo")], None),
     graph("rmat(17,16)"),
@@ -53,6 +55,9 @@ const STUDIES: &[Study] = &[
     study("triangle", "triangular(1000)", &[Way::Format("dense, band")], Some(2.5)),
     study("triangle", "triangular(2000)", &[Way::Format("dense, band")], Some(2.5)),
     study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5)),
+    study("runs", "skimage-phantom.pgm.gz", RUNS, None),
+    Study { structure: "runs", matrix: "mask-airplanes.pbm.gz", ones: true, ways: RUNS, target: None },
+    Study { structure: "runs", matrix: "scan-feyn.pbm.gz", ones: true, ways: RUNS, target: None },
     study("permutation", "permutation(1000000)", &[Way::Format("dense, singleton")], None),
     study("symmetric", "laplacian3(100)", &[Way::Triangle("csr")], Some(1.3)),
     study("symmetric", "bcsstk32.mtx.gz", &[Way::Triangle("csr")], Some(1.3)),
