@@ -6,6 +6,7 @@ pub mod conform;
 pub mod counted;
 pub mod filetest;
 pub mod fuzz;
+pub mod gather;
 pub mod generate;
 pub mod lowered;
 pub mod masks;
