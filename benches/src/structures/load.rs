@@ -51,7 +51,8 @@ pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, String> {
         let places = Coordinates { values: vec![true; entries.len()].into(), ..entries.clone() };
         return told(Tensor::from_coordinates(&places, &format, Value::Bool(false), Combine::Error));
     }
-    told(Tensor::from_coordinates(entries, &format, Value::F64(0.0), Combine::Error))
+    let fill = Value::zero(entries.values.dtype());
+    told(Tensor::from_coordinates(entries, &format, fill, Combine::Error))
 }
 
 /// A mistake as text.
