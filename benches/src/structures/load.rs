@@ -16,7 +16,12 @@ pub fn matrix(name: &str) -> Result<Coordinates, String> {
     } else {
         let places = [name.into(), data("matrices", name), data("images", name)];
         let path = places.into_iter().find(|path| path.exists()).unwrap_or_else(|| data("matrices", name));
-        told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?
+        let entries = told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?;
+        // Images hold every pixel; what counts is ink.
+        match path.starts_with(data("images", "")) {
+            true => kept(&entries, |k| entries.values.get(k).is_truthy()),
+            false => entries,
+        }
     };
     if entries.values.dtype() == DType::Bool {
         return Ok(weights(&entries));
@@ -31,8 +36,12 @@ pub fn ones(entries: &Coordinates) -> Coordinates {
 
 /// The entries whose place is wanted.
 pub fn only(entries: &Coordinates, wanted: impl Fn(u64, u64) -> bool) -> Coordinates {
-    let kept: Vec<usize> =
-        (0..entries.len()).filter(|k| wanted(entries.columns[0].get(*k), entries.columns[1].get(*k))).collect();
+    kept(entries, |k| wanted(entries.columns[0].get(k), entries.columns[1].get(k)))
+}
+
+/// The entries whose number is wanted.
+fn kept(entries: &Coordinates, wanted: impl Fn(usize) -> bool) -> Coordinates {
+    let kept: Vec<usize> = (0..entries.len()).filter(|k| wanted(*k)).collect();
     let column = |dim: usize| -> IndexArray {
         kept.iter().map(|k| entries.columns[dim].get(*k) as u32).collect::<Vec<u32>>().into()
     };

@@ -7,7 +7,7 @@ use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
 use super::node::{Node, Source, Step, Sub, visit_targets};
 use super::writes::Mode;
-use tamis_ir::algebra::{DType, Op, Value};
+use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{Expr, ExprId, Fact, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::Placement;
@@ -209,10 +209,32 @@ impl Lowerer<'_> {
             // What is chosen is looked at, whatever it is.
             Node::Call(Op::Select, _, operands) => operands.iter().skip(1).all(|n| !may_be_missing(n)),
             Node::Call(op, ..) if op.is_lazy() => false,
-            Node::Call(op, dtype, operands) => match self.annihilator(*op, *dtype) {
-                Some(_) => operands.iter().all(|n| self.is_certain(n)),
-                None => operands.iter().any(|n| self.is_certain(n)),
+            Node::Call(op, dtype, operands) => {
+                let zero = self.annihilator(*op, *dtype);
+                let annihilates = |n: &Node| match (zero, self.without_entries(n)) {
+                    (None, _) => false,
+                    (Some(zero), Some(fill)) => fill.cast(*dtype).same_number(zero),
+                    (Some(_), None) => true,
+                };
+                let (certain, others): (Vec<&Node>, Vec<&Node>) = operands.iter().partition(|n| self.is_certain(n));
+                !certain.is_empty() && !others.into_iter().any(annihilates)
+            }
+        }
+    }
+
+    /// What an expression is where nothing is stored, if that is known.
+    fn without_entries(&self, node: &Node) -> Option<Value> {
+        match node {
+            Node::Known(value) => Some(*value),
+            Node::Access(access) => match &access.source {
+                Source::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
+                Source::Mask(..) => Some(Value::Bool(false)),
             },
+            Node::Call(op, dtype, operands) if !op.is_lazy() => {
+                let operands: Option<Vec<Value>> = operands.iter().map(|n| self.without_entries(n)).collect();
+                Some(eval(*op, *dtype, &operands?))
+            }
+            _ => None,
         }
     }
 

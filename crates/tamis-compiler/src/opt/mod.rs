@@ -1,8 +1,8 @@
 //! The optimiser: kernels to kernels that an expert would have written, one pass per file.
 //!
 //! Every pass keeps what a kernel means: the same memory afterwards, the same failure. None reads an element that was
-//! not read before (it might not be there), and none changes the order of operations on floats; a hint may permit the
-//! backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
+//! not read before (it might not be there), and none changes the order of operations on floats, but for `short` where that is
+//! allowed; a hint may permit the backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
 
 mod append;
 mod bounds;

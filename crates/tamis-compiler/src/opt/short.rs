@@ -9,15 +9,16 @@
 //! ```
 //!
 //! Nothing else in the loop may touch the buffer. The row must be there: every turn accesses all of it, or it ends below a length that
-//! the buffer has; where that is not so, the loop is as it was. Every element sees the same operations in the same order.
+//! the buffer has; where that is not so, the loop is as it was. Every element sees the same operations in the same order, unless sums may be
+//! reassociated.
 
 use super::effects::Effects;
 use super::reach::{self, Reach};
 use super::{Editor, Options, copy, fold};
 use rustc_hash::FxHashMap;
-use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::{DType, Kind};
 
 /// Elements of a row at most: loops over it are unrolled.
 const LONGEST: i64 = 16;
@@ -216,6 +217,9 @@ impl Short {
         }));
         for inner in stmt.blocks_mut() {
             self.redirect(inner, buffer, tile, zero);
+            if !self.editor.strict {
+                self.sum_apart(inner, tile);
+            }
         }
         around.push(stmt);
         around.push(self.over(row.length, |pass, k| {
@@ -304,6 +308,36 @@ impl Short {
         }
     }
 
+    /// Sums of a turn are added up by themselves before the tile sees them, so that turns wait for one addition, not for all:
+    /// `sum = tile[k]; for j { sum += e }; tile[k] = sum` becomes `sum = 0; for j { sum += e }; tile[k] += sum`.
+    fn sum_apart(&mut self, block: &mut Block, tile: BufferId) {
+        block.iter_mut().flat_map(|stmt| stmt.blocks_mut()).for_each(|inner| self.sum_apart(inner, tile));
+        for first in 0..block.len() {
+            let Stmt::Let { var, value } = block[first] else { continue };
+            let kernel = self.editor.kernel();
+            let dtype = kernel.var(var).dtype;
+            let (Expr::Load(from, at), Kind::Float) = (kernel.expr(value).clone(), dtype.kind()) else { continue };
+            let stores = |stmt: &Stmt| match stmt {
+                Stmt::Store { buffer, index, value } => {
+                    *buffer == tile && *index == at && *kernel.expr(*value) == Expr::Var(var)
+                }
+                _ => false,
+            };
+            let Some(last) = block.iter().position(stores).filter(|last| from == tile && first < *last) else {
+                continue;
+            };
+            let only_added = block[first + 1..last].iter().all(|stmt| is_only_added_to(kernel, stmt, var, tile));
+            if !only_added || block[last + 1..].iter().any(|stmt| uses(kernel, stmt, var)) {
+                continue;
+            }
+            let nothing = self.editor.constant(Value::zero(dtype));
+            let (before, sum) = (self.editor.load(tile, at), self.editor.get(var));
+            let total = fold::call(&mut self.editor, Op::Add, dtype, &[before, sum]);
+            block[first] = Stmt::Let { var, value: nothing };
+            block[last] = Stmt::Store { buffer: tile, index: at, value: total };
+        }
+    }
+
     /// Whether a loop goes over the row: its counter is part of an index of the buffer.
     fn is_row(&self, body: &Block, buffer: BufferId, counter: VarId) -> bool {
         let kernel = self.editor.kernel();
@@ -335,6 +369,39 @@ impl Short {
         }
         found
     }
+}
+
+/// Whether all that a statement does with a variable is to add to it; a tile is left alone.
+fn is_only_added_to(kernel: &Kernel, stmt: &Stmt, var: VarId, tile: BufferId) -> bool {
+    let mut fine = true;
+    stmt.visit(&mut |stmt| {
+        fine &= match stmt {
+            Stmt::Assign { var: other, value } if *other == var => match kernel.expr(*value) {
+                Expr::Call(Op::Add, dtype, terms) => {
+                    *dtype == kernel.var(var).dtype
+                        && *kernel.expr(terms[0]) == Expr::Var(var)
+                        && terms[1..].iter().all(|term| !mentions(kernel, *term, var))
+                }
+                _ => false,
+            },
+            Stmt::Store { buffer, .. } if *buffer == tile => false,
+            other => {
+                let mut read = false;
+                other.each_expr(|id| read |= mentions(kernel, id, var));
+                !read
+            }
+        };
+    });
+    fine
+}
+
+fn uses(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
+    let mut found = false;
+    stmt.visit(&mut |stmt| {
+        stmt.each_expr(|id| found |= mentions(kernel, id, var));
+        found |= matches!(stmt, Stmt::Assign { var: other, .. } if *other == var);
+    });
+    found
 }
 
 fn statements(stmt: &Stmt) -> usize {
