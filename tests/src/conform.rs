@@ -351,9 +351,9 @@ fn interpret_set(
 ) -> Result<Vec<Vec<Value>>, Problem> {
     let types: Vec<ParamType> = set.iter().map(|t| interp::param_type(t)).collect();
     let checked = program.check(&types).map_err(Problem::Refused)?;
-    let wanted = Specialisation::of(program, &checked);
+    let layouts: Vec<ParamLayout> = set.iter().map(ParamLayout::of).collect();
+    let wanted = Specialisation::of(program, &checked, &layouts);
     if made.iter().all(|(known, _)| *known != wanted) {
-        let layouts: Vec<ParamLayout> = set.iter().map(ParamLayout::of).collect();
         let compiled = pipeline::compile(program, &types, &layouts, pipeline::Options::default());
         made.push((wanted.clone(), compiled.map_err(Problem::Refused)?));
     }

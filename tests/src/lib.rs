@@ -7,6 +7,7 @@ pub mod convolve;
 pub mod counted;
 pub mod filetest;
 pub mod fuzz;
+pub mod gather;
 pub mod generate;
 pub mod lowered;
 pub mod masks;

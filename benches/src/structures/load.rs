@@ -14,8 +14,14 @@ pub fn matrix(name: &str) -> Result<Coordinates, String> {
     let entries = if gallery::is_call(name) {
         told(gallery::generate(name))?
     } else {
-        let path = if std::path::Path::new(name).exists() { name.into() } else { data("matrices", name) };
-        told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?
+        let places = [name.into(), data("matrices", name), data("images", name)];
+        let path = places.into_iter().find(|path| path.exists()).unwrap_or_else(|| data("matrices", name));
+        let entries = told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?;
+        // Images hold every pixel; what counts is ink.
+        match path.starts_with(data("images", "")) {
+            true => kept(&entries, |k| entries.values.get(k).is_truthy()),
+            false => entries,
+        }
     };
     if entries.values.dtype() == DType::Bool {
         return Ok(weights(&entries));
@@ -30,8 +36,12 @@ pub fn ones(entries: &Coordinates) -> Coordinates {
 
 /// The entries whose place is wanted.
 pub fn only(entries: &Coordinates, wanted: impl Fn(u64, u64) -> bool) -> Coordinates {
-    let kept: Vec<usize> =
-        (0..entries.len()).filter(|k| wanted(entries.columns[0].get(*k), entries.columns[1].get(*k))).collect();
+    kept(entries, |k| wanted(entries.columns[0].get(k), entries.columns[1].get(k)))
+}
+
+/// The entries whose number is wanted.
+fn kept(entries: &Coordinates, wanted: impl Fn(usize) -> bool) -> Coordinates {
+    let kept: Vec<usize> = (0..entries.len()).filter(|k| wanted(*k)).collect();
     let column = |dim: usize| -> IndexArray {
         kept.iter().map(|k| entries.columns[dim].get(*k) as u32).collect::<Vec<u32>>().into()
     };
@@ -50,7 +60,8 @@ pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, String> {
         let places = Coordinates { values: vec![true; entries.len()].into(), ..entries.clone() };
         return told(Tensor::from_coordinates(&places, &format, Value::Bool(false), Combine::Error));
     }
-    told(Tensor::from_coordinates(entries, &format, Value::F64(0.0), Combine::Error))
+    let fill = Value::zero(entries.values.dtype());
+    told(Tensor::from_coordinates(entries, &format, fill, Combine::Error))
 }
 
 /// A mistake as text.

@@ -34,7 +34,7 @@ pub fn tables(clock: Clock, largest: u64) -> bool {
     println!(
         "\nErdős–Rényi matrices with 4 per row: nanoseconds for each row; the target for outer products is that they stay the same"
     );
-    println!("{:>9} {:>10} {:>12} {:>12} {:>7}", "rows", "entries", "by rows", "outer", "growth");
+    println!("{:>9} {:>10} {:>12} {:>12} {:>7}  outer, for each row", "rows", "entries", "by rows", "outer", "growth");
     let mut first = None;
     let mut n = 1000;
     while n <= largest {
@@ -99,10 +99,12 @@ fn growth(n: u64, clock: Clock, first: &mut Option<f64>) -> Result<(), String> {
     let each = |side: &Side| side.median() * 1e6 / n as f64;
     let start = *first.get_or_insert(each(&sides[1]));
     println!(
-        "{n:>9} {entries:>10} {:>12.1} {:>12.1} {:>7.2}",
+        "{n:>9} {entries:>10} {:>12.1} {:>12.1} {:>7.2}  {}",
         each(&sides[0]),
         each(&sides[1]),
-        each(&sides[1]) / start
+        each(&sides[1]) / start,
+        // A bar that stays as long as it is: growth in proportion to the rows.
+        "#".repeat((20.0 * each(&sides[1]) / start).round().clamp(0.0, 100.0) as usize)
     );
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::load::told;
 use crate::measure::{least, median};
 use crate::ours::{Ours, ours, process_time};
 use std::time::Instant;
-use tamis::{Tensor, Value, ValueArray};
+use tamis::{DType, Tensor, Value, ValueArray};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +83,8 @@ pub fn agree(sides: &mut [Side]) -> Result<(), String> {
                 }
             }
             let (a, b) = (numbers(wanted.values()), numbers(result.values()));
-            if let Some(k) =
-                (0..a.len().max(b.len())).find(|k| !a.get(*k).zip(b.get(*k)).is_some_and(|(a, b)| near(*a, *b)))
+            if let Some(k) = (0..a.len().max(b.len()))
+                .find(|k| !a.get(*k).zip(b.get(*k)).is_some_and(|(a, b)| near(*a, *b, rough(wanted.dtype()))))
             {
                 return wrong(format!("number {k} is {:?} and {:?}", a.get(k), b.get(k)));
             }
@@ -97,13 +97,18 @@ pub fn agree(sides: &mut [Side]) -> Result<(), String> {
     Ok(())
 }
 
-fn near(a: f64, b: f64) -> bool {
-    a == b || (a - b).abs() <= 1e-9 * (1.0 + a.abs())
+fn near(a: f64, b: f64, rough: f64) -> bool {
+    a == b || (a - b).abs() <= rough * (1.0 + a.abs())
+}
+
+/// How far numbers of a type may be apart.
+fn rough(dtype: DType) -> f64 {
+    if dtype == DType::F32 { 1e-4 } else { 1e-9 }
 }
 
 /// Whether two values are the same up to rounding.
 pub fn close(a: Value, b: Value) -> bool {
-    near(a.as_c128().re, b.as_c128().re)
+    near(a.as_c128().re, b.as_c128().re, rough(a.dtype()))
 }
 
 fn numbers(values: Option<&ValueArray>) -> Vec<f64> {

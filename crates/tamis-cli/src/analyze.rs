@@ -7,6 +7,7 @@ use crate::{execute, stages};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use tamis::{Analysis, CompileOptions, Moved, Program, Signature};
+use tamis_ir::algebra::Op;
 use tamis_ir::{Code, Diagnostic, Source};
 use tamis_tensor::Tensor;
 
@@ -18,8 +19,14 @@ pub(crate) fn no_inputs() -> Failure {
 }
 
 /// Shows stages of a loop program for its inputs, and what was counted when it ran on them.
-pub(crate) fn program(source: &Arc<Source>, wanted: &[Stage], args: &ExplainArgs, shell: &mut Shell) -> Outcome {
-    let program = Program::parse_source(source)?;
+pub(crate) fn program(
+    source: &Arc<Source>,
+    operators: &[Op],
+    wanted: &[Stage],
+    args: &ExplainArgs,
+    shell: &mut Shell,
+) -> Outcome {
+    let program = Program::parse_source_with(source, operators)?;
     if args.inputs.is_empty() && !program.params.is_empty() {
         return Err(no_inputs());
     }

@@ -95,6 +95,9 @@ pub struct RunArgs {
     /// Inputs, as described below
     #[arg(value_name = "NAME=INPUT")]
     pub inputs: Vec<OsString>,
+    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    #[arg(long = "ops", value_name = "FILE")]
+    pub operators: Vec<PathBuf>,
     /// Store an input or result in this format, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
@@ -177,6 +180,9 @@ pub struct ExplainArgs {
     /// Read tensors of index notation as they are stored: convert none
     #[arg(long)]
     pub keep: bool,
+    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    #[arg(long = "ops", value_name = "FILE")]
+    pub operators: Vec<PathBuf>,
     /// Assume this format for a tensor of the program
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
@@ -275,6 +281,9 @@ pub struct SearchArgs {
     /// Inputs, as described below
     #[arg(value_name = "NAME=INPUT")]
     pub inputs: Vec<OsString>,
+    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    #[arg(long = "ops", value_name = "FILE")]
+    pub operators: Vec<PathBuf>,
     /// Store an input in this format before others are tried, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,

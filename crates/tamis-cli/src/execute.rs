@@ -3,15 +3,18 @@
 use crate::convert::{warn_of_shape, write_out};
 use crate::input::{InputSpec, Named};
 use crate::load::{Wish, load};
+use crate::operators;
 use crate::progress::Progress;
 use crate::run::{OutputTarget, ProgramText, RunRequest};
 use crate::shell::{Failure, Outcome, Shell};
 use crate::times;
 use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis::{Build, CompileOptions, EinsumOptions, Executable, Notation, Pins, Scheduled, Signature, WorkspaceReport};
+use tamis_ir::algebra::Op;
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Kind, Program, Source, Value, diag::did_you_mean};
 use tamis_tensor::gallery;
@@ -27,13 +30,14 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     let mut times = Vec::new();
     let start = Instant::now();
     let source = source(&request.program)?;
+    let operators = operators::read(&request.operators)?;
     let notation = match is_notation(&request.program, &source) {
-        true => Some(notation(&source, &request.inputs)?),
+        true => Some(notation(&source, &request.inputs, &operators)?),
         false => None,
     };
     let program = match &notation {
         Some(notation) => notation.plain()?,
-        None => Program::parse_source(&source)?,
+        None => Program::parse_source_with(&source, &operators)?,
     };
     check_names(&program, request)?;
     check_pins(notation.as_ref(), request)?;
@@ -147,11 +151,11 @@ pub(crate) fn is_notation(program: &ProgramText, source: &Source) -> bool {
 }
 
 /// Reads index notation; operands of NumPy's spelling are the inputs, in order.
-pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>) -> Result<Notation, Failure> {
+pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>, operators: &[Op]) -> Result<Notation, Failure> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
     Ok(match Notation::is_einsum(&source.text) {
         true => Notation::einsum(source.text.trim_end(), &names, "out")?,
-        false => Notation::parse_source(source, &[])?,
+        false => Notation::parse_source(source, operators)?,
     })
 }
 
@@ -184,34 +188,37 @@ pub(crate) fn result_formats(program: &Program, wanted: &Named<FormatSpec>) -> R
 
 /// The text of a program.
 pub(crate) fn source(program: &ProgramText) -> Result<Arc<Source>, Failure> {
-    let limited = |name: String, reader: &mut dyn Read| {
-        let mut bytes = Vec::new();
-        // One byte more than a program may have, so that the parser sees that there is too much.
-        let read = reader.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes);
-        let unreadable = |message: String, help: &str| {
-            Failure::from(Diagnostic::new(Code::E0801, message).in_file(name.clone()).help(help))
-        };
-        read.map_err(|e| unreadable(format!("the program cannot be read: {e}"), "check the file and its permissions"))?;
-        match String::from_utf8(bytes) {
-            Ok(text) if text.contains('\0') => {
-                Err(unreadable("the program is not text: it has zero bytes".into(), "give a file with a loop program"))
-            }
-            Ok(text) => Ok(Source::new(name, text)),
-            Err(_) => Err(unreadable("the program is not UTF-8 text".into(), "save it as UTF-8")),
-        }
-    };
     match program {
         ProgramText::Text(text) => Ok(Source::new("program", text.clone())),
-        ProgramText::StandardInput => limited("standard input".into(), &mut std::io::stdin()),
-        ProgramText::File(path) => {
-            let name = path.display().to_string();
-            let mut file = std::fs::File::open(path).map_err(|e| {
-                Diagnostic::new(Code::E0801, format!("the program cannot be read: {e}"))
-                    .in_file(name.clone())
-                    .help("check the path, or give the program itself as the argument")
-            })?;
-            limited(name, &mut file)
-        }
+        ProgramText::StandardInput => limited("program", "standard input".into(), &mut std::io::stdin()),
+        ProgramText::File(path) => file("program", path, "check the path, or give the program itself as the argument"),
+    }
+}
+
+/// The text of a file that holds a program or the like.
+pub(crate) fn file(what: &str, path: &Path, help: &str) -> Result<Arc<Source>, Failure> {
+    let name = path.display().to_string();
+    let mut file = std::fs::File::open(path).map_err(|e| {
+        Diagnostic::new(Code::E0801, format!("the {what} cannot be read: {e}")).in_file(name.clone()).help(help)
+    })?;
+    limited(what, name, &mut file)
+}
+
+/// As much as the parser reads: one byte more than a text may have, so that it sees that there is too much.
+fn limited(what: &str, name: String, reader: &mut dyn Read) -> Result<Arc<Source>, Failure> {
+    let mut bytes = Vec::new();
+    let read = reader.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes);
+    let unreadable = |message: String, help: &str| {
+        Failure::from(Diagnostic::new(Code::E0801, message).in_file(name.clone()).help(help))
+    };
+    read.map_err(|e| unreadable(format!("the {what} cannot be read: {e}"), "check the file and its permissions"))?;
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => Err(unreadable(
+            format!("the {what} is not text: it has zero bytes"),
+            if what == "program" { "give a file with a loop program" } else { "give a file of text" },
+        )),
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(_) => Err(unreadable(format!("the {what} is not UTF-8 text"), "save it as UTF-8")),
     }
 }
 

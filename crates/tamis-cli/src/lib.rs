@@ -13,6 +13,7 @@ mod explain;
 mod info;
 pub mod input;
 mod load;
+mod operators;
 mod panic;
 mod planned;
 mod plot;

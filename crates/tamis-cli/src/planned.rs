@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tamis::auto::Operand;
 use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
 use tamis_ir::Source;
+use tamis_ir::algebra::Op;
 use tamis_tensor::Tensor;
 
 /// Index notation with its schedule.
@@ -30,6 +31,7 @@ impl Planned {
     /// Schedules notation for inputs, or for tensors of which formats and types are known.
     pub(crate) fn new(
         source: &Arc<Source>,
+        operators: &[Op],
         formats: &Named<FormatSpec>,
         dtypes: &Named<DType>,
         args: &ExplainArgs,
@@ -42,7 +44,7 @@ impl Planned {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 tamis::Notation::einsum(source.text.trim_end(), &names, "out")?
             }
-            _ => execute::notation(source, &specs)?,
+            _ => execute::notation(source, &specs, operators)?,
         };
         let plain = notation.plain()?;
         let pins = Pins {
@@ -111,6 +113,7 @@ impl Planned {
 pub(crate) fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
     RunRequest::parse(&RunArgs {
         program: args.subject.clone().unwrap_or_default(),
+        operators: args.operators.clone(),
         inputs: args.inputs.clone(),
         formats: args.formats.clone(),
         shapes: Vec::new(),

@@ -61,6 +61,8 @@ impl OutputTarget {
 pub struct RunRequest {
     /// The program.
     pub program: ProgramText,
+    /// Files with operators that it uses.
+    pub operators: Vec<PathBuf>,
     /// What its parameters are.
     pub inputs: Named<InputSpec>,
     /// Formats of inputs and results.
@@ -133,6 +135,7 @@ impl RunRequest {
         }
         Ok(RunRequest {
             program: ProgramText::parse(&args.program),
+            operators: args.operators.clone(),
             inputs,
             formats,
             shapes,
@@ -243,9 +246,12 @@ mod tests {
             "--interpret",
             "--time-passes",
             "-s=reorder(j,i)",
+            "--ops=ours.py",
+            "--ops=more.py",
         ];
         let expected = RunRequest {
             program: ProgramText::Text("y[i] = A[i,j] * x[j]".into()),
+            operators: vec!["ours.py".into(), "more.py".into()],
             inputs: vec![
                 ("A".into(), InputSpec::Path("a.mtx".into())),
                 ("x".into(), InputSpec::Rand { shape: None, density: None, seed: None }),

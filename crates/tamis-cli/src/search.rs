@@ -1,10 +1,10 @@
 //! `tamis search`: every format and order of loops, measured, beside what Tamis chooses.
 
 use crate::args::{RunArgs, SearchArgs};
-use crate::execute;
 use crate::progress::Progress;
 use crate::run::{ProgramText, RunRequest};
 use crate::shell::{Failure, Outcome, Shell};
+use crate::{execute, operators};
 use serde_json::json;
 use std::io::Write;
 use tamis::search::{SearchOptions, Searched, State, search};
@@ -15,6 +15,7 @@ use tamis_tensor::Tensor;
 pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
     let request = RunRequest::parse(&RunArgs {
         program: args.notation.clone(),
+        operators: args.operators.clone(),
         inputs: args.inputs.clone(),
         formats: args.formats.clone(),
         shapes: args.shapes.clone(),
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
             d.help("for example `tamis search \"y[i] = A[i,j] * x[j]\" A=matrix.mtx x=rand`"),
         ]));
     }
-    let notation = execute::notation(&source, &request.inputs)?;
+    let notation = execute::notation(&source, &request.inputs, &operators::read(&args.operators)?)?;
     let plain = notation.plain()?;
     execute::check_names(&plain, &request)?;
     let inputs = execute::inputs(&plain, &request)?;

@@ -1,12 +1,12 @@
 //! `tamis explain PROGRAM`: the stages of compiling a program, for tensors of which only formats and types are known.
 
-use crate::analyze;
 use crate::args::{ExplainArgs, Stage};
 use crate::execute::{is_notation, source};
 use crate::input::{self, Named};
 use crate::planned::Planned;
 use crate::run::ProgramText;
 use crate::shell::{Failure, Outcome, Shell};
+use crate::{analyze, operators};
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
 use tamis::{Analysis, CompileOptions, DType, Explanation, FormatSpec, Program, Signature};
@@ -19,11 +19,12 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     stages.sort();
     stages.dedup();
     let source = source(text)?;
+    let operators = operators::read(&args.operators)?;
     if is_notation(text, &source) {
         if stages.is_empty() {
             stages.push(Stage::Schedule);
         }
-        let planned = Planned::new(&source, &formats, &dtypes, args)?;
+        let planned = Planned::new(&source, &operators, &formats, &dtypes, args)?;
         let explanation = planned.explain(args, shell)?;
         let mut texts = Vec::new();
         for stage in stages {
@@ -37,7 +38,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
         return show(texts, analysis.as_ref(), args, shell);
     }
     if args.analyze && args.order.is_empty() {
-        return analyze::program(&source, &stages, args, shell);
+        return analyze::program(&source, &operators, &stages, args, shell);
     }
     if !args.inputs.is_empty() || !args.order.is_empty() {
         let d = Diagnostic::new(Code::E0905, "inputs and orders are for index notation");
@@ -46,7 +47,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     if stages.is_empty() {
         stages.push(Stage::Program);
     }
-    let program = Program::parse_source(&source)?;
+    let program = Program::parse_source_with(&source, &operators)?;
     check_names(&program, &formats, &dtypes)?;
     let explanation = match &stages[..] {
         [Stage::Program] if args.schedule.is_empty() => None,

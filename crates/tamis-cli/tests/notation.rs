@@ -32,6 +32,51 @@ fn notation_runs() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
+/// Operators from files are known in notation and in programs, and are tested like those of the text itself.
+#[test]
+fn operators_come_from_files() {
+    let folder = folder();
+    let files = [
+        (
+            "nearer.py",
+            "@op(commutative, associative, idempotent, identity=inf)\ndef nearer(a, b):\n    return min(a, b)\n",
+        ),
+        ("along.py", "@op\ndef along(edge, distance):\n    return nearer(abs(edge), 9) + distance\n"),
+        ("wrong.py", "@op(commutative)\ndef minus(a, b):\n    return a - b\n"),
+        ("unclear.py", "@op(comutative)\ndef minus(a, b):\n    return a - b\n"),
+        ("again.py", "@op\ndef nearer(a, b):\n    return a\n"),
+        ("none.py", SPMV),
+        ("bytes.py", "@op\0"),
+        (
+            "step.py",
+            "def step(A, d):\n    y = tensor(\"dense\", fill=inf)\n    for i, j in _:\n        y[i] = nearer(y[i], along(A[i,j], d[j]))\n    return y\n",
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let lines: &[&[&str]] = &[
+        &["run", "step.py", "A=v1.mtx", "d=ones", "--ops", "nearer.py", "--ops", "along.py", "--check"],
+        &["run", "y[i] = nearer(x[i], 0.5)", "x=rand(3)", "--ops", "nearer.py"],
+        &["run", "B[i,j] = along(A[i,j], 1)", "A=v1.mtx", "-f", "A=csr", "--ops=nearer.py", "--ops=along.py"],
+        &["explain", "y[i] = nearer(x[i], 0.5)", "-f", "x=sparse", "--ops", "nearer.py", "--emit", "program"],
+        &["explain", "step.py", "--ops", "nearer.py", "--ops", "along.py"],
+        // What is wrong.
+        &["run", "step.py", "A=v1.mtx", "d=ones", "--ops", "nearer.py"],
+        &["run", "step.py", "A=v1.mtx", "d=ones", "--ops", "along.py", "--ops", "nearer.py"],
+        &["run", "B[i,j] = minus(A[i,j], A[i,j])", "A=v1.mtx", "--ops", "wrong.py"],
+        &["run", "B[i,j] = minus(A[i,j], A[i,j])", "A=v1.mtx", "--ops", "unclear.py"],
+        &["run", "B[i,j] = nearer(A[i,j], 1)", "A=v1.mtx", "--ops", "nearer.py", "--ops", "again.py"],
+        &["run", "B[i,j] = nearer(A[i,j], 1)", "A=v1.mtx", "--ops", "none.py"],
+        &["run", "B[i,j] = nearer(A[i,j], 1)", "A=v1.mtx", "--ops", "bytes.py"],
+        &["search", "B[i,j] = nearer(A[i,j], 1)", "A=v1.mtx", "--ops", "missing.py"],
+    ];
+    let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+    let line = ["search", "y[i] = nearer(x[i], 0.5)", "x=rand(3)", "--ops", "nearer.py", "--time-limit", "1"];
+    assert_eq!(common::status(&line, folder.path()), 0);
+}
+
 /// Times differ from run to run; what is tried and what is chosen does not.
 #[test]
 fn orders_and_formats_are_searched() {

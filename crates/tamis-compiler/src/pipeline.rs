@@ -5,6 +5,7 @@
 
 use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
+use crate::lower::sequence::{ROOMY, has_edges};
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, plans};
 use crate::opt;
 use crate::schedule::block;
@@ -12,6 +13,7 @@ use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{Builder, Kernel};
 use tamis_ir::program::{Access, Checked, Expr, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
@@ -220,11 +222,15 @@ pub struct Specialisation {
     wide: Vec<[bool; 4]>,
     /// For each subscript that is a coordinate of stored entries, whether it is certainly inside.
     roomy: Vec<bool>,
+    /// For each dimension that is stored in blocks, whether it has a whole one, and whether all are whole.
+    blocks: Vec<[bool; 2]>,
+    /// For each dimension, whether it is small, if there are reads beyond edges.
+    small: Vec<bool>,
 }
 
 impl Specialisation {
-    /// What the kernel of a checked program depends on.
-    pub fn of(program: &Program, checked: &Checked) -> Specialisation {
+    /// What the kernel of a checked program depends on, whose parameters are stored in these layouts.
+    pub fn of(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Specialisation {
         let stated = stated(program);
         let mut loops = Vec::new();
         program.visit(&mut |stmt| {
@@ -246,7 +252,23 @@ impl Specialisation {
                 wide.push([size.saturating_sub(1) > NARROW, size > NARROW, cells > NARROW, size > LARGEST_DENSE]);
             }
         }
-        Specialisation { loops, wide, roomy: roomy(program, checked) }
+        let mut blocks = Vec::new();
+        let shapes = &checked.extents.shapes;
+        let params = program.params.iter().zip(layouts).map(|(id, layout)| (&shapes[id.index()], &layout.format));
+        let declared =
+            shapes.iter().zip(&checked.formats).filter_map(|(shape, format)| Some((shape, format.as_ref()?)));
+        for (shape, format) in params.chain(declared) {
+            for stored in format.map() {
+                if let DimExpr::Div(dim, by) | DimExpr::Mod(dim, by) = *stored
+                    && let Some(size) = shape.get(dim)
+                {
+                    blocks.push([*size >= by, size.checked_rem(by) == Some(0)]);
+                }
+            }
+        }
+        let sizes = shapes.iter().flatten().filter(|_| has_edges(program));
+        let small = sizes.map(|size| *size < ROOMY).collect();
+        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small }
     }
 }
 

@@ -20,7 +20,7 @@ fn compiled(text: &str, tensors: &[Tensor]) -> (Specialisation, String) {
     let types: Vec<_> = tensors.iter().map(|tensor| interp::param_type(tensor)).collect();
     let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
     let compilation = pipeline::compile(&program, &types, &layouts, Options::default()).unwrap();
-    (Specialisation::of(&program, &compilation.checked), compilation.lowered.kernel.to_string())
+    (Specialisation::of(&program, &compilation.checked, &layouts), compilation.lowered.kernel.to_string())
 }
 
 const SPMV: &str =
@@ -32,20 +32,30 @@ const BOUNDED: &str =
     "def f(x):\n    y = tensor('dense')\n    for i in range(2, x.shape[0]):\n        y[i] = x[i-2]\n    return y\n";
 const SAME: &str =
     "def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += coalesce(x[~(i-1)], 0)\n    return s\n";
+const EDGES: &str = "def f(x):\n    y = tensor('sparse')\n    for i in _:\n        y[i] = x[i] + coalesce(x[~(i-1)], 1)\n    return y\n";
 
 #[test]
 fn equal_specialisations_have_equal_kernels() {
     // A program, two sets of shapes, and whether one kernel serves both.
     let vectors = |sizes: &[u64]| -> Vec<Tensor> { sizes.iter().map(|n| empty(&[*n], "dense")).collect() };
     let matrix = |m, n| vec![empty(&[m, n], "csr"), empty(&[n], "dense")];
+    let blocks = |m, n| vec![empty(&[m, n], "bsr(2,3)"), empty(&[n], "dense")];
     let table: Vec<(&str, Vec<Tensor>, Vec<Tensor>, bool)> = vec![
         (SPMV, matrix(3, 4), matrix(100, 7), true),
         (SPMV, matrix(3, 4), matrix(1, 0), true),
+        (SPMV, blocks(4, 6), blocks(100, 9), true),
+        (SPMV, blocks(5, 7), blocks(101, 11), true),
+        (SPMV, blocks(4, 6), blocks(5, 6), false),
+        (SPMV, blocks(4, 6), blocks(4, 7), false),
+        (SPMV, blocks(5, 7), blocks(5, 2), false),
         (BLUR, vectors(&[10, 3]), vectors(&[99, 3]), true),
         (SHIFT, vectors(&[10]), vectors(&[10]), true),
         (SHIFT, vectors(&[10]), vectors(&[11]), false),
         (SHIFT, vectors(&[10]), vectors(&[2]), false),
         (BOUNDED, vectors(&[10]), vectors(&[11]), true),
+        (EDGES, vectors(&[10]), vectors(&[12]), true),
+        (EDGES, vectors(&[2]), vectors(&[1]), true),
+        (EDGES, vectors(&[3]), vectors(&[4]), false),
         (SAME, vectors(&[10]), vectors(&[10]), true),
         (SAME, vectors(&[10]), vectors(&[12]), false),
     ];
@@ -62,9 +72,10 @@ fn wide_shapes_are_others() {
     let text = "def f(x, w):\n    A = tensor('dense, dense')\n    for i, j in _:\n        A[i,j] = x[i] * w[j]\n    return A\n";
     let program = Program::parse(text).unwrap();
     let of = |m, n| {
-        let types: Vec<_> =
-            [empty(&[m], "sparse"), empty(&[n], "sparse")].iter().map(|tensor| interp::param_type(tensor)).collect();
-        Specialisation::of(&program, &program.check(&types).unwrap())
+        let tensors = [empty(&[m], "sparse"), empty(&[n], "sparse")];
+        let types: Vec<_> = tensors.iter().map(|tensor| interp::param_type(tensor)).collect();
+        let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
+        Specialisation::of(&program, &program.check(&types).unwrap(), &layouts)
     };
     assert_eq!(of(3, 5), of(1000, 1000));
     assert_ne!(of(3, 5), of(1 << 20, 1 << 20), "more cells than 32 bits count");

@@ -232,7 +232,7 @@ impl CodeForm {
         layouts: &[ParamLayout],
         options: &CompileOptions,
     ) -> Result<CodeForm, Diagnostics> {
-        let specialisation = Specialisation::of(program, checked);
+        let specialisation = Specialisation::of(program, checked, layouts);
         let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
@@ -367,7 +367,7 @@ impl Executable {
             Err(errors) => return Err(program.check(&types).err().unwrap_or(errors)),
         };
         let checked = if inner.options.schedule.is_empty() { checked } else { inner.scheduled.check(&types)? };
-        let specialisation = Specialisation::of(&inner.scheduled, &checked);
+        let specialisation = Specialisation::of(&inner.scheduled, &checked, &inner.layouts);
         let known = inner.ready.read().ok().and_then(|known| {
             let found = known.iter().find(|ready| ready.code.specialisation == specialisation);
             found.map(|ready| ready.code.clone())

@@ -58,7 +58,7 @@ pub use tamis_compiler::schedule::{self, Schedule};
 pub use tamis_ir::Notation;
 pub use tamis_ir::algebra::{Laws, Op};
 pub use tamis_ir::kernel;
-pub use tamis_ir::program::parse_operators;
+pub use tamis_ir::program::{parse_operators, parse_operators_with};
 pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Program, Source, Value, diag, program};
 /// Index notation whose text is checked when the program is compiled.
 ///

@@ -16,11 +16,38 @@ use tamis_ir::program::{IndexId, Protocol, TensorId};
 impl Lowerer<'_> {
     /// Finds what the accesses of an expression point to, so that emitting it has no effect of its own.
     pub(super) fn resolve(&mut self, node: &Node) -> Node {
+        if let Node::Call(op, dtype, operands) = node
+            && operands.iter().any(is_checked)
+        {
+            return Node::Call(*op, *dtype, self.resolve_operands(*op, operands));
+        }
         node.clone().map(&mut |node| match node {
             Node::Access(access) => self.resolve_access(*access),
             Node::Entry(entry) => self.resolve_entry(&entry),
             other => other,
         })
+    }
+
+    /// The operands of an operator that evaluates some of them only if others say so: what is not evaluated cannot lie outside.
+    fn resolve_operands(&mut self, op: Op, operands: &[Node]) -> Vec<Node> {
+        let depth = self.when.len();
+        let mut resolved: Vec<Node> = Vec::new();
+        for (k, operand) in operands.iter().enumerate() {
+            let decides = match (op, k) {
+                (Op::Select, 1 | 2) => resolved.first().map(|cond| (cond.clone(), k == 1)),
+                (Op::And, 1) => resolved.first().map(|first| (first.clone(), true)),
+                (Op::Or, 1) => resolved.first().map(|first| (first.clone(), false)),
+                _ => None,
+            };
+            if let Some((decides, holds)) = decides {
+                let cond = self.truth(&decides);
+                let cond = self.b.name("chosen", cond);
+                self.when.push(if holds { cond } else { self.b.call_in(Op::Not, DType::Bool, &[cond]) });
+            }
+            resolved.push(self.resolve(operand));
+            self.when.truncate(depth);
+        }
+        resolved
     }
 
     fn resolve_access(&mut self, mut access: node::Access) -> Node {
@@ -37,18 +64,7 @@ impl Lowerer<'_> {
         let position = access.position.unwrap_or(self.b.int(0));
         let mut at = Located { position, present: access.present, group_stop: access.group_stop };
         for (k, sub) in subs.iter().enumerate().skip(access.level) {
-            let index = if sub.permissive {
-                let index = self.integer(&sub.node);
-                let index = self.b.name("at", index);
-                let size = self.bound[tensor.index()].dims[sub.dim];
-                let index = self.permit(index, size, &mut missing);
-                // Nothing is looked for where there is nothing.
-                at.present = self.also(at.present, missing.last().copied());
-                self.part_of(tensor, sub, index)
-            } else {
-                let index = self.subscript(tensor, sub);
-                self.part_of(tensor, sub, index)
-            };
+            let index = self.coordinate_in(tensor, sub, &mut at, &mut missing);
             if let Some(found) = self.locate_at_edge(tensor, &access, k, at, index) {
                 at = found;
                 continue;
@@ -64,8 +80,37 @@ impl Lowerer<'_> {
         access.safe = false;
         access.missing = self.any(missing);
         let node = Node::Access(Box::new(access));
-        self.resolved.push((given, node.clone()));
+        // What is found only if something is chosen is not found for others.
+        if self.when.is_empty() {
+            self.resolved.push((given, node.clone()));
+        }
         node
+    }
+
+    /// What a level stores of a subscript. Where that lies outside, which is permitted, it is missing.
+    pub(super) fn coordinate_in(
+        &mut self,
+        tensor: TensorId,
+        sub: &Sub,
+        at: &mut Located,
+        missing: &mut Vec<ExprId>,
+    ) -> ExprId {
+        if !sub.permissive {
+            let index = self.subscript(tensor, sub);
+            if !sub.inside {
+                for cond in self.when.clone() {
+                    at.present = self.both(at.present, Some(cond));
+                }
+            }
+            return self.part_of(tensor, sub, index);
+        }
+        let index = self.integer(&sub.node);
+        let index = self.b.name("at", index);
+        let size = self.bound[tensor.index()].dims[sub.dim];
+        let index = self.permit(index, size, missing);
+        // Nothing is looked for where there is nothing.
+        at.present = self.also(at.present, missing.last().copied());
+        self.part_of(tensor, sub, index)
     }
 
     /// The value of an access that is resolved.
@@ -217,6 +262,12 @@ impl Lowerer<'_> {
     }
 
     fn require_inside(&mut self, tensor: TensorId, sub: &Sub, cond: ExprId) {
+        let yes = self.b.constant(Value::Bool(true));
+        let cond = self
+            .when
+            .clone()
+            .into_iter()
+            .fold(cond, |cond, chosen| self.b.call_in(Op::Select, DType::Bool, &[chosen, cond, yes]));
         if self.b.as_constant(cond) == Some(Value::Bool(true)) || self.required.contains(&cond) {
             return;
         }
@@ -317,7 +368,7 @@ impl Lowerer<'_> {
     // Warnings
 
     /// A coordinate that a loop could have led to, had the loops or the levels another order, costs a search.
-    fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
+    pub(super) fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
         let random = self.row(tensor, level).is_none_or(|row| row.capabilities.random_access);
         if !random {
             self.warn_of_search_at(tensor, access.id, access.stmt, sub);
@@ -370,4 +421,17 @@ impl Lowerer<'_> {
         let map = dims.into_iter().map(|(_, dim)| DimExpr::Dim(dim)).collect();
         Format::new(format.rank(), map, format.levels().to_vec(), format.leaf()).ok()
     }
+}
+
+/// Whether finding what an expression reads can fail.
+fn is_checked(node: &Node) -> bool {
+    let mut found = false;
+    node.visit(&mut |node| {
+        if let Node::Access(access) = node
+            && let Source::Tensor(_, subs) = &access.source
+        {
+            found |= subs.iter().skip(access.level).any(|sub| !sub.inside && !sub.permissive);
+        }
+    });
+    found
 }

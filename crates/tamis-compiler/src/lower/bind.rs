@@ -122,7 +122,9 @@ pub fn bind(
             }
         };
         let extents = match &storage {
-            Stored::Levels { format, .. } => format.map().iter().map(|stored| extent(b, *stored, &dims)).collect(),
+            Stored::Levels { format, .. } => {
+                format.map().iter().map(|stored| extent(b, *stored, &dims, shape)).collect()
+            }
             Stored::Scalar { .. } => Vec::new(),
         };
         bound.push(Bound { storage, dtype, fill, dims, extents });
@@ -136,7 +138,7 @@ fn check_levels(format: &Format) -> Result<()> {
 }
 
 /// How many coordinates a level has; see `DimExpr::extent`.
-fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId]) -> ExprId {
+fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId], shape: &[u64]) -> ExprId {
     match stored {
         DimExpr::Dim(dim) => dims[dim],
         DimExpr::Div(dim, by) => {
@@ -144,6 +146,8 @@ fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId]) -> ExprId {
             let up = b.add(dims[dim], less);
             b.call_in(Op::FloorDiv, DType::I64, &[up, by])
         }
+        // Whether there is a whole block is part of what a kernel is (`pipeline::Specialisation`).
+        DimExpr::Mod(dim, by) if shape.get(dim).is_some_and(|size| *size >= by) => b.int(by as i64),
         DimExpr::Mod(dim, by) => {
             let by = b.int(by as i64);
             b.call_in(Op::Min, DType::I64, &[dims[dim], by])

@@ -1,9 +1,11 @@
 //! Lookups: no structure is left along the loop, so it goes over every coordinate, and levels are asked at each.
 
 use super::Lowerer;
+use super::bind::Stored;
 use super::node::{Node, Source, Step, visit_steps};
 use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
+use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
 use tamis_ir::program::IndexId;
@@ -44,6 +46,9 @@ impl Lowerer<'_> {
     fn whole_pieces(&mut self, region: Region, length: u64, steps: Vec<Step>) {
         let length = self.b.int(length as i64);
         let end = self.b.add(region.start, length);
+        if self.are_all_whole(region.index) {
+            return self.lookups(Region { stop: end, filled: true, piece: None, ..region }, steps);
+        }
         let full = self.b.call_in(Op::Eq, DType::I64, &[end, region.stop]);
         let copies = self.copies;
         self.copies *= 2;
@@ -58,6 +63,25 @@ impl Lowerer<'_> {
         if !then.is_empty() || !otherwise.is_empty() {
             self.b.emit(Stmt::If { cond: full, then, otherwise });
         }
+    }
+
+    /// Whether no piece of a loop is shorter than the others: they are the blocks that a parameter is stored in, and these are whole.
+    fn are_all_whole(&self, index: IndexId) -> bool {
+        let (Some((_, length)), Some(limit)) = (self.pieces[index.index()], self.limits[index.index()]) else {
+            return false;
+        };
+        self.program.params.iter().any(|tensor| {
+            let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return false };
+            let shape = &self.checked.extents.shapes[tensor.index()];
+            format.map().iter().any(|stored| match *stored {
+                DimExpr::Div(dim, by) => {
+                    by == length
+                        && self.checked.is_one_size(limit, (*tensor, dim))
+                        && shape.get(dim).is_some_and(|size| size % by == 0)
+                }
+                _ => false,
+            })
+        })
     }
 
     /// What a program says about the loops that one of its own becomes. Whether they may run in vectors is decided when they are

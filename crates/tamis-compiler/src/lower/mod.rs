@@ -14,6 +14,7 @@ pub mod bind;
 mod emit;
 pub mod entries;
 mod fibers;
+mod fixed;
 mod jumper;
 mod lookup;
 mod neighbours;
@@ -26,7 +27,7 @@ mod region;
 mod repeat;
 mod run;
 mod scatter;
-mod sequence;
+pub mod sequence;
 pub mod simplify;
 mod slot;
 mod spike;
@@ -154,6 +155,12 @@ fn start<'a>(
     let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts).map_err(|d| Diagnostics(vec![d]))?;
     promises::promise(&mut builder, program, &bound);
     let tensors = program.tensors.len();
+    // That is part of what a kernel is (`pipeline::Specialisation`).
+    let all = bound.iter().zip(&checked.extents.shapes).flat_map(|(bound, shape)| bound.dims.iter().zip(shape));
+    let not_small = match sequence::has_edges(program) {
+        true => all.filter(|(_, size)| **size >= sequence::ROOMY).map(|(dim, _)| *dim).collect(),
+        false => Vec::new(),
+    };
     let lowerer = Lowerer {
         b: builder,
         program,
@@ -168,6 +175,7 @@ fn start<'a>(
         ranges: vec![None; program.indices.len()],
         pieces: vec![None; program.indices.len()],
         limits: vec![None; program.indices.len()],
+        not_small,
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         masks: program::Masks::new(program),
@@ -180,6 +188,7 @@ fn start<'a>(
         conditional: 0,
         assumed: Vec::new(),
         required: Vec::new(),
+        when: Vec::new(),
         resolved: Vec::new(),
         exits: Vec::new(),
         ends: Vec::new(),
@@ -218,6 +227,8 @@ struct Lowerer<'a> {
     pieces: Vec<Option<(IndexId, u64)>>,
     /// For each such loop, a dimension that it does not leave, if it starts in it.
     limits: Vec<Option<(TensorId, usize)>>,
+    /// Sizes of dimensions that are not small, if that matters.
+    not_small: Vec<ExprId>,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.
@@ -242,6 +253,8 @@ struct Lowerer<'a> {
     assumed: Vec<ExprId>,
     /// Conditions that were required already, here or in a block around.
     required: Vec<ExprId>,
+    /// Conditions under which the expression at hand is evaluated at all.
+    when: Vec<ExprId>,
     /// Accesses that were resolved already, here or in a block around, with what they became.
     resolved: Vec<(node::Access, node::Node)>,
     /// Scalars that can end loops, with where to go then.

@@ -56,6 +56,29 @@ impl Lowerer<'_> {
         let mut body = body;
         self.check_before(index, start, stop, &mut body);
         let written = self.begin_fibers(index, &body);
+        let known = self.known_before(index, &body);
+        if known.checked {
+            self.if_any_turn(start, stop, |this| {
+                let body = this.lead_known(index, body, &known);
+                this.lower_turns(index, (start, stop), whole, true, body);
+            });
+        } else {
+            let body = self.lead_known(index, body, &known);
+            self.lower_turns(index, (start, stop), whole, false, body);
+        }
+        self.end_fibers(index, &written);
+        self.own_variables(index, variables);
+    }
+
+    /// The turns of a loop, of which there is one at least if it is `filled`.
+    fn lower_turns(
+        &mut self,
+        index: IndexId,
+        (start, stop): (ExprId, ExprId),
+        whole: bool,
+        filled: bool,
+        body: Vec<Step>,
+    ) {
         let cursors = self.begin_cursors(index, start, &body);
         // What is declared inside does not exist yet.
         let inner = declared(&body);
@@ -77,13 +100,11 @@ impl Lowerer<'_> {
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
         self.region(
-            Region { index, start, stop, whole, point: false, filled: false, shared: whole, short: false, piece },
+            Region { index, start, stop, whole, point: false, filled, shared: whole, short: false, piece },
             body,
         );
         self.depth -= 1;
         self.cursors.truncate(cursors);
-        self.end_fibers(index, &written);
-        self.own_variables(index, variables);
     }
 
     /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.

@@ -4,10 +4,23 @@ use super::Lowerer;
 use super::node::Step;
 use super::region::Region;
 use tamis_ir::algebra::{DType, Op};
+use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::Phase;
+use tamis_ir::program::{Expr, Program};
 
 /// Phases up to this length are short.
 const SHORT: i64 = 4;
+
+/// Dimensions of this size are not small: padding at either end does not meet in the middle.
+pub const ROOMY: u64 = 4;
+
+/// Whether loops are cut at the edges of tensors, so that it matters which dimensions are small.
+pub fn has_edges(program: &Program) -> bool {
+    program.exprs.ids().any(|id| match program.expr(id) {
+        Expr::Read(access) => access.subscripts.iter().any(|subscript| subscript.permissive),
+        _ => false,
+    })
+}
 
 impl Lowerer<'_> {
     /// `inside`: the phases' ends are known not to decrease, and to lie in the dimension.
@@ -20,17 +33,21 @@ impl Lowerer<'_> {
         for phase in phases {
             let stop = match phase.stop {
                 // It ends before the region starts.
-                Some(stop)
-                    if self.b.is_at_most(stop, region.start) || region.shared && self.b.is_at_most(stop, zero) =>
-                {
+                Some(stop) if self.is_at_most(stop, region.start) || region.shared && self.is_at_most(stop, zero) => {
                     continue;
                 }
                 Some(stop) if inside && region.whole => stop,
                 // It goes on to the end of the region.
-                Some(stop) if self.b.is_at_most(region.stop, stop) => region.stop,
+                Some(stop) if self.is_at_most(region.stop, stop) => region.stop,
                 Some(stop) => {
-                    let low = self.b.call_in(Op::Max, DType::I64, &[stop, start]);
-                    let high = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
+                    let low = match self.is_at_most(start, stop) {
+                        true => stop,
+                        false => self.b.call_in(Op::Max, DType::I64, &[stop, start]),
+                    };
+                    let high = match self.is_at_most(low, region.stop) {
+                        true => low,
+                        false => self.b.call_in(Op::Min, DType::I64, &[low, region.stop]),
+                    };
                     self.b.name("phase", high)
                 }
                 None => region.stop,
@@ -51,5 +68,15 @@ impl Lowerer<'_> {
         }
         self.end_parts(parts);
         self.copies = copies;
+    }
+
+    /// Whether `a <= b`, by how these integers are written, or because a dimension is not small.
+    fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
+        let number = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
+        let by_size = || {
+            let least = self.not_small.iter().filter_map(|size| self.b.distance(*size, b)).max()?;
+            Some(number(a)? <= ROOMY as i64 + least)
+        };
+        self.b.is_at_most(a, b) || by_size().unwrap_or(false)
     }
 }

@@ -5,10 +5,10 @@
 
 use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
-use super::node::{Source, Step, Sub, visit_targets};
+use super::node::{Node, Source, Step, Sub, visit_targets};
 use super::writes::Mode;
-use tamis_ir::algebra::{DType, Op, Value};
-use tamis_ir::kernel::{ExprId, Fact, Stmt, VarId};
+use tamis_ir::algebra::{DType, Op, Value, eval};
+use tamis_ir::kernel::{Expr, ExprId, Fact, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::Placement;
 
@@ -134,6 +134,7 @@ impl Lowerer<'_> {
                 if !appended || is_grouped(&format, *last) || self.states[tensor.index()].reserved[level] {
                     continue;
                 }
+                let expected = self.certain_cells(tensor, level, most, lists, steps).or(expected);
                 let most = self.b.name("most", most);
                 let count = self.states[tensor.index()].counts[head];
                 let count = self.b.get(count);
@@ -153,6 +154,88 @@ impl Lowerer<'_> {
             self.states[tensor.index()].spare[*level] = true;
         }
         reserved
+    }
+
+    /// How many coordinates a level holds in the end, if every turn of the loops around stores something, whatever is stored in
+    /// operands: what does not fit in memory is told before anything is done.
+    fn certain_cells(
+        &mut self,
+        tensor: TensorId,
+        level: usize,
+        most: ExprId,
+        lists: &[u32],
+        steps: &[Step],
+    ) -> Option<ExprId> {
+        let bare = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.bare.iter().all(|b| *b));
+        // Of a pattern, what is true is stored.
+        let bare = bare && self.values(tensor).is_some();
+        let always = steps.iter().any(|step| match step {
+            Step::Assign(target, _, value) => target.tensor == tensor && self.is_certain(value),
+            _ => false,
+        });
+        if !lists.is_empty() || !bare || !always || self.conditional != self.states[tensor.index()].depth {
+            return None;
+        }
+        let mut cells = most;
+        for size in self.bound[tensor.index()].extents.get(..level)?.to_vec() {
+            cells = self.b.call_in(Op::Mul, DType::I64, &[size, cells]);
+        }
+        // It is computed where the kernel begins, from its parameters alone.
+        let kernel = self.b.kernel();
+        let mut known = true;
+        kernel.visit_expr(cells, &mut |expr| match expr {
+            Expr::Var(var) => known &= kernel.params.contains(var),
+            Expr::Load(..) => known = false,
+            _ => {}
+        });
+        known.then_some(cells)
+    }
+
+    /// Whether an element is stored whatever operands hold: nothing says that it is the fill.
+    fn is_certain(&self, value: &Node) -> bool {
+        match value {
+            Node::Value(_) | Node::Index(_) | Node::Size(..) => true,
+            Node::Known(_) | Node::Var(_) | Node::Entry(_) | Node::Missing => false,
+            Node::Access(access) => match &access.source {
+                Source::Tensor(tensor, _) => match &self.bound[tensor.index()].storage {
+                    Stored::Scalar { written, .. } => written.is_none(),
+                    Stored::Levels { format, .. } => {
+                        let full = |k: usize| self.row(*tensor, k).is_some_and(|row| row.capabilities.full);
+                        access.present.is_none() && (0..format.levels().len()).all(full)
+                    }
+                },
+                Source::Mask(..) => false,
+            },
+            // What is chosen is looked at, whatever it is.
+            Node::Call(Op::Select, _, operands) => operands.iter().skip(1).all(|n| !may_be_missing(n)),
+            Node::Call(op, ..) if op.is_lazy() => false,
+            Node::Call(op, dtype, operands) => {
+                let zero = self.annihilator(*op, *dtype);
+                let annihilates = |n: &Node| match (zero, self.without_entries(n)) {
+                    (None, _) => false,
+                    (Some(zero), Some(fill)) => fill.cast(*dtype).same_number(zero),
+                    (Some(_), None) => true,
+                };
+                let (certain, others): (Vec<&Node>, Vec<&Node>) = operands.iter().partition(|n| self.is_certain(n));
+                !certain.is_empty() && !others.into_iter().any(annihilates)
+            }
+        }
+    }
+
+    /// What an expression is where nothing is stored, if that is known.
+    fn without_entries(&self, node: &Node) -> Option<Value> {
+        match node {
+            Node::Known(value) => Some(*value),
+            Node::Access(access) => match &access.source {
+                Source::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
+                Source::Mask(..) => Some(Value::Bool(false)),
+            },
+            Node::Call(op, dtype, operands) if !op.is_lazy() => {
+                let operands: Option<Vec<Value>> = operands.iter().map(|n| self.without_entries(n)).collect();
+                Some(eval(*op, *dtype, &operands?))
+            }
+            _ => None,
+        }
     }
 
     /// Each turn of a loop that room was made for appends once at most, so that there is a place for what it does not keep, too.
@@ -323,4 +406,19 @@ impl Lowerer<'_> {
         }
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
+}
+
+/// Whether there may be nothing at all.
+fn may_be_missing(node: &Node) -> bool {
+    let mut found = false;
+    node.visit(&mut |node| match node {
+        Node::Missing => found = true,
+        Node::Access(access) => match &access.source {
+            Source::Tensor(_, subs) => found |= subs.iter().any(|sub| sub.permissive),
+            Source::Mask(..) => found = true,
+        },
+        Node::Var(_) => found = true,
+        _ => {}
+    });
+    found
 }

@@ -109,6 +109,14 @@ impl Times {
         self.assigned[var.index()] = now;
     }
 
+    fn write(&mut self, buffer: BufferId, now: u64) {
+        // And buffers.
+        if buffer.index() >= self.written.len() {
+            self.written.resize(buffer.index() + 1, 0);
+        }
+        self.written[buffer.index()] = now;
+    }
+
     /// What a statement changes itself, changes now; blocks inside it are not looked at.
     pub(super) fn pass(&mut self, stmt: &Stmt) {
         let now = self.tick();
@@ -118,7 +126,7 @@ impl Times {
         };
         assigned.into_iter().for_each(|var| self.assign(var, now));
         if !matches!(stmt, Stmt::Grow { .. }) {
-            stmt.writes().for_each(|buffer| self.written[buffer.index()] = now);
+            stmt.writes().for_each(|buffer| self.write(buffer, now));
         }
     }
 
@@ -126,7 +134,7 @@ impl Times {
     pub(super) fn forget(&mut self, effects: &Effects) {
         let now = self.tick();
         effects.assigned.iter().for_each(|var| self.assign(*var, now));
-        effects.written.iter().for_each(|buffer| self.written[buffer.index()] = now);
+        effects.written.iter().for_each(|buffer| self.write(*buffer, now));
     }
 
     /// Whether an expression that was evaluated at a time has the same value now.
@@ -140,7 +148,7 @@ impl Times {
         let mut same = true;
         kernel.visit_expr(id, &mut |expr| match expr {
             Expr::Var(var) => same &= assigned(var) <= since,
-            Expr::Load(buffer, _) => same &= self.written[buffer.index()] <= since,
+            Expr::Load(buffer, _) => same &= self.written.get(buffer.index()).copied().unwrap_or(0) <= since,
             _ => {}
         });
         same

@@ -1,12 +1,13 @@
 //! The optimiser: kernels to kernels that an expert would have written, one pass per file.
 //!
 //! Every pass keeps what a kernel means: the same memory afterwards, the same failure. None reads an element that was
-//! not read before (it might not be there), and none changes the order of operations on floats; a hint may permit the
-//! backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
+//! not read before (it might not be there), and none changes the order of operations on floats, but for `short` where that is
+//! allowed; a hint may permit the backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
 
 mod append;
 mod bounds;
 mod compact;
+mod copy;
 mod cost;
 mod dead;
 mod effects;
@@ -20,11 +21,13 @@ mod propagate;
 mod ranges;
 mod reach;
 mod share;
+mod short;
 mod sink;
 #[cfg(test)]
 mod testing;
 mod thread;
 mod tile;
+mod unswitch;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -55,6 +58,7 @@ pub const PASSES: &[Pass] = &[
     // What is certain now decides conditions, and loops that run once.
     Pass { name: "propagate", run: propagate::run },
     Pass { name: "dead", run: dead::run },
+    Pass { name: "unswitch", run: unswitch::run },
     Pass { name: "localise", run: localise::run },
     Pass { name: "promote", run: promote::run },
     // The first value of what was promoted is often known.
@@ -64,8 +68,10 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "append", run: append::run },
     // What a copy of a loop has in common with itself is found after it, and so is what does not change in it.
     Pass { name: "tile", run: tile::run },
+    Pass { name: "short", run: short::run },
     Pass { name: "share", run: share::run },
     Pass { name: "hoist", run: hoist::run },
+    Pass { name: "unask", run: unswitch::unask },
     Pass { name: "inline", run: inline::run },
     Pass { name: "hints", run: hints::run },
     Pass { name: "compact", run: compact::run },

@@ -61,6 +61,16 @@ impl Reach {
         self.proves(kernel, buffer, index, DEEPEST)
     }
 
+    /// A length that a buffer has at least, now.
+    pub(super) fn length(&self, kernel: &Kernel, buffer: BufferId) -> Option<ExprId> {
+        let known = self
+            .lengths
+            .iter()
+            .rev()
+            .find(|(other, len, at)| *other == buffer && self.times.unchanged(kernel, *len, *at));
+        known.map(|(_, len, _)| *len)
+    }
+
     fn proves(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
         is_always_there(kernel.buffer(buffer), kernel.expr(index))
             || self.there.get(&(buffer, index)).is_some_and(|at| self.times.unchanged(kernel, index, *at))
@@ -250,5 +260,7 @@ pub(super) fn runs(kernel: &Kernel, start: ExprId, stop: ExprId) -> bool {
         Expr::Const(value) => Value::as_i64(*value),
         _ => None,
     };
+    // Positions and coordinates do not overflow.
     matches!((int(start), int(stop)), (Some(a), Some(b)) if a < b)
+        || plus_constant(kernel, stop).is_some_and(|(base, more)| base == start && more > 0)
 }

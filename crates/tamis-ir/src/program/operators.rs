@@ -44,7 +44,20 @@ pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op,
 /// assert_eq!(parse_operators(&Source::new("operators", text)).unwrap().len(), 1);
 /// ```
 pub fn parse_operators(source: &Arc<Source>) -> Result<Vec<Op>, Diagnostics> {
-    let (_, operators) = parse(source, &[])?;
+    parse_operators_with(source, &[])
+}
+
+/// The operators that a text defines, after others that they may use; the others are part of the answer.
+///
+/// ```
+/// use tamis_ir::diag::Source;
+/// use tamis_ir::program::{parse_operators, parse_operators_with};
+/// let square = parse_operators(&Source::new("first", "@op\ndef square(a):\n    return a * a\n")).unwrap();
+/// let text = "@op\ndef fourth(a):\n    return square(square(a))\n";
+/// assert_eq!(parse_operators_with(&Source::new("second", text), &square).unwrap().len(), 2);
+/// ```
+pub fn parse_operators_with(source: &Arc<Source>, given: &[Op]) -> Result<Vec<Op>, Diagnostics> {
+    let (_, operators) = parse(source, given)?;
     let mut operators: Vec<Op> = operators.into_values().map(Op::User).collect();
     operators.sort_unstable();
     Ok(operators)

@@ -1,0 +1,515 @@
+//! Short rows: a few elements side by side, as many as is known, that a loop changes in each of its turns stay in registers meanwhile.
+//!
+//! ```text
+//! for q in pos[i]..pos[i + 1]                    tile = y[first], y[first + 1]
+//!     for r in first..first + 2       becomes    for q in pos[i]..pos[i + 1]
+//!         y[r] += a[q, r] * ...                      for r in first..first + 2
+//!                                                        tile[r - first] += a[q, r] * ...
+//!                                                y[first], y[first + 1] = tile
+//! ```
+//!
+//! Nothing else in the loop may touch the buffer. The row must be there: every turn accesses all of it, or it ends below a length that
+//! the buffer has; where that is not so, the loop is as it was. Every element sees the same operations in the same order, unless sums may be
+//! reassociated.
+
+use super::effects::Effects;
+use super::reach::{self, Reach};
+use super::{Editor, Options, copy, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::{Op, Value};
+use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::{DType, Kind};
+
+/// Elements of a row at most: loops over it are unrolled.
+const LONGEST: i64 = 16;
+
+/// Statements of a loop at most that is written twice, since its row may not be there.
+const LARGEST: usize = 40;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let reach = Reach::new(&kernel);
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Short { editor, reach };
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+struct Short {
+    editor: Editor,
+    reach: Reach,
+}
+
+/// A row that a loop changes.
+#[derive(Clone, Copy, PartialEq)]
+struct Row {
+    /// Where its first element is, in terms of what the loop does not change.
+    first: ExprId,
+    length: i64,
+}
+
+/// What is known of a buffer in a loop.
+struct Found {
+    /// None if it is touched in any other way.
+    row: Option<Row>,
+    loads: bool,
+    stores: bool,
+}
+
+/// A loop over a row.
+#[derive(Clone, Copy)]
+struct Over {
+    counter: VarId,
+    start: ExprId,
+    length: i64,
+}
+
+impl Short {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut stmt in block {
+            if let Some((buffer, row)) = self.find(&stmt) {
+                self.keep(stmt, buffer, row, &mut out);
+                continue;
+            }
+            self.reach.pass(self.editor.kernel(), &stmt);
+            let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
+            for inner in stmt.blocks_mut() {
+                let effects = Effects::of(inner);
+                if again {
+                    self.reach.forget(&effects);
+                }
+                let mark = self.reach.enter();
+                *inner = self.block(std::mem::take(inner));
+                self.reach.leave(mark);
+                self.reach.forget(&effects);
+            }
+            out.push(stmt);
+        }
+        out
+    }
+
+    // Finding
+
+    /// A row that a loop keeps changing, if it touches nothing else of its buffer.
+    fn find(&mut self, stmt: &Stmt) -> Option<(BufferId, Row)> {
+        let Stmt::For { var, body, .. } = stmt else { return None };
+        if !Effects::of(body).left.is_empty() {
+            return None;
+        }
+        let mut found: FxHashMap<BufferId, Found> = FxHashMap::default();
+        self.look(body, &mut FxHashMap::default(), &mut Vec::new(), &mut found);
+        let mut effects = Effects::of(body);
+        effects.declared.push(*var);
+        let kernel = self.editor.kernel();
+        let mut rows: Vec<(BufferId, Row)> = found
+            .into_iter()
+            .filter(|(_, found)| found.loads && found.stores)
+            .filter_map(|(buffer, found)| Some((buffer, found.row?)))
+            .filter(|(_, row)| !effects.touch(kernel, row.first))
+            .collect();
+        rows.sort_unstable_by_key(|(buffer, _)| *buffer);
+        rows.into_iter().find(|(buffer, row)| {
+            let known = self.reach.length(self.editor.kernel(), *buffer).is_some();
+            self.is_there(stmt, *buffer, *row) || known && statements(stmt) <= LARGEST
+        })
+    }
+
+    fn look(
+        &mut self,
+        block: &Block,
+        names: &mut FxHashMap<VarId, ExprId>,
+        loops: &mut Vec<Over>,
+        found: &mut FxHashMap<BufferId, Found>,
+    ) {
+        for stmt in block {
+            let kernel = self.editor.kernel();
+            let mut touched: Vec<(BufferId, Option<ExprId>, bool)> = Vec::new();
+            match stmt {
+                Stmt::Store { buffer, index, .. } => touched.push((*buffer, Some(*index), true)),
+                Stmt::Search { buffer, .. } => touched.push((*buffer, None, false)),
+                _ => {
+                    touched.extend(stmt.writes().map(|buffer| (buffer, None, true)));
+                    touched.extend(stmt.scans().map(|buffer| (buffer, None, true)));
+                }
+            }
+            stmt.each_expr(|id| {
+                kernel.visit_expr(id, &mut |expr| {
+                    if let Expr::Load(buffer, index) = expr {
+                        touched.push((*buffer, Some(*index), false));
+                    }
+                });
+            });
+            for (buffer, index, store) in touched {
+                let info = self.editor.kernel().buffer(buffer);
+                if !matches!(info.role, Role::Output | Role::Scratch) || !matches!(info.elem, Elem::Value(_)) {
+                    continue;
+                }
+                let row = index.and_then(|index| self.row(index, names, loops));
+                let known = found.entry(buffer).or_insert(Found { row, loads: false, stores: false });
+                known.row = known.row.filter(|known| row == Some(*known));
+                known.loads |= !store;
+                known.stores |= store;
+            }
+            match stmt {
+                Stmt::Let { var, value } if !self.editor.kernel().var(*var).mutable => {
+                    let value = self.meaning(*value, names);
+                    names.insert(*var, value);
+                }
+                Stmt::For { var, start, stop, body, .. } => {
+                    let (start, stop) = (self.meaning(*start, names), self.meaning(*stop, names));
+                    let length = self.editor.distance(start, stop).filter(|length| (2..=LONGEST).contains(length));
+                    loops.extend(length.map(|length| Over { counter: *var, start, length }));
+                    self.look(body, names, loops, found);
+                    loops.truncate(loops.len() - usize::from(length.is_some()));
+                    continue;
+                }
+                _ => {}
+            }
+            for inner in stmt.blocks() {
+                self.look(inner, names, loops, found);
+            }
+        }
+    }
+
+    /// The row that an index is in, whose elements a loop around goes over.
+    fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[Over]) -> Option<Row> {
+        let index = self.meaning(index, names);
+        let over = loops.iter().rev().find(|over| mentions(self.editor.kernel(), index, over.counter)).copied()?;
+        if !is_sum(self.editor.kernel(), index, over.counter) {
+            return None;
+        }
+        let first = self.meaning(index, &FxHashMap::from_iter([(over.counter, over.start)]));
+        Some(Row { first, length: over.length })
+    }
+
+    fn meaning(&mut self, id: ExprId, names: &FxHashMap<VarId, ExprId>) -> ExprId {
+        if names.is_empty() {
+            return id;
+        }
+        fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
+            Expr::Var(var) => names.get(var).copied(),
+            _ => None,
+        })
+    }
+
+    // Changing
+
+    /// The loop with its row in a tile.
+    fn keep(&mut self, mut stmt: Stmt, buffer: BufferId, row: Row, out: &mut Block) {
+        let info = self.editor.buffer_of(buffer);
+        let (name, elem) = (format!("{}_row", info.name.trim_end_matches("_values")), info.elem);
+        let tile = self.editor.buffer(name, elem, Role::Tile(row.length as u32));
+        let mut around: Block = Vec::new();
+        let first = match self.editor.kernel().expr(row.first) {
+            Expr::Const(_) | Expr::Var(_) => row.first,
+            _ => {
+                let var = self.editor.new_var("first", DType::I64, false);
+                around.push(Stmt::Let { var, value: row.first });
+                self.editor.get(var)
+            }
+        };
+        let zero = self.editor.int(0);
+        let (guard, otherwise) = self.guard(&stmt, buffer, row);
+        around.push(self.over(row.length, |pass, k| {
+            let at = fold::call(&mut pass.editor, Op::Add, DType::I64, &[first, k]);
+            let value = pass.editor.load(buffer, at);
+            Stmt::Store { buffer: tile, index: k, value }
+        }));
+        for inner in stmt.blocks_mut() {
+            self.redirect(inner, buffer, tile, zero);
+            if !self.editor.strict {
+                self.sum_apart(inner, tile);
+            }
+        }
+        around.push(stmt);
+        around.push(self.over(row.length, |pass, k| {
+            let at = fold::call(&mut pass.editor, Op::Add, DType::I64, &[first, k]);
+            let value = pass.editor.load(tile, k);
+            Stmt::Store { buffer, index: at, value }
+        }));
+        let effects = Effects::of(&around);
+        self.reach.forget(&effects);
+        match fold::truth(&self.editor, guard) {
+            Some(true) => out.append(&mut around),
+            Some(false) => out.extend(otherwise),
+            None => out.push(Stmt::If { cond: guard, then: around, otherwise: otherwise.into_iter().collect() }),
+        }
+    }
+
+    /// A loop over the elements of a tile.
+    fn over(&mut self, length: i64, body: impl FnOnce(&mut Self, ExprId) -> Stmt) -> Stmt {
+        let var = self.editor.new_var("k", DType::I64, false);
+        let (k, zero, length) = (self.editor.get(var), self.editor.int(0), self.editor.int(length));
+        let body = vec![body(self, k)];
+        Stmt::For { var, start: zero, stop: length, body, hint: Hint { vectorise: false, unroll: true } }
+    }
+
+    /// Whether all elements of a row are there if the loop has a turn: each turn accesses all of them.
+    fn is_there(&self, stmt: &Stmt, buffer: BufferId, row: Row) -> bool {
+        let Stmt::For { body, .. } = stmt else { return false };
+        let mut covered = false;
+        for inner in body {
+            let Stmt::For { var, start, stop, body, .. } = inner else { continue };
+            if self.editor.distance(*start, *stop) == Some(row.length) {
+                reach::certain_accesses(self.editor.kernel(), body, &mut |other, index| {
+                    covered |= other == buffer && mentions(self.editor.kernel(), index, *var);
+                });
+            }
+        }
+        covered
+    }
+
+    /// The condition under which a row is there, and what happens otherwise: nothing, if the loop has no turns then.
+    fn guard(&mut self, stmt: &Stmt, buffer: BufferId, row: Row) -> (ExprId, Option<Stmt>) {
+        let length = self.reach.length(self.editor.kernel(), buffer);
+        match (stmt, length) {
+            (Stmt::For { .. }, Some(length)) if !self.is_there(stmt, buffer, row) => {
+                let (zero, count) = (self.editor.int(0), self.editor.int(row.length));
+                let end = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.first, count]);
+                let above = fold::call(&mut self.editor, Op::Ge, DType::I64, &[row.first, zero]);
+                let below = fold::call(&mut self.editor, Op::Le, DType::I64, &[end, length]);
+                let inside = fold::call(&mut self.editor, Op::And, DType::Bool, &[above, below]);
+                (inside, Some(copy::copy(&mut self.editor, stmt, &mut FxHashMap::default())))
+            }
+            (Stmt::For { start, stop, .. }, _) => {
+                (fold::call(&mut self.editor, Op::Lt, DType::I64, &[*start, *stop]), None)
+            }
+            _ => (self.editor.constant(Value::Bool(true)), None),
+        }
+    }
+
+    /// Statements that touch a tile instead of a row.
+    fn redirect(&mut self, block: &mut Block, buffer: BufferId, tile: BufferId, at: ExprId) {
+        for stmt in block {
+            stmt.map_exprs(|id| {
+                fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
+                    Expr::Load(other, _) if *other == buffer => Some(editor.load(tile, at)),
+                    _ => None,
+                })
+            });
+            if let Stmt::Store { buffer: other, index, .. } = stmt
+                && *other == buffer
+            {
+                (*other, *index) = (tile, at);
+            }
+            let inner = match stmt {
+                // Whatever is touched inside is touched at the counter of the innermost such loop that it mentions; others of that
+                // length would have made another row of it.
+                Stmt::For { var, start, stop, body, hint } if self.is_row(body, buffer, *var) => {
+                    let (counter, start, stop) = (self.editor.get(*var), *start, *stop);
+                    if self.editor.distance(start, stop).is_some_and(|length| (2..=LONGEST).contains(&length)) {
+                        hint.unroll = true;
+                    }
+                    fold::call(&mut self.editor, Op::Sub, DType::I64, &[counter, start])
+                }
+                _ => at,
+            };
+            stmt.blocks_mut().for_each(|block| self.redirect(block, buffer, tile, inner));
+        }
+    }
+
+    /// Sums of a turn are added up by themselves before the tile sees them, so that turns wait for one addition, not for all:
+    /// `sum = tile[k]; for j { sum += e }; tile[k] = sum` becomes `sum = 0; for j { sum += e }; tile[k] += sum`.
+    fn sum_apart(&mut self, block: &mut Block, tile: BufferId) {
+        block.iter_mut().flat_map(|stmt| stmt.blocks_mut()).for_each(|inner| self.sum_apart(inner, tile));
+        for first in 0..block.len() {
+            let Stmt::Let { var, value } = block[first] else { continue };
+            let kernel = self.editor.kernel();
+            let dtype = kernel.var(var).dtype;
+            let (Expr::Load(from, at), Kind::Float) = (kernel.expr(value).clone(), dtype.kind()) else { continue };
+            let stores = |stmt: &Stmt| match stmt {
+                Stmt::Store { buffer, index, value } => {
+                    *buffer == tile && *index == at && *kernel.expr(*value) == Expr::Var(var)
+                }
+                _ => false,
+            };
+            let Some(last) = block.iter().position(stores).filter(|last| from == tile && first < *last) else {
+                continue;
+            };
+            let only_added = block[first + 1..last].iter().all(|stmt| is_only_added_to(kernel, stmt, var, tile));
+            if !only_added || block[last + 1..].iter().any(|stmt| uses(kernel, stmt, var)) {
+                continue;
+            }
+            let nothing = self.editor.constant(Value::zero(dtype));
+            let (before, sum) = (self.editor.load(tile, at), self.editor.get(var));
+            let total = fold::call(&mut self.editor, Op::Add, dtype, &[before, sum]);
+            block[first] = Stmt::Let { var, value: nothing };
+            block[last] = Stmt::Store { buffer: tile, index: at, value: total };
+        }
+    }
+
+    /// Whether a loop goes over the row: its counter is part of an index of the buffer.
+    fn is_row(&self, body: &Block, buffer: BufferId, counter: VarId) -> bool {
+        let kernel = self.editor.kernel();
+        let mut names: Vec<VarId> = vec![counter];
+        let mut found = false;
+        for stmt in body {
+            stmt.visit(&mut |stmt| {
+                if let Stmt::Let { var, value } = stmt
+                    && names.iter().any(|name| mentions(kernel, *value, *name))
+                {
+                    names.push(*var);
+                }
+                let mut see = |index: ExprId| found |= names.iter().any(|name| mentions(kernel, index, *name));
+                if let Stmt::Store { buffer: other, index, .. } = stmt
+                    && *other == buffer
+                {
+                    see(*index);
+                }
+                stmt.each_expr(|id| {
+                    kernel.visit_expr(id, &mut |expr| {
+                        if let Expr::Load(other, index) = expr
+                            && *other == buffer
+                        {
+                            see(*index);
+                        }
+                    });
+                });
+            });
+        }
+        found
+    }
+}
+
+/// Whether all that a statement does with a variable is to add to it; a tile is left alone.
+fn is_only_added_to(kernel: &Kernel, stmt: &Stmt, var: VarId, tile: BufferId) -> bool {
+    let mut fine = true;
+    stmt.visit(&mut |stmt| {
+        fine &= match stmt {
+            Stmt::Assign { var: other, value } if *other == var => match kernel.expr(*value) {
+                Expr::Call(Op::Add, dtype, terms) => {
+                    *dtype == kernel.var(var).dtype
+                        && *kernel.expr(terms[0]) == Expr::Var(var)
+                        && terms[1..].iter().all(|term| !mentions(kernel, *term, var))
+                }
+                _ => false,
+            },
+            Stmt::Store { buffer, .. } if *buffer == tile => false,
+            other => {
+                let mut read = false;
+                other.each_expr(|id| read |= mentions(kernel, id, var));
+                !read
+            }
+        };
+    });
+    fine
+}
+
+fn uses(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
+    let mut found = false;
+    stmt.visit(&mut |stmt| {
+        stmt.each_expr(|id| found |= mentions(kernel, id, var));
+        found |= matches!(stmt, Stmt::Assign { var: other, .. } if *other == var);
+    });
+    found
+}
+
+fn statements(stmt: &Stmt) -> usize {
+    let mut count = 0;
+    stmt.visit(&mut |_| count += 1);
+    count
+}
+
+/// Whether an index is a counter, once, and something without it.
+fn is_sum(kernel: &Kernel, id: ExprId, counter: VarId) -> bool {
+    match kernel.expr(id) {
+        Expr::Var(var) => *var == counter,
+        Expr::Call(Op::Add, DType::I64, operands) => match operands[..] {
+            [a, b] => match (mentions(kernel, a, counter), mentions(kernel, b, counter)) {
+                (true, false) => is_sum(kernel, a, counter),
+                (false, true) => is_sum(kernel, b, counter),
+                _ => false,
+            },
+            _ => false,
+        },
+        Expr::Call(Op::Sub, DType::I64, operands) => match operands[..] {
+            [a, b] => !mentions(kernel, b, counter) && is_sum(kernel, a, counter),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn mentions(kernel: &Kernel, id: ExprId, var: VarId) -> bool {
+    let mut found = false;
+    kernel.visit_expr(id, &mut |expr| found |= *expr == Expr::Var(var));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    /// A loop over positions in which two elements from `first` on are added to.
+    fn rows(make: &mut Make, first: ExprId, when: bool) {
+        let (zero, m, two) = (make.int(0), make.m, make.int(2));
+        make.count("q", zero, m, |make, q| {
+            let end = make.b.add(first, two);
+            make.count("i", first, end, |make, i| {
+                let x = make.load(make.x, q);
+                let cond = make.call(Op::Lt, &[i, q]);
+                match when {
+                    true => make.when(cond, |make| make.add_to(make.y, i, x)),
+                    false => make.add_to(make.y, i, x),
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn short_rows_live_in_tiles() {
+        let mut make = Make::new();
+        let first = make.n;
+        rows(&mut make, first, false);
+        let expected = [
+            "if 0 < m",
+            "    for k in 0..2 unroll",
+            "        y_row[k] = y[n + k]",
+            "    for q in 0..m",
+            "        for i in n..n + 2 unroll",
+            "            y_row[i - n] = y_row[i - n] + x[q]",
+            "    for k_2 in 0..2 unroll",
+            "        y[n + k_2] = y_row[k_2]",
+        ];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn elements_that_may_not_be_there_are_asked_for() {
+        let mut make = Make::new();
+        let (first, length) = (make.n, make.m);
+        rows(&mut make, first, true);
+        assert_eq!(after(&[run], make)[0], "for q in 0..m", "nothing is known of the length");
+        let mut make = Make::new();
+        make.b.emit(Stmt::Grow { buffer: make.y, len: length, fill: None });
+        rows(&mut make, first, true);
+        let text = after(&[run], make);
+        assert_eq!(text[1], "if (n >= 0) and ((n + 2) <= m)", "{text:#?}");
+        let otherwise = text.iter().position(|line| line == "else").unwrap_or_default();
+        assert!(text[otherwise + 1..].iter().all(|line| !line.contains("y_row")), "{text:#?}");
+        assert!(text[otherwise..].iter().any(|line| line.contains("y[i_2] = y[i_2] + x[q_2]")), "{text:#?}");
+    }
+
+    #[test]
+    fn rows_that_move_or_are_touched_otherwise_stay() {
+        let mut make = Make::new();
+        let (zero, m, two) = (make.int(0), make.m, make.int(2));
+        make.count("q", zero, m, |make, q| {
+            let end = make.b.add(q, two);
+            make.count("i", q, end, |make, i| {
+                let x = make.load(make.x, q);
+                make.add_to(make.y, i, x);
+            });
+        });
+        make.count("q", zero, m, |make, q| {
+            let end = make.b.add(make.n, two);
+            make.count("i", make.n, end, |make, i| {
+                let other = make.load(make.y, q);
+                make.add_to(make.y, i, other);
+            });
+        });
+        let text = after(&[run], make);
+        assert!(text.iter().all(|line| !line.contains("y_row")), "{text:#?}");
+    }
+}

@@ -1,0 +1,187 @@
+//! A condition that a loop asks in every turn, and always with the same answer, is asked before it.
+//!
+//! `for i { names; if c { x } else { y } }` becomes `if c { for i { names; x } } else { for i { names; y } }`, if nothing in the loop
+//! changes `c`, and it reads no element (none need be there if the loop has no turns). Only names are written twice.
+//!
+//! The other way round, whether a loop has a turn is not asked before it ([`unask`]), where nothing was moved between the two.
+
+use super::effects::Effects;
+use super::{Editor, Options, copy, cost, fold};
+use rustc_hash::FxHashMap;
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
+
+/// Operators that a condition has at most, with names written out.
+const OPERATIONS: usize = 12;
+
+pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let (editor, body) = Editor::new(kernel, options);
+    let mut pass = Unswitch { editor };
+    let body = pass.block(body);
+    pass.editor.finish(body)
+}
+
+struct Unswitch {
+    editor: Editor,
+}
+
+/// `if a < b { for i in a..b }` is the loop.
+pub(super) fn unask(mut kernel: Kernel, _: &Options) -> Kernel {
+    let body = std::mem::take(&mut kernel.body);
+    kernel.body = unasked(&kernel, body);
+    kernel
+}
+
+fn unasked(kernel: &Kernel, block: Block) -> Block {
+    let mut out = Vec::with_capacity(block.len());
+    for mut stmt in block {
+        for inner in stmt.blocks_mut() {
+            *inner = unasked(kernel, std::mem::take(inner));
+        }
+        match stmt {
+            Stmt::If { cond, mut then, otherwise } if otherwise.is_empty() && asks(kernel, cond, &then) => {
+                out.append(&mut then);
+            }
+            stmt => out.push(stmt),
+        }
+    }
+    out
+}
+
+/// Whether a condition is that a loop, which is all there is, has a turn.
+fn asks(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
+    match (kernel.expr(cond), &then[..]) {
+        (Expr::Call(Op::Lt, _, bounds), [Stmt::For { start, stop, .. }]) => bounds[..] == [*start, *stop],
+        _ => false,
+    }
+}
+
+impl Unswitch {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut stmt in block {
+            for inner in stmt.blocks_mut() {
+                *inner = self.block(std::mem::take(inner));
+            }
+            out.extend(self.stmt(stmt));
+        }
+        out
+    }
+
+    /// A loop without a condition that it needs not ask, if anything is left of it.
+    fn stmt(&mut self, stmt: Stmt) -> Option<Stmt> {
+        let Stmt::For { var, start, stop, mut body, hint } = stmt else { return Some(stmt) };
+        let Some(cond) = self.asked(var, &body) else { return Some(Stmt::For { var, start, stop, body, hint }) };
+        let Some(Stmt::If { then, otherwise, .. }) = body.pop() else { return None };
+        let mut names = body;
+        let second = if otherwise.is_empty() {
+            None
+        } else {
+            let mut again = FxHashMap::default();
+            let counter = copy::renew(&mut self.editor, var, &mut again);
+            let mut body = names.clone();
+            for stmt in &mut body {
+                if let Stmt::Let { var, .. } = stmt {
+                    *var = copy::renew(&mut self.editor, *var, &mut again);
+                }
+            }
+            body.extend(otherwise);
+            copy::rename(&mut self.editor, &mut body, &again);
+            self.stmt(Stmt::For { var: counter, start, stop, body, hint })
+        };
+        let first = if then.is_empty() {
+            None
+        } else {
+            names.extend(then);
+            self.stmt(Stmt::For { var, start, stop, body: names, hint })
+        };
+        let (then, otherwise): (Block, Block) = (first.into_iter().collect(), second.into_iter().collect());
+        (!then.is_empty() || !otherwise.is_empty()).then_some(Stmt::If { cond, then, otherwise })
+    }
+
+    /// The condition that is all that a loop asks, apart from naming things, if it is the same in every turn.
+    fn asked(&mut self, counter: VarId, body: &Block) -> Option<ExprId> {
+        let (Stmt::If { cond, .. }, names) = body.split_last()? else { return None };
+        let mut meanings: FxHashMap<VarId, ExprId> = FxHashMap::default();
+        for stmt in names {
+            let Stmt::Let { var, value } = stmt else { return None };
+            if self.editor.kernel().var(*var).mutable {
+                return None;
+            }
+            let value = self.meaning(*value, &meanings);
+            meanings.insert(*var, value);
+        }
+        let cond = self.meaning(*cond, &meanings);
+        let mut effects = Effects::of(body);
+        effects.declared.push(counter);
+        let kernel = self.editor.kernel();
+        let cheap = cost::operations(kernel, cond, OPERATIONS) <= OPERATIONS && !cost::has_load(kernel, cond);
+        (cheap && !effects.touch(kernel, cond)).then_some(cond)
+    }
+
+    fn meaning(&mut self, id: ExprId, names: &FxHashMap<VarId, ExprId>) -> ExprId {
+        fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
+            Expr::Var(var) => names.get(var).copied(),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Make, after};
+    use super::*;
+
+    #[test]
+    fn what_does_not_change_is_asked_once() {
+        let mut make = Make::new();
+        let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
+        make.count("i", zero, n, |make, i| {
+            let twice = make.b.add(m, m);
+            let twice = make.b.name("twice", twice);
+            let cond = make.call(Op::Lt, &[twice, n]);
+            let (then, otherwise) = (
+                vec![Stmt::Store { buffer: make.y, index: i, value: one }],
+                vec![Stmt::Store { buffer: make.y, index: twice, value: one }],
+            );
+            make.b.emit(Stmt::If { cond, then, otherwise });
+        });
+        let expected = [
+            "if (m + m) < n",
+            "    for i in 0..n",
+            "        let twice: i64 = m + m",
+            "        y[i] = 1.0",
+            "else",
+            "    for i_2 in 0..n",
+            "        let twice_2: i64 = m + m",
+            "        y[twice_2] = 1.0",
+        ];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    #[test]
+    fn a_loop_without_turns_needs_no_question() {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        let cond = make.call(Op::Lt, &[zero, n]);
+        make.when(cond, |make| make.count("i", zero, n, |make, i| make.b.store(make.y, i, one)));
+        assert_eq!(after(&[unask], make), ["for i in 0..n", "    y[i] = 1.0"]);
+    }
+
+    #[test]
+    fn what_changes_or_reads_stays() {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        make.count("i", zero, n, |make, i| {
+            let cond = make.call(Op::Lt, &[i, make.m]);
+            make.when(cond, |make| make.b.store(make.y, i, one));
+        });
+        make.count("i", zero, n, |make, i| {
+            let first = make.load(make.x, zero);
+            let cond = make.call(Op::Lt, &[first, one]);
+            make.when(cond, |make| make.b.store(make.y, i, one));
+        });
+        let text = after(&[run], make);
+        assert!(text[0].starts_with("for") && text[3].starts_with("for"), "{text:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Random programs with subscripts that are looked up or computed: `A[r[i], j]`, `A[max(i - 1, 0), j]`, `A[r[q[i]], c[j]]`, bound to names
+//! or not, permissive or not, beside other operands, under conditions and inside further loops.
+
+use crate::generate::{Case, Input};
+use crate::random::Random;
+use std::fmt::Write;
+use tamis_ir::{DType, Value};
+
+/// How far each loop goes.
+struct Sizes {
+    i: u64,
+    j: u64,
+    k: u64,
+}
+
+fn numbers(random: &mut Random, shape: Vec<u64>, density: usize) -> Input {
+    let count: u64 = shape.iter().product();
+    let mut value = || if random.one_in(density) { 1 + random.below(4) as i64 } else { 0 };
+    Input { shape, values: (0..count).map(|_| Value::I64(value())).collect(), dtype: DType::I64 }
+}
+
+/// Where to look: coordinates below a size, or one too far at times.
+fn places(random: &mut Random, count: u64, size: u64, wrong: bool) -> Input {
+    let mut value = || match wrong && random.one_in(12) {
+        true => *random.pick(&[-1, size as i64, size as i64 + 3]),
+        false => random.below(size.max(1) as usize) as i64,
+    };
+    Input { shape: vec![count], values: (0..count).map(|_| Value::I64(value())).collect(), dtype: DType::I64 }
+}
+
+/// A random program with inputs. With `wrong`, some of the places lie outside.
+fn make(seed: u64, wrong: bool) -> Case {
+    let mut random = Random(seed ^ 0x6a74_6865_7200);
+    let sizes = Sizes {
+        i: random.below(5) as u64,
+        j: if random.one_in(8) { 0 } else { 1 + random.below(4) as u64 },
+        k: if random.one_in(8) { 0 } else { 1 + random.below(3) as u64 },
+    };
+    let rank = 2 + usize::from(random.one_in(3));
+    let n: u64 = if random.one_in(10) { 0 } else { 1 + random.below(5) as u64 };
+    // The tensor is led to by `lead`, and goes along `j` and perhaps `k`.
+    let mut shape = vec![n, sizes.j];
+    if rank == 3 {
+        shape.push(sizes.k);
+    }
+    let leading = if rank == 3 && random.one_in(3) { 1 } else { 0 };
+    shape.swap(0, leading);
+    let density = 1 + random.below(3);
+    let inputs = vec![
+        ("A".to_string(), numbers(&mut random, shape, density)),
+        ("r".to_string(), places(&mut random, sizes.i, n, wrong)),
+        ("q".to_string(), places(&mut random, sizes.i, sizes.i, wrong)),
+        ("B".to_string(), numbers(&mut random, vec![sizes.i, sizes.j], 2)),
+    ];
+    let permissive = random.one_in(5);
+    let last = n as i64 - 1;
+    let mut lead = match random.below(6) {
+        0 | 1 => "r[i]".to_string(),
+        2 => "r[q[i]]".to_string(),
+        3 => format!("min(max(i - 1, 0), {last})"),
+        4 => "s".to_string(),
+        _ => format!("({} + i) % {}", if random.one_in(2) { "r[i]" } else { "3" }, n.max(1)),
+    };
+    let mut text = "def f(A, r, q, B):\n".to_string();
+    let format = *random.pick(&["dense", "csr", "dense, sparse_runs", "dcsr"]);
+    let _ = writeln!(text, "    O = tensor(\"{format}\", shape=({}, {}))", sizes.i, sizes.j);
+    if lead == "s" {
+        let _ = writeln!(text, "    s = scalar({})", if wrong { n } else { n.saturating_sub(1) });
+    }
+    let mut pad = "    ".to_string();
+    let open = |text: &mut String, pad: &mut String, line: &str| {
+        let _ = writeln!(text, "{pad}{line}");
+        *pad += "    ";
+    };
+    let outermost = rank == 3 && random.one_in(4);
+    if outermost {
+        open(&mut text, &mut pad, "for k in _:");
+    }
+    open(&mut text, &mut pad, "for i in _:");
+    if random.one_in(5) {
+        open(&mut text, &mut pad, "if r[i] < 2:");
+    }
+    if random.one_in(3) {
+        let _ = writeln!(text, "{pad}above = {lead}");
+        lead = "above".to_string();
+    }
+    open(&mut text, &mut pad, "for j in _:");
+    if random.one_in(6) && lead != "above" {
+        let _ = writeln!(text, "{pad}inner = {lead}");
+        lead = "inner".to_string();
+    }
+    if random.one_in(5) {
+        let masks = ["B[i,j] > 1", "i <= j", "j < 2"];
+        open(&mut text, &mut pad, &format!("if {}:", random.pick(&masks)));
+    }
+    if rank == 3 && !outermost {
+        open(&mut text, &mut pad, if random.one_in(3) { "for k in range(1, A.shape[2]):" } else { "for k in _:" });
+    }
+    let lead = if permissive { format!("~({lead})") } else { lead };
+    let mut subscripts = vec![lead, "j".to_string()];
+    if rank == 3 {
+        subscripts.push("k".to_string());
+    }
+    subscripts.swap(0, leading);
+    let mut value = format!("A[{}]", subscripts.join(", "));
+    if permissive {
+        value = format!("coalesce({value}, {})", random.below(2));
+    }
+    match random.below(5) {
+        0 => value += " * B[i,j]",
+        1 => value += " + B[i,j]",
+        2 => value = format!("select(B[i,j] > 1, {value}, 2)"),
+        _ => {}
+    }
+    let update = *random.pick(&["+=", "+=", "max"]);
+    let _ = match update {
+        "max" => writeln!(text, "{pad}O[i,j] = max(O[i,j], {value})"),
+        _ => writeln!(text, "{pad}O[i,j] += {value}"),
+    };
+    text += "    return O\n";
+    Case { text, inputs }
+}
+
+/// A program whose places are all inside.
+pub fn case(seed: u64) -> Case {
+    make(seed, false)
+}
+
+/// A program some of whose places may lie outside.
+pub fn hostile(seed: u64) -> Case {
+    make(seed, true)
+}
