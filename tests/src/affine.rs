@@ -164,7 +164,7 @@ pub fn case(seed: u64) -> Case {
         // The same tensor again, a little further on in one dimension.
         let dim = random.below(rank);
         let moved = |k: usize| match k == dim {
-            true => format!("~({} {} 1)", axes[k].subscript, if seed % 2 == 0 { "+" } else { "-" }),
+            true => format!("~({} {} 1)", axes[k].subscript, if seed.is_multiple_of(2) { "+" } else { "-" }),
             false => read[k].clone(),
         };
         let again: Vec<String> = (0..rank).map(moved).collect();

@@ -207,8 +207,12 @@ impl Search<'_> {
                 strided += jump(place.operand.entries);
             }
         }
-        let target = self.problem.target.contains(&Some(index)) && self.problem.target.last() != Some(&Some(index));
-        if target && self.problem.dense {
+        let target = &self.problem.target;
+        let last = match &self.problem.stored {
+            Some(stored) => stored.last().and_then(|d| target.get(*d)),
+            None => target.last(),
+        };
+        if target.contains(&Some(index)) && last != Some(&Some(index)) && self.problem.dense {
             strided += jump(self.problem.expected);
         }
         if strided == 0.0 { self.costs.vector_step } else { self.costs.dense_step + strided }

@@ -62,11 +62,11 @@ impl Lowerer<'_> {
             if !plain || sub.protocol == Some(Protocol::Follow) || self.is_nonordered(*tensor, k) {
                 return None;
             }
-        }
-        for k in access.level..level {
-            self.cover_below(&subs[k].node, index)?;
-            if !self.can_be_reached(*tensor, k) {
-                return None;
+            if k < level {
+                self.cover_below(&sub.node, index)?;
+                if !self.can_be_reached(*tensor, k) {
+                    return None;
+                }
             }
         }
         let sub = &subs[level];
