@@ -85,8 +85,12 @@ impl Failure {
             Failure::Required(_) => {
                 Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
             }
-            Failure::Memory { .. } => Diagnostic::new(Code::E0706, message)
-                .help("store the result in levels that hold only what is there, such as `sparse`")
+            Failure::Memory { buffer, .. } => Diagnostic::new(Code::E0706, message)
+                // Lists of coordinates and runs are what such levels have already.
+                .help(match ["_crd", "_start", "_end", "_ofs"].iter().any(|array| buffer.ends_with(array)) {
+                    true => "what dense tensors and numbers given at run time are added to is stored everywhere: write the number into the program, and as the fill (`tensor(\"csr\", fill=2.0)`), or multiply by something that is mostly 0",
+                    false => "store the result in levels that hold only what is there, such as `sparse`",
+                })
                 .help("close other programs, or use a machine with more memory"),
             Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1101, message)
                 .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")

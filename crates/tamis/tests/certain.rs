@@ -29,18 +29,19 @@ fn what_stores_every_element_is_told_at_once() {
     for format in ["csr", "dcsr", "coo", "dense, bytemap", "dense, blocks"] {
         for value in ["A[i,j] + s", "max(A[i,j], s)", "select(A[i,j] > 1, A[i,j], s)", "(A[i,j] + 1) * s"] {
             for s in [0.0, 2.5] {
-                let start = std::time::Instant::now();
                 let errors = run(format, value, 1_000_000, s).unwrap_err();
                 let told = errors.render(false);
                 assert!(matches!(errors.0[0].code, Code::E0706 | Code::E0404), "{format}, {value}: {told}");
                 // All of it, not what had been reached when memory ended.
                 assert!(told.contains("1000000000000") || told.contains("TB"), "{format}, {value}: {told}");
-                assert!(start.elapsed().as_secs() < 20, "{format}, {value}: it was tried");
+                assert!(!errors.0[0].help.is_empty(), "{told}");
             }
             let small = run(format, value, 7, 2.5).unwrap();
             assert_eq!(small.shape(), [7, 7], "{format}, {value}");
         }
     }
+    // What helps: the number in the program, and as the fill.
+    assert_eq!(run("csr', fill=2.5, dtype='f64", "A[i,j] + 2.5", 1_000_000, 2.5).unwrap().nnz(), 2);
     // What the fill says is not stored.
     assert_eq!(run("csr", "A[i,j] * s", 1_000_000, 2.5).unwrap().nnz(), 2);
     assert_eq!(run("csr", "select(A[i,j] > 0, s, 0) * A[i,j]", 1_000_000, 2.5).unwrap().nnz(), 2);
