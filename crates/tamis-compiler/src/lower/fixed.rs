@@ -95,7 +95,7 @@ impl Lowerer<'_> {
     fn known_levels(&self, index: IndexId, access: &Access, changed: &Changed) -> usize {
         let Source::Tensor(tensor, subs) = &access.source else { return 0 };
         let stored = matches!(self.bound[tensor.index()].storage, Stored::Levels { .. });
-        let underway = access.window.is_some() || access.fibers.is_some() || access.looplet.is_some();
+        let underway = access.window.is_some() || !access.fibers.is_empty() || access.looplet.is_some();
         if !stored || underway || changed.tensors.contains(tensor) {
             return 0;
         }
@@ -124,7 +124,7 @@ impl Lowerer<'_> {
                     let rest = subs.iter().skip(access.level);
                     access.looplet.is_none()
                         && access.window.is_none()
-                        && access.fibers.is_none()
+                        && access.fibers.is_empty()
                         && !changed.tensors.contains(tensor)
                         && rest.flat_map(Sub::nodes).all(|n| self.is_fixed(index, n, changed))
                 }
