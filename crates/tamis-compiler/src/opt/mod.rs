@@ -25,6 +25,7 @@ mod sink;
 mod testing;
 mod thread;
 mod tile;
+mod unroll;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -68,6 +69,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "hoist", run: hoist::run },
     Pass { name: "inline", run: inline::run },
     Pass { name: "hints", run: hints::run },
+    Pass { name: "unroll", run: unroll::run },
     Pass { name: "compact", run: compact::run },
 ];
 
