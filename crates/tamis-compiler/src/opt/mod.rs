@@ -27,6 +27,7 @@ mod sink;
 mod testing;
 mod thread;
 mod tile;
+mod unroll;
 mod unswitch;
 
 use std::ops::{Deref, DerefMut};
@@ -74,6 +75,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "unask", run: unswitch::unask },
     Pass { name: "inline", run: inline::run },
     Pass { name: "hints", run: hints::run },
+    Pass { name: "unroll", run: unroll::run },
     Pass { name: "compact", run: compact::run },
 ];
 
