@@ -64,7 +64,7 @@ impl Default for Costs {
             relay: 0.5,
             stride: 2.0,
             hop: 0.2,
-            sparse_entry: 3.0,
+            sparse_entry: 4.0,
             density: 0.01,
             cache: 65536.0,
         }
