@@ -239,6 +239,7 @@ fn what_a_kind_cannot_hold() {
         (FileKind::Frostt, &large, ".npz"),
         (FileKind::MatrixMarket, &filled, "dense"),
         (FileKind::Frostt, &filled, "dense"),
+        (FileKind::ScipyArchive, &filled, "dense"),
         (FileKind::Dlmc, &cube, ".tns"),
         (FileKind::Idx, &cube, ".npy"),
         (FileKind::Table, &cube, ".npy"),
@@ -252,8 +253,7 @@ fn what_a_kind_cannot_hold() {
     for kind in [FileKind::MatrixMarket, FileKind::Frostt, FileKind::ScipyArchive, FileKind::NumpyArray] {
         assert!(back(kind, &written(kind, &dense, &Default::default()), None).same_values(&filled), "{kind:?}");
     }
-    // A list of entries says what the others are, as pydata/sparse does.
-    for kind in [FileKind::NumpyArray, FileKind::ScipyArchive] {
+    for kind in [FileKind::NumpyArray, FileKind::Binsparse] {
         assert!(back(kind, &written(kind, &filled, &Default::default()), None).same_values(&filled), "{kind:?}");
     }
 }

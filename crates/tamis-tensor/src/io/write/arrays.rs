@@ -41,14 +41,9 @@ impl Archive {
         if tensor.rank() == 0 {
             return Err(does_not_fit("SciPy's archives do not hold scalars", "write .tns or .npy"));
         }
-        let (shape, compress) = (tensor.shape().to_vec(), options.compress);
-        if !tensor.format().is_all_dense() && !tensor.fill().same_number(Value::zero(tensor.dtype())) {
-            // SciPy takes what is not stored for zero: it must not find what it looks for.
-            let (format, mut members) = coordinates(tensor)?;
-            members.retain(|(name, ..)| !matches!(*name, "row" | "col"));
-            return Ok(Archive { format, shape, members, compress });
-        }
+        // pydata/sparse would know of another fill, but SciPy reads the same file and takes what is not stored for zero.
         let tensor = with_zero_fill(tensor)?;
+        let (shape, compress) = (tensor.shape().to_vec(), options.compress);
         let (format, mut members) = match layout(tensor.format()) {
             Some(columns_first) => compressed(&tensor, columns_first)?,
             None => coordinates(&tensor)?,

@@ -194,6 +194,9 @@ fn with_zero_fill(tensor: &Tensor) -> Result<Tensor> {
     }
     let message =
         format!("the entries that are not stored are {}, but this kind of file takes them for 0", tensor.fill());
-    Err(does_not_fit(message, "convert the tensor to `dense` first")
-        .help("or write it as .npy, which holds every value"))
+    Err(does_not_fit(
+        message,
+        "write it as .bsp.npz, which says what is not stored, or convert the tensor to `dense` first",
+    )
+    .help("or write it as .npy, which holds every value"))
 }
