@@ -20,26 +20,13 @@ import tempfile
 
 import numpy as np
 
+from pipe import Process
+
 DATA = os.environ.get("TAMIS_DATA", "../shared/data")
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAYERS = ["layer1.1.conv2", "layer2.1.conv2", "layer3.1.conv2", "layer4.1.conv2"]
 SPARSITIES = [80.0, 90.0, 95.0, 99.0, 99.9]
 BASELINES = ["plain C", "unrolled C"]
-
-
-class Process:
-    """A program that is told what to do, a line each, and answers with a line."""
-
-    def __init__(self, *command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def __call__(self, *words):
-        self.process.stdin.write("\t".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer or answer.startswith("error"):
-            raise RuntimeError(f"{' '.join(map(str, words))}: {answer or 'the program ended'}")
-        return answer
 
 
 def pytorch(options):

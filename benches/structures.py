@@ -20,6 +20,8 @@ for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"]:
 
 import numpy as np
 
+from pipe import Process
+
 DATA = os.environ.get("TAMIS_DATA", "../shared/data")
 GRAPHS = ["rmat(17,16)", "soc-Slashdot0902.mtx.gz", "email-Enron.mtx.gz", "cit-HepPh.mtx.gz", "internet.mtx.gz", "mdual.mtx.gz", "luxembourg_osm.mtx.gz"]
 SCANS = ["scan-feyn", "scan-patent", "scan-arabic", "scan-pageseg1", "scan-rabi", "scan-witten", "scan-keystone", "scan-words.44", "scan-toc.99"]
@@ -28,19 +30,11 @@ STACKS = ["mnist-t10k-images.idx3-ubyte.gz", "omniglot-small1.idx3-ubyte.gz"]
 MOST_PIXELS = 600_000_000
 
 
-class Ours:
-    """The program at the other end of a pipe."""
+class Ours(Process):
+    """Our programs."""
 
     def __init__(self, program, options):
-        self.process = subprocess.Popen([program, "serve", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def __call__(self, *words):
-        self.process.stdin.write("\t".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer or answer.startswith("error"):
-            raise RuntimeError(f"{' '.join(map(str, words))}: {answer or 'the program ended'}")
-        return answer
+        super().__init__(program, "serve", *options)
 
     def pixels(self, folder):
         """The last result as a binary image, one bit for each pixel on the way."""

@@ -2,7 +2,7 @@
 
 use super::{Editor, fold};
 use rustc_hash::FxHashMap;
-use tamis_ir::kernel::{Block, Expr, Stmt, VarId};
+use tamis_ir::kernel::{Block, Expr, ExprId, Stmt, VarId};
 
 /// Another variable like this one, under which it is known from now on.
 pub(super) fn renew(editor: &mut Editor, var: VarId, again: &mut FxHashMap<VarId, VarId>) -> VarId {
@@ -45,10 +45,13 @@ pub(super) fn rename(editor: &mut Editor, block: &mut Block, again: &FxHashMap<V
 }
 
 fn rename_in(editor: &mut Editor, stmt: &mut Stmt, again: &FxHashMap<VarId, VarId>) {
-    stmt.map_exprs(|id| {
-        fold::rewrite(editor, id, &mut |editor, id| match editor.kernel().expr(id) {
-            Expr::Var(var) => again.get(var).copied().map(|var| editor.get(var)),
-            _ => None,
-        })
-    });
+    stmt.map_exprs(|id| renamed(editor, id, again));
+}
+
+/// An expression with variables in place of others.
+pub(super) fn renamed(editor: &mut Editor, id: ExprId, again: &FxHashMap<VarId, VarId>) -> ExprId {
+    fold::rewrite(editor, id, &mut |editor, id| match editor.kernel().expr(id) {
+        Expr::Var(var) => again.get(var).copied().map(|var| editor.get(var)),
+        _ => None,
+    })
 }

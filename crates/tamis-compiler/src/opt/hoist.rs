@@ -4,7 +4,7 @@
 //! it. Sums and products of positions stay: they read better in place, and cost nothing.
 
 use super::effects::Effects;
-use super::reach::{self, Reach};
+use super::reach::{self, Reach, Reaching};
 use super::{Editor, Options, cost, fold};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::Kind;
@@ -32,30 +32,25 @@ struct Turn {
     certain: Vec<(BufferId, ExprId)>,
 }
 
-impl Hoist {
+impl Reaching for Hoist {
+    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+        (self.editor.kernel(), &mut self.reach)
+    }
+
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
             if matches!(stmt, Stmt::For { .. } | Stmt::While { .. }) {
                 self.hoist(&mut stmt, &mut out);
             }
-            self.reach.pass(self.editor.kernel(), &stmt);
-            let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
-            for inner in stmt.blocks_mut() {
-                let effects = Effects::of(inner);
-                if again {
-                    self.reach.forget(&effects);
-                }
-                let mark = self.reach.enter();
-                *inner = self.block(std::mem::take(inner));
-                self.reach.leave(mark);
-                self.reach.forget(&effects);
-            }
+            self.inside(&mut stmt);
             out.push(stmt);
         }
         out
     }
+}
 
+impl Hoist {
     fn hoist(&mut self, stmt: &mut Stmt, out: &mut Block) {
         let kernel = self.editor.kernel();
         let mut certain = Vec::new();

@@ -9,7 +9,33 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
-use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+
+/// A pass that knows what is there on its way through a kernel.
+pub(super) trait Reaching {
+    /// What it goes through, and what it knows.
+    fn parts(&mut self) -> (&Kernel, &mut Reach);
+
+    fn block(&mut self, block: Block) -> Block;
+
+    /// Goes on to what is inside of a statement. What is found there is not known after it, for it may not run.
+    fn inside(&mut self, stmt: &mut Stmt) {
+        let (kernel, reach) = self.parts();
+        reach.pass(kernel, stmt);
+        let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
+        for inner in stmt.blocks_mut() {
+            let effects = Effects::of(inner);
+            if again {
+                self.parts().1.forget(&effects);
+            }
+            let mark = self.parts().1.enter();
+            *inner = self.block(std::mem::take(inner));
+            let (_, reach) = self.parts();
+            reach.leave(mark);
+            reach.forget(&effects);
+        }
+    }
+}
 
 /// Steps that a proof has at most.
 const DEEPEST: usize = 6;

@@ -13,7 +13,7 @@
 //! reassociated.
 
 use super::effects::Effects;
-use super::reach::{self, Reach};
+use super::reach::{self, Reach, Reaching};
 use super::{Editor, Options, copy, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
@@ -63,7 +63,11 @@ struct Over {
     length: i64,
 }
 
-impl Short {
+impl Reaching for Short {
+    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+        (self.editor.kernel(), &mut self.reach)
+    }
+
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
@@ -71,23 +75,14 @@ impl Short {
                 self.keep(stmt, buffer, row, &mut out);
                 continue;
             }
-            self.reach.pass(self.editor.kernel(), &stmt);
-            let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
-            for inner in stmt.blocks_mut() {
-                let effects = Effects::of(inner);
-                if again {
-                    self.reach.forget(&effects);
-                }
-                let mark = self.reach.enter();
-                *inner = self.block(std::mem::take(inner));
-                self.reach.leave(mark);
-                self.reach.forget(&effects);
-            }
+            self.inside(&mut stmt);
             out.push(stmt);
         }
         out
     }
+}
 
+impl Short {
     // Finding
 
     /// A row that a loop keeps changing, if it touches nothing else of its buffer.

@@ -18,8 +18,8 @@
 mod find;
 
 use super::effects::Effects;
-use super::reach::Reach;
-use super::{Editor, Options, cost, fold};
+use super::reach::{Reach, Reaching};
+use super::{Editor, Options, copy, cost, fold};
 use find::{Row, There};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
@@ -53,7 +53,11 @@ struct Tiles {
     whole: bool,
 }
 
-impl Tile {
+impl Reaching for Tile {
+    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+        (self.editor.kernel(), &mut self.reach)
+    }
+
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
@@ -65,23 +69,14 @@ impl Tile {
                 self.reach.forget(&effects);
                 continue;
             }
-            self.reach.pass(self.editor.kernel(), &stmt);
-            let again = matches!(stmt, Stmt::For { .. } | Stmt::While { .. });
-            for inner in stmt.blocks_mut() {
-                let effects = Effects::of(inner);
-                if again {
-                    self.reach.forget(&effects);
-                }
-                let mark = self.reach.enter();
-                *inner = self.block(std::mem::take(inner));
-                self.reach.leave(mark);
-                self.reach.forget(&effects);
-            }
+            self.inside(&mut stmt);
             out.push(stmt);
         }
         out
     }
+}
 
+impl Tile {
     fn tile(&mut self, nest: Stmt, row: &Row, there: There, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
         let filled = match there {
@@ -156,8 +151,8 @@ impl Tile {
     /// The nest with variables of its own, and its row from another start on.
     fn again(&mut self, nest: &Stmt, row: &Row, start: ExprId) -> (Stmt, Row) {
         let mut again = FxHashMap::default();
-        let nest = self.copy(nest, &mut again);
-        let [value, index] = [row.value, row.index].map(|id| self.renamed(id, &again));
+        let nest = copy::copy(&mut self.editor, nest, &mut again);
+        let [value, index] = [row.value, row.index].map(|id| copy::renamed(&mut self.editor, id, &again));
         let counter = again.get(&row.counter).copied().unwrap_or(row.counter);
         (nest, Row { counter, start, value, index, ..*row })
     }
@@ -222,29 +217,6 @@ impl Tile {
         Stmt::For { var, start: zero, stop: tiles.count, body, hint: Hint::default() }
     }
 
-    /// A statement again, with variables of its own.
-    fn copy(&mut self, stmt: &Stmt, again: &mut FxHashMap<VarId, VarId>) -> Stmt {
-        let mut copy = stmt.clone();
-        copy.map_exprs(|id| self.renamed(id, again));
-        if let Some(var) = stmt.declares() {
-            let info = self.editor.kernel().var(var);
-            let (name, dtype, mutable, origin) = (info.name.clone(), info.dtype, info.mutable, info.origin);
-            let new = self.editor.new_var(name, dtype, mutable);
-            self.editor.set_origin(new, origin);
-            again.insert(var, new);
-        }
-        match &mut copy {
-            Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::Search { var, .. } | Stmt::For { var, .. } => {
-                *var = again.get(var).copied().unwrap_or(*var);
-            }
-            _ => {}
-        }
-        for block in copy.blocks_mut() {
-            *block = block.iter().map(|stmt| self.copy(stmt, again)).collect();
-        }
-        copy
-    }
-
     // Expressions
 
     /// Elements of a tile.
@@ -285,13 +257,6 @@ impl Tile {
         }
         fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
             Expr::Var(var) => names.get(var).copied(),
-            _ => None,
-        })
-    }
-
-    fn renamed(&mut self, id: ExprId, again: &FxHashMap<VarId, VarId>) -> ExprId {
-        fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
-            Expr::Var(var) => again.get(var).copied().map(|var| editor.get(var)),
             _ => None,
         })
     }

@@ -53,7 +53,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool)
 pub(super) fn corrupt(name: &str, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::E0810, message)
         .in_file(name)
-        .help("write the file again with `scipy.sparse.save_npz`, or fetch it again if it was damaged on its way")
+        .help("write the file again with `save_npz` of SciPy or pydata/sparse, or fetch it again if it was damaged on its way")
 }
 
 /// What is wrong with one array, told of the archive that it is in.

@@ -254,7 +254,7 @@ fn indices(name: &str, array: ValueArray, what: &str, limit: u64) -> Result<Inde
         let most = limit.saturating_sub(1);
         Diagnostic::new(Code::E0806, format!("{number} among the {what} is outside of 0 to {most}"))
             .in_file(name)
-            .help("write the file again with `scipy.sparse.save_npz` after `matrix.check_format()`")
+            .help("write the file again with `save_npz` of the library that made it; SciPy finds what is wrong by `matrix.check_format()`")
     };
     macro_rules! checked {
         ($values:expr) => {{
