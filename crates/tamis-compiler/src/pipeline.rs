@@ -6,7 +6,7 @@
 use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
 use crate::lower::sequence::{ROOMY, has_edges};
-use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, plans};
+use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, lower_part, plans};
 use crate::opt;
 use crate::schedule::block;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
@@ -36,6 +36,8 @@ pub struct Options {
     pub strict: bool,
     /// The kernel counts what it does, and says so in one more buffer ([`Compilation::counting`]).
     pub count: bool,
+    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut is refused with `E1206`, which says why.
+    pub part: bool,
 }
 
 /// A kernel, and how it came about.
@@ -118,9 +120,10 @@ pub fn compile_checked(
         passes.push(Pass { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
-    let mut lowered = match options.count {
-        true => lower_counted(program, &checked, layouts, policy)?,
-        false => lower(program, &checked, layouts, policy)?,
+    let mut lowered = match options {
+        Options { count: true, .. } => lower_counted(program, &checked, layouts, policy)?,
+        Options { part: true, .. } => lower_part(program, &checked, layouts, policy)?,
+        _ => lower(program, &checked, layouts, policy)?,
     };
     timed("lower", start.elapsed(), &lowered.kernel);
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());

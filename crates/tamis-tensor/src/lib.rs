@@ -13,6 +13,7 @@ mod operand;
 mod stats;
 mod structure;
 mod tensor;
+pub mod threads;
 
 pub use arrays::{Index, IndexArray, ValueArray};
 pub use buffer::Buffer;
@@ -25,3 +26,4 @@ pub use structure::{
     BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Part, Proposal, Slices, Structure, propose,
 };
 pub use tensor::Tensor;
+pub use threads::{set_threads, threads, with_threads};

@@ -92,6 +92,32 @@ impl Machine {
         self.compiled.kernel()
     }
 
+    pub(crate) fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    pub(crate) fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// Buffers that the kernel writes, which start empty.
+    pub(crate) fn starts(&self) -> &[(usize, Elem)] {
+        &self.starts
+    }
+
+    /// The arrays of the arguments, where the kernel looks for them.
+    pub(crate) fn input_buffers(&self, arguments: &[Argument]) -> Vec<RawBuffer> {
+        let mut buffers = vec![RawBuffer::empty(); self.owners.len()];
+        for input in &self.inputs {
+            let argument = &arguments[input.param];
+            buffers[input.buffer] = match input.array {
+                Some((level, k)) => raw_indices(&argument.levels[level].arrays[k].1),
+                None => argument.tensor.values().map_or(RawBuffer::empty(), raw_values),
+            };
+        }
+        buffers
+    }
+
     /// The kernel's scalar arguments for sizes that were checked. Sizes whose product is not a number that kernels
     /// compute with are refused here, since a kernel would see another one.
     pub(crate) fn scalars(&self, program: &Program, checked: &Checked) -> Result<Vec<Value>, Diagnostic> {
@@ -145,12 +171,14 @@ fn dense_starts(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Vec<usiz
 /// What a kernel left behind.
 pub(crate) struct Ran {
     /// The arrays that it wrote, by buffer.
-    storages: Vec<Option<Storage>>,
+    pub(crate) storages: Vec<Option<Storage>>,
     /// How long it ran.
     pub(crate) kernel: Duration,
-    workspaces: Vec<(String, tamis_backend::runtime::workspace::Report)>,
+    pub(crate) workspaces: Vec<(String, tamis_backend::runtime::workspace::Report)>,
     /// How long each array is that it was given.
     pub(crate) given: Vec<u64>,
+    /// How many parts of the outermost loop were done one by one.
+    pub(crate) parts: usize,
 }
 
 impl Ran {
@@ -168,14 +196,7 @@ pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], che
 
 /// Runs the kernel on the arrays of the arguments.
 pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument]) -> Result<Ran, Problem> {
-    let mut buffers = vec![RawBuffer::empty(); machine.owners.len()];
-    for input in &machine.inputs {
-        let argument = &arguments[input.param];
-        buffers[input.buffer] = match input.array {
-            Some((level, k)) => raw_indices(&argument.levels[level].arrays[k].1),
-            None => argument.tensor.values().map_or(RawBuffer::empty(), raw_values),
-        };
-    }
+    let mut buffers = machine.input_buffers(arguments);
     let given = buffers.iter().map(|buffer| buffer.len).collect();
     let mut storages: Vec<Option<Storage>> = Vec::new();
     storages.resize_with(buffers.len(), || None);
@@ -199,19 +220,19 @@ pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument
         }
     }
     outcome?;
-    Ok(Ran { storages, kernel, workspaces, given })
+    Ok(Ran { storages, kernel, workspaces, given, parts: 1 })
 }
 
 /// Makes tensors of what a kernel wrote that ran to its end.
 pub(crate) fn finish(machine: &Machine, ran: Ran, shapes: &[Vec<u64>], check: bool) -> Result<Timed, Problem> {
-    let Ran { mut storages, kernel, workspaces, .. } = ran;
+    let Ran { mut storages, kernel, workspaces, parts, .. } = ran;
     let mut results = Vec::with_capacity(machine.outputs.len());
     for (output, shape) in machine.outputs.iter().zip(shapes) {
         let tensor = output.tensor(shape, machine.kernel(), &mut storages, check);
         let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));
     }
-    Ok(Timed { results, kernel, workspaces })
+    Ok(Timed { results, kernel, workspaces, parts })
 }
 
 fn raw_indices(array: &IndexArray) -> RawBuffer {

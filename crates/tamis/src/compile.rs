@@ -2,9 +2,10 @@
 
 use crate::call::{self, Machine};
 use crate::interpret;
+use crate::parts::{self, Pace, Parts};
 use crate::signature::{Argument, Signature, integer, values_matter};
 use std::fmt;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 use tamis_backend::cache::{Cache, Found};
 use tamis_backend::llvm::{self, Timings};
@@ -88,6 +89,10 @@ pub(crate) struct Ready {
     pub(crate) scalars: Vec<Value>,
     /// The shapes of the results.
     pub(crate) results: Vec<Vec<u64>>,
+    /// How long calls took.
+    pace: Pace,
+    /// How the loop is cut for several threads, if it can be.
+    sizes: OnceLock<Option<parts::Sizes>>,
 }
 
 /// What a program was compiled to, for some of the sizes there can be.
@@ -97,6 +102,8 @@ struct CodeForm {
     with_workspaces: Option<Arc<Program>>,
     engine: Engine,
     build: Build,
+    /// Code for a part of the outermost loop, or why there is none; made when several threads first pay.
+    parts: OnceLock<Result<Parts, Diagnostics>>,
 }
 
 enum Engine {
@@ -135,8 +142,10 @@ pub struct Timed {
     pub results: Vec<(String, Tensor)>,
     /// How long the kernel itself ran (or the interpreter).
     pub kernel: Duration,
-    /// What each workspace did and needed, by name.
+    /// What each workspace did and needed, by name; once for each part.
     pub workspaces: Vec<(String, runtime::workspace::Report)>,
+    /// Into how many parts the outermost loop was cut for several threads; 1 if it was not.
+    pub parts: usize,
 }
 
 /// Compiles a program for tensors of a signature. What was compiled before, by this process or another one, is taken
@@ -237,7 +246,7 @@ impl CodeForm {
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
             let build = Build { interpreted, ..Build::default() };
-            return Ok(CodeForm { specialisation, with_workspaces: None, engine: Engine::Interpreter, build });
+            return Ok(CodeForm { specialisation, with_workspaces: None, engine: Engine::Interpreter, build, parts: OnceLock::new() });
         }
         let compilation = pipeline::compile_checked(program, checked.clone(), types, layouts, wish)?;
         let host = llvm::Options::host()?;
@@ -254,7 +263,7 @@ impl CodeForm {
         };
         let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
         let with_workspaces = (!compilation.inserted.is_empty()).then_some(compilation.program);
-        Ok(CodeForm { specialisation, with_workspaces, engine: Engine::Machine(Box::new(machine)), build })
+        Ok(CodeForm { specialisation, with_workspaces, engine: Engine::Machine(Box::new(machine)), build, parts: OnceLock::new() })
     }
 }
 
@@ -275,7 +284,7 @@ impl Ready {
             Engine::Interpreter => Vec::new(),
         };
         let results = program.results.iter().map(|id| checked.extents.shapes[id.index()].clone()).collect();
-        Ok(Ready { shapes, values, code, scalars, results })
+        Ok(Ready { shapes, values, code, scalars, results, pace: Pace::default(), sizes: OnceLock::new() })
     }
 }
 
@@ -310,15 +319,61 @@ impl Executable {
                 let start = Instant::now();
                 let program = if options.schedule.is_empty() { program } else { &self.inner.scheduled };
                 let results = interpret::run(program, tensors, options.strict)?;
-                return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new() });
+                return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
             }
-            Engine::Machine(machine) => call::call(machine, &ready, arguments, options.check)
-                .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
+            Engine::Machine(machine) => match self.shared(&ready, arguments) {
+                Some((parts, sizes, threads)) => parts
+                    .invoke(sizes, &ready.scalars, arguments, threads)
+                    .and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check))
+                    .inspect(|timed| ready.pace.took(true, timed.kernel))
+                    .map_err(|problem| problem.diagnostics(program, tensors, &parts.machine))?,
+                None => call::call(machine, &ready, arguments, options.check)
+                    .inspect(|timed| ready.pace.took(false, timed.kernel))
+                    .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
+            },
         };
         if options.check {
             crate::check::compare(program, tensors, &timed.results, options.strict, options.check_limit)?;
         }
         Ok(timed)
+    }
+
+    /// Code for several threads, and how many there are, if a call with these tensors is worth sharing.
+    fn shared<'a>(&self, ready: &'a Ready, arguments: &[Argument]) -> Option<(&'a Parts, &'a parts::Sizes, usize)> {
+        let threads = tamis_tensor::threads();
+        if threads < 2 {
+            return None;
+        }
+        let inner = &*self.inner;
+        let entries = arguments.iter().map(|argument| argument.tensor.nnz() as u64).sum();
+        let asked = parts::is_asked_for(&inner.scheduled) || tamis_tensor::threads::always();
+        let parts = match ready.code.parts.get() {
+            Some(parts) => parts.as_ref().ok()?,
+            None if !asked && !ready.pace.is_worth_compiling(entries) => return None,
+            None => {
+                let types: Vec<ParamType> = arguments.iter().map(|a| crate::signature::param_type(a.tensor)).collect();
+                let make = || {
+                    let checked = inner.scheduled.check(&types)?;
+                    let wishes = (inner.options.strict, inner.options.check);
+                    Parts::compile(&inner.scheduled, &checked, &types, &inner.layouts, wishes)
+                };
+                ready.code.parts.get_or_init(make).as_ref().ok()?
+            }
+        };
+        if !asked && !ready.pace.is_worth_sharing(entries, parts.combines()) {
+            return None;
+        }
+        let sizes = ready.sizes.get_or_init(|| {
+            let types: Vec<ParamType> = arguments.iter().map(|a| crate::signature::param_type(a.tensor)).collect();
+            parts.sizes(&types)
+        });
+        sizes.as_ref().map(|sizes| (parts, sizes, threads))
+    }
+
+    /// Why the program runs on one thread, however many there are; nothing if threads share its outermost loop when that
+    /// pays, or if that was not looked into yet.
+    pub fn on_one_thread(&self) -> Option<&Diagnostics> {
+        self.inner.first.parts.get().and_then(|parts| parts.as_ref().err())
     }
 
     /// Whether tensors have the layouts that this was compiled for.

@@ -30,6 +30,7 @@ mod interpret;
 mod notation;
 mod operator;
 mod output;
+mod parts;
 mod remember;
 mod run;
 pub mod search;

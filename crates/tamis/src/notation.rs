@@ -186,7 +186,7 @@ impl Scheduled {
         if options.interpret {
             let start = std::time::Instant::now();
             let results = crate::interpret::run(&self.plan.meaning, tensors, options.strict)?;
-            return Ok(crate::Timed { results, kernel: start.elapsed(), workspaces: Vec::new() });
+            return Ok(crate::Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
         }
         let made = converted(&self.plan, &self.sources, tensors)?;
         let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();

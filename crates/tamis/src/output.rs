@@ -17,8 +17,8 @@ pub(crate) struct Output {
     /// How the kernel stores it.
     format: Format,
     /// For each level, the buffer of each of its arrays.
-    arrays: Vec<Vec<(&'static str, usize)>>,
-    values: Option<usize>,
+    pub(crate) arrays: Vec<Vec<(&'static str, usize)>>,
+    pub(crate) values: Option<usize>,
     fill: Value,
     /// The format that the program declares, where it is another one, or more is known of it than of what is written.
     declared: Option<Format>,
@@ -72,6 +72,16 @@ fn bug(message: String) -> Diagnostic {
 }
 
 impl Output {
+    /// Whether its values are all there is.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.arrays.iter().all(Vec::is_empty)
+    }
+
+    /// How many coordinates its levels have, for a shape of its own.
+    pub(crate) fn level_extents(&self, shape: &[u64]) -> Vec<u64> {
+        self.format.level_extents(shape).unwrap_or_default()
+    }
+
     /// The buffers that hold it.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = usize> {
         self.arrays.iter().flatten().map(|(_, buffer)| *buffer).chain(self.values)

@@ -125,6 +125,55 @@ impl Storage {
         Ok(unsafe { Vec::from_raw_parts(this.raw.data.cast::<T>(), this.raw.len as usize, this.raw.cap as usize) })
     }
 
+    /// Makes it at least `len` elements long, of which the new ones are anything; `false` if there is no memory for it.
+    #[must_use]
+    pub fn grow(&mut self, len: usize) -> bool {
+        grow(&mut self.raw, len as u64, self.size, self.align, None)
+    }
+
+    /// How many bytes an element has.
+    pub fn element_size(&self) -> usize {
+        self.size
+    }
+
+    /// Its memory, byte by byte.
+    pub fn bytes(&self) -> &[u8] {
+        match self.raw.cap {
+            0 => &[],
+            // SAFETY: the storage owns so many bytes, which hold plain numbers.
+            _ => unsafe { std::slice::from_raw_parts(self.raw.data, self.len() * self.size) },
+        }
+    }
+
+    /// Its memory, to be written. Any bytes are elements, but for `bool`: 0 or 1 there.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.raw.cap {
+            0 => &mut [],
+            // SAFETY: as for `bytes`, and nobody else has this storage.
+            _ => unsafe { std::slice::from_raw_parts_mut(self.raw.data, self.len() * self.size) },
+        }
+    }
+
+    /// Its elements, if they are of this size and alignment. Only for numbers of which any bits are one.
+    pub fn indices<T: Element + Into<u64>>(&self) -> Option<&[T]> {
+        let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
+        match self.raw.cap {
+            0 => fits.then_some(&[]),
+            // SAFETY: the storage owns so many elements of this size and alignment, which may be any numbers.
+            _ => fits.then(|| unsafe { std::slice::from_raw_parts(self.raw.data.cast(), self.len()) }),
+        }
+    }
+
+    /// Its elements, to be written, if they are of this size and alignment.
+    pub fn indices_mut<T: Element + Into<u64>>(&mut self) -> Option<&mut [T]> {
+        let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
+        match self.raw.cap {
+            0 => fits.then_some(&mut []),
+            // SAFETY: as for `indices`, and nobody else has this storage.
+            _ => fits.then(|| unsafe { std::slice::from_raw_parts_mut(self.raw.data.cast(), self.len()) }),
+        }
+    }
+
     /// How many elements there are.
     pub fn len(&self) -> usize {
         self.raw.len as usize

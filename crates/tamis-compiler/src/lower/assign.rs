@@ -57,6 +57,9 @@ impl Lowerer<'_> {
                 });
             }
             conds.extend(outside.into_iter().map(|o| self.b.call_in(Op::Not, DType::Bool, &[o])));
+            if let Some(row) = coordinates.first_mut() {
+                *row = self.row_of_part(target.tensor, *row);
+            }
         }
         let cond = conds.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
         match cond.filter(|cond| !self.holds(*cond)) {

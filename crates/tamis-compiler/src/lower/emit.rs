@@ -45,7 +45,10 @@ impl Lowerer<'_> {
                 }
             }
             Step::For(index, bounds, body) => self.leaving(index, &body.clone(), |this| {
-                let (start, stop, whole) = this.bounds(index, &bounds);
+                let (start, stop, whole) = match this.turns_of_part(index) {
+                    Some((start, stop)) => (start, stop, false),
+                    None => this.bounds(index, &bounds),
+                };
                 this.lower_loop(index, start, stop, whole, body);
             }),
             Step::Assign(target, update, value) => self.assign(&target, update.as_ref(), &value),

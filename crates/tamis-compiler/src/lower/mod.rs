@@ -20,6 +20,7 @@ mod lookup;
 mod neighbours;
 pub mod node;
 mod open;
+pub mod part;
 mod pieces;
 mod prepare;
 mod promises;
@@ -68,6 +69,8 @@ pub struct Lowered {
     /// Where the kernel writes how often bodies of loops ran that are not counted otherwise, by the numbers of indices; only
     /// if that was asked for.
     pub visits: Option<BufferId>,
+    /// How the parts become the whole, if the kernel does a part.
+    pub cut: Option<part::Cut>,
 }
 
 /// Lowers a checked program for parameters of given layouts.
@@ -77,7 +80,26 @@ pub fn lower(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
-    lower_with(program, checked, layouts, policy, false)
+    lower_with(program, checked, layouts, policy, Wish::Whole)
+}
+
+/// [`lower`], into a kernel that does a part of the outermost loop; see [`part`]. The only mistake of a program that can be lowered is
+/// `E1206`: it cannot be cut.
+pub fn lower_part(
+    program: &Program,
+    checked: &Checked,
+    layouts: &[ParamLayout],
+    policy: Policy,
+) -> Result<Lowered, Diagnostics> {
+    lower_with(program, checked, layouts, policy, Wish::Part)
+}
+
+/// What a kernel is to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Whole,
+    Counted,
+    Part,
 }
 
 /// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know their loops.
@@ -87,7 +109,7 @@ pub fn lower_counted(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
-    lower_with(program, checked, layouts, policy, true)
+    lower_with(program, checked, layouts, policy, Wish::Counted)
 }
 
 fn lower_with(
@@ -95,10 +117,10 @@ fn lower_with(
     checked: &Checked,
     layouts: &[ParamLayout],
     policy: Policy,
-    counted: bool,
+    wish: Wish,
 ) -> Result<Lowered, Diagnostics> {
     let (mut lowerer, sizes) = start(program, checked, layouts, policy)?;
-    if counted {
+    if wish == Wish::Counted {
         lowerer.count_visits();
     }
     let mut body = lowerer.prepare(&program.body);
@@ -106,6 +128,9 @@ fn lower_with(
     // What cannot be stored cannot be set up, either.
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
+    }
+    if wish == Wish::Part {
+        lowerer.cut_loop(&body)?;
     }
     lowerer.set_up();
     for step in simplify::root(body, policy) {
@@ -128,6 +153,7 @@ fn lower_with(
         warnings: lowerer.warnings,
         looplets: lowerer.looplets,
         visits,
+        cut: lowerer.part.map(|part| part.cut),
     })
 }
 
@@ -198,6 +224,7 @@ fn start<'a>(
         copies: 1,
         looplets: Vec::new(),
         visits: None,
+        part: None,
         warnings: Vec::new(),
         warned: Vec::new(),
         errors: Vec::new(),
@@ -273,6 +300,8 @@ struct Lowerer<'a> {
     looplets: Vec<String>,
     /// How often the body of the loop over each index ran, if that is counted.
     visits: Option<Vec<Option<kernel::VarId>>>,
+    /// The part that the kernel does, if it does not do all.
+    part: Option<part::Part>,
     warnings: Vec<Diagnostic>,
     /// Accesses that were warned about.
     warned: Vec<u32>,

@@ -298,13 +298,18 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
 
 /// Visits every assignment of some steps.
 pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target)) {
+    visit_assigns(steps, &mut |target, _| f(target));
+}
+
+/// Calls `f` for every assignment, with its update.
+pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target, Option<&'a Update>)) {
     for step in steps {
         match step {
-            Step::Assign(target, ..) => f(target),
-            Step::For(_, _, body) => visit_targets(body, f),
+            Step::Assign(target, update, _) => f(target, update.as_ref()),
+            Step::For(_, _, body) => visit_assigns(body, f),
             Step::If(_, then, otherwise) => {
-                visit_targets(then, f);
-                visit_targets(otherwise, f);
+                visit_assigns(then, f);
+                visit_assigns(otherwise, f);
             }
             _ => {}
         }

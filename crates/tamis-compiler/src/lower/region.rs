@@ -99,8 +99,9 @@ impl Lowerer<'_> {
         self.describe(index, &body);
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
+        let shared = whole || self.turns_of_part(index).is_some();
         self.region(
-            Region { index, start, stop, whole, point: false, filled, shared: whole, short: false, piece },
+            Region { index, start, stop, whole, point: false, filled, shared, short: false, piece },
             body,
         );
         self.depth -= 1;

@@ -293,7 +293,10 @@ impl Lowerer<'_> {
 
     fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub) {
         let Stored::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
-        let coordinate = self.subscript(tensor, sub);
+        let mut coordinate = self.subscript(tensor, sub);
+        if level == 0 {
+            coordinate = self.row_of_part(tensor, coordinate);
+        }
         let parent = self.open_position(tensor);
         let fixed_by = self.plans[tensor.index()].as_ref().and_then(|plan| plan.fixed_by.get(level).copied());
         let stop = self.run.filter(|(index, _)| Some(*index) == fixed_by).map(|(_, stop)| stop);

@@ -154,9 +154,14 @@ impl Lowerer<'_> {
                 let value = self.b.constant(Value::Bool(state.partial[level] || !state.complete[level]));
                 stmts.push(Stmt::Let { var: *var, value });
             }
-            for (var, expectation) in state.expected.iter().zip(&state.expectation) {
-                let value = expectation.unwrap_or(self.b.int(0));
-                stmts.push(Stmt::Let { var: *var, value });
+        }
+        for k in 0..self.states.len() {
+            for (var, expectation) in self.states[k].expected.clone().into_iter().zip(self.states[k].expectation.clone()) {
+                let value = match expectation {
+                    Some(all) => self.share_of(all),
+                    None => self.b.int(0),
+                };
+                stmts.push(Stmt::Let { var, value });
             }
         }
         stmts

@@ -396,6 +396,16 @@ pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[In
     Ok(())
 }
 
+/// Whether threads may share the turns of a loop, each with a part of them; else why not.
+pub(crate) fn parts(
+    program: &Program,
+    nest: &Stmt,
+    index: IndexId,
+    formats: &[Option<Format>],
+) -> Result<(), String> {
+    at_once(program, nest, index, true, formats, true).map_err(|conflict| format!("a statement {}", conflict.why))
+}
+
 /// Whether the turns of a loop may run at once; with `reductions` they may share what they update by one operator.
 pub(super) fn at_once(
     program: &Program,

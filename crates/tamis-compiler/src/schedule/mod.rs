@@ -18,7 +18,7 @@ mod fuse;
 mod idle;
 pub mod insert;
 mod insert_workspace;
-mod legal;
+pub(crate) mod legal;
 mod matching;
 mod parse;
 mod pos;

@@ -90,7 +90,7 @@ pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
         // 0..extent and 0..total.
         unsafe { scratch.sort(&entries, starts[part]..starts[part + 1], part_rows, &target) }
     };
-    let repeats = if total >= super::matrix::PARALLEL && rayon::current_num_threads() > 1 {
+    let repeats = if total >= super::matrix::PARALLEL && crate::threads() > 1 {
         (0..parts).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
     } else {
         let mut scratch = Scratch::default();

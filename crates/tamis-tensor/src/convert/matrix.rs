@@ -231,7 +231,7 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut moved: Vec<W> = reserve(total, "values")?;
     let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
-    let threads = rayon::current_num_threads();
+    let threads = crate::threads();
     let pos = if threads > 1 && total >= PARALLEL && minors.saturating_mul(threads) / 4 <= total {
         scatter_parallel(outer, minor, minors, words, &target, threads)?
     } else {

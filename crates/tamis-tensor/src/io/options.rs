@@ -20,7 +20,7 @@ pub struct ReadOptions<'a> {
     pub shape: Option<Vec<u64>>,
     /// Told from time to time how many bytes of how many are done; calls may come from several threads at once.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// How many threads parse; as many as the machine has cores if not said.
+    /// How many threads parse; [`threads`](crate::threads()) if not said.
     pub threads: Option<usize>,
 }
 
@@ -37,10 +37,12 @@ impl ReadOptions<'_> {
 
     /// Runs `work` with the number of threads asked for.
     pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let pool = self.threads.and_then(|threads| {
+        let threads = self.threads.unwrap_or_else(crate::threads);
+        let pool = (threads != rayon::current_num_threads()).then(|| {
             // Without threads of our own (the system may refuse them) the shared ones do.
             rayon::ThreadPoolBuilder::new().num_threads(threads.clamp(1, 1024)).build().ok()
         });
+        let pool = pool.flatten();
         match pool {
             Some(pool) => pool.install(work),
             None => work(),

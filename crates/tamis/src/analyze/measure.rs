@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>, Diagnostics> {
         crate::compile::share_memory();
         let compile = |count: bool| {
-            let options = pipeline::Options { strict, count };
+            let options = pipeline::Options { strict, count, part: false };
             pipeline::compile_checked(program, checked.clone(), &signature.types, &signature.layouts, options)
         };
         let mut counted = compile(true)?;

@@ -1,0 +1,127 @@
+//! How many threads share the work of reading, converting and computing, and how work is given to them.
+//!
+//! The number is, in this order: that of [`with_threads`] around the call, that of [`set_threads`], that of the variable
+//! `TAMIS_NUM_THREADS`, and as many as there are cores.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tamis_ir::{Code, Diagnostic};
+
+/// The variable of the environment that says how many threads there are.
+pub const VARIABLE: &str = "TAMIS_NUM_THREADS";
+
+/// More threads than this are never used.
+const MOST: usize = 1024;
+
+/// The number for the process; 0 if nothing is said.
+static SET: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number for what this thread calls; 0 if nothing is said.
+    static HERE: Cell<usize> = const { Cell::new(0) };
+}
+
+thread_local! {
+    /// Whether everything is shared that can be.
+    static ALWAYS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether what this thread calls is shared by threads whether it pays or not.
+pub fn always() -> bool {
+    ALWAYS.get()
+}
+
+/// [`with_threads`], where everything is shared that can be, whether it pays or not: for tests.
+pub fn with_threads_always<T>(number: usize, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was said before.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALWAYS.set(self.0);
+        }
+    }
+    let _before = Before(ALWAYS.replace(true));
+    with_threads(number, work)
+}
+
+/// How many threads share the work of what this thread calls.
+///
+/// ```
+/// use tamis_tensor::{threads, with_threads};
+/// assert_eq!(with_threads(3, threads), 3);
+/// ```
+pub fn threads() -> usize {
+    let said = [HERE.get(), SET.load(Ordering::Relaxed), said_outside()];
+    said.into_iter().find(|n| *n > 0).unwrap_or_else(rayon::current_num_threads).clamp(1, MOST)
+}
+
+/// Sets the number for the whole process; none for as many as there are cores, or as the environment says.
+pub fn set_threads(number: Option<usize>) {
+    SET.store(number.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Does some work with another number of threads than usual.
+pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was said before, whether the work ends well or not.
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HERE.set(self.0);
+        }
+    }
+    let _before = Before(HERE.replace(number.max(1)));
+    work()
+}
+
+/// What the environment says; 0 if that is nothing, or nothing that makes sense.
+fn said_outside() -> usize {
+    static SAID: OnceLock<usize> = OnceLock::new();
+    *SAID.get_or_init(|| threads_said().ok().flatten().unwrap_or(0))
+}
+
+/// The number of threads that the environment asks for.
+pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
+    let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    match text.trim().parse::<usize>() {
+        _ if text.trim().is_empty() => Ok(None),
+        Ok(number) if number > 0 => Ok(Some(number.min(MOST))),
+        _ => Err(Diagnostic::new(Code::E0901, format!("{VARIABLE} is `{text}`, which is no number of threads"))
+            .help(format!("set {VARIABLE} to 1 or more, or leave it out to use every core"))),
+    }
+}
+
+/// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool. Ends when all have ended.
+pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
+    rayon::in_place_scope(|scope| {
+        (1..workers).for_each(|worker| scope.spawn(move |_| work(worker)));
+        work(0);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn the_nearest_number_counts() {
+        let inner = with_threads(2, || (threads(), with_threads(5, threads), threads()));
+        assert_eq!(inner, (2, 5, 2));
+        assert_eq!(with_threads(0, threads), 1, "there is always one");
+        let caught = std::panic::catch_unwind(|| with_threads(7, || panic!("on purpose")));
+        assert!(caught.is_err() && HERE.get() == 0, "a panic changes nothing");
+    }
+
+    #[test]
+    fn every_worker_works_once() {
+        for workers in [1, 2, 9] {
+            let seen = Mutex::new(Vec::new());
+            share(workers, &|worker| seen.lock().unwrap().push(worker));
+            let mut seen = seen.into_inner().unwrap();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..workers).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Results of which each part has its own, element by element, in the order of the parts.
+
+use num_complex::Complex;
+use tamis_backend::Storage;
+use tamis_ir::algebra::{Op, eval};
+use tamis_ir::kernel::Elem;
+use tamis_ir::{DType, Value};
+
+/// From so many elements on, threads share the work.
+const LONG: usize = 1 << 15;
+
+/// The elements of all parts, combined by an operator; none if the arrays are not of this type.
+pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -> Option<Storage> {
+    // Sums are what is combined most.
+    macro_rules! typed {
+        ($rust:ty, $variant:ident, $sum:expr) => {{
+            let one = |a: $rust, b: $rust| match eval(op, DType::$variant, &[Value::$variant(a), Value::$variant(b)]) {
+                Value::$variant(c) => c,
+                _ => a,
+            };
+            let sum: fn($rust, $rust) -> $rust = $sum;
+            match op {
+                Op::Add => all(parts, threads, &sum),
+                _ => all(parts, threads, &one),
+            }
+        }};
+    }
+    match elem.dtype() {
+        // Bytes that are 0 or 1.
+        DType::Bool => {
+            let one = |a: u8, b: u8| u8::from(eval(op, DType::Bool, &[Value::Bool(a != 0), Value::Bool(b != 0)]).is_truthy());
+            all(parts, threads, &one)
+        }
+        DType::I8 => typed!(i8, I8, i8::wrapping_add),
+        DType::I16 => typed!(i16, I16, i16::wrapping_add),
+        DType::I32 => typed!(i32, I32, i32::wrapping_add),
+        DType::I64 => typed!(i64, I64, i64::wrapping_add),
+        DType::U8 => typed!(u8, U8, u8::wrapping_add),
+        DType::U16 => typed!(u16, U16, u16::wrapping_add),
+        DType::U32 => typed!(u32, U32, u32::wrapping_add),
+        DType::U64 => typed!(u64, U64, u64::wrapping_add),
+        DType::F32 => typed!(f32, F32, |a, b| a + b),
+        DType::F64 => typed!(f64, F64, |a, b| a + b),
+        DType::C64 => typed!(Complex<f32>, C64, |a, b| a + b),
+        DType::C128 => typed!(Complex<f64>, C128, |a, b| a + b),
+    }
+}
+
+fn all<T: tamis_backend::runtime::Element + Send + Sync>(
+    parts: Vec<Storage>,
+    threads: usize,
+    one: &(impl Fn(T, T) -> T + Sync),
+) -> Option<Storage> {
+    let parts: Option<Vec<Vec<T>>> = parts.into_iter().map(|part| part.into_vec().ok()).collect();
+    let mut parts = parts?.into_iter();
+    let mut first = parts.next()?;
+    let rest: Vec<Vec<T>> = parts.collect();
+    let workers = if first.len() < LONG { 1 } else { threads.max(1) };
+    let step = first.len().div_ceil(workers).max(1);
+    let pieces: Vec<std::sync::Mutex<&mut [T]>> = first.chunks_mut(step).map(std::sync::Mutex::new).collect();
+    tamis_tensor::threads::share(pieces.len().max(1), &|worker| {
+        let Some(mut piece) = pieces.get(worker).and_then(|piece| piece.lock().ok()) else { return };
+        for other in &rest {
+            let other = other.get(worker * step..).unwrap_or_default();
+            piece.iter_mut().zip(other).for_each(|(a, b)| *a = one(*a, *b));
+        }
+    });
+    drop(pieces);
+    Some(Storage::from_vec(first))
+}

@@ -1,0 +1,238 @@
+//! Programs whose outermost loop several threads share: the results are those of one thread, and of the interpreter.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use tamis::{CompileOptions, Program, Signature, Timed};
+use tamis_ir::interp::{self, Operand, Options};
+use tamis_ir::{Code, Format, FormatSpec, Value};
+use tamis_tensor::gallery::random_nnz;
+use tamis_tensor::threads::with_threads_always;
+use tamis_tensor::{Combine, Coordinates, Tensor};
+use tamis_tests::random::Random;
+
+fn example(name: &str) -> Program {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("examples").join(name)).unwrap();
+    parse(&text)
+}
+
+fn parse(text: &str) -> Program {
+    Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)))
+}
+
+/// Small whole numbers, so that sums are exact in any order.
+fn tensor(shape: &[u64], entries: u64, format: &str, seed: u64) -> Tensor {
+    let format = FormatSpec::parse(format).unwrap().with_rank(shape.len()).unwrap();
+    if entries == u64::MAX {
+        let values: Vec<f64> = (0..shape.iter().product::<u64>()).map(|k| ((k * 7 + seed) % 11) as f64 - 5.0).collect();
+        return Tensor::from_dense(shape, values.into(), &format, Value::F64(0.0)).unwrap();
+    }
+    let found = random_nnz(shape, entries, seed).unwrap();
+    let values: Vec<f64> = (0..found.len() as u64).map(|k| ((k * 5 + seed) % 9) as f64 + 1.0).collect();
+    let entries = Coordinates { values: values.into(), ..found };
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap()
+}
+
+const FULL: u64 = u64::MAX;
+
+fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> Timed {
+    let executable = tamis::compile(program, &Signature::of(tensors), &CompileOptions::default());
+    let executable = executable.unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let timed = with_threads_always(threads, || executable.call_timed(tensors));
+    timed.unwrap_or_else(|d| panic!("{}", d.render(false)))
+}
+
+/// Whether every array is the same.
+fn identical(a: &Tensor, b: &Tensor) -> bool {
+    let levels = |t: &Tensor| (0..t.levels().len()).map(|k| t.level_arrays(k).clone()).collect::<Vec<_>>();
+    a.shape() == b.shape() && a.format() == b.format() && levels(a) == levels(b) && a.values() == b.values()
+}
+
+/// Runs a program on several numbers of threads; every array of every result is the same.
+fn check(program: &Program, tensors: &[&Tensor], name: &str) {
+    let one = call(program, tensors, 1);
+    assert_eq!(one.parts, 1);
+    for threads in [2, 3, 8] {
+        let several = call(program, tensors, threads);
+        assert!(several.parts > 1, "{name} was not cut");
+        for ((_, wanted), (_, got)) in one.results.iter().zip(&several.results) {
+            assert!(identical(wanted, got), "{name} on {threads} threads:\n{wanted:?}\n{got:?}");
+        }
+    }
+}
+
+/// A matrix, in formats of all kinds.
+const MATRICES: [&str; 9] =
+    ["csr", "dcsr", "coo", "dense", "dense, runs", "csr; pattern", "bsr(2,2)", "sparse, dense", "dense, band"];
+
+#[test]
+fn rows_of_matrices() {
+    for format in MATRICES {
+        let a = tensor(&[37, 23], 150, if format.contains("pattern") { "csr" } else { format }, 3);
+        let a = match format.contains("pattern") {
+            true => a.convert(&FormatSpec::parse(format).unwrap().with_rank(2).unwrap()).unwrap_or(a),
+            false => a,
+        };
+        let (x, d) = (tensor(&[23], FULL, "dense", 1), tensor(&[23, 19], FULL, "dense", 2));
+        check(&example("spmv.py"), &[&a, &x], &format!("spmv {format}"));
+        check(&example("spmm.py"), &[&a, &d], &format!("spmm {format}"));
+    }
+}
+
+#[test]
+fn sparse_results_are_joined() {
+    for (result, format) in [
+        ("csr", "csr"),
+        ("dcsr", "csr"),
+        ("coo", "csr"),
+        ("csr", "dcsr"),
+        ("dcsr", "coo"),
+        ("sparse, dense", "csr"),
+        ("dense, sparse_runs", "csr"),
+        ("csr; pattern", "csr"),
+        ("sparse[u16,u16], sparse[u16,u8]", "csr"),
+    ] {
+        let dtype = if result.contains("pattern") { " != 0" } else { "" };
+        let text = format!(
+            "def add(A, B):\n    C = tensor('{result}')\n    for i, j in _:\n        C[i,j] = (A[i,j] + B[i,j]){dtype}\n    return C\n"
+        );
+        let (a, b) = (tensor(&[41, 29], 160, format, 5), tensor(&[41, 29], 130, "csr", 6));
+        check(&parse(&text), &[&a, &b], &format!("{format} into {result}"));
+    }
+}
+
+#[test]
+fn products_with_workspaces() {
+    let (a, b) = (tensor(&[40, 30], 150, "csr", 5), tensor(&[30, 50], 200, "csr", 6));
+    check(&example("gustavson.py"), &[&a, &b], "gustavson");
+    for format in ["csr", "dcsr", "dense"] {
+        let text = format!(
+            "def product(A, B):\n    C = tensor('{format}')\n    for i, k, j in _:\n        C[i,j] += A[i,k] * B[k,j]\n    return C\n"
+        );
+        check(&parse(&text), &[&a, &b], format);
+    }
+}
+
+#[test]
+fn three_dimensions() {
+    for format in ["csf", "coo", "dense, sparse, sparse"] {
+        let a = tensor(&[21, 8, 9], 200, format, 5);
+        let (b, c) = (tensor(&[8, 6], FULL, "dense", 1), tensor(&[9, 6], FULL, "dense", 2));
+        check(&example("mttkrp.py"), &[&a, &b, &c], &format!("mttkrp {format}"));
+        let x = tensor(&[9], FULL, "dense", 1);
+        check(&example("ttv.py"), &[&a, &x], &format!("ttv {format}"));
+    }
+}
+
+#[test]
+fn sums_are_combined() {
+    let (a, x) = (tensor(&[40, 30], 300, "csc", 5), tensor(&[30], FULL, "dense", 1));
+    check(&example("spmv_columns.py"), &[&a, &x], "columns");
+    for (op, start) in [("+=", "0.0"), ("max=", "-inf"), ("min=", "inf"), ("*=", "1.0"), ("-=", "0.0")] {
+        let text = format!(
+            "def f(A):\n    s = scalar({start})\n    for i, j in _:\n        s {op} A[i,j] / 8 + 1\n    return s\n"
+        );
+        let a = tensor(&[12, 3], 9, "csr", 5);
+        check(&parse(&text), &[&a], op);
+    }
+}
+
+/// What is not cut stays on one thread, and says why.
+#[test]
+fn what_cannot_be_cut() {
+    let a = tensor(&[30, 30], 100, "csr", 5);
+    for (text, why) in [
+        ("def f(A):\n    y = tensor('dense')\n    for i in _:\n        y[i] = A[i,0]\n    for i in _:\n        y[i] += A[i,1]\n    return y\n", "several loops"),
+        ("def f(A):\n    s = scalar(3.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n", "starts with 3"),
+        ("def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n", "written last"),
+        ("def f(A):\n    B = tensor('csr')\n    for i, j in _:\n        B[j,i] = A[i,j]\n    return B\n", "outermost"),
+    ] {
+        let program = parse(text);
+        let executable = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()).unwrap();
+        let several = with_threads_always(4, || executable.call_timed(&[&a])).unwrap();
+        assert_eq!(several.parts, 1);
+        let told = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is said of\n{text}"));
+        assert!(told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why), "{}", told.render(false));
+    }
+}
+
+/// Empty tensors, one row, fewer rows than threads, all entries in one row.
+#[test]
+fn edges() {
+    let program = example("gustavson.py");
+    let spmv = example("spmv.py");
+    for rows in [0, 1, 2, 3] {
+        let a = tensor(&[rows, 5], rows * 2, "csr", 1);
+        let b = tensor(&[5, 5], 7, "csr", 2);
+        let x = tensor(&[5], FULL, "dense", 1);
+        for threads in [1, 2, 16] {
+            for (program, tensors) in [(&program, [&a, &b]), (&spmv, [&a, &x])] {
+                let (one, several) = (call(program, &tensors, 1), call(program, &tensors, threads));
+                assert!(identical(&one.results[0].1, &several.results[0].1), "{rows} rows, {threads} threads");
+            }
+        }
+    }
+}
+
+/// A mistake that happens in some part is told as on one thread.
+#[test]
+fn failures_are_told() {
+    let text = "def f(A):\n    B = tensor('dense, singleton')\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
+    let a = tensor(&[30, 30], 100, "csr", 5);
+    let Ok(program) = Program::parse(text) else { return };
+    let Ok(executable) = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()) else { return };
+    let one = executable.call(&[&a]).map(|_| ()).unwrap_err();
+    let several = with_threads_always(4, || executable.call(&[&a])).map(|_| ()).unwrap_err();
+    assert_eq!(one.render(false), several.render(false));
+}
+
+fn oracle(program: &Program, tensors: &[&Tensor]) -> Option<Vec<Vec<Value>>> {
+    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| *t as &dyn Operand).collect();
+    let run = |strict| -> Option<Vec<Vec<Value>>> {
+        let outcome = interp::run(program, &operands, Options { strict, budget: Some(300_000) }).ok()?;
+        outcome.results.iter().map(|grid| grid.to_values()).collect()
+    };
+    let (sparse, strict) = (run(false)?, run(true)?);
+    let same = sparse.iter().flatten().zip(strict.iter().flatten()).all(|(x, y)| x.same_number(*y));
+    same.then_some(sparse)
+}
+
+/// Random programs, cut into parts.
+#[test]
+fn random_programs_are_cut() {
+    let count: u64 = std::env::var("TAMIS_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let mut cut = 0;
+    for seed in 0..count {
+        let case = tamis_tests::generate::case(seed);
+        let Ok(program) = Program::parse(&case.text) else { continue };
+        let mut random = Random(seed);
+        let tensors: Result<Vec<Tensor>, _> = case
+            .inputs
+            .iter()
+            .map(|(_, input)| {
+                let format: &&str = random.pick(tamis_tests::generate::formats(input.shape.len()));
+                input.tensor(format)
+            })
+            .collect();
+        let Ok(tensors) = tensors else { continue };
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let Some(wanted) = oracle(&program, &tensors) else { continue };
+        let Ok(executable) = tamis::compile(&program, &Signature::of(&tensors), &CompileOptions::default()) else { continue };
+        let threads = 2 + (seed % 4) as usize;
+        let run = || with_threads_always(threads, || executable.call_timed(&tensors));
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(run)) else { panic!("seed {seed} panics:\n{}", case.text) };
+        let several = outcome.unwrap_or_else(|d| panic!("seed {seed}:\n{}\n{}", case.text, d.render(false)));
+        cut += usize::from(several.parts > 1);
+        for (wanted, (_, got)) in wanted.iter().zip(&several.results) {
+            let values = got.convert(&Format::dense(got.rank())).unwrap();
+            let values: Vec<Value> = values.values().map(|v| (0..v.len()).map(|k| v.get(k)).collect()).unwrap_or_default();
+            let same = wanted.len() == values.len()
+                && wanted.iter().zip(&values).all(|(a, b)| {
+                    let (x, y) = (a.as_c128(), b.as_c128());
+                    a.same_number(*b) || (x - y).norm() <= 1e-4 * (1.0 + x.norm()) || (!x.is_finite() && !y.is_finite())
+                });
+            assert!(same, "seed {seed}, {threads} threads:\n{}\n{:?}\nwanted {wanted:?}\ngot {values:?}", case.text, case.inputs);
+        }
+    }
+    assert!(cut as u64 >= count / 25, "only {cut} of {count} programs were cut");
+}
