@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Settings(NamedTuple):
     """What :func:`config` sets."""
 
-    #: How many threads read files; as many as there are cores if nothing is said. Kernels run on the calling thread.
+    #: How many threads share the work of reading, converting and computing; as many as TAMIS_NUM_THREADS says, or as there
+    #: are cores.
     threads: int | None = None
     #: Compare every result with the reference interpreter's, and check every access. Slow.
     check: bool = False

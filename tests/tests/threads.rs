@@ -142,7 +142,10 @@ fn sums_are_combined() {
 fn what_cannot_be_cut() {
     let a = tensor(&[30, 30], 100, "csr", 5);
     for (text, why) in [
-        ("def f(A):\n    y = tensor('dense')\n    for i in _:\n        y[i] = A[i,0]\n    for i in _:\n        y[i] += A[i,1]\n    return y\n", "several loops"),
+        (
+            "def f(A):\n    y = tensor('dense')\n    for i in _:\n        y[i] = A[i,0]\n    for i in _:\n        y[i] += A[i,1]\n    return y\n",
+            "several loops",
+        ),
         ("def f(A):\n    s = scalar(3.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n", "starts with 3"),
         ("def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n", "written last"),
         ("def f(A):\n    B = tensor('csr')\n    for i, j in _:\n        B[j,i] = A[i,j]\n    return B\n", "outermost"),
@@ -152,7 +155,11 @@ fn what_cannot_be_cut() {
         let several = with_threads_always(4, || executable.call_timed(&[&a])).unwrap();
         assert_eq!(several.parts, 1);
         let told = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is said of\n{text}"));
-        assert!(told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why), "{}", told.render(false));
+        assert!(
+            told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why),
+            "{}",
+            told.render(false)
+        );
     }
 }
 
@@ -177,7 +184,8 @@ fn edges() {
 /// A mistake that happens in some part is told as on one thread.
 #[test]
 fn failures_are_told() {
-    let text = "def f(A):\n    B = tensor('dense, singleton')\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
+    let text =
+        "def f(A):\n    B = tensor('dense, singleton')\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
     let a = tensor(&[30, 30], 100, "csr", 5);
     let Ok(program) = Program::parse(text) else { return };
     let Ok(executable) = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()) else { return };
@@ -217,7 +225,9 @@ fn random_programs_are_cut() {
         let Ok(tensors) = tensors else { continue };
         let tensors: Vec<&Tensor> = tensors.iter().collect();
         let Some(wanted) = oracle(&program, &tensors) else { continue };
-        let Ok(executable) = tamis::compile(&program, &Signature::of(&tensors), &CompileOptions::default()) else { continue };
+        let Ok(executable) = tamis::compile(&program, &Signature::of(&tensors), &CompileOptions::default()) else {
+            continue;
+        };
         let threads = 2 + (seed % 4) as usize;
         let run = || with_threads_always(threads, || executable.call_timed(&tensors));
         let Ok(outcome) = catch_unwind(AssertUnwindSafe(run)) else { panic!("seed {seed} panics:\n{}", case.text) };
@@ -225,13 +235,18 @@ fn random_programs_are_cut() {
         cut += usize::from(several.parts > 1);
         for (wanted, (_, got)) in wanted.iter().zip(&several.results) {
             let values = got.convert(&Format::dense(got.rank())).unwrap();
-            let values: Vec<Value> = values.values().map(|v| (0..v.len()).map(|k| v.get(k)).collect()).unwrap_or_default();
+            let values: Vec<Value> =
+                values.values().map(|v| (0..v.len()).map(|k| v.get(k)).collect()).unwrap_or_default();
             let same = wanted.len() == values.len()
                 && wanted.iter().zip(&values).all(|(a, b)| {
                     let (x, y) = (a.as_c128(), b.as_c128());
                     a.same_number(*b) || (x - y).norm() <= 1e-4 * (1.0 + x.norm()) || (!x.is_finite() && !y.is_finite())
                 });
-            assert!(same, "seed {seed}, {threads} threads:\n{}\n{:?}\nwanted {wanted:?}\ngot {values:?}", case.text, case.inputs);
+            assert!(
+                same,
+                "seed {seed}, {threads} threads:\n{}\n{:?}\nwanted {wanted:?}\ngot {values:?}",
+                case.text, case.inputs
+            );
         }
     }
     assert!(cut as u64 >= count / 25, "only {cut} of {count} programs were cut");

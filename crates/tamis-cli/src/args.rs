@@ -14,6 +14,9 @@ pub struct Cli {
     /// When to colour the output; `auto` looks for a terminal, and respects NO_COLOR
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
+    /// How many threads share the work; as many as TAMIS_NUM_THREADS says, or as there are cores
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

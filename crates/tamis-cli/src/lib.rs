@@ -51,7 +51,13 @@ pub fn main() -> ExitCode {
         }
     };
     let mut shell = Shell::new(cli.color, cli.command.wants_json());
-    let outcome = dispatch(&cli.command, &mut shell);
+    let outcome = match (cli.threads, tamis_tensor::threads::threads_said()) {
+        (None, Err(d)) => Err(Failure::usage(vec![d])),
+        (threads, _) => {
+            tamis_tensor::set_threads(threads.map(usize::from));
+            dispatch(&cli.command, &mut shell)
+        }
+    };
     shell.finish(outcome)
 }
 

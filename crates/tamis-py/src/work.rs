@@ -1,6 +1,6 @@
 //! Work that Python need not wait for: other Python threads run meanwhile, panics end here, and forked processes have threads.
 
-use crate::errors;
+use crate::{errors, settings};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,7 +23,8 @@ pub(crate) fn catch_panics() {
 
 /// Runs something with the interpreter released. What it reports, and a panic, becomes an exception.
 pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics> + Send) -> PyResult<T> {
-    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| with_threads(work))));
+    let threads = settings::current(py)?.threads;
+    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| with_threads(threads, work))));
     match outcome {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(diagnostics)) => Err(errors::raise(py, &diagnostics)),
@@ -47,8 +48,9 @@ pub(crate) fn run_long<T: Send + 'static>(
         return run(py, work);
     }
     let (give, mut take) = mpsc::sync_channel(1);
+    let threads = settings::current(py)?.threads;
     let guarded = move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| with_threads(work)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| with_threads(threads, work)));
         // Nobody listens after an interrupt.
         let _ = give.send(outcome.map_err(|payload| bug(&*payload)));
     };
@@ -115,7 +117,12 @@ pub(crate) fn forked() {
     POOL.store(null_mut(), Ordering::Release);
 }
 
-fn with_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// Does some work on as many threads as the settings say, of a pool that is there.
+fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> T {
+    let work = || match threads {
+        Some(threads) => tamis::with_threads(threads, work),
+        None => work(),
+    };
     if !FORKED.load(Ordering::Relaxed) {
         return work();
     }

@@ -246,7 +246,13 @@ impl CodeForm {
         let interpreted = options.interpret.then(|| "the interpreter was asked for".to_string());
         if interpreted.is_some() {
             let build = Build { interpreted, ..Build::default() };
-            return Ok(CodeForm { specialisation, with_workspaces: None, engine: Engine::Interpreter, build, parts: OnceLock::new() });
+            return Ok(CodeForm {
+                specialisation,
+                with_workspaces: None,
+                engine: Engine::Interpreter,
+                build,
+                parts: OnceLock::new(),
+            });
         }
         let compilation = pipeline::compile_checked(program, checked.clone(), types, layouts, wish)?;
         let host = llvm::Options::host()?;
@@ -263,7 +269,13 @@ impl CodeForm {
         };
         let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
         let with_workspaces = (!compilation.inserted.is_empty()).then_some(compilation.program);
-        Ok(CodeForm { specialisation, with_workspaces, engine: Engine::Machine(Box::new(machine)), build, parts: OnceLock::new() })
+        Ok(CodeForm {
+            specialisation,
+            with_workspaces,
+            engine: Engine::Machine(Box::new(machine)),
+            build,
+            parts: OnceLock::new(),
+        })
     }
 }
 
@@ -323,7 +335,7 @@ impl Executable {
             }
             Engine::Machine(machine) => match self.shared(&ready, arguments) {
                 Some((parts, sizes, threads)) => parts
-                    .invoke(sizes, &ready.scalars, arguments, threads)
+                    .invoke(sizes, &ready.scalars, arguments, threads, &ready.pace)
                     .and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check))
                     .inspect(|timed| ready.pace.took(true, timed.kernel))
                     .map_err(|problem| problem.diagnostics(program, tensors, &parts.machine))?,

@@ -4,18 +4,22 @@ use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
-use tamis_compiler::lower::{Mode, Stored};
+use tamis_compiler::lower::part::Share;
+use tamis_compiler::lower::{Mode, Policy, Stored, lower_part};
 use tamis_compiler::pipeline::{self, Compilation, Pass};
 use tamis_compiler::schedule::classify;
+use tamis_ir::algebra::Kind;
 use tamis_ir::kernel::BufferId;
 use tamis_ir::kernel::Kernel;
-use tamis_ir::program::{Attributes, StmtKind};
+use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 
 /// What becomes of a program on its way to machine code. Texts are made when they are asked for.
 pub struct Explanation {
     program: String,
     compilation: Compilation,
+    /// How threads share it.
+    threads: String,
     options: CompileOptions,
 }
 
@@ -39,31 +43,78 @@ pub fn explain(program: &Program, signature: &Signature, options: &CompileOption
     let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
     let compile = |program: &Program| {
         crate::compile::check_policies(program, &program.check(&signature.types)?)?;
-        let mut made = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
-        made.warnings.extend(parallel_loops(program));
-        Ok::<Compilation, Diagnostics>(made)
+        let mut compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
+        let shared = sharing(&compilation, signature, options);
+        compilation.warnings.extend(parallel_loops(program, shared.as_ref().err()));
+        Ok::<Explanation, Diagnostics>(Explanation {
+            program: program.to_string(),
+            compilation,
+            threads: shared.unwrap_or_else(|why| {
+                let reason = why.message.split_once(": ").map_or(&*why.message, |(_, reason)| reason);
+                format!("one, because {reason}")
+            }),
+            options: options.clone(),
+        })
     };
     if options.schedule.is_empty() {
-        let compilation = compile(program)?;
-        return Ok(Explanation { program: program.to_string(), compilation, options: options.clone() });
+        return compile(program);
     }
     let checked = program.check(&signature.types)?;
     let (scheduled, _) = schedule(program, &checked, signature, &options.schedule)?;
-    Ok(Explanation { program: scheduled.to_string(), compilation: compile(&scheduled)?, options: options.clone() })
+    compile(&scheduled)
 }
 
-/// Loops that are to run on several threads, and do not yet.
-fn parallel_loops(program: &Program) -> Vec<Diagnostic> {
+/// Loops that are said to run on several threads, and do not.
+fn parallel_loops(program: &Program, alone: Option<&Diagnostic>) -> Vec<Diagnostic> {
+    let outermost = |id: StmtId| program.body.iter().any(|stmt| stmt.id == id);
     let mut found = Vec::new();
     program.visit(&mut |stmt| {
         if let StmtKind::For { index, attributes: Attributes { parallel: true, .. }, .. } = &stmt.kind {
             let name = &program.indices[index.index()];
-            let message = format!("the loop over `{name}` is parallel, but runs on one thread in this version");
-            let d = Diagnostic::warning(Code::E0605, message).label(program.origin.stmt(stmt.id), "on one thread");
-            found.push(program.origin.attach(d.help("keep it: what it computes is the same, and it was checked")));
+            let d = match alone {
+                _ if !outermost(stmt.id) => {
+                    let message = format!("the loop over `{name}` is parallel, but threads share outermost loops only");
+                    Diagnostic::warning(Code::E0605, message)
+                        .help("put it outermost: `reorder` changes the order of loops")
+                }
+                Some(why) => {
+                    let message = format!("the loop over `{name}` is parallel, but {}", why.message);
+                    why.help.iter().fold(Diagnostic::warning(Code::E0605, message), |d, help| d.help(help.clone()))
+                }
+                None => return,
+            };
+            found.push(program.origin.attach(d.label(program.origin.stmt(stmt.id), "on one thread")));
         }
     });
     found
+}
+
+/// How threads share a program, for people; or why they do not.
+fn sharing(compilation: &Compilation, signature: &Signature, options: &CompileOptions) -> Result<String, Diagnostic> {
+    let Compilation { program, checked, .. } = compilation;
+    let policy = Policy { strict: options.strict };
+    let lowered = lower_part(program, checked, &signature.layouts, policy);
+    let cut = match lowered.map(|lowered| lowered.cut) {
+        Ok(Some(cut)) => cut,
+        Ok(None) => return Ok("one".to_string()),
+        Err(Diagnostics(mut why)) => return Err(why.swap_remove(0)),
+    };
+    let results = program.results.iter().zip(&cut.shares).map(|(id, share)| {
+        let name = &program.tensor(*id).name;
+        match share {
+            Share::Rows(_) => format!("{name} row by row"),
+            Share::Own(op) => {
+                let symbol = op.info().symbol.unwrap_or(op.info().name);
+                let inexact = matches!(checked.types.tensors[id.index()].kind(), Kind::Float | Kind::Complex);
+                let rounds = inexact && !op.info().idempotent;
+                let rounding = if rounds { ", rounded as the number of threads has it" } else { "" };
+                format!("{name} one for each part, combined by `{symbol}`{rounding}")
+            }
+        }
+    });
+    let results: Vec<String> = results.collect();
+    let index = &program.indices[cut.index.index()];
+    Ok(format!("the loop over {index} is cut where that pays: {}", results.join(", ")))
 }
 
 impl Explanation {
@@ -117,7 +168,12 @@ impl Explanation {
     /// What was decided, and the program that it led to, with the workspaces that it needs.
     pub fn schedule(&self) -> String {
         let notes: String = self.productions().iter().map(|line| format!("# {line}\n")).collect();
-        format!("{notes}{}", self.compilation.program)
+        format!("{notes}# threads: {}\n{}", self.threads, self.compilation.program)
+    }
+
+    /// How several threads share the program, or why they do not.
+    pub fn threads(&self) -> &str {
+        &self.threads
     }
 
     /// The structure of each access along each loop, as it was lowered.

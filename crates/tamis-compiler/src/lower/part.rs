@@ -9,7 +9,7 @@ use super::bind::Stored;
 use super::node::{self, Bounds, Node, Step, visit_assigns};
 use super::writes::Mode;
 use crate::schedule::legal;
-use tamis_ir::algebra::{Constant, DType, Op};
+use tamis_ir::algebra::{Constant, DType, Kind, Op};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{ExprId, Fact};
@@ -108,7 +108,8 @@ impl Lowerer<'_> {
         if !matches!(bounds, Bounds::Inferred) && !matches!(extent, LoopExtent::Static { .. }) {
             return Err(self.uncut("how far its outermost loop goes is computed"));
         }
-        let nest = self.program.body.iter().find(|stmt| matches!(stmt.kind, StmtKind::For { index: i, .. } if i == index));
+        let nest =
+            self.program.body.iter().find(|stmt| matches!(stmt.kind, StmtKind::For { index: i, .. } if i == index));
         if let Some(nest) = nest {
             let formats = &self.checked.formats;
             legal::parts(self.program, nest, index, formats).map_err(|why| self.uncut(&why))?;
@@ -139,6 +140,10 @@ impl Lowerer<'_> {
         let info = op.info();
         let (dtype, fill) = (self.bound[tensor.index()].dtype, self.bound[tensor.index()].fill);
         let identity = |e: Option<Constant>| e.and_then(|e| e.value(dtype)).is_some_and(|e| e.same_number(fill));
+        let rounds = matches!(dtype.kind(), Kind::Float | Kind::Complex) && !info.idempotent;
+        if self.policy.strict && rounds {
+            return Err(self.uncut(&format!("the parts of `{name}` would be rounded in another order")));
+        }
         let starts = info.idempotent || identity(info.left_identity) || identity(info.right_identity);
         if !starts {
             return Err(self.uncut(&format!("`{name}` starts with {fill}, which each part would count once more")));
@@ -188,8 +193,9 @@ impl Lowerer<'_> {
     }
 
     fn uncut(&self, why: &str) -> Diagnostic {
-        Diagnostic::new(Code::E1206, format!("`{}` runs on one thread: {why}", self.program.name))
-            .help("cut what it does into programs of one loop nest each, whose outermost index is that of the result's rows")
+        Diagnostic::new(Code::E1206, format!("`{}` runs on one thread: {why}", self.program.name)).help(
+            "cut what it does into programs of one loop nest each, whose outermost index is that of the result's rows",
+        )
     }
 
     /// The region of a loop that is cut.

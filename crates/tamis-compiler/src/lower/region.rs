@@ -100,10 +100,7 @@ impl Lowerer<'_> {
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
         let shared = whole || self.turns_of_part(index).is_some();
-        self.region(
-            Region { index, start, stop, whole, point: false, filled, shared, short: false, piece },
-            body,
-        );
+        self.region(Region { index, start, stop, whole, point: false, filled, shared, short: false, piece }, body);
         self.depth -= 1;
         self.cursors.truncate(cursors);
     }

@@ -156,7 +156,9 @@ impl Lowerer<'_> {
             }
         }
         for k in 0..self.states.len() {
-            for (var, expectation) in self.states[k].expected.clone().into_iter().zip(self.states[k].expectation.clone()) {
+            for (var, expectation) in
+                self.states[k].expected.clone().into_iter().zip(self.states[k].expectation.clone())
+            {
                 let value = match expectation {
                     Some(all) => self.share_of(all),
                     None => self.b.int(0),

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Role, Stmt, VarId};
 
 /// A pass that knows what is there on its way through a kernel.
 pub(super) trait Reaching {
@@ -58,6 +58,8 @@ pub(super) struct Reach {
 enum Declared {
     Counter(ExprId, ExprId),
     Value(ExprId),
+    /// The first place in a list whose element is not below this.
+    Found(BufferId, ExprId),
 }
 
 /// A place in the code, to go back to.
@@ -153,6 +155,7 @@ impl Reach {
                         && *stop == bound
                         && self.times.unchanged(kernel, bound, *at)
                 }
+                Some((Declared::Found(..), _)) => false,
                 Some((Declared::Value(value), at)) => match kernel.expr(*value) {
                     // Whatever was loaded then, it is below the bound.
                     Expr::Load(buffer, _) => self.is_bounded(*buffer, bound),
@@ -170,7 +173,40 @@ impl Reach {
                 }
                 _ => false,
             },
+            // x - s < t - s
+            Expr::Call(Op::Sub, DType::I64, from) => match kernel.expr(bound) {
+                Expr::Call(Op::Sub, DType::I64, to) => {
+                    from[1] == to[1] && self.is_between(kernel, from[0], to[1], to[0])
+                }
+                _ => false,
+            },
             Expr::Call(..) => false,
+        }
+    }
+
+    /// Whether `low <= x < high`: it counts from one to the other, or it is an element of a list in which both were looked for.
+    fn is_between(&self, kernel: &Kernel, x: ExprId, low: ExprId, high: ExprId) -> bool {
+        let same = |a: ExprId, b: ExprId, at: u64| a == b && self.times.unchanged(kernel, a, at);
+        let declared = |id: ExprId| match kernel.expr(id) {
+            Expr::Var(var) => self.declared.get(var).copied(),
+            _ => None,
+        };
+        match declared(x) {
+            Some((Declared::Counter(start, stop), at)) => same(start, low, at) && same(stop, high, at),
+            Some((Declared::Value(value), _)) => {
+                let Expr::Load(list, place) = kernel.expr(value) else { return false };
+                let Some((Declared::Counter(from, to), _)) = declared(*place) else { return false };
+                // Other lists may have changed since.
+                if kernel.buffer(*list).role != Role::Input {
+                    return false;
+                }
+                let found = |place: ExprId, key: ExprId| match declared(place) {
+                    Some((Declared::Found(other, looked_for), at)) => other == *list && same(looked_for, key, at),
+                    _ => false,
+                };
+                found(from, low) && found(to, high)
+            }
+            _ => false,
         }
     }
 
@@ -204,6 +240,9 @@ impl Reach {
             Stmt::Grow { buffer, len, .. } => self.lengths.push((*buffer, *len, now)),
             Stmt::Let { var, value } if !kernel.var(*var).mutable => {
                 self.declared.insert(*var, (Declared::Value(*value), now));
+            }
+            Stmt::Search { var, buffer, key, .. } if !kernel.var(*var).mutable => {
+                self.declared.insert(*var, (Declared::Found(*buffer, *key), now));
             }
             Stmt::For { var, start, stop, .. } if !kernel.var(*var).mutable => {
                 self.declared.insert(*var, (Declared::Counter(*start, *stop), now));

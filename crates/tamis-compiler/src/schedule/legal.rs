@@ -397,12 +397,7 @@ pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[In
 }
 
 /// Whether threads may share the turns of a loop, each with a part of them; else why not.
-pub(crate) fn parts(
-    program: &Program,
-    nest: &Stmt,
-    index: IndexId,
-    formats: &[Option<Format>],
-) -> Result<(), String> {
+pub(crate) fn parts(program: &Program, nest: &Stmt, index: IndexId, formats: &[Option<Format>]) -> Result<(), String> {
     at_once(program, nest, index, true, formats, true).map_err(|conflict| format!("a statement {}", conflict.why))
 }
 

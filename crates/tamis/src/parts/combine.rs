@@ -28,7 +28,8 @@ pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -
     match elem.dtype() {
         // Bytes that are 0 or 1.
         DType::Bool => {
-            let one = |a: u8, b: u8| u8::from(eval(op, DType::Bool, &[Value::Bool(a != 0), Value::Bool(b != 0)]).is_truthy());
+            let one =
+                |a: u8, b: u8| u8::from(eval(op, DType::Bool, &[Value::Bool(a != 0), Value::Bool(b != 0)]).is_truthy());
             all(parts, threads, &one)
         }
         DType::I8 => typed!(i8, I8, i8::wrapping_add),

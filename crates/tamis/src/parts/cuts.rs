@@ -7,9 +7,6 @@ use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Expr, Extent, IndexId, Program, StmtKind};
 use tamis_tensor::{Index, IndexArray, with_indices};
 
-/// How many parts there are for each thread: those that take longer than was thought hold up the others less.
-pub(crate) const PER_THREAD: usize = 4;
-
 /// A part of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
@@ -54,6 +51,8 @@ struct Measure<'a> {
     turns: u64,
     /// The operand with the most entries whose outermost level the loop goes over, and how many of its rows a turn has.
     along: Option<(&'a Argument<'a>, u64)>,
+    /// What there is to do before each turn, if every entry of a row leads to a row of another operand.
+    products: Option<Vec<u64>>,
 }
 
 impl<'a> Measure<'a> {
@@ -67,7 +66,9 @@ impl<'a> Measure<'a> {
             let unit = match argument.tensor.format().map().first() {
                 Some(DimExpr::Dim(dim)) => match subscript(*dim) {
                     Some(Expr::Index(i)) if *i == index => Some(1),
-                    Some(Expr::Index(i)) => piece_of(program, *i).filter(|(number, _)| *number == index).map(|(_, n)| n),
+                    Some(Expr::Index(i)) => {
+                        piece_of(program, *i).filter(|(number, _)| *number == index).map(|(_, n)| n)
+                    }
                     _ => None,
                 },
                 Some(DimExpr::Div(dim, by)) => match subscript(*dim) {
@@ -83,11 +84,16 @@ impl<'a> Measure<'a> {
         }
         // A dense operand says nothing.
         let along = along.filter(|(argument, _)| argument.levels.iter().any(|level| !level.arrays.is_empty()));
-        Measure { turns, along }
+        let products =
+            along.filter(|(_, unit)| *unit == 1).and_then(|(a, _)| products(program, index, turns, a, arguments));
+        Measure { turns, along, products }
     }
 
     /// What the turns before one have to do: an entry is as much as a turn without any.
     fn before(&self, turn: u64) -> u64 {
+        if let Some(products) = &self.products {
+            return products.get(turn as usize).copied().unwrap_or(turn);
+        }
         let Some((argument, unit)) = self.along else { return turn };
         let levels = &argument.levels;
         let extents = argument.tensor.format().level_extents(argument.tensor.shape()).unwrap_or_default();
@@ -118,6 +124,56 @@ impl<'a> Measure<'a> {
         }
         low
     }
+}
+
+/// Before each row of a matrix `A[i, k]`, how many entries the rows of another operand have that its entries lead to, `B[k, ...]`: what
+/// a product of both has to do.
+fn products(program: &Program, index: IndexId, turns: u64, a: &Argument, arguments: &[Argument]) -> Option<Vec<u64>> {
+    let reads = |argument: &Argument, level: usize| -> Vec<IndexId> {
+        let Some(DimExpr::Dim(dim)) = argument.tensor.format().map().get(level) else { return Vec::new() };
+        let accesses = program.exprs.ids().filter_map(|id| match program.expr(id) {
+            Expr::Read(access) => Some(access),
+            _ => None,
+        });
+        let here = accesses.filter(|access| {
+            let param = program.params.iter().position(|param| *param == access.tensor);
+            param.is_some_and(|param| std::ptr::eq(arguments[param].tensor, argument.tensor))
+        });
+        here.filter_map(|access| match program.expr(access.subscripts.get(*dim)?.expr) {
+            Expr::Index(index) => Some(*index),
+            _ => None,
+        })
+        .collect()
+    };
+    let [top, inner] = &a.levels[..] else { return None };
+    let (pos, crd) = (inner.get("pos")?, inner.get("crd")?);
+    let through = reads(a, 1);
+    if !top.arrays.is_empty() || !reads(a, 0).contains(&index) {
+        return None;
+    }
+    let of_rows = |b: &&Argument| {
+        let leads = reads(b, 0).iter().any(|k| *k != index && through.contains(k));
+        leads
+            && b.levels.first().is_some_and(|level| level.arrays.is_empty())
+            && b.levels.get(1).is_some_and(|l| l.get("pos").is_some())
+    };
+    let b = arguments.iter().find(of_rows)?;
+    let rows = b.levels[1].get("pos")?;
+    let mut before = Vec::with_capacity(turns as usize + 1);
+    let mut sum = 0u64;
+    before.push(0);
+    with_indices!(rows, rows => with_indices!(crd, crd => {
+        let length = |k: u64| match rows.get(k as usize..k as usize + 2) {
+            Some([start, stop]) => stop.to_u64() - start.to_u64(),
+            _ => 0,
+        };
+        for row in 0..turns {
+            let entries = crd.get(at(pos, row) as usize..at(pos, row + 1) as usize).unwrap_or_default();
+            sum += 1 + entries.iter().map(|k| 1 + length(k.to_u64())).sum::<u64>();
+            before.push(sum);
+        }
+    }));
+    Some(before)
 }
 
 /// The loop whose pieces a loop goes over one by one, and how long they are.

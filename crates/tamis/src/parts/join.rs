@@ -95,7 +95,9 @@ impl Array<'_> {
                 let to: &mut [$rust] = all.indices_mut().unwrap_or_default();
                 match outermost {
                     true => to[1] = entries as $rust,
-                    false => count_on(to, &rest, fibers, counts, self.threads, |n, before| n.wrapping_add(before as $rust)),
+                    false => {
+                        count_on(to, &rest, fibers, counts, self.threads, |n, before| n.wrapping_add(before as $rust))
+                    }
                 }
             }};
         }

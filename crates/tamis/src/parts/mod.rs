@@ -105,11 +105,12 @@ impl Parts {
         scalars: &[Value],
         arguments: &[Argument],
         threads: usize,
+        pace: &Pace,
     ) -> Result<Ran, Problem> {
         let machine = &self.machine;
         // Parts that are built in pieces may be many, so that no thread waits long for another; parts that are all of a
         // result may not.
-        let count = if self.combines() { threads } else { threads * cuts::PER_THREAD };
+        let count = if self.combines() { threads } else { threads * pace.parts_per_thread() };
         let pieces = cuts::cut(&self.program, &self.cut, sizes.turns, arguments, count);
         let inputs = machine.input_buffers(arguments);
         let start = Instant::now();
@@ -139,7 +140,9 @@ impl Parts {
             workspaces.extend(done.workspaces);
             parts.push(done.storages);
         }
+        let computed = start.elapsed();
         self.join(sizes, &pieces, parts, &mut shared, threads)?;
+        pace.joined(computed, start.elapsed());
         let given = inputs.iter().map(|buffer| buffer.len).collect();
         Ok(Ran { storages: shared, kernel: start.elapsed(), workspaces, given, parts: pieces.len() })
     }
@@ -246,7 +249,8 @@ impl Parts {
 
 /// Whether the program says that its outermost loop is to run on several threads.
 pub(crate) fn is_asked_for(program: &Program) -> bool {
-    program.body.iter().any(|stmt| {
-        matches!(&stmt.kind, StmtKind::For { attributes: Attributes { parallel: true, .. }, .. })
-    })
+    program
+        .body
+        .iter()
+        .any(|stmt| matches!(&stmt.kind, StmtKind::For { attributes: Attributes { parallel: true, .. }, .. }))
 }

@@ -1,6 +1,6 @@
 //! Whether several threads pay: told by how large the operands are, and by how long calls took.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// With so many entries in all operands, threads share the work from the first call on.
@@ -16,12 +16,18 @@ const SHORT: Duration = Duration::from_micros(80);
 /// Code for parts is made when calls on one thread have taken so long in all, which is about what making it takes.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// How long calls took, in nanoseconds; 0 if there was none.
+/// Sharing is tried so often before it is compared: the first calls find no memory that was used before.
+const TRIES: u64 = 4;
+
+/// The least times that calls took, in nanoseconds; 0 if there was none.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     alone: AtomicU64,
     together: AtomicU64,
     all_alone: AtomicU64,
+    tries: AtomicU64,
+    /// Joining many parts takes too long.
+    coarse: AtomicBool,
 }
 
 impl Pace {
@@ -40,12 +46,25 @@ impl Pace {
         match (alone, together) {
             (0, _) => entries >= LARGE,
             (_, 0) => self.least_alone() >= SHORT,
-            _ => together < alone,
+            _ => together < alone || self.tries.load(Ordering::Relaxed) < TRIES,
         }
     }
 
     fn least_alone(&self) -> Duration {
         Duration::from_nanos(self.alone.load(Ordering::Relaxed))
+    }
+
+    /// How many parts there are for each thread: several, so that those that take longer than was thought hold up the others
+    /// less; one, if joining them takes longer than that gains.
+    pub(crate) fn parts_per_thread(&self) -> usize {
+        if self.coarse.load(Ordering::Relaxed) { 1 } else { 4 }
+    }
+
+    /// Remembers when parts were computed, and when they were joined.
+    pub(crate) fn joined(&self, computed: Duration, joined: Duration) {
+        if joined.saturating_sub(computed) * 8 > joined {
+            self.coarse.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Remembers how long a call took.
@@ -55,7 +74,9 @@ impl Pace {
         if least.fetch_min(nanos, Ordering::Relaxed) == 0 {
             least.store(nanos, Ordering::Relaxed);
         }
-        if !shared {
+        if shared {
+            self.tries.fetch_add(1, Ordering::Relaxed);
+        } else {
             self.all_alone.fetch_add(nanos, Ordering::Relaxed);
         }
     }
@@ -77,7 +98,10 @@ mod tests {
         let pace = Pace::default();
         pace.took(false, Duration::from_millis(20));
         assert!(pace.is_worth_compiling(1000) && pace.is_worth_sharing(1000, false), "one long call is enough");
-        pace.took(true, Duration::from_millis(30));
+        for k in 0..TRIES {
+            assert!(pace.is_worth_sharing(1000, false), "{k}: the first calls say little");
+            pace.took(true, Duration::from_millis(30));
+        }
         assert!(!pace.is_worth_sharing(1000, false), "sharing was tried, and took longer");
         pace.took(true, Duration::from_millis(11));
         assert!(pace.is_worth_sharing(1000, false));
