@@ -137,6 +137,29 @@ fn sums_are_combined() {
     }
 }
 
+/// Each part scatters into a sparse result of its own.
+#[test]
+fn sparse_results_are_combined() {
+    let (a, b) = (tensor(&[40, 30], 150, "csc", 5), tensor(&[30, 50], 200, "csr", 6));
+    check(&example("spgemm_outer.py"), &[&a, &b], "outer");
+    for format in ["csr", "dcsr", "coo", "csc", "hash, hash", "dense, hash"] {
+        for (op, fill) in [("+=", ""), ("max=", "; element(-inf)")] {
+            let text = format!(
+                "def outer(A, B):\n    C = tensor('{format}{fill}')\n    for k, i, j in _:\n        C[i,j] {op} A[i,k] * B[k,j]\n    return C\n"
+            );
+            let program = parse(&text);
+            let one = call(&program, &[&a, &b], 1);
+            for threads in [2, 5] {
+                let several = call(&program, &[&a, &b], threads);
+                assert!(several.parts > 1, "{format} {op} was not cut");
+                let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+                assert!(wanted.format() == got.format() && wanted.fill().same_number(got.fill()));
+                assert!(wanted.same_values(got), "{format} {op} on {threads} threads");
+            }
+        }
+    }
+}
+
 /// What is not cut stays on one thread, and says why.
 #[test]
 fn what_cannot_be_cut() {

@@ -45,6 +45,8 @@ pub(crate) enum Problem {
     Failure(Failure),
     /// A result could not be made from what the kernel wrote.
     Result(TensorId, Diagnostic),
+    /// The results of parts could not be combined.
+    Combined(Diagnostics),
 }
 
 impl From<Failure> for Problem {
@@ -179,6 +181,8 @@ pub(crate) struct Ran {
     pub(crate) given: Vec<u64>,
     /// How many parts of the outermost loop were done one by one.
     pub(crate) parts: usize,
+    /// Results that are tensors already, by their place among the results.
+    pub(crate) made: Vec<(usize, Tensor)>,
 }
 
 impl Ran {
@@ -220,14 +224,18 @@ pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument
         }
     }
     outcome?;
-    Ok(Ran { storages, kernel, workspaces, given, parts: 1 })
+    Ok(Ran { storages, kernel, workspaces, given, parts: 1, made: Vec::new() })
 }
 
 /// Makes tensors of what a kernel wrote that ran to its end.
 pub(crate) fn finish(machine: &Machine, ran: Ran, shapes: &[Vec<u64>], check: bool) -> Result<Timed, Problem> {
-    let Ran { mut storages, kernel, workspaces, parts, .. } = ran;
+    let Ran { mut storages, kernel, workspaces, parts, mut made, .. } = ran;
     let mut results = Vec::with_capacity(machine.outputs.len());
-    for (output, shape) in machine.outputs.iter().zip(shapes) {
+    for (k, (output, shape)) in machine.outputs.iter().zip(shapes).enumerate() {
+        if let Some(place) = made.iter().position(|(of, _)| *of == k) {
+            results.push((output.name.clone(), made.swap_remove(place).1));
+            continue;
+        }
         let tensor = output.tensor(shape, machine.kernel(), &mut storages, check);
         let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));
@@ -252,6 +260,7 @@ impl Problem {
         };
         let failure = match self {
             Problem::Result(id, d) => return named(d, Some(id), "this result").into(),
+            Problem::Combined(errors) => return errors,
             Problem::Failure(failure) => failure,
         };
         match &failure {

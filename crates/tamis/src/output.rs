@@ -77,6 +77,11 @@ impl Output {
         self.arrays.iter().all(Vec::is_empty)
     }
 
+    /// The format of the tensor that is made of it, with its fill.
+    pub(crate) fn format_with_fill(&self) -> Format {
+        tamis_compiler::schedule::with_fill(self.declared.as_ref().unwrap_or(&self.format), self.fill)
+    }
+
     /// How many coordinates its levels have, for a shape of its own.
     pub(crate) fn level_extents(&self, shape: &[u64]) -> Vec<u64> {
         self.format.level_extents(shape).unwrap_or_default()

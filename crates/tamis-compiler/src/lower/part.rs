@@ -98,11 +98,12 @@ impl Lowerer<'_> {
                 _ => return Err(self.uncut("it does something outside of its loops")),
             }
         }
-        let [(index, bounds, inside)] = loops[..] else {
-            return Err(self.uncut(match loops.len() {
-                0 => "it has no loop",
-                _ => "it has several loops, one after the other",
-            }));
+        let (index, bounds, inside) = match loops[..] {
+            [] => return Err(self.uncut("it has no loop")),
+            [only] => only,
+            // What is scattered into a workspace, and copied from it.
+            [first, (_, _, copy)] if self.copied(copy).is_some() => first,
+            _ => return Err(self.uncut("it has several loops, one after the other")),
         };
         let extent = self.checked.extents.loops[index.index()];
         if !matches!(bounds, Bounds::Inferred) && !matches!(extent, LoopExtent::Static { .. }) {
@@ -114,18 +115,47 @@ impl Lowerer<'_> {
             let formats = &self.checked.formats;
             legal::parts(self.program, nest, index, formats).map_err(|why| self.uncut(&why))?;
         }
+        let copied = loops.get(1).and_then(|(_, _, copy)| self.copied(copy));
         let mut shares = Vec::new();
         for id in &self.program.results {
-            shares.push(self.share(*id, index, inside)?);
+            shares.push(match copied {
+                None => self.share(*id, index, inside)?,
+                Some((workspace, result)) if result == *id => Share::Own(self.combined(workspace, inside)?),
+                Some(_) => return Err(self.uncut("it has several loops, one after the other")),
+            });
         }
         Ok(Cut { index, shares })
     }
 
+    /// The workspace and the result of a nest that does nothing but copy one to the other, element by element.
+    fn copied(&self, nest: &[Step]) -> Option<(TensorId, TensorId)> {
+        match nest {
+            [Step::For(_, Bounds::Inferred, body)] => self.copied(body),
+            [Step::Assign(target, None, Node::Access(access))] => {
+                let node::Source::Tensor(from, subs) = &access.source else { return None };
+                let plain = |sub: &node::Sub| {
+                    !sub.permissive && sub.part == node::Part::Whole && matches!(sub.node, Node::Index(_))
+                };
+                let same = self.bound[from.index()].fill.same_number(self.bound[target.tensor.index()].fill)
+                    && self.bound[from.index()].dtype == self.bound[target.tensor.index()].dtype;
+                let all = |subs: &[node::Sub]| subs.iter().all(plain);
+                (same && all(subs) && all(&target.subs) && !self.program.params.contains(from))
+                    .then_some((*from, target.tensor))
+            }
+            _ => None,
+        }
+    }
+
     fn share(&self, tensor: TensorId, index: IndexId, body: &[Step]) -> Result<Share, Diagnostic> {
-        let name = &self.program.tensor(tensor).name;
         if let Some(unit) = self.rows(tensor, index, body) {
             return Ok(Share::Rows(unit));
         }
+        Ok(Share::Own(self.combined(tensor, body)?))
+    }
+
+    /// The operator by which the tensors of parts become one, if each part can have its own.
+    fn combined(&self, tensor: TensorId, body: &[Step]) -> Result<Op, Diagnostic> {
+        let name = &self.program.tensor(tensor).name;
         let mut ops: Vec<Option<Op>> = Vec::new();
         visit_assigns(body, &mut |target, update| {
             // Subtracting is adding.
@@ -148,13 +178,10 @@ impl Lowerer<'_> {
         if !starts {
             return Err(self.uncut(&format!("`{name}` starts with {fill}, which each part would count once more")));
         }
-        let whole = match &self.bound[tensor.index()].storage {
-            Stored::Scalar { written, .. } => written.is_none(),
-            Stored::Levels { format, .. } => format.is_all_dense(),
-        };
-        match whole {
-            true => Ok(Share::Own(op)),
-            false => Err(self.uncut(&format!("every part would write all over `{name}`, which is sparse"))),
+        match &self.bound[tensor.index()].storage {
+            // Whether anything was written to it is not known any more.
+            Stored::Scalar { written: Some(_), .. } => Err(self.uncut(&format!("`{name}` may be missing"))),
+            _ => Ok(op),
         }
     }
 

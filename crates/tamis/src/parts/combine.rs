@@ -1,10 +1,12 @@
-//! Results of which each part has its own, element by element, in the order of the parts.
+//! Results of which each part has its own: combined element by element, in the order of the parts. Sparse ones are combined by a program.
 
+use crate::run::{RunOptions, run};
 use num_complex::Complex;
 use tamis_backend::Storage;
 use tamis_ir::algebra::{Op, eval};
 use tamis_ir::kernel::Elem;
-use tamis_ir::{DType, Value};
+use tamis_ir::{DType, Diagnostics, Format, Program, Value};
+use tamis_tensor::Tensor;
 
 /// From so many elements on, threads share the work.
 const LONG: usize = 1 << 15;
@@ -68,4 +70,31 @@ fn all<T: tamis_backend::runtime::Element + Send + Sync>(
     });
     drop(pieces);
     Some(Storage::from_vec(first))
+}
+
+/// The program that combines two tensors of a format by an operator.
+pub(crate) fn program(op: Op, format: &Format) -> Result<Program, Diagnostics> {
+    let indices: Vec<String> = (0..format.rank()).map(|k| format!("i{k}")).collect();
+    let at = indices.join(",");
+    let (a, b) = (format!("A[{at}]"), format!("B[{at}]"));
+    let both = match op.info().symbol {
+        Some(symbol) => format!("{a} {symbol} {b}"),
+        None => format!("{}({a}, {b})", op.info().name),
+    };
+    let loops = indices.join(", ");
+    Program::parse(&format!(
+        "def combine(A, B):\n    C = tensor('{format}')\n    for {loops} in _:\n        C[{at}] = {both}\n    return C\n"
+    ))
+}
+
+/// Sparse tensors of all parts, combined by such a program.
+pub(crate) fn tensors(program: &Program, parts: Vec<Tensor>, strict: bool) -> Result<Option<Tensor>, Diagnostics> {
+    let mut parts = parts.into_iter();
+    let Some(mut all) = parts.next() else { return Ok(None) };
+    for part in parts {
+        let results = run(program, &[("A", &all), ("B", &part)], &RunOptions { strict, ..RunOptions::default() })?;
+        let Some((_, sum)) = results.into_iter().next() else { break };
+        all = sum;
+    }
+    Ok(Some(all))
 }

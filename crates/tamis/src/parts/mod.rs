@@ -12,6 +12,7 @@ mod pace;
 pub(crate) use pace::Pace;
 
 use crate::call::{Machine, Problem, Ran};
+use crate::output::Output;
 use crate::signature::Argument;
 use cuts::Piece;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,13 +25,18 @@ use tamis_compiler::lower::part::{Cut, SHARES, Share};
 use tamis_compiler::pipeline;
 use tamis_ir::program::{Attributes, Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::{Diagnostics, Value};
+use tamis_tensor::Tensor;
 
 /// Machine code for a part of a loop, and how parts become the whole.
 pub(crate) struct Parts {
     pub(crate) machine: Machine,
     cut: Cut,
+    /// For each result, the program that combines those of two parts, if that takes one.
+    combiners: Vec<Option<Program>>,
     /// The program that was cut.
     program: Arc<Program>,
+    strict: bool,
+    check: bool,
 }
 
 /// Buffers of a part, for whichever thread does it.
@@ -54,6 +60,8 @@ struct Done {
 pub(crate) struct Sizes {
     /// The extents of levels of each result.
     levels: Vec<Vec<u64>>,
+    /// The shape of each result.
+    shapes: Vec<Vec<u64>>,
     /// How far the loop goes that is cut.
     turns: u64,
 }
@@ -74,7 +82,12 @@ impl Parts {
             Cache::global().obtain(&compilation.lowered.kernel, &if check { host.checked() } else { host })?;
         let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
         let cut = compilation.lowered.cut.ok_or_else(|| Diagnostics(Vec::new()))?;
-        Ok(Parts { machine, cut, program: compilation.program })
+        let combiner = |(output, share): (&Output, &Share)| match share {
+            Share::Own(op) if !output.is_dense() => combine::program(*op, &output.format_with_fill()).map(Some),
+            _ => Ok(None),
+        };
+        let combiners: Result<_, Diagnostics> = machine.outputs().iter().zip(&cut.shares).map(combiner).collect();
+        Ok(Parts { machine, cut, combiners: combiners?, program: compilation.program, strict, check })
     }
 
     /// Whether results of the parts are combined, so that rounding depends on how many there are.
@@ -88,14 +101,14 @@ impl Parts {
         let LoopExtent::Static { start: 0, stop } = checked.extents.loops[self.cut.index.index()] else { return None };
         let turns = u64::try_from(stop).ok()?;
         let shape = |id: &tamis_ir::program::TensorId| &checked.extents.shapes[id.index()];
-        let shapes = self.program.results.iter().map(shape);
+        let shapes: Vec<Vec<u64>> = self.program.results.iter().map(shape).cloned().collect();
         let levels: Vec<Vec<u64>> =
-            self.machine.outputs().iter().zip(shapes).map(|(output, shape)| output.level_extents(shape)).collect();
+            self.machine.outputs().iter().zip(&shapes).map(|(output, shape)| output.level_extents(shape)).collect();
         let fits = self.cut.shares.iter().zip(&levels).all(|(share, levels)| match share {
             Share::Rows(unit) => levels.first().is_some_and(|rows| rows.div_ceil(*unit) == turns),
             Share::Own(_) => true,
         });
-        fits.then_some(Sizes { levels, turns })
+        fits.then_some(Sizes { levels, shapes, turns })
     }
 
     /// Runs all parts, and joins what they wrote.
@@ -141,10 +154,10 @@ impl Parts {
             parts.push(done.storages);
         }
         let computed = start.elapsed();
-        self.join(sizes, &pieces, parts, &mut shared, threads)?;
+        let made = self.join(sizes, &pieces, parts, &mut shared, threads)?;
         pace.joined(computed, start.elapsed());
         let given = inputs.iter().map(|buffer| buffer.len).collect();
-        Ok(Ran { storages: shared, kernel: start.elapsed(), workspaces, given, parts: pieces.len() })
+        Ok(Ran { storages: shared, kernel: start.elapsed(), workspaces, given, parts: pieces.len(), made })
     }
 
     /// Arrays that all parts write, each its rows: those of results that are dense.
@@ -224,9 +237,11 @@ impl Parts {
         mut parts: Vec<Vec<Option<Storage>>>,
         joined: &mut [Option<Storage>],
         threads: usize,
-    ) -> Result<(), Problem> {
+    ) -> Result<Vec<(usize, Tensor)>, Problem> {
         let kernel = self.machine.kernel();
-        for ((output, share), levels) in self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
+        let mut made = Vec::new();
+        let outputs = self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels).zip(&sizes.shapes);
+        for (k, (((output, share), levels), shape)) in outputs.enumerate() {
             match share {
                 Share::Rows(unit) => {
                     if output.values.is_some_and(|values| joined[values].is_some()) {
@@ -237,13 +252,21 @@ impl Parts {
                     join::rows(kernel, output, levels, &rows, &mut parts, joined, threads)?;
                 }
                 Share::Own(op) => {
-                    let Some(values) = output.values else { continue };
-                    let all = parts.iter_mut().filter_map(|part| part[values].take()).collect();
-                    joined[values] = combine::combine(kernel.buffers[values].elem, *op, all, threads);
+                    let Some(combiner) = &self.combiners[k] else {
+                        let Some(values) = output.values else { continue };
+                        let all = parts.iter_mut().filter_map(|part| part[values].take()).collect();
+                        joined[values] = combine::combine(kernel.buffers[values].elem, *op, all, threads);
+                        continue;
+                    };
+                    let own = |part: &mut Vec<Option<Storage>>| output.tensor(shape, kernel, part, self.check);
+                    let own: Result<Vec<Tensor>, _> = parts.iter_mut().map(own).collect();
+                    let own = own.map_err(|d| Problem::Result(output.tensor, d))?;
+                    let all = combine::tensors(combiner, own, self.strict).map_err(Problem::Combined)?;
+                    made.extend(all.map(|all| (k, all)));
                 }
             }
         }
-        Ok(())
+        Ok(made)
     }
 }
 
