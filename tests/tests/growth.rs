@@ -48,3 +48,127 @@ fn outer_products_grow_with_what_they_hold() {
         }
     }
 }
+
+/// Statements that a program executes.
+fn executed(program: &Program, tensors: &[&Tensor]) -> f64 {
+    let analysis = tamis::analyze_program(program, tensors, &CompileOptions::default());
+    analysis.unwrap_or_else(|d| panic!("{}", d.render(false))).statements as f64
+}
+
+fn random(shape: &[u64], entries: u64, seed: u64, format: &str) -> Tensor {
+    let format = Format::parse(format, shape.len()).unwrap();
+    let entries = random_nnz(shape, entries, seed).unwrap();
+    Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap()
+}
+
+fn dense(shape: &[u64]) -> Tensor {
+    let values = vec![1.0; shape.iter().product::<u64>() as usize];
+    Tensor::from_dense(shape, values.into(), &Format::dense(shape.len()), Value::F64(0.0)).unwrap()
+}
+
+/// The slope of a line through points on paper with two logarithmic scales.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    let count = logs.len() as f64;
+    let (x, y) = logs.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x / count, b + y / count));
+    let (above, below) =
+        logs.iter().fold((0.0, 0.0), |(a, b), (px, py)| (a + (px - x) * (py - y), b + (px - x) * (px - x)));
+    above / below
+}
+
+/// What is executed grows with the entries, and not faster, where dimensions grow with them.
+#[test]
+fn entries() {
+    type Operands = fn(u64) -> Vec<Tensor>;
+    let kernels: [(&str, Operands, f64); 7] = [
+        ("spmv.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n])], 1.0),
+        ("spmm.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n, 20])], 1.0),
+        ("add.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), random(&[n, n], 8 * n, 2, "csr")], 1.0),
+        ("gustavson.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), random(&[n, n], 8 * n, 2, "csr")], 1.0),
+        ("sddmm.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n, 4]), dense(&[4, n])], 1.0),
+        ("ttv.py", |n| vec![random(&[n, n, n], 8 * n, 1, "csf"), dense(&[n])], 1.0),
+        // As many rows as columns: the products of all pairs of rows are the result.
+        ("spmv.py", |n| vec![dense(&[n, n]), dense(&[n])], 2.0),
+    ];
+    for (name, operands, wanted) in kernels {
+        let program = example(name);
+        let points: Vec<(f64, f64)> = [100u64, 200, 400, 800, 1600]
+            .into_iter()
+            .map(|n| {
+                let tensors = operands(n);
+                (n as f64, executed(&program, &tensors.iter().collect::<Vec<_>>()))
+            })
+            .collect();
+        let found = slope(&points);
+        assert!((wanted - 0.1..=wanted + 0.05).contains(&found), "{name} grows as n^{found:.2}: {points:?}");
+    }
+}
+
+/// Rows and columns that hold nothing cost nothing, where the format does not list them.
+#[test]
+fn rows_without_entries() {
+    for (name, format) in
+        [("row_sums", "dcsr"), ("row_sums", "coo"), ("total", "dcsr"), ("total", "coo"), ("total", "csr")]
+    {
+        let text = match name {
+            "total" => "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n",
+            _ => "def f(A):\n    s = tensor('sparse')\n    for i, j in _:\n        s[i] += A[i,j]\n    return s\n",
+        };
+        let program = Program::parse(text).unwrap();
+        let of = |rows: u64, columns: u64| {
+            let entries = random_nnz(&[500, 500], 2000, 3).unwrap();
+            let entries = tamis_tensor::Coordinates { shape: vec![rows, columns], ..entries };
+            let format = Format::parse(format, 2).unwrap();
+            let a = Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap();
+            executed(&program, &[&a])
+        };
+        let few = of(500, 500);
+        assert!((of(500, 500_000) - few).abs() < 1.0, "{name} {format}: columns");
+        if format == "csr" {
+            let more = (of(1000, 500) - few) / 500.0;
+            assert!(more <= 4.0, "{name} {format}: each empty row takes {more} statements");
+        } else {
+            assert!((of(500_000, 500) - few).abs() < 1.0, "{name} {format}: rows");
+        }
+    }
+}
+
+/// One operand more is one list more to look at, not twice as much to do; kernels grow with what can be missing of them.
+#[test]
+fn operands_one_by_one() {
+    let mut points = Vec::new();
+    for count in 1..=6u64 {
+        let names: Vec<String> = (0..count).map(|k| format!("A{k}")).collect();
+        let sum = names.iter().map(|name| format!("{name}[i]")).collect::<Vec<_>>().join(" + ");
+        let text = format!(
+            "def f({}):\n    y = tensor('sparse')\n    for i in _:\n        y[i] = {sum}\n    return y\n",
+            names.join(", ")
+        );
+        let tensors: Vec<Tensor> = (0..count).map(|k| random(&[20_000], 1000, k + 1, "sparse")).collect();
+        let program = Program::parse(&text).unwrap();
+        let done = executed(&program, &tensors.iter().collect::<Vec<_>>());
+        points.push((count as f64, done / (1000.0 * count as f64)));
+    }
+    // Each turn looks at every list that is left, so what an entry costs may grow with their number.
+    assert!(slope(&points) <= 1.1, "a union of k lists grows faster than k for each entry: {points:?}");
+}
+
+/// A dimension more is a loop more around the same entries.
+#[test]
+fn dimensions_one_by_one() {
+    let mut points = Vec::new();
+    for rank in 1..=6usize {
+        let shape = vec![60u64.pow(4 / rank as u32).clamp(12, 1_000_000); rank];
+        let indices: Vec<String> = (0..rank).map(|k| format!("i{k}")).collect();
+        let text = format!(
+            "def f(A):\n    s = scalar(0.0)\n    for {} in _:\n        s += A[{}]\n    return s\n",
+            indices.join(", "),
+            indices.join(",")
+        );
+        let entries = 1000.min(shape.iter().product::<u64>() / 4);
+        let a = random(&shape, entries, 1, &vec!["sparse"; rank].join(", "));
+        let done = executed(&Program::parse(&text).unwrap(), &[&a]);
+        points.push((rank as f64, done / entries as f64));
+    }
+    assert!(slope(&points) <= 1.1, "entries of more dimensions cost more than one loop each: {points:?}");
+}

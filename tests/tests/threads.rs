@@ -255,7 +255,10 @@ fn random_programs_are_cut() {
         let run = || with_threads_always(threads, || executable.call_timed(&tensors));
         let Ok(outcome) = catch_unwind(AssertUnwindSafe(run)) else { panic!("seed {seed} panics:\n{}", case.text) };
         let several = outcome.unwrap_or_else(|d| panic!("seed {seed}:\n{}\n{}", case.text, d.render(false)));
-        cut += usize::from(several.parts > 1);
+        if several.parts == 1 {
+            continue;
+        }
+        cut += 1;
         for (wanted, (_, got)) in wanted.iter().zip(&several.results) {
             let values = got.convert(&Format::dense(got.rank())).unwrap();
             let values: Vec<Value> =
@@ -272,5 +275,5 @@ fn random_programs_are_cut() {
             );
         }
     }
-    assert!(cut as u64 >= count / 25, "only {cut} of {count} programs were cut");
+    assert!(cut >= count / 25, "only {cut} of {count} programs were cut");
 }
