@@ -87,12 +87,12 @@ fn entries() {
         ("gustavson.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), random(&[n, n], 8 * n, 2, "csr")], 1.0),
         ("sddmm.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n, 4]), dense(&[4, n])], 1.0),
         ("ttv.py", |n| vec![random(&[n, n, n], 8 * n, 1, "csf"), dense(&[n])], 1.0),
-        // As many rows as columns: the products of all pairs of rows are the result.
+        // Where all is stored, entries grow with the square.
         ("spmv.py", |n| vec![dense(&[n, n]), dense(&[n])], 2.0),
     ];
     for (name, operands, wanted) in kernels {
         let program = example(name);
-        let points: Vec<(f64, f64)> = [100u64, 200, 400, 800, 1600]
+        let points: Vec<(f64, f64)> = [300u64, 600, 1200, 2400]
             .into_iter()
             .map(|n| {
                 let tensors = operands(n);
