@@ -66,6 +66,12 @@ impl Tensor {
     ) -> Result<Tensor> {
         let format = format.settled();
         let extents = format.level_extents(shape)?;
+        let room = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
+        if tree::shares(format.levels()) && room.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
+            // There cannot be too many, and counting them takes a look at every run.
+            let parts = Parts { format, extents, shape: shape.to_vec(), fill, levels, values, nnz: OnceLock::new() };
+            return Ok(Tensor { parts: Arc::new(parts) });
+        }
         let nnz =
             tree::stored(&levels).filter(|nnz| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels()));
         let Some(nnz) = nnz else {
@@ -212,7 +218,11 @@ impl Tensor {
     /// How many entries are stored, those that equal the fill included. What a `dense` level stores is
     /// every coordinate, so for an all-dense tensor this is the number of its cells.
     pub fn nnz(&self) -> usize {
-        *self.parts.nnz.get_or_init(|| self.elements().count())
+        *self.parts.nnz.get_or_init(|| {
+            let onto = self.format().is_onto(self.shape());
+            let stored = if onto { tree::stored(self.levels()) } else { None };
+            stored.unwrap_or_else(|| self.elements().count())
+        })
     }
 
     fn elements(&self) -> Elements<'_> {

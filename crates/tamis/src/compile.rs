@@ -357,7 +357,7 @@ impl Executable {
             return None;
         }
         let inner = &*self.inner;
-        let entries = arguments.iter().map(|argument| argument.tensor.nnz() as u64).sum();
+        let entries = arguments.iter().map(Argument::entries).sum();
         let asked = parts::is_asked_for(&inner.scheduled) || tamis_tensor::threads::always();
         let parts = match ready.code.parts.get() {
             Some(parts) => parts.as_ref().ok()?,

@@ -192,6 +192,12 @@ impl<'a> Argument<'a> {
         tensors.iter().map(|tensor| Argument { tensor, levels: levels(tensor) }).collect()
     }
 
+    /// About how many entries there are: as many as its longest array has.
+    pub(crate) fn entries(&self) -> u64 {
+        let lists = self.levels.iter().flat_map(|level| &level.arrays).map(|(_, array)| array.len());
+        lists.chain(self.tensor.values().map(|values| values.len())).max().unwrap_or(0) as u64
+    }
+
     /// Whether code for this layout takes this tensor.
     pub(crate) fn fits(&self, layout: &ParamLayout) -> bool {
         let same_widths = |arrays: &LevelArrays, widths: &Vec<_>| {

@@ -103,30 +103,36 @@ fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
 
 /// Runs that touch are one. Arrays are moved within themselves.
 fn merge_last(runs: &mut Runs) {
+    // Where none touches nothing is to be done: all are looked at in one go, without those that only follow each other in the arrays.
+    let touching = |start: &[u32], end: &[u32]| start.iter().zip(end).filter(|(start, end)| start == end).count();
+    let (first, last) = (runs.pos.first().map_or(0, |p| *p as usize), runs.pos.last().map_or(0, |p| *p as usize));
+    if first == 0 && last > 0 {
+        let all = touching(&runs.start[1..last], &runs.end[..last - 1]);
+        let mut between = 0;
+        for fiber in runs.pos.windows(2).filter(|fiber| fiber[0] < fiber[1] && fiber[0] > 0) {
+            let at = fiber[0] as usize;
+            between += usize::from(runs.start[at] == runs.end[at - 1]);
+        }
+        if all == between {
+            runs.start.truncate(last);
+            runs.end.truncate(last);
+            return;
+        }
+    }
     let mut kept = 0;
     for parent in 0..runs.fibers() {
         // Positions before this fiber have changed; where it starts in the old arrays is where the last one ended.
         let fiber = runs.pos[parent] as usize..runs.pos[parent + 1] as usize;
         runs.pos[parent] = kept as u32;
-        // Most often none touches. Counting all that do is faster than to stop at the first.
-        let next = runs.start[fiber.clone()].iter().skip(1);
-        if next.zip(&runs.end[fiber.clone()]).filter(|(start, end)| start == end).count() == 0 {
-            if fiber.start != kept {
-                runs.start.copy_within(fiber.clone(), kept);
-                runs.end.copy_within(fiber.clone(), kept);
-            }
-            kept += fiber.len();
-            continue;
-        }
-        let first = kept;
+        // Which of them touch is hard to foresee, so nothing depends on it but what is written where.
+        let (mut first_of_run, mut reached) = (0, None);
         for q in fiber {
             let (start, end) = (runs.start[q], runs.end[q]);
-            if kept > first && runs.end[kept - 1] == start {
-                runs.end[kept - 1] = end;
-            } else {
-                (runs.start[kept], runs.end[kept]) = (start, end);
-                kept += 1;
-            }
+            let touches = reached == Some(start);
+            first_of_run = if touches { first_of_run } else { start };
+            let at = kept - usize::from(touches);
+            (runs.start[at], runs.end[at]) = (first_of_run, end);
+            (kept, reached) = (at + 1, Some(end));
         }
     }
     if let Some(last) = runs.pos.last_mut() {

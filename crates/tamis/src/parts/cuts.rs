@@ -77,7 +77,7 @@ impl<'a> Measure<'a> {
                 },
                 _ => None,
             };
-            let more = along.is_none_or(|(other, _)| argument.tensor.nnz() > other.tensor.nnz());
+            let more = along.is_none_or(|(other, _)| argument.entries() > other.entries());
             if let (Some(unit), true) = (unit, more) {
                 along = Some((argument, unit));
             }
