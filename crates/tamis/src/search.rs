@@ -235,13 +235,13 @@ fn timed(
     repeats: usize,
 ) -> Result<(Vec<(String, Tensor)>, Duration), Diagnostics> {
     let start = Instant::now();
-    let first = executable.call_timed(tensors)?;
+    let first = tamis_tensor::with_threads(1, || executable.call_timed(tensors))?;
     let mut least = first.kernel;
     for _ in 1..repeats.max(1) {
         if start.elapsed() > Duration::from_millis(500) {
             break;
         }
-        least = least.min(executable.call_timed(tensors)?.kernel);
+        least = least.min(tamis_tensor::with_threads(1, || executable.call_timed(tensors))?.kernel);
     }
     Ok((first.results, least))
 }

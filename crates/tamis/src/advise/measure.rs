@@ -74,7 +74,7 @@ pub(super) fn measure(
                 break;
             }
             let runner = &mut runners[place];
-            let timed = runner.executable.call_timed(&[&runner.tensor, &x])?;
+            let timed = tamis_tensor::with_threads(1, || runner.executable.call_timed(&[&runner.tensor, &x]))?;
             runner.runs.push(timed.kernel);
         }
         tell(all / 2 + all * (round as u64 + 1) / (2 * ROUNDS as u64));
@@ -117,7 +117,7 @@ fn prepare(
     let start = Instant::now();
     let executable = compile(&program, &Signature::of(&[&converted, x]), &CompileOptions::default())?;
     let compile = start.elapsed();
-    let timed = executable.call_timed(&[&converted, x])?;
+    let timed = tamis_tensor::with_threads(1, || executable.call_timed(&[&converted, x]))?;
     let result = timed.results.into_iter().next().map(|(_, result)| result);
     let result = result.ok_or_else(|| {
         let d =
