@@ -240,9 +240,9 @@ class Tamis(Peer):
         by_rows = tensor(pixels, format="runs, sparse_runs; pattern")
         dense_pixels, packed = tensor(pixels), tensor(in_words(pixels))
         return {
-            "": Prepared(lambda: runs(by_runs), dense),
+            "": Prepared(lambda: words(packed), lambda r: from_words(r.to_numpy(), pixels.shape[1])),
+            "runs": Prepared(lambda: runs(by_runs), dense),
             "equal rows": Prepared(lambda: rows(by_rows), dense),
-            "words": Prepared(lambda: words(packed), lambda r: from_words(r.to_numpy(), pixels.shape[1])),
             "bytes": Prepared(lambda: plain(dense_pixels), dense),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from .inputs import Absent, Inputs
 from .kernels import KERNELS, Case, Kernel
@@ -16,16 +16,19 @@ QUICK = Budget(seconds=0.02, least_rounds=2, most_rounds=5, turn=0.0005)
 FULL = Budget(seconds=0.25, least_rounds=3, most_rounds=40)
 
 
-def measure_all(threads: int, quick: bool, only: Iterable[str] | None, wanted: Iterable[str] | None) -> dict[str, Any]:
-    """Everything that the report says about this number of threads."""
-    peers, absent = load(threads, wanted)
+def measure_all(
+    threads: int, quick: bool, only: Iterable[str] | None, wanted: Iterable[str] | None, keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Everything that the report says about this number of threads; `keep` is given what there is after each kernel, for the case that a peer ends the process."""
+    peers, absent = load(threads, None if wanted is None else {"tamis", "scipy", *wanted})
     for name, reason in absent.items():
         print(f"{name} is NOT measured: {reason}", flush=True)
     inputs = Inputs(quick)
     budget = QUICK if quick else FULL
     if threads > 1:
         budget = Budget(budget.seconds, budget.least_rounds, budget.most_rounds, budget.turn, pause=0.002)
-    cases = []
+    cases: list[dict[str, Any]] = []
+    found_all = {"threads": threads, "versions": {p.name: p.version for p in peers}, "absent": absent, "cases": cases}
     for kernel in KERNELS:
         if only is None or kernel.key in only:
             for case in kernel.cases[: 3 if quick else None]:
@@ -34,7 +37,9 @@ def measure_all(threads: int, quick: bool, only: Iterable[str] | None, wanted: I
                 found["seconds"] = round(time.perf_counter() - start, 2)
                 cases.append(found)
                 say(found)
-    return {"threads": threads, "versions": {p.name: p.version for p in peers}, "absent": absent, "cases": cases}
+            keep(found_all)
+    pipelines = {name: seconds for peer in peers for name, seconds in getattr(peer, "pipelines", {}).items()}
+    return found_all | {"pipelines": pipelines}
 
 
 def measure_case(kernel: Kernel, case: Case, inputs: Inputs, peers: list[Peer], budget: Budget) -> dict[str, Any]:
