@@ -48,7 +48,7 @@ def matrices(*names: str, real: tuple[str, ...] = (), more: tuple[Any, ...] = ()
     """A case for each matrix: `make` turns it into operands, a matrix and a vector if nothing is said."""
     build = make or (lambda inputs, a: (a, *more, x_for(inputs, a)))
     return tuple(
-        Case(name, lambda inputs, name=name: build(inputs, inputs.matrix(name)), name in real) for name in (*names, *real)
+        Case(os.path.basename(name), lambda inputs, name=name: build(inputs, inputs.matrix(name)), name in real) for name in (*names, *real)
     )
 
 
@@ -247,7 +247,7 @@ KERNELS = (
     Kernel("spmv", "SpMV, pattern", "spmv_pattern", matrices("rmat17", real=("email-Enron", "mdual")), pattern_bytes),
     Kernel("spmm", "SpMM, f32", "spmm", spmm_cases(np.float32), compare=within(1e-5)),
     Kernel("spmm", "SpMM, f64", "spmm", spmm_cases(np.float64)),
-    Kernel("spgemm", "SpGEMM, A A", "spgemm", matrices("spgemm20k", "rmat14", "lap300", real=("cage10", "ca-CondMat", "email-Enron"), make=lambda i, a: (a, a))),
+    Kernel("spgemm", "SpGEMM, A A", "spgemm", matrices("spgemm20k", "rmat14", "lap300", real=("cage10", "ca-CondMat", "wiki-Vote"), make=lambda i, a: (a, a))),
     Kernel("spgemm", "SpGEMM, A Aᵀ", "spgemm_transposed", matrices("spgemm20k", "lap300", real=("cage10", "Franz6_id1959_aug", "wiki-Vote"), make=lambda i, a: (a,))),
     Kernel("sddmm", "SDDMM, K=64", "sddmm", matrices("spmm20k", "rmat14", real=("xenon1", "graphml/amazon-cs.adj"), make=sampled)),
     Kernel("add", "A + B", "add", matrices(*SQUARE, real=("cage10", "xenon1", "email-Enron"), make=pair), sum_bytes),

@@ -71,19 +71,33 @@ def once(side: Prepared) -> float:
     return seconds
 
 
-def take_turns(sides: dict[str, Prepared], budget: Budget) -> dict[str, Times]:
-    """Times of all sides, which run by turns, another one first in every round.
+def take_turns(sides: dict[str, Prepared], budget: Budget, failed: dict[str, str] | None = None) -> dict[str, Times]:
+    """Times of all sides, which run by turns, another one first in every round; who fails is left out and told in `failed`.
 
     A side that is slow takes part in fewer rounds, spread over all of them, so that a disturbance meets everyone.
     """
+    sides = dict(sides)
     times = {name: Times() for name in sides}
-    rounds, calls = {}, {}
-    for name, side in sides.items():
-        estimate = max(once(side), 1e-6)
+    rounds, calls, cold = {}, {}, {}
+    for name, side in list(sides.items()):
+        try:
+            estimate = max(once(side), 1e-6)
+        except Exception as problem:
+            if failed is None:
+                raise
+            failed[name] = f"{type(problem).__name__}: {problem}"
+            del sides[name], times[name]
+            continue
         calls[name] = max(1, min(50, round(budget.turn / estimate)))
-        cost = (calls[name] + 1) * estimate
+        # The first call of a turn finds caches full of the others' operands; one that takes long does not notice.
+        cold[name] = estimate < 0.02
+        cost = (calls[name] + cold[name]) * estimate
         rounds[name] = max(budget.least_rounds, min(budget.most_rounds, int(budget.seconds / cost)))
-    names, total = list(sides), max(rounds.values())
+        if estimate > 0.3:
+            # It was called once before, too, to look at its result.
+            times[name].seconds.append(estimate)
+            rounds[name] = 1
+    names, total = list(sides), max(rounds.values(), default=0)
     gc.collect()
     gc.disable()
     try:
@@ -95,8 +109,7 @@ def take_turns(sides: dict[str, Prepared], budget: Budget) -> dict[str, Times]:
                 side = sides[name]
                 if budget.pause:
                     time.sleep(budget.pause)
-                # The first call finds caches full of the others' operands; a slow one does not notice.
-                if calls[name] > 1 or once(side) < 0.05:
+                if cold[name]:
                     once(side)
                 times[name].seconds.extend(once(side) for _ in range(calls[name]))
     finally:

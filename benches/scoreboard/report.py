@@ -102,7 +102,7 @@ class Report:
 
     def scaling_target(self) -> list[str]:
         pairs = [(ratio, row) for ratio, row in self.scaled() if row in self.past_caches()]
-        cells = [f"two threads over one, past the caches", f"{SCALING:.2f}"]
+        cells = ["two threads over one, past the caches", f"{SCALING:.2f}"]
         if not pairs:
             return cells + ["not measured", ""] * len(self.results.threads)
         mean, (least, row) = geometric_mean(r for r, _ in pairs), min(pairs, key=lambda p: p[0])
@@ -112,7 +112,7 @@ class Report:
     def headline(self) -> None:
         peers = [s for s in self.results.sides(self.results.rows) if ":" not in s and s != OURS]
         for threads in self.results.threads:
-            self.say(f"## Every kernel beside every peer, {threads_text(threads)}", "", "The geometric mean of the ratios over the inputs, and the least.", "")
+            self.say(f"## Every kernel beside every peer, {threads_text(threads)}", "", "The geometric mean of the ratios over the inputs, bold where it is below 1, and the least.", "")
             rows = []
             for kernel in self.results.kernels():
                 cells = []
@@ -252,4 +252,4 @@ def bold(number: float) -> str:
 
 
 def threads_text(threads: int) -> str:
-    return "one thread" if threads == 1 else f"{threads} threads"
+    return {1: "one thread", 2: "two threads"}.get(threads, f"{threads} threads")

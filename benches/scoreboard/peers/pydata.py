@@ -11,6 +11,9 @@ from ..measure import Prepared
 from ..tensors import Coordinates
 from .base import Peer, Unsupported, Ways
 
+#: A sparse product of more than this is not tried.
+MOST_PRODUCTS = 10_000_000
+
 
 def matrix(result: Any) -> sp.csr_array:
     return sp.csr_array(result.to_scipy_sparse())
@@ -38,6 +41,8 @@ class PyData(Peer):
         return Prepared(lambda: left @ d)
 
     def spgemm(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
+        if int(np.diff(b.indptr)[a.indices].sum()) > MOST_PRODUCTS:
+            raise Unsupported("it would take many seconds")
         left, right = self.gcxs(a), self.gcxs(b)
         return Prepared(lambda: left @ right, matrix)
 

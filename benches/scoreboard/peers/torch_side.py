@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from ..measure import Prepared
 from .base import Peer, Unsupported, Ways
 
+#: A sparse product of more than this is not tried.
+MOST_PRODUCTS = 10_000_000
 #: A dense product of more elements than this is not tried.
 MOST_ELEMENTS = 450_000_000
 
@@ -78,6 +80,8 @@ class Torch(Peer):
         return ways
 
     def spgemm(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
+        if int(np.diff(b.indptr)[a.indices].sum()) > MOST_PRODUCTS:
+            raise Unsupported("each product keeps its memory for ever, which would be gigabytes")
         left, right = self.csr(a), self.csr(b)
         return Prepared(lambda: left @ right, self.read)
 
