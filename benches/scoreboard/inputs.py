@@ -66,7 +66,8 @@ class Inputs:
     def _matrix(self, name: str) -> sp.csr_array:
         if name not in SYNTHETIC:
             return file_matrix(name)
-        kind, *numbers = SYNTHETIC[name][self.quick]
+        kind, *given = SYNTHETIC[name][self.quick]
+        numbers = [int(number) for number in given]
         if kind == "random":
             return random_rows(*numbers)
         if kind == "blocked":

@@ -40,6 +40,11 @@ class Kernel:
     compare: Callable[..., str | None] = lambda operands, expected, found: difference(expected, found, 1e-9)
 
 
+def bound(make: Callable[[Inputs, Any], tuple[Any, ...]], what: Any) -> Callable[[Inputs], tuple[Any, ...]]:
+    """Operands of one thing out of a loop."""
+    return lambda inputs: make(inputs, what)
+
+
 def x_for(inputs: Inputs, a: sp.csr_array) -> Any:
     return inputs.dense(a.shape[1], 0, seed=2)
 
@@ -48,7 +53,7 @@ def matrices(*names: str, real: tuple[str, ...] = (), more: tuple[Any, ...] = ()
     """A case for each matrix: `make` turns it into operands, a matrix and a vector if nothing is said."""
     build = make or (lambda inputs, a: (a, *more, x_for(inputs, a)))
     return tuple(
-        Case(os.path.basename(name), lambda inputs, name=name: build(inputs, inputs.matrix(name)), name in real) for name in (*names, *real)
+        Case(os.path.basename(name), bound(lambda inputs, name: build(inputs, inputs.matrix(name)), name), name in real) for name in (*names, *real)
     )
 
 
@@ -105,9 +110,9 @@ def spmm_cases(dtype: Any) -> tuple[Case, ...]:
     found = []
     for name, widths in [("spmm20k", (1, 8, 32, 128, 512)), ("xenon1", (32, 128)), ("cage10", (8, 32)), ("graphml/amazon-cs.adj", (32, 128)), ("dlmc/rn50-0.96/final_dense.smtx.gz", (128,))]:
         for n in widths:
-            make = with_dense(dtype, n)
+            operands = bound(lambda inputs, both: both[1](inputs, inputs.matrix(both[0])), (name, with_dense(dtype, n)))
             label = os.path.basename(name).replace(".smtx.gz", "")
-            found.append(Case(f"{label}, N={n}", lambda i, name=name, make=make: make(i, i.matrix(name)), name != "spmm20k"))
+            found.append(Case(f"{label}, N={n}", operands, name != "spmm20k"))
     return tuple(found)
 
 
@@ -132,14 +137,14 @@ def triple(inputs: Inputs, a: sp.csr_array) -> tuple[Any, ...]:
 
 def tensors(make: Any) -> tuple[Case, ...]:
     names = ("tens3", "online-retail.tns.gz", "brown-trigrams.tns.gz", "fb15k237.tns.gz")
-    return tuple(Case(n.replace(".tns.gz", ""), lambda i, n=n: make(i, i.tensor(n)), n != "tens3") for n in names)
+    return tuple(Case(n.replace(".tns.gz", ""), bound(lambda inputs, n: make(inputs, inputs.tensor(n)), n), n != "tens3") for n in names)
 
 
 def graphs(make: Any, *names: str, undirected: bool = False) -> tuple[Case, ...]:
     def operands(inputs: Inputs, name: str) -> tuple[Any, ...]:
         return make(inputs.undirected(name) if undirected else inputs.graph(name))
 
-    return tuple(Case(n, lambda i, n=n: operands(i, n), not n.startswith("rmat")) for n in names)
+    return tuple(Case(n, bound(operands, n), not n.startswith("rmat")) for n in names)
 
 
 def from_hub(graph: sp.csr_array) -> tuple[Any, ...]:
@@ -152,7 +157,7 @@ def any_order(inputs: Inputs, a: sp.csr_array) -> tuple[Any, ...]:
 
 
 def images(make: Any, *names: str) -> tuple[Case, ...]:
-    return tuple(Case(n.replace(".pbm.gz", ""), lambda i, n=n: make(i, n), n != "img999") for n in names)
+    return tuple(Case(n.replace(".pbm.gz", ""), bound(make, n), n != "img999") for n in names)
 
 
 def masked(inputs: Inputs, name: str) -> tuple[Any, ...]:

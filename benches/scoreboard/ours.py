@@ -61,7 +61,7 @@ class Tamis(Peer):
     def _spmv(self, a: Any, x: Any) -> Prepared:
         return self._einsum("y[i] = A[i,j] * x[j]", dense, A=a, x=self.tm.tensor(x))
 
-    def spmv_csr(self, a: sp.csr_array, x: Any) -> Ways:
+    def spmv_csr(self, a: sp.csr_array, x: Any) -> Prepared:
         return self._spmv(self.csr(a), x)
 
     def spmv_csc(self, a: sp.csr_array, x: Any) -> Ways:

@@ -63,12 +63,12 @@ def measure_case(kernel: Kernel, case: Case, inputs: Inputs, peers: list[Peer], 
             row["failed"][peer.name] = told(problem)
             continue
         for name, side in ways.items():
-            problem, result = checked(kernel, operands, side, expected)
+            trouble, result = checked(kernel, operands, side, expected)
             expected = result if expected is None else expected
-            if problem is None:
+            if trouble is None:
                 sides[name] = side
             else:
-                row["wrong" if problem[0] else "failed"][name] = problem[1]
+                row["wrong" if trouble[0] else "failed"][name] = trouble[1]
     if kernel.moved is not None:
         row["bytes"] = kernel.moved(*operands)
     row["entries"] = next((int(o.nnz) for o in operands if hasattr(o, "nnz")), None)

@@ -62,7 +62,7 @@ class Eigen(Peer):
 
         return Prepared(run, lambda found: found[2])
 
-    def spmv_csr(self, a: sp.csr_array, x: Any) -> Ways:
+    def spmv_csr(self, a: sp.csr_array, x: Any) -> Prepared:
         return self._dense("spmv", a, np.zeros(a.shape[0]), x)
 
     spmv_band = spmv_csr

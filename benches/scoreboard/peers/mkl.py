@@ -86,7 +86,7 @@ class Mkl(Peer):
 
     # Matrix times vector
 
-    def _spmv(self, make: Callable[[], Handle], rows: int, x: Any, kind: Description = GENERAL) -> Ways:
+    def _spmv(self, make: Callable[[], Handle], rows: int, x: Any, kind: Description = GENERAL) -> dict[str, Prepared]:
         x = np.ascontiguousarray(x)
 
         def side(handle: Handle, inspection: float) -> Prepared:
@@ -105,7 +105,7 @@ class Mkl(Peer):
         seconds = self.inspect(looked_at, lambda h: self.library.mkl_sparse_set_mv_hint(h.value, PLAIN, kind, CALLS))
         return {"": side(looked_at, seconds), "not inspected": side(make(), 0.0)}
 
-    def spmv_csr(self, a: sp.csr_array, x: Any) -> Ways:
+    def spmv_csr(self, a: sp.csr_array, x: Any) -> dict[str, Prepared]:
         return self._spmv(lambda: self.matrix(a), a.shape[0], x)
 
     spmv_band = spmv_csr
@@ -224,7 +224,7 @@ class Mkl(Peer):
 
     # Conversions: a transposed CSR matrix has the arrays of CSC
 
-    def transpose(self, a: sp.csr_array) -> Ways:
+    def transpose(self, a: sp.csr_array) -> Prepared:
         x = self.matrix(a)
         return self._sparse((x,), lambda result: self.call("mkl_sparse_convert_csr", x.value, TRANSPOSED, result))
 

@@ -177,25 +177,25 @@ class Mlir(Peer):
 
     def spmm(self, a: sp.csr_array, d: Any) -> Ways:
         single = a.dtype == np.float32
-        text = texts.spmm(*a.shape, d.shape[1], "f32" if single else "f64")
+        text = texts.spmm(a.shape, d.shape[1], "f32" if single else "f64")
         result = np.zeros((a.shape[0], d.shape[1]), a.dtype)
         return self._dense("spmm", text, result, a.indptr, a.indices, a.data, d, vector=16 if single and d.shape[1] >= 16 else 8)
 
     def sddmm(self, s: sp.csr_array, p: Any, q: Any) -> Ways:
-        return self._sparse("sddmm", texts.sddmm(*s.shape, p.shape[1]), s.shape, s.indptr, s.indices, s.data, p, q)
+        return self._sparse("sddmm", texts.sddmm(s.shape, p.shape[1]), s.shape, s.indptr, s.indices, s.data, p, q)
 
     def spgemm(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
         text = texts.spgemm(a.shape[0], a.shape[1], b.shape[1])
         return self._sparse("spgemm", text, (a.shape[0], b.shape[1]), *parts(a), *parts(b))
 
     def add(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
-        return self._sparse("add", texts.element_by_element(*a.shape, 2, False), a.shape, *parts(a), *parts(b))
+        return self._sparse("add", texts.element_by_element(a.shape, 2, False), a.shape, *parts(a), *parts(b))
 
     def add_three(self, a: sp.csr_array, b: sp.csr_array, c: sp.csr_array) -> Ways:
-        return self._sparse("add_three", texts.element_by_element(*a.shape, 3, False), a.shape, *parts(a), *parts(b), *parts(c))
+        return self._sparse("add_three", texts.element_by_element(a.shape, 3, False), a.shape, *parts(a), *parts(b), *parts(c))
 
     def multiply(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
-        return self._sparse("multiply", texts.element_by_element(*a.shape, 2, True), a.shape, *parts(a), *parts(b))
+        return self._sparse("multiply", texts.element_by_element(a.shape, 2, True), a.shape, *parts(a), *parts(b))
 
     def mttkrp(self, t: Coordinates, c: Any, d: Any) -> Ways:
         lists, rank = t.lists, int(c.shape[1])

@@ -116,12 +116,14 @@ def spmv(rows: int, columns: int) -> str:
     return module([a, x], y, generic("ij", "j", ["ij", "j", "i"], [a, x], y, "%start", products(2, "f64", True)))
 
 
-def spmm(rows: int, columns: int, n: int, number: str) -> str:
+def spmm(shape: tuple[int, int], n: int, number: str) -> str:
+    rows, columns = shape
     a, d, c = Sparse("a", (rows, columns), number), Dense("d", (columns, n), number), Dense("c", (rows, n), number)
     return module([a, d], c, generic("ijk", "j", ["ij", "jk", "ik"], [a, d], c, "%start", products(2, number, True)))
 
 
-def sddmm(rows: int, columns: int, n: int) -> str:
+def sddmm(shape: tuple[int, int], n: int) -> str:
+    rows, columns = shape
     s, p, q, x = Sparse("s", (rows, columns)), Dense("p", (rows, n)), Dense("q", (columns, n)), Sparse("x", (rows, columns))
     return module([s, p, q], x, generic("ijk", "k", ["ij", "ik", "jk", "ij"], [s, p, q], x, "%start", products(3, "f64", True)))
 
@@ -131,8 +133,8 @@ def spgemm(rows: int, inner: int, columns: int) -> str:
     return module([a, b], c, generic("ijk", "j", ["ij", "jk", "ik"], [a, b], c, "%start", products(2, "f64", True)))
 
 
-def element_by_element(rows: int, columns: int, count: int, multiplied: bool) -> str:
-    operands, result = [Sparse(name, (rows, columns)) for name in "abcdef"[:count]], Sparse("r", (rows, columns))
+def element_by_element(shape: tuple[int, int], count: int, multiplied: bool) -> str:
+    operands, result = [Sparse(name, shape) for name in "abcdef"[:count]], Sparse("r", shape)
     body = products(count, "f64", False) if multiplied else sums(count, "f64")
     return module(operands, result, generic("ij", "", ["ij"] * (count + 1), operands, result, "%start", body))
 
