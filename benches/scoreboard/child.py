@@ -8,6 +8,7 @@ import os
 import resource
 from typing import Any, Callable
 
+from .peers.base import Unsupported
 from .run import measure_all
 
 
@@ -20,8 +21,13 @@ def kernels(chosen: argparse.Namespace, kept: Callable[[Any], None]) -> Any:
 
 def compiling(chosen: argparse.Namespace, kept: Callable[[Any], None]) -> Any:
     from .compiling import compile_times, growing
+    from .peers import mlir
 
-    return {"compiling": compile_times(chosen.quick), "compile_growth": growing(chosen.quick)}
+    try:
+        theirs = mlir.compile_times(1 if chosen.quick else 5)
+    except Unsupported:
+        theirs = {}
+    return {"compiling": compile_times(chosen.quick), "compiling_mlir": theirs, "compile_growth": growing(chosen.quick)}
 
 
 def growth(chosen: argparse.Namespace, kept: Callable[[Any], None]) -> Any:

@@ -40,8 +40,7 @@ def measure_all(
                 cases.append(found)
                 say(found)
             keep(found_all)
-    pipelines = {name: seconds for peer in peers for name, seconds in getattr(peer, "pipelines", {}).items()}
-    return found_all | {"pipelines": pipelines}
+    return found_all
 
 
 def measure_case(kernel: Kernel, case: Case, inputs: Inputs, peers: list[Peer], budget: Budget) -> dict[str, Any]:

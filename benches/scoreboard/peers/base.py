@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import subprocess
 import sys
 from typing import Any, Union
@@ -54,5 +56,10 @@ def build(command: list[str], target: str, sources: list[str]) -> None:
 
 
 def build_folder() -> str:
-    """Where compiled peers are kept: beside the environment of the peers."""
-    return os.path.join(sys.prefix, "scoreboard")
+    """Where compiled peers are kept: in the environment of the peers, by processor, since they are compiled for the one that is here."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            processor = sorted({line for line in file if line.startswith(("model name", "flags"))})
+    except OSError:
+        processor = [platform.processor()]
+    return os.path.join(sys.prefix, "scoreboard", hashlib.sha256("".join(processor).encode()).hexdigest()[:12])

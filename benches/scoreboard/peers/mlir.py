@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -23,8 +24,6 @@ from .base import Peer, Unsupported, Ways, build_folder
 
 #: The programs, with the number that Debian gives them.
 TOOLS = {name: f"{name}-19" for name in ("mlir-opt", "mlir-translate", "opt", "llc")}
-#: Which of our names in the table of compile times a kernel has.
-TITLES = {"spmv": "SpMV", "spmm": "SpMM", "spgemm": "SpGEMM", "sddmm": "SDDMM", "add": "A + B", "add_three": "A + B + C", "mttkrp": "MTTKRP"}
 
 
 def descriptor(rank: int) -> type[ctypes.Structure]:
@@ -68,25 +67,17 @@ class Mlir(Peer):
                 raise Unsupported(f"there is no {tool} (Debian: mlir-19-tools, llvm-19)")
         words = subprocess.run([TOOLS["mlir-opt"], "--version"], capture_output=True, text=True, check=True).stdout.split()
         self.version = words[words.index("version") + 1]
-        #: Milliseconds of the whole pipeline, by our names of kernels.
-        self.pipelines: dict[str, float] = {}
         self.release = ctypes.CDLL(None).free
 
-    def compiled(self, kernel: str, text: str, vector: int, parallel: str = "none") -> Any:
-        """The function of a text; what was compiled once is kept, with the time that it took."""
+    def compiled(self, text: str, vector: int, parallel: str = "none") -> Any:
+        """The function of a text; what was compiled once is kept."""
         parallel = parallel if self.threads > 1 else "none"
         key = hashlib.sha256(f"{text}{vector}{parallel}".encode()).hexdigest()[:20]
         folder = os.path.join(build_folder(), "mlir")
-        library, times = os.path.join(folder, f"{key}.so"), os.path.join(folder, f"{key}.json")
-        if not (os.path.exists(library) and os.path.exists(times)):
+        library = os.path.join(folder, f"{key}.so")
+        if not os.path.exists(library):
             os.makedirs(folder, exist_ok=True)
-            seconds = self.pipeline(text, vector, os.path.join(folder, key), parallel)
-            with open(times, "w", encoding="utf-8") as file:
-                json.dump(seconds, file)
-        with open(times, encoding="utf-8") as file:
-            milliseconds = 1e3 * json.load(file)
-        if kernel in TITLES:
-            self.pipelines.setdefault(TITLES[kernel], round(milliseconds, 1))
+            self.pipeline(text, vector, os.path.join(folder, key), parallel)
         return getattr(ctypes.CDLL(library), "_mlir_ciface_kernel")
 
     def pipeline(self, text: str, vector: int, stem: str, parallel: str) -> float:
@@ -126,8 +117,8 @@ class Mlir(Peer):
         tool("mlir-opt", stem, f"{stem}.loops.mlir", f"--pass-pipeline=builtin.module({MORE_PASSES.format(vectorize=vectorize)})", "-o", f"{stem}.llvm.mlir")
         os.unlink(f"{stem}.loops.mlir")
 
-    def _dense(self, kernel: str, text: str, result: Any, *arrays: Any, vector: int = 8, parallel: str = "dense-outer-loop") -> Prepared:
-        work = self.compiled(kernel, text, vector, parallel)
+    def _dense(self, text: str, result: Any, *arrays: Any, vector: int = 8, parallel: str = "dense-outer-loop") -> Prepared:
+        work = self.compiled(text, vector, parallel)
         operands = [memref(array) for array in (*arrays, result)]
         given = RANKS[result.ndim]()
         pointers = [ctypes.byref(given), *map(ctypes.byref, operands)]
@@ -141,8 +132,8 @@ class Mlir(Peer):
 
         return Prepared(run, lambda found: found[2])
 
-    def _sparse(self, kernel: str, text: str, shape: tuple[int, int], *arrays: Any) -> Prepared:
-        work = self.compiled(kernel, text, 8)
+    def _sparse(self, text: str, shape: tuple[int, int], *arrays: Any) -> Prepared:
+        work = self.compiled(text, 8)
         operands = [memref(array) for array in arrays]
         pointers = [ctypes.byref(operand) for operand in operands]
 
@@ -169,7 +160,7 @@ class Mlir(Peer):
 
     def spmv_csr(self, a: sp.csr_array, x: Any) -> Ways:
         def side(vector: int) -> Prepared:
-            return self._dense("spmv", texts.spmv(*a.shape), np.zeros(a.shape[0]), a.indptr, a.indices, a.data, x, vector=vector)
+            return self._dense(texts.spmv(*a.shape), np.zeros(a.shape[0]), a.indptr, a.indices, a.data, x, vector=vector)
 
         return {"": side(8), "scalar": side(0)}
 
@@ -179,28 +170,40 @@ class Mlir(Peer):
         single = a.dtype == np.float32
         text = texts.spmm(a.shape, d.shape[1], "f32" if single else "f64")
         result = np.zeros((a.shape[0], d.shape[1]), a.dtype)
-        return self._dense("spmm", text, result, a.indptr, a.indices, a.data, d, vector=16 if single and d.shape[1] >= 16 else 8)
+        return self._dense(text, result, a.indptr, a.indices, a.data, d, vector=16 if single and d.shape[1] >= 16 else 8)
 
     def sddmm(self, s: sp.csr_array, p: Any, q: Any) -> Ways:
-        return self._sparse("sddmm", texts.sddmm(s.shape, p.shape[1]), s.shape, s.indptr, s.indices, s.data, p, q)
+        return self._sparse(texts.sddmm(s.shape, p.shape[1]), s.shape, s.indptr, s.indices, s.data, p, q)
 
     def spgemm(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
         text = texts.spgemm(a.shape[0], a.shape[1], b.shape[1])
-        return self._sparse("spgemm", text, (a.shape[0], b.shape[1]), *parts(a), *parts(b))
+        return self._sparse(text, (a.shape[0], b.shape[1]), *parts(a), *parts(b))
 
     def add(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
-        return self._sparse("add", texts.element_by_element(a.shape, 2, False), a.shape, *parts(a), *parts(b))
+        return self._sparse(texts.element_by_element(a.shape, 2, False), a.shape, *parts(a), *parts(b))
 
     def add_three(self, a: sp.csr_array, b: sp.csr_array, c: sp.csr_array) -> Ways:
-        return self._sparse("add_three", texts.element_by_element(a.shape, 3, False), a.shape, *parts(a), *parts(b), *parts(c))
+        return self._sparse(texts.element_by_element(a.shape, 3, False), a.shape, *parts(a), *parts(b), *parts(c))
 
     def multiply(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
-        return self._sparse("multiply", texts.element_by_element(a.shape, 2, True), a.shape, *parts(a), *parts(b))
+        return self._sparse(texts.element_by_element(a.shape, 2, True), a.shape, *parts(a), *parts(b))
 
     def mttkrp(self, t: Coordinates, c: Any, d: Any) -> Ways:
         lists, rank = t.lists, int(c.shape[1])
         arrays = [array for level in zip(lists.pos, lists.crd) for array in level]
-        return self._dense("mttkrp", texts.mttkrp(t.shape, rank), np.zeros((t.shape[0], rank)), *arrays, lists.values, c, d, parallel="any-storage-outer-loop")
+        return self._dense(texts.mttkrp(t.shape, rank), np.zeros((t.shape[0], rank)), *arrays, lists.values, c, d, parallel="any-storage-outer-loop")
+
+
+def compile_times(rounds: int) -> dict[str, float]:
+    """Milliseconds of the whole pipeline, by our names of kernels, on matrices of 40 by 40: medians."""
+    mlir, square = Mlir(1), (40, 40)
+    kernels = {
+        "SpMV": texts.spmv(40, 40), "SpMM": texts.spmm(square, 40, "f64"), "SpGEMM": texts.spgemm(40, 40, 40), "SDDMM": texts.sddmm(square, 40),
+        "A + B": texts.element_by_element(square, 2, False), "A + B + C": texts.element_by_element(square, 3, False), "MTTKRP": texts.mttkrp((40, 40, 40), 40),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        stem = os.path.join(folder, "kernel")
+        return {name: round(1e3 * statistics.median(mlir.pipeline(text, 8, stem, "none") for _ in range(rounds)), 1) for name, text in kernels.items()}
 
 
 def tool(name: str, stem: str, *words: str) -> None:
