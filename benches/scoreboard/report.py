@@ -7,7 +7,7 @@ from typing import Any
 
 from .growth import slope
 from .results import OURS, Results, Row, geometric_mean
-from .targets import LEAST, SCALING, STREAM, TARGETS
+from .targets import LEAST, SCALING, STREAM, TARGETS, Target
 
 
 def milliseconds(value: float) -> str:
@@ -71,7 +71,7 @@ class Report:
         self.say("**Ratios are a peer's least time over ours: above 1, we are faster.** Times are in milliseconds.", "")
 
     def targets(self) -> None:
-        self.say("## Targets", "", "Geometric means over all inputs of the kernels, and the least of them.", "")
+        self.say("## Targets", "", "Geometric means over all inputs of the kernels (of each kernel alone, where all are meant), and the least of them.", "")
         rows = []
         for target in TARGETS:
             cells = [target.text, f"{target.aim:.2f}"]
@@ -80,14 +80,25 @@ class Report:
                 if not found:
                     cells += ["not measured", ""]
                     continue
-                mean, (least, row, peer) = geometric_mean(r for r, _, _ in found), min(found, key=lambda f: f[0])
-                met = "met" if mean >= target.aim else "**not met**"
-                cells += [f"{mean:.2f}, {met}", f"{least:.2f} ({row.kernel}, {row.input}{', ' + peer if len(target.peers) > 1 else ''})"]
+                least, row, peer = min(found, key=lambda f: f[0])
+                cells += [self.judged(found, target), f"{least:.2f} ({row.kernel}, {row.input}{', ' + peer if len(target.peers) > 1 else ''})"]
             rows.append(cells)
         rows.append(self.stream_target())
         rows.append(self.scaling_target())
         columns = ["what", "aim"] + [c for n in self.results.threads for c in (f"{threads_text(n)}", "least")]
         self.table(columns, rows)
+
+    @staticmethod
+    def judged(found: list[tuple[float, Row, str]], target: Target) -> str:
+        """The mean and whether it is enough. What is asked of every kernel is asked of each: one that is far ahead makes up for none."""
+        if target.kernels is not None:
+            mean = geometric_mean(r for r, _, _ in found)
+            return f"{mean:.2f}, {'met' if mean >= target.aim else '**not met**'}"
+        means = {k: geometric_mean(r for r, row, _ in found if row.kernel == k) for k in dict.fromkeys(row.kernel for _, row, _ in found)}
+        short = {k: mean for k, mean in means.items() if mean < target.aim}
+        if not short:
+            return f"each of {len(means)} kernels, met"
+        return f"**not met** by {len(short)} of {len(means)} kernels: " + ", ".join(f"{k} {mean:.2f}" for k, mean in short.items())
 
     def stream_target(self) -> list[str]:
         cells = ["SpMV past the caches, of the triad's bandwidth", f"{STREAM:.2f}"]

@@ -23,7 +23,7 @@ class Target:
 
     text: str
     aim: float
-    #: All kernels, if none is named.
+    #: Each kernel there is, if none is named.
     kernels: tuple[str, ...] | None
     #: The peer; of several, the fastest on each input.
     peers: tuple[str, ...]
