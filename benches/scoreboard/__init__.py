@@ -1,0 +1,1 @@
+"""The scoreboard: every kernel beside every peer; see `__main__`."""
