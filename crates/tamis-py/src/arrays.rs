@@ -80,10 +80,17 @@ fn elements<'a, T>(array: &'a Bound<'_, PyUntypedArray>) -> &'a [T] {
     unsafe { std::slice::from_raw_parts((*array.as_array_ptr()).fields.data as *const T, array.len()) }
 }
 
+/// Numbers in memory of our own.
+fn copied<T>(numbers: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut copy = tamis::room(numbers.len());
+    copy.extend(numbers);
+    copy
+}
+
 fn buffer<T: Copy + Send + Sync + 'static>(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> Buffer<T> {
     let found: &[T] = elements(array);
     if !borrow || found.is_empty() {
-        return found.to_vec().into();
+        return copied(found.iter().copied()).into();
     }
     // SAFETY: as for `elements`, and the owner keeps the array alive, whose memory does not move while it is referred to. Its
     // owner may change values, which are only ever read as values: any bits of these types are.
@@ -130,23 +137,23 @@ pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray>
         Ok(if small { found.into_iter().map(|x| x as u32).collect::<Vec<_>>().into() } else { found.into() })
     };
     Ok(match dtype.ok_or_else(|| not_plain(py, array))? {
-        DType::U8 => elements::<u8>(array).to_vec().into(),
-        DType::U16 => elements::<u16>(array).to_vec().into(),
-        DType::U32 => elements::<u32>(array).to_vec().into(),
-        DType::U64 => elements::<u64>(array).to_vec().into(),
+        DType::U8 => copied(elements::<u8>(array).iter().copied()).into(),
+        DType::U16 => copied(elements::<u16>(array).iter().copied()).into(),
+        DType::U32 => copied(elements::<u32>(array).iter().copied()).into(),
+        DType::U64 => copied(elements::<u64>(array).iter().copied()).into(),
         DType::I32 => {
             let found = elements::<i32>(array);
             let least = found.iter().fold(0, |least, x| if *x < least { *x } else { least });
             if least < 0 {
                 return signed(i64::from(least), Vec::new());
             }
-            found.iter().map(|x| *x as u32).collect::<Vec<_>>().into()
+            copied(found.iter().map(|x| *x as u32)).into()
         }
         DType::I64 => {
             let found = elements::<i64>(array);
             let range = found.iter().fold((0, 0), |(least, most), x| ((*x).min(least), (*x).max(most)));
             match range {
-                (0, most) if most <= i64::from(u32::MAX) => found.iter().map(|x| *x as u32).collect::<Vec<_>>().into(),
+                (0, most) if most <= i64::from(u32::MAX) => copied(found.iter().map(|x| *x as u32)).into(),
                 (least, _) => signed(least, found.iter().map(|x| *x as u64).collect())?,
             }
         }

@@ -80,9 +80,9 @@ impl From<Operand<'_>> for Free {
     }
 }
 
-/// Whether a call looks at so much that somebody may lose patience.
-pub(crate) fn is_long(operands: &[Free]) -> bool {
-    operands.iter().map(|operand| operand.tensor().nnz()).fold(0, usize::saturating_add) > work::LONG
+/// How much a call looks at.
+pub(crate) fn entries(operands: &[Free]) -> usize {
+    operands.iter().map(|operand| operand.tensor().nnz()).fold(0, usize::saturating_add)
 }
 
 /// Results as Python gets them: one, or several with names.
@@ -187,6 +187,7 @@ struct Entry {
     prepared: Prepared,
     /// For each parameter, which of the operands it is.
     places: Vec<usize>,
+    waited: work::Waited,
 }
 
 type Store = RwLock<FxHashMap<u64, Vec<Arc<Entry>>>>;
@@ -219,7 +220,16 @@ fn entry(text: &str, positional: usize, names: &[&str], wish: Wish) -> Result<Ar
     let prepared = wish.prepare(text, &given)?;
     let places = places(&prepared, positional, names)?;
     let names = names.iter().map(|name| name.to_string()).collect();
-    let entry = Arc::new(Entry { text: text.to_string(), positional, names, wish, operators, prepared, places });
+    let entry = Arc::new(Entry {
+        text: text.to_string(),
+        positional,
+        names,
+        wish,
+        operators,
+        prepared,
+        places,
+        waited: work::Waited::default(),
+    });
     if let Ok(mut kept) = store().write() {
         if kept.len() >= KEPT {
             kept.clear();
@@ -298,9 +308,12 @@ pub(crate) fn einsum<'py>(
     let entry = work::here(py, || entry(text, operands.len(), &names, wish))?;
     drop(names);
     let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
-    let results = match is_long(&free) || entry.is_costly(&free) {
-        false => work::run(py, || entry.compute(&free))?,
-        true => work::run_long(py, move || entry.compute(&free))?,
+    let looked_at = entries(&free);
+    let long = (looked_at > work::LONG || entry.is_costly(&free)) && !entry.waited.is_short(looked_at);
+    let compute = move || entry.waited.time(looked_at, || entry.compute(&free));
+    let results = match long {
+        false => work::run(py, compute)?,
+        true => work::run_long(py, compute)?,
     };
     give(py, results)
 }

@@ -1,6 +1,6 @@
 //! Loop programs called from Python, and operators that users define.
 
-use crate::einsum::{Free, Given, give, is_long, told};
+use crate::einsum::{Free, Given, entries, give, told};
 use crate::{arrays, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,6 +18,7 @@ pub(crate) struct PyProgram {
     text: String,
     source: String,
     pub(crate) schedule: Schedule,
+    waited: Arc<work::Waited>,
 }
 
 impl PyProgram {
@@ -63,6 +64,7 @@ impl PyProgram {
         let name = |id: &tamis::program::TensorId| program.tensor(*id).name.clone();
         let (params, results) = (program.params.iter().map(name).collect(), program.results.iter().map(name).collect());
         Ok(PyProgram {
+            waited: Arc::default(),
             prepared: Arc::new(PreparedProgram::new(program)),
             params,
             results,
@@ -128,9 +130,12 @@ impl PyProgram {
             let refs: Vec<&Tensor> = places.iter().filter_map(|place| free.get(*place)).map(Free::tensor).collect();
             prepared.call(&refs, &options)
         };
-        let results = match is_long(&free) {
-            false => work::run(py, || compute(&free))?,
-            true => work::run_long(py, move || compute(&free))?,
+        let (looked_at, waited) = (entries(&free), self.waited.clone());
+        let long = looked_at > work::LONG && !waited.is_short(looked_at);
+        let compute = move || waited.time(looked_at, || compute(&free));
+        let results = match long {
+            false => work::run(py, compute)?,
+            true => work::run_long(py, compute)?,
         };
         give(py, results)
     }

@@ -6,9 +6,9 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tamis::{Code, Diagnostic, Diagnostics};
 
 thread_local! {
@@ -34,6 +34,33 @@ pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diag
 
 /// What is expected to take longer than this many steps, or to look at this many entries, can be interrupted.
 pub(crate) const LONG: usize = 1 << 20;
+
+/// How long the last call took, and how much it looked at: whether another one can be waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    nanos: AtomicU64,
+    entries: AtomicUsize,
+}
+
+/// Nobody loses patience before.
+const SOON: u64 = 50_000_000;
+
+impl Waited {
+    /// Whether looking at so many entries is known not to take long.
+    pub(crate) fn is_short(&self, entries: usize) -> bool {
+        let (nanos, before) = (self.nanos.load(Ordering::Relaxed), self.entries.load(Ordering::Relaxed));
+        nanos > 0 && (nanos as f64) * (entries as f64) / (before.max(1) as f64) < SOON as f64
+    }
+
+    /// Does some work, and remembers how long it took.
+    pub(crate) fn time<T>(&self, entries: usize, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let made = work();
+        self.entries.store(entries, Ordering::Relaxed);
+        self.nanos.store(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        made
+    }
+}
 
 /// How often somebody who waits looks whether there was an interrupt.
 const PATIENCE: Duration = Duration::from_millis(20);

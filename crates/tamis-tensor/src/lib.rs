@@ -20,7 +20,7 @@ pub use buffer::Buffer;
 pub use convert::{settle, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
-pub use memory::{Keeper, keep_memory_with};
+pub use memory::{Keeper, keep_memory_with, room};
 pub use stats::{LevelStatistics, Statistics};
 pub use structure::{
     BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Part, Proposal, Slices, Structure, propose,

@@ -154,6 +154,18 @@ pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
     Ok(values)
 }
 
+/// An empty vector with room for `len` values, in memory like that of tensors: on large pages, if there are many, which those who
+/// look here and there find sooner.
+///
+/// ```
+/// let mut numbers: Vec<u32> = tamis_tensor::room(3);
+/// numbers.extend([1, 2, 3]);
+/// assert!(numbers.capacity() >= 3);
+/// ```
+pub fn room<T>(len: usize) -> Vec<T> {
+    reserve(len, "values").unwrap_or_default()
+}
+
 /// `len` copies of `value`.
 pub(crate) fn filled<T: Pod>(len: usize, value: T, what: &str) -> Result<Vec<T>> {
     if bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0) {

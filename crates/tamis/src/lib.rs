@@ -87,7 +87,7 @@ pub use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Pro
 pub use tamis_macros::einsum;
 pub use tamis_tensor::{
     Buffer, Combine, Coordinates, IndexArray, LevelArrays, Mirror, Part, Statistics, Structure, Tensor, ValueArray,
-    gallery, io, levels, set_threads, threads, with_threads,
+    gallery, io, levels, room, set_threads, threads, with_threads,
 };
 
 /// What most programs need.

@@ -35,7 +35,7 @@ pub fn spmv(vectorise: bool) -> Kernel {
             let more = b.call(Op::Add, &[so_far, product]);
             b.assign(sum, more);
         });
-        b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, unroll: false } });
+        b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, unroll: false, ..Hint::default() } });
         let total = b.get(sum);
         b.store(y, i, total);
     });
@@ -54,7 +54,7 @@ pub fn spmm(tile: u32) -> Kernel {
     let (m, n) = (b.param("m", DType::I64), b.param("n", DType::I64));
     let (zero, one, width) = (b.int(0), b.int(1), b.int(i64::from(tile)));
     let (rows, columns) = (b.get(m), b.get(n));
-    let hint = Hint { vectorise: true, unroll: true };
+    let hint = Hint { vectorise: true, unroll: true, ..Hint::default() };
     let tiles = b.call(Op::FloorDiv, &[columns, width]);
     let over_tile = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
         let var = b.new_var("k", DType::I64, false);

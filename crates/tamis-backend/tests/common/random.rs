@@ -403,7 +403,11 @@ impl Generator {
         self.vars.push((var, DType::I64));
         let body = self.block(4, depth + 1);
         self.vars.pop();
-        let hint = Hint { vectorise: self.exact && self.random.one_in(2), unroll: constant && self.random.one_in(2) };
+        let hint = Hint {
+            vectorise: self.exact && self.random.one_in(2),
+            unroll: constant && self.random.one_in(2),
+            ..Hint::default()
+        };
         self.b.emit(Stmt::For { var, start, stop, body, hint });
     }
 

@@ -87,7 +87,7 @@ impl Lowerer<'_> {
     /// What a program says about the loops that one of its own becomes. Whether they may run in vectors is decided when they are
     /// done (`opt::hints`).
     pub(super) fn hint(&self, index: IndexId) -> Hint {
-        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false }
+        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false, ..Hint::default() }
     }
 
     /// Whether a loop is to be unrolled as far as it goes.

@@ -40,14 +40,20 @@ impl Hints<'_> {
     fn block(&self, block: &mut Block) {
         for stmt in block {
             if let Stmt::For { var, body, hint, .. } = stmt {
-                hint.vectorise = self.is_independent(*var, body, hint.vectorise);
+                let wanted = hint.vectorise;
+                hint.vectorise = self.is_independent(*var, body, wanted, false);
+                if !wanted && !hint.vectorise {
+                    hint.vectorise = self.is_independent(*var, body, false, true);
+                    hint.few = hint.vectorise;
+                }
             }
             stmt.blocks_mut().for_each(|inner| self.block(inner));
         }
     }
 
-    /// Whether the turns of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay.
-    fn is_independent(&self, counter: VarId, body: &Block, wanted: bool) -> bool {
+    /// Whether the turns of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay; with
+    /// `gather`, those of a sum of elements that lie apart.
+    fn is_independent(&self, counter: VarId, body: &Block, wanted: bool, gather: bool) -> bool {
         let mut turn = Turn {
             hints: self,
             effects: Effects::of(body),
@@ -58,12 +64,19 @@ impl Hints<'_> {
             neighbours: false,
             computes: false,
             wanted,
+            gather,
+            gathered: 0,
+            sums: false,
         };
         if self.kernel.var(counter).mutable {
             return false;
         }
         turn.steps.insert(counter, Step::One);
         if !body.iter().all(|stmt| turn.allows(stmt)) {
+            return false;
+        }
+        // One element for each turn that lies elsewhere, and nothing is written but the sum.
+        if gather && !(turn.sums && turn.gathered == 1 && turn.stores.is_empty()) {
             return false;
         }
         // A buffer that is written is read at the same place only: at each turn's own.
@@ -109,6 +122,12 @@ struct Turn<'a> {
     computes: bool,
     /// Whether vectors are wanted, paying or not.
     wanted: bool,
+    /// Whether elements that lie apart may be read.
+    gather: bool,
+    /// How many such elements are read.
+    gathered: usize,
+    /// Whether numbers of 32 or 64 bits are added up.
+    sums: bool,
 }
 
 impl Turn<'_> {
@@ -121,6 +140,7 @@ impl Turn<'_> {
             }
             Stmt::Assign { var, value } => {
                 self.computes = true;
+                self.sums |= matches!(self.hints.kernel.var(*var).dtype, DType::F64 | DType::F32);
                 self.hints.is_reduction(*var, *value, &self.effects) && self.reads_no_sum(*value, Some(*var))
             }
             Stmt::Store { buffer, index, value } => {
@@ -157,8 +177,11 @@ impl Turn<'_> {
         for (buffer, index) in loads {
             let step = self.step(index);
             self.neighbours |= step == Step::One;
-            // Elements that lie apart are gathered one by one: vectors of them gain little, and take long to compile.
-            fits &= step != Step::Any || self.wanted;
+            // Elements that lie apart are gathered one by one: vectors of them gain little, and take long to compile, unless they
+            // are found by a list and added up.
+            let listed = || matches!(kernel.expr(index), Expr::Load(..) | Expr::Var(_));
+            fits &= step != Step::Any || self.wanted || (self.gather && listed());
+            self.gathered += usize::from(step == Step::Any);
             self.loads.push((buffer, index));
         }
         fits

@@ -236,7 +236,13 @@ impl Short {
         let var = self.editor.new_var("k", DType::I64, false);
         let (k, zero, length) = (self.editor.get(var), self.editor.int(0), self.editor.int(length));
         let body = vec![body(self, k)];
-        Stmt::For { var, start: zero, stop: length, body, hint: Hint { vectorise: false, unroll: true } }
+        Stmt::For {
+            var,
+            start: zero,
+            stop: length,
+            body,
+            hint: Hint { vectorise: false, unroll: true, ..Hint::default() },
+        }
     }
 
     /// Whether all elements of a row are there if the loop has a turn: each turn accesses all of them.

@@ -29,6 +29,9 @@ use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Origin, Role
 /// Bytes of a tile: half of the vector registers that processors have, so that operands find room beside it.
 const BYTES: usize = 256;
 
+/// Rests of rows have registers of their own only if there would be so many.
+const FEWEST: u32 = 16;
+
 /// Elements of a tile at most; loops over tiles are unrolled.
 const MOST: usize = 64;
 
@@ -51,6 +54,8 @@ struct Tiles {
     count: ExprId,
     /// Whether each is full.
     whole: bool,
+    /// What tiles are called, and one of them.
+    names: (&'static str, &'static str),
 }
 
 impl Reaching for Tile {
@@ -119,7 +124,9 @@ impl Tile {
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
         if fold::truth(&self.editor, remainder) != Some(false) {
+            let (whole_nest, row_before) = (nest.clone(), row);
             let (nest, row) = self.again(&nest, row, rest);
+            let left_over = self.length(&row);
             let half = self.half(&row, size);
             let width = self.editor.int(i64::from(half));
             let more = self.editor.int(i64::from(half) - 1);
@@ -130,12 +137,25 @@ impl Tile {
                 parts = fold::call(&mut self.editor, Op::Max, DType::I64, &[parts, one]);
             }
             let reset = reset.clone();
-            let part = self.tiles(nest, &row, Tiles { size: half, count: parts, whole: false }, filled, reset);
-            left.push(part);
+            let tiles = Tiles { size: half, count: parts, whole: false, names: ("rest", "part") };
+            let part = self.tiles(nest, &row, tiles, filled, reset.clone());
+            left = match self.int(left_over) {
+                None if half >= FEWEST => {
+                    // What is left is often so little that half as many registers hold it.
+                    let (nest, row) = self.again(&whole_nest, row_before, rest);
+                    let width = self.editor.int(i64::from(half / 2));
+                    let cond = fold::call(&mut self.editor, Op::Le, DType::I64, &[left_over, width]);
+                    let few = Tiles { size: half / 2, count: one, whole: false, names: ("few", "part") };
+                    let few = self.tiles(nest, &row, few, filled, reset);
+                    vec![Stmt::If { cond, then: few, otherwise: part }]
+                }
+                _ => part,
+            };
         }
         if self.int(tiles) != Some(0) {
-            let tile = self.tiles(nest, row, Tiles { size, count: tiles, whole: true }, filled, reset);
-            around.push(tile);
+            let names = ("tile", "tile");
+            let tile = self.tiles(nest, row, Tiles { size, count: tiles, whole: true, names }, filled, reset);
+            around.extend(tile);
         }
         match fold::truth(&self.editor, remainder) {
             Some(true) => around.append(&mut left),
@@ -158,14 +178,15 @@ impl Tile {
     }
 
     /// The loop over tiles: each is loaded, changed by the nest, and stored.
-    fn tiles(&mut self, mut nest: Stmt, row: &Row, tiles: Tiles, filled: Option<ExprId>, mut body: Block) -> Stmt {
+    fn tiles(&mut self, mut nest: Stmt, row: &Row, tiles: Tiles, filled: Option<ExprId>, mut body: Block) -> Block {
         let info = self.editor.buffer_of(row.buffer);
         let (name, elem) = (info.name.trim_end_matches("_values").to_string(), info.elem);
-        let (name, of) = if tiles.whole { (format!("{name}_tile"), "tile") } else { (format!("{name}_rest"), "part") };
+        let (name, of) = (format!("{name}_{}", tiles.names.0), tiles.names.1);
         let tile = self.editor.buffer(name, elem, Role::Tile(tiles.size));
         let var = self.editor.new_var(of, DType::I64, false);
         let (zero, width) = (self.editor.int(0), self.editor.int(i64::from(tiles.size)));
-        let number = self.editor.get(var);
+        let single = self.int(tiles.count) == Some(1);
+        let number = if single { zero } else { self.editor.get(var) };
         let offset = fold::call(&mut self.editor, Op::Mul, DType::I64, &[number, width]);
         let offset = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.start, offset]);
         let offset = self.named("first", offset, &mut body);
@@ -185,7 +206,7 @@ impl Tile {
             start: zero,
             stop,
             body: vec![stmt],
-            hint: Hint { vectorise: false, unroll },
+            hint: Hint { vectorise: false, unroll, ..Hint::default() },
         };
         let name = self.editor.kernel().var(row.counter).name.clone();
         let loading = self.editor.new_var(name.clone(), DType::I64, false);
@@ -214,7 +235,10 @@ impl Tile {
         let place = self.place(row, offset, index);
         let value = self.editor.load(tile, index);
         body.push(over(storing, Stmt::Store { buffer: row.buffer, index: place, value }));
-        Stmt::For { var, start: zero, stop: tiles.count, body, hint: Hint::default() }
+        match single {
+            true => body,
+            false => vec![Stmt::For { var, start: zero, stop: tiles.count, body, hint: Hint::default() }],
+        }
     }
 
     // Expressions

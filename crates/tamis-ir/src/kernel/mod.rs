@@ -230,6 +230,8 @@ pub struct Hint {
     pub vectorise: bool,
     /// The loop should be unrolled completely (its bounds are constants).
     pub unroll: bool,
+    /// Elements are gathered, and there may be few turns: vectors should be short.
+    pub few: bool,
 }
 
 /// A function over buffers and scalars.

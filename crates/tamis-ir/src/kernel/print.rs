@@ -53,7 +53,11 @@ impl Kernel {
                 writeln!(f, "{}[{}] = {}", name(buffer), self.show(*index), self.show(*value))
             }
             Stmt::For { var, start, stop, body, hint } => {
-                let vector = if hint.vectorise { " vector" } else { "" };
+                let vector = match (hint.vectorise, hint.few) {
+                    (false, _) => "",
+                    (true, false) => " vector",
+                    (true, true) => " vector(few)",
+                };
                 let unroll = if hint.unroll { " unroll" } else { "" };
                 let range = format!("{}..{}", self.show(*start), self.show(*stop));
                 writeln!(f, "for {} in {range}{vector}{unroll}", self.var(*var).name)?;

@@ -212,6 +212,9 @@ where
     Ok(Compressed { pos: pos.into(), crd: crd.into(), values })
 }
 
+/// Where so many rows or columns are written to at a time, the ends of all of them are in some cache.
+const NEAR: usize = 1 << 17;
+
 /// Below this many entries, starting threads costs more than it gains.
 pub(super) const PARALLEL: usize = 1 << 18;
 
@@ -223,7 +226,7 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     words: &[W],
 ) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
     let total = minor.len();
-    if is_scattered(minor) {
+    if minors > NEAR && is_scattered(minor) {
         // Straight to its place, each entry would miss the cache; sorting part by part does not.
         let (pos, crd, words, _) = super::bucket::sort(minor, &outer.list()?, minors, words)?;
         return Ok((pos, crd, words));

@@ -34,6 +34,10 @@ const LARGEST: usize = 16 << 20;
 /// How many turns LLVM makes one of in loops that are not written as vectors here.
 const LANES: usize = 16;
 
+/// ... and of loops that gather, which go over rows that are often short: half a vector of AVX-512 of doubles is gathered in the time of one
+/// element after the other, and what is left over is done one by one.
+const FEW: usize = 4;
+
 /// The size of a descriptor in the table of buffers.
 const DESCRIPTOR: usize = size_of::<crate::runtime::RawBuffer>();
 
@@ -378,7 +382,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a loop's metadata and gives its number.
-    fn loop_metadata(&mut self, Hint { vectorise, unroll }: Hint) -> usize {
+    fn loop_metadata(&mut self, Hint { vectorise, unroll, few }: Hint) -> usize {
         let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
         self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");
@@ -389,7 +393,8 @@ impl Emitter<'_> {
             node.push_str(", !{!\"llvm.loop.unroll.full\"}");
         } else if vectorise {
             // More would be faster by nothing that can be measured, and takes as many times longer to compile.
-            let _ = write!(node, ", !{{!\"llvm.loop.vectorize.width\", i32 {LANES}}}");
+            let lanes = if few { FEW } else { LANES };
+            let _ = write!(node, ", !{{!\"llvm.loop.vectorize.width\", i32 {lanes}}}");
             node.push_str(", !{!\"llvm.loop.interleave.count\", i32 1}");
         }
         node.push('}');

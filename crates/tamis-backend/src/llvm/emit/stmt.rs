@@ -194,7 +194,7 @@ impl Emitter<'_> {
             }
             _ if !self.check && parts_of(elem.dtype()) == 1 => self.fill_strips(buffer, &start, &stop, &value),
             _ => {
-                let hint = Hint { vectorise: true, unroll: false };
+                let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
                 self.count("k", &start, &stop, 1, hint, |e, k| e.store(buffer, k, &value));
             }
         }
