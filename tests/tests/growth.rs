@@ -172,3 +172,28 @@ fn dimensions_one_by_one() {
     }
     assert!(slope(&points) <= 1.1, "entries of more dimensions cost more than one loop each: {points:?}");
 }
+
+/// Index notation goes over the diagonals of a matrix, not over all of its elements, whatever the order of its levels.
+#[test]
+fn diagonals() {
+    for (text, format) in [
+        ("y[i] = A[i,j] * x[j]", "(i,j) -> (j-i, i): sparse, dense"),
+        ("y[j] = A[i,j] * x[i]", "(i,j) -> (j-i, i): sparse, dense"),
+        ("y[i] = A[i,j] * x[j]", "(i,j) -> (i-j, j): sparse, dense"),
+    ] {
+        let points: Vec<(f64, f64)> = [200u64, 400, 800]
+            .into_iter()
+            .map(|n| {
+                let entries = tamis_tensor::gallery::generate(&format!("banded({n},1)")).unwrap();
+                let format = Format::parse(format, 2).unwrap();
+                let a = Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap();
+                let x = dense(&[n]);
+                let analysis = tamis::analyze(text, &[("A", &a), ("x", &x)], &tamis::EinsumOptions::default());
+                let analysis = analysis.unwrap_or_else(|d| panic!("{}", d.render(false)));
+                (n as f64, analysis.statements as f64)
+            })
+            .collect();
+        let found = slope(&points);
+        assert!((0.9..=1.1).contains(&found), "{text} of `{format}` grows as n^{found:.2}: {points:?}");
+    }
+}

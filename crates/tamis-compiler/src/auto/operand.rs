@@ -81,12 +81,21 @@ impl Operand {
         use tamis_ir::format::DimExpr::{Diff, Dim, Div, Mod};
         let mut order = Vec::new();
         for expr in self.format.map() {
+            // Along `d` the differences are gone over once the other dimension is known, whose own level is then found at once.
             let (Dim(d) | Div(d, _) | Mod(d, _) | Diff(d, _)) = *expr;
-            if !order.contains(&d) {
-                order.push(d);
+            let first = if let Diff(_, other) = *expr { other } else { d };
+            for dim in [first, d] {
+                if !order.contains(&dim) {
+                    order.push(dim);
+                }
             }
         }
         order
+    }
+
+    /// Whether levels hold coordinates of dimensions, or parts of them, so that their positions count these.
+    fn counts_coordinates(&self) -> bool {
+        !self.format.map().iter().any(|expr| matches!(expr, tamis_ir::format::DimExpr::Diff(..)))
     }
 
     /// Whether each dimension has one level, so that levels can be put in another order.
@@ -107,7 +116,7 @@ impl Operand {
         let (mut seen, order) = (0u32, self.order());
         for (k, dim) in order.iter().enumerate() {
             seen |= 1 << dim;
-            if seen == dims && order.len() == self.prefixes.len() {
+            if seen == dims && order.len() == self.prefixes.len() && self.counts_coordinates() {
                 return self.prefixes[k];
             }
         }
