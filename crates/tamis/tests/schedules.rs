@@ -74,7 +74,11 @@ fn explained() {
     let signature = Signature::assumed(&program, &[("A", csr()), ("B", csr())], &[]).unwrap();
     let explanation = tamis::explain(&program, &signature, &options("parallelize(i)")).unwrap();
     assert!(explanation.program().contains("for i in parallel(_):"));
-    assert!(explanation.warnings().iter().any(|d| d.message.contains("one thread")));
+    assert!(explanation.threads().contains("the loop over i is cut"), "{}", explanation.threads());
+    assert!(explanation.warnings().is_empty());
+    // Another one than the outermost is checked, but not shared.
+    let explanation = tamis::explain(&program, &signature, &options("parallelize(j)")).unwrap();
+    assert!(explanation.warnings().iter().any(|d| d.message.contains("outermost loops only")));
     let errors = tamis::explain(&program, &signature, &options("split(l,l0,l1,4)")).unwrap_err();
     assert_eq!(errors.0[0].code, Code::E1202);
     assert_eq!(errors.0[0].source.as_ref().unwrap().name, "schedule");
