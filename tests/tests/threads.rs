@@ -137,6 +137,50 @@ fn sums_are_combined() {
     }
 }
 
+/// Operands whose rows are not in order, or are found by hashing.
+#[test]
+fn rows_in_any_order() {
+    let listed = tensor(&[37, 23], 150, "dcsr", 3);
+    let mut tensors: Vec<Tensor> =
+        ["hash, dense", "hash, hash", "hash, sparse", "bytemap, sparse", "sparse_runs, sparse"]
+            .iter()
+            .map(|format| listed.convert(&FormatSpec::parse(format).unwrap().with_rank(2).unwrap()).unwrap())
+            .collect();
+    let x = tensor(&[23], FULL, "dense", 1);
+    for a in &tensors {
+        for program in [
+            example("spmv.py"),
+            parse("def f(A, x):\n    s = scalar(0.0)\n    for i, j in _:\n        s += A[i,j] * x[j]\n    return s\n"),
+        ] {
+            let one = call(&program, &[a, &x], 1);
+            for threads in [2, 3, 8] {
+                let several = call(&program, &[a, &x], threads);
+                let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+                assert!(identical(wanted, got), "{} on {threads} threads:\n{wanted:?}\n{got:?}", a.format());
+            }
+        }
+    }
+    // A list that is not sorted, of which every entry is looked at.
+    let format = FormatSpec::parse("sparse(nonordered)").unwrap().with_rank(1).unwrap();
+    let list = [("pos", vec![0u32, 5].into()), ("crd", vec![5u32, 0, 9, 3, 1].into())];
+    let values = Some(vec![1.0, 2.0, 3.0, 4.0, 5.0].into());
+    let levels = vec![tamis::LevelArrays::new(list)];
+    let v = Tensor::from_parts(&[10], &format, levels, values, Value::F64(0.0)).unwrap();
+    let x = tensor(&[10], FULL, "dense", 1);
+    for text in [
+        "def f(v, x):\n    s = scalar(0.0)\n    for i in _:\n        s += v[i] * x[i]\n    return s\n",
+        "def f(v, x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = v[i] * x[i]\n    return y\n",
+    ] {
+        let program = parse(text);
+        let one = call(&program, &[&v, &x], 1);
+        for threads in [2, 3, 8] {
+            let several = call(&program, &[&v, &x], threads);
+            let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+            assert!(identical(wanted, got), "{text} on {threads} threads:\n{wanted:?}\n{got:?}");
+        }
+    }
+}
+
 /// Each part scatters into a sparse result of its own.
 #[test]
 fn sparse_results_are_combined() {

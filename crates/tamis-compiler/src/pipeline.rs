@@ -36,7 +36,7 @@ pub struct Options {
     pub strict: bool,
     /// The kernel counts what it does, and says so in one more buffer ([`Compilation::counting`]).
     pub count: bool,
-    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut is refused with `E1206`, which says why.
+    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut is refused, which says why.
     pub part: bool,
 }
 

@@ -83,8 +83,8 @@ pub fn lower(
     lower_with(program, checked, layouts, policy, Wish::Whole)
 }
 
-/// [`lower`], into a kernel that does a part of the outermost loop; see [`part`]. The only mistake of a program that can be lowered is
-/// `E1206`: it cannot be cut.
+/// [`lower`], into a kernel that does a part of the outermost loop; see [`part`]. Of a program that can be lowered this says why it cannot
+/// be cut: `E1206`, or what a part of a loop needs and the whole does not, such as operands in order.
 pub fn lower_part(
     program: &Program,
     checked: &Checked,

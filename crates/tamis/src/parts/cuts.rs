@@ -33,7 +33,7 @@ pub(crate) fn cut(program: &Program, cut: &Cut, turns: u64, arguments: &[Argumen
         let goal = (u128::from(all) * u128::from(k) / count as u128) as u64;
         let end = if k == count as u64 { turns } else { measure.turn(goal) };
         if end > start {
-            let work = measure.before(end) - measure.before(start);
+            let work = measure.before(end).saturating_sub(measure.before(start));
             // A little more, since the first rows of two parts need not be alike.
             let share = (u128::from(work) * SHARES as u128 / u128::from(all)) as i64;
             pieces.push(Piece { turns: start..end, share: share + share / 8 + 1 });
