@@ -15,7 +15,8 @@ pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 /// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
 const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
 
-fn close(a: Value, b: Value, rough: f64) -> bool {
+/// Whether two values are the same, up to rounding.
+pub fn close(a: Value, b: Value, rough: f64) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     // What is infinite and what is not a number depends on the order of complex arithmetic.
     let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
@@ -24,7 +25,7 @@ fn close(a: Value, b: Value, rough: f64) -> bool {
 
 /// What the interpreter says, unless it depends on the sparse policy (what is known without looking at stored data
 /// depends on how temporaries are stored).
-fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> {
+pub fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let run = |strict| -> Option<Vec<Vec<Value>>> {
         let outcome = interp::run(program, &operands, Options { strict, budget: Some(300_000) }).ok()?;

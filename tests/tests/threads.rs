@@ -3,11 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tamis::{CompileOptions, Program, Signature, Timed};
-use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{Code, Format, FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::threads::with_threads_always;
 use tamis_tensor::{Combine, Coordinates, Tensor};
+use tamis_tests::compare::{close, oracle};
 use tamis_tests::random::Random;
 
 fn example(name: &str) -> Program {
@@ -141,11 +141,10 @@ fn sums_are_combined() {
 #[test]
 fn rows_in_any_order() {
     let listed = tensor(&[37, 23], 150, "dcsr", 3);
-    let mut tensors: Vec<Tensor> =
-        ["hash, dense", "hash, hash", "hash, sparse", "bytemap, sparse", "sparse_runs, sparse"]
-            .iter()
-            .map(|format| listed.convert(&FormatSpec::parse(format).unwrap().with_rank(2).unwrap()).unwrap())
-            .collect();
+    let tensors: Vec<Tensor> = ["hash, dense", "hash, hash", "hash, sparse", "bytemap, sparse", "sparse_runs, sparse"]
+        .iter()
+        .map(|format| listed.convert(&FormatSpec::parse(format).unwrap().with_rank(2).unwrap()).unwrap())
+        .collect();
     let x = tensor(&[23], FULL, "dense", 1);
     for a in &tensors {
         for program in [
@@ -261,15 +260,68 @@ fn failures_are_told() {
     assert_eq!(one.render(false), several.render(false));
 }
 
-fn oracle(program: &Program, tensors: &[&Tensor]) -> Option<Vec<Vec<Value>>> {
-    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| *t as &dyn Operand).collect();
-    let run = |strict| -> Option<Vec<Vec<Value>>> {
-        let outcome = interp::run(program, &operands, Options { strict, budget: Some(300_000) }).ok()?;
-        outcome.results.iter().map(|grid| grid.to_values()).collect()
-    };
-    let (sparse, strict) = (run(false)?, run(true)?);
-    let same = sparse.iter().flatten().zip(strict.iter().flatten()).all(|(x, y)| x.same_number(*y));
-    same.then_some(sparse)
+/// Results in every format that can be written, by rows and through workspaces, cut or not.
+#[test]
+fn results_in_all_formats() {
+    let (a, b) = (tensor(&[21, 17], 90, "csr", 5), tensor(&[17, 19], 90, "csr", 6));
+    let mut cut = 0;
+    for format in [
+        "dense",
+        "csr",
+        "csc",
+        "dcsr",
+        "coo",
+        "dense, hash",
+        "sparse, hash",
+        "hash, hash",
+        "hash, dense",
+        "hash, sparse",
+        "dense, bytemap",
+        "bytemap, dense",
+        "bytemap, sparse",
+        "dense, runs",
+        "runs, dense",
+        "runs, runs",
+        "sparse_runs, sparse",
+        "dense, sparse_runs",
+        "sparse, sparse_runs",
+        "dense, blocks",
+        "blocks, dense",
+        "dense, band",
+        "bsr(2,3)",
+        "(i,j) -> (j-i, i): sparse, dense",
+        "dense, sparse(nonordered)",
+    ] {
+        for statement in ["C[i,j] += A[i,k] * B[k,j]", "C[i,j] max= A[i,k] * B[k,j]"] {
+            for loops in ["i, k, j", "k, i, j", "i, j, k", "j, k, i"] {
+                let text = format!(
+                    "def f(A, B):\n    C = tensor('{format}')\n    for {loops} in _:\n        {statement}\n    return C\n"
+                );
+                let program = parse(&text);
+                let Ok(executable) = tamis::compile(&program, &Signature::of(&[&a, &b]), &CompileOptions::default())
+                else {
+                    continue;
+                };
+                let one = with_threads_always(1, || executable.call(&[&a, &b]));
+                for threads in [2, 5] {
+                    let several = with_threads_always(threads, || executable.call_timed(&[&a, &b]));
+                    match (&one, several) {
+                        (Ok(one), Ok(several)) => {
+                            cut += usize::from(several.parts > 1);
+                            let (wanted, got) = (&one[0].1, &several.results[0].1);
+                            assert!(
+                                wanted.format() == got.format() && wanted.same_values(got),
+                                "{text}on {threads} threads"
+                            );
+                        }
+                        (Err(wanted), Err(got)) => assert_eq!(wanted.0[0].code, got.0[0].code, "{text}"),
+                        (one, several) => panic!("{text}one {one:?}\nseveral {several:?}"),
+                    }
+                }
+            }
+        }
+    }
+    assert!(cut > 100, "only {cut} were cut");
 }
 
 /// Random programs, cut into parts.
@@ -290,8 +342,8 @@ fn random_programs_are_cut() {
             })
             .collect();
         let Ok(tensors) = tensors else { continue };
-        let tensors: Vec<&Tensor> = tensors.iter().collect();
         let Some(wanted) = oracle(&program, &tensors) else { continue };
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
         let Ok(executable) = tamis::compile(&program, &Signature::of(&tensors), &CompileOptions::default()) else {
             continue;
         };
@@ -307,11 +359,7 @@ fn random_programs_are_cut() {
             let values = got.convert(&Format::dense(got.rank())).unwrap();
             let values: Vec<Value> =
                 values.values().map(|v| (0..v.len()).map(|k| v.get(k)).collect()).unwrap_or_default();
-            let same = wanted.len() == values.len()
-                && wanted.iter().zip(&values).all(|(a, b)| {
-                    let (x, y) = (a.as_c128(), b.as_c128());
-                    a.same_number(*b) || (x - y).norm() <= 1e-4 * (1.0 + x.norm()) || (!x.is_finite() && !y.is_finite())
-                });
+            let same = wanted.len() == values.len() && wanted.iter().zip(&values).all(|(a, b)| close(*a, *b, 1e-4));
             assert!(
                 same,
                 "seed {seed}, {threads} threads:\n{}\n{:?}\nwanted {wanted:?}\ngot {values:?}",

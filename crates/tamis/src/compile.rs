@@ -1,6 +1,6 @@
 //! Compiling a program for tensors of given layouts: once, for any sizes.
 
-use crate::call::{self, Machine};
+use crate::call::{self, Machine, Problem};
 use crate::interpret;
 use crate::parts::{self, Pace, Parts};
 use crate::signature::{Argument, Signature, integer, values_matter};
@@ -333,16 +333,24 @@ impl Executable {
                 let results = interpret::run(program, tensors, options.strict)?;
                 return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
             }
-            Engine::Machine(machine) => match self.shared(&ready, arguments) {
-                Some((parts, sizes, threads)) => parts
-                    .invoke(sizes, &ready.scalars, arguments, threads, &ready.pace)
-                    .and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check))
-                    .inspect(|timed| ready.pace.took(true, timed.kernel))
-                    .map_err(|problem| problem.diagnostics(program, tensors, &parts.machine))?,
-                None => call::call(machine, &ready, arguments, options.check)
-                    .inspect(|timed| ready.pace.took(false, timed.kernel))
-                    .map_err(|problem| problem.diagnostics(program, tensors, machine))?,
-            },
+            Engine::Machine(machine) => {
+                let together = self.shared(&ready, arguments).map(|(parts, sizes, threads)| {
+                    let ran = parts.invoke(sizes, &ready.scalars, arguments, threads, &ready.pace);
+                    let timed = ran.and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check));
+                    (timed.inspect(|timed| ready.pace.took(true, timed.kernel)), &parts.machine)
+                });
+                match together {
+                    // What cannot be combined can be computed at once.
+                    None | Some((Err(Problem::Combined(_)), _)) => {
+                        call::call(machine, &ready, arguments, options.check)
+                            .inspect(|timed| ready.pace.took(false, timed.kernel))
+                            .map_err(|problem| problem.diagnostics(program, tensors, machine))?
+                    }
+                    Some((timed, machine)) => {
+                        timed.map_err(|problem| problem.diagnostics(program, tensors, machine))?
+                    }
+                }
+            }
         };
         if options.check {
             crate::check::compare(program, tensors, &timed.results, options.strict, options.check_limit)?;

@@ -126,7 +126,7 @@ struct Turn<'a> {
     gather: bool,
     /// How many such elements are read.
     gathered: usize,
-    /// Whether numbers of 32 or 64 bits are added up.
+    /// Whether what is combined are floats.
     sums: bool,
 }
 

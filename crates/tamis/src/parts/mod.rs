@@ -216,6 +216,14 @@ impl Parts {
 
     fn run(&self, given: Given) -> Done {
         let Given { mut buffers, mut storages, scalars } = given;
+        let lent: Vec<(usize, *mut u8)> = self
+            .machine
+            .starts()
+            .iter()
+            .map(|(k, _)| *k)
+            .filter(|k| storages[*k].is_none())
+            .map(|k| (k, buffers[k].data))
+            .collect();
         let mut workspaces = Vec::new();
         let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
         // SAFETY: as for a whole call; what is written is the part's own, but for rows of dense results, which no other part
@@ -227,6 +235,12 @@ impl Parts {
                 unsafe { storage.set_raw(*raw) };
             }
         }
+        // Rows of a result that all parts write stay where they are: there is room for them.
+        let moved = lent.into_iter().find(|(k, data)| buffers[*k].data != *data);
+        let outcome = match moved {
+            Some((k, _)) => Err(Failure::Call(format!("a part has moved `{}`", self.machine.kernel().buffers[k].name))),
+            None => outcome,
+        };
         Done { storages, outcome, workspaces }
     }
 
