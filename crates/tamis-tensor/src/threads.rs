@@ -3,6 +3,8 @@
 //! The number is, in this order: that of [`with_threads`] around the call, that of [`set_threads`], that of the variable
 //! `TAMIS_NUM_THREADS`, and as many as there are cores.
 
+mod team;
+
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,10 +96,21 @@ pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
 
 /// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool. Ends when all have ended.
 pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
+    let team = std::pin::pin!(team::Team::new(work));
+    let team = team.as_ref();
+    // Whoever has just worked is asked first; the others have to be woken.
+    let asleep = (1..workers).filter(|worker| !team.ask(*worker));
+    let asleep: Vec<usize> = asleep.collect();
     rayon::in_place_scope(|scope| {
-        (1..workers).for_each(|worker| scope.spawn(move |_| work(worker)));
+        for worker in asleep {
+            scope.spawn(move |_| {
+                work(worker);
+                rayon::spawn(team::wait);
+            });
+        }
         work(0);
     });
+    team.end();
 }
 
 #[cfg(test)]
@@ -123,5 +136,36 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..workers).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn many_share_at_once_and_again() {
+        let sums: Vec<usize> = std::thread::scope(|scope| {
+            let many = |k: usize| {
+                let mut all = 0;
+                for round in 0..300 {
+                    let sum = AtomicUsize::new(0);
+                    share(3, &|worker| _ = sum.fetch_add(k + round + worker, Ordering::Relaxed));
+                    all += sum.into_inner();
+                }
+                all
+            };
+            let threads: Vec<_> = (0..4).map(|k| scope.spawn(move || many(k))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let expected = |k: usize| (0..300).map(|round| 3 * (k + round) + 3).sum::<usize>();
+        assert_eq!(sums, (0..4).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_worker_that_panics_is_heard_of() {
+        for who in [0, 1, 2] {
+            for _ in 0..20 {
+                share(3, &|_| {});
+                let work = |worker: usize| assert_ne!(worker, who, "on purpose");
+                assert!(std::panic::catch_unwind(|| share(3, &work)).is_err(), "{who}");
+            }
+        }
+        every_worker_works_once();
     }
 }

@@ -262,7 +262,7 @@ impl Search<'_> {
         if writes {
             compute += points * costs.update * if vector { costs.vector_step / costs.dense_step } else { 1.0 };
         }
-        let (writing, workspace) = self.writing(&state.order, points);
+        let (writing, workspace) = self.writing(&state.order, points, vector);
         let mut convert = 0.0;
         let mut conversions = Vec::new();
         for (k, place) in problem.places.iter().enumerate().filter(|(_, place)| !place.operand.is_dense()) {
@@ -306,8 +306,9 @@ impl Search<'_> {
         }
     }
 
-    /// How the target is written, and what that costs beyond computing its elements.
-    fn writing(&self, order: &[usize], points: f64) -> (Writing, f64) {
+    /// How the target is written, and what that costs beyond computing its elements, where the innermost loop computes neighbours together
+    /// or does not.
+    fn writing(&self, order: &[usize], points: f64, vector: bool) -> (Writing, f64) {
         let (problem, costs) = (self.problem, self.costs);
         if problem.dense || problem.target.is_empty() {
             return (Writing::InOrder, 0.0);
@@ -331,7 +332,10 @@ impl Search<'_> {
         {
             // It is made once, however little goes through it.
             let made = problem.extents[only] * costs.vector_step;
-            return (Writing::DenseWorkspace, costs.dense_workspace * points + append + outer * costs.start + made);
+            let together =
+                if vector && order.last() == Some(&only) { costs.vector_step / costs.dense_step } else { 1.0 };
+            let through = costs.dense_workspace * together * points;
+            return (Writing::DenseWorkspace, through + append + outer * costs.start + made);
         }
         let each = (points / outer.max(1.0)).max(2.0);
         (Writing::SparseWorkspace, points * (costs.insert + costs.sort * each.log2()) + append)

@@ -3,7 +3,7 @@
 //! - One list, and nothing to do between its coordinates: a loop over positions.
 //! - Several lists, and something that is needed of each of some: advance until those agree.
 //! - Two lists, neither of them needed: a merge while both last, and then what is left of each as a loop over positions.
-//! - More lists, none of them needed: the least coordinate is next, until all are at their ends.
+//! - More lists, none of them needed: the least coordinate is next, until all are at their ends; each list holds its own.
 //! - Something to do everywhere: a loop over all coordinates, with the lists following.
 
 use super::Lowerer;
@@ -85,6 +85,7 @@ impl Lowerer<'_> {
                     [a, b] if needed.is_empty() && !a.1.grouped && !b.1.grouped => {
                         self.merge(region, a.clone(), b.clone(), steps);
                     }
+                    _ if needed.is_empty() => self.either(region, clipped, steps),
                     _ => self.together(region, clipped, &needed, steps, advance),
                 }
             }
@@ -240,8 +241,7 @@ impl Lowerer<'_> {
         let (alive, q) = (self.alive(walker), self.b.get(walker.cursor));
         let here = walker.stepper.coordinate(&mut self.b, q);
         let never = self.b.int(i64::MAX);
-        let coordinate = self.b.call_in(Op::Select, DType::I64, &[alive, here, never]);
-        self.b.name("c", coordinate)
+        self.b.call_in(Op::Select, DType::I64, &[alive, here, never])
     }
 
     fn same(&mut self, a: ExprId, b: ExprId) -> ExprId {
@@ -420,7 +420,47 @@ impl Lowerer<'_> {
         self.unreserve(reserved);
     }
 
-    /// Coordinates that some walker holds; if any walkers are needed, those that all of them hold.
+    /// Coordinates that any of several lists holds: the least is next, until all are at their ends. Whoever was there goes on and looks
+    /// at its next coordinate, in a branch: where lists agree again and again the processor knows, and waits for nothing.
+    fn either(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
+        let mut most = self.b.int(0);
+        for (_, stepper) in &steppers {
+            let length = self.length(region, stepper);
+            most = self.b.add(most, length);
+        }
+        let all: Vec<u32> = steppers.iter().map(|(id, _)| *id).collect();
+        let reserved = self.reserve(region.index, &steps, most, &all);
+        let walkers = self.walkers(steppers);
+        let held: Vec<VarId> = walkers
+            .iter()
+            .map(|walker| {
+                let first = self.coordinate(walker);
+                self.b.variable_from("c", first)
+            })
+            .collect();
+        let here: Vec<ExprId> = held.iter().map(|c| self.b.get(*c)).collect();
+        let never = self.b.int(i64::MAX);
+        let least = here.iter().copied().reduce(|a, b| self.b.call_in(Op::Min, DType::I64, &[a, b])).unwrap_or(never);
+        let cond = self.b.call_in(Op::Lt, DType::I64, &[least, never]);
+        let name = self.program.indices[region.index.index()].clone();
+        let body = self.in_block(|this| {
+            let i = this.b.name(name, least);
+            let present: Vec<ExprId> = here.iter().map(|c| this.same(*c, i)).collect();
+            let next = this.visit_some(region, &walkers, i, &present, false, steps);
+            for (((walker, c), cond), next) in walkers.iter().zip(&held).zip(present).zip(next) {
+                let then = this.in_block(|this| {
+                    this.b.assign(walker.cursor, next);
+                    let coordinate = this.coordinate(walker);
+                    this.b.assign(*c, coordinate);
+                });
+                this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+            }
+        });
+        self.unreserve(reserved);
+        self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// Coordinates that all walkers hold that are needed; the others follow.
     fn together(
         &mut self,
         region: Region,
@@ -429,35 +469,25 @@ impl Lowerer<'_> {
         steps: Vec<Step>,
         advance: Advance,
     ) {
-        // As many as all have, or as one has that is needed.
-        let mut most = self.b.int(0);
-        let mut counted = Vec::new();
-        for (id, stepper) in steppers.iter().filter(|(id, _)| needed.first().is_none_or(|first| first == id)) {
-            counted.push(*id);
-            let length = self.length(region, stepper);
-            most = self.b.add(most, length);
-        }
-        let reserved = self.reserve(region.index, &steps, most, &counted);
+        // As many as one has that is needed.
+        let first = steppers.iter().find(|(id, _)| needed.first() == Some(id));
+        let most = match first {
+            Some((_, stepper)) => self.length(region, &stepper.clone()),
+            None => self.b.int(0),
+        };
+        let reserved = self.reserve(region.index, &steps, most, needed.get(..1).unwrap_or_default());
         let walkers = self.walkers(steppers);
-        let leads: Vec<bool> = walkers.iter().map(|w| needed.is_empty() || needed.contains(&w.id)).collect();
+        let leads: Vec<bool> = walkers.iter().map(|w| needed.contains(&w.id)).collect();
         let alive: Vec<ExprId> =
             walkers.iter().zip(&leads).filter(|(_, leads)| **leads).map(|(walker, _)| self.alive(walker)).collect();
-        let cond = match needed {
-            [] => self.any(alive),
-            _ => alive.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b])),
-        };
+        let cond = alive.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
         let name = self.program.indices[region.index.index()].clone();
         let yes = self.b.constant(Value::Bool(true));
         let body = self.in_block(|this| {
-            let mut coordinates = Vec::new();
+            // The loop goes on only while those that are needed are not at their ends; others are not looked at before they have caught up.
+            let mut coordinates: Vec<ExprId> = Vec::new();
             for (walker, leads) in walkers.iter().zip(&leads) {
-                // The loop goes on only while those that are needed are not at their ends.
-                coordinates.push(match (needed.is_empty(), leads) {
-                    (false, true) => this.here(walker),
-                    (true, _) => this.coordinate(walker),
-                    // It is not looked at before it has caught up.
-                    (false, false) => yes,
-                });
+                coordinates.push(if *leads { this.here(walker) } else { yes });
             }
             let searching = advance == Advance::Search && needed.len() > 1;
             let pick = if searching { Op::Max } else { Op::Min };
@@ -468,7 +498,8 @@ impl Lowerer<'_> {
             // Walkers that only follow are brought up to the coordinate.
             for k in (0..walkers.len()).filter(|k| !leads[*k]) {
                 this.catch_up(&walkers[k], i, advance);
-                coordinates[k] = this.coordinate(&walkers[k]);
+                let coordinate = this.coordinate(&walkers[k]);
+                coordinates[k] = this.b.name("c", coordinate);
             }
             let present: Vec<ExprId> = coordinates.iter().map(|c| this.same(*c, i)).collect();
             if needed.len() < 2 {

@@ -58,6 +58,10 @@ pub(super) struct Parts {
     all: Option<Vec<Vec<bool>>>,
 }
 
+/// No more values than this are expected of full levels below a list: each of few coordinates may have many, and all of them seldom
+/// come.
+const MOST_EXPECTED: i64 = 1 << 26;
+
 impl Lowerer<'_> {
     /// Variables and buffers that declared tensors need throughout the kernel.
     pub(super) fn set_up(&mut self) {
@@ -288,10 +292,28 @@ impl Lowerer<'_> {
             }
             let room = self.b.get(self.states[tensor.index()].expected[level]);
             self.writer(tensor, level, |row, w| row.write.reserve(w, room));
-            if let (true, Some(values)) = (level + 1 == levels, self.values(tensor)) {
-                self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
+            if let (Some(below), Some(values)) = (self.below_each(tensor, level), self.values(tensor)) {
+                let mut len = self.b.call_in(Op::Mul, DType::I64, &[room, below]);
+                if level + 1 < levels {
+                    let most = self.b.int(MOST_EXPECTED);
+                    len = self.b.call_in(Op::Min, DType::I64, &[len, most]);
+                }
+                self.b.emit(Stmt::Grow { buffer: values, len, fill: None });
             }
         }
+    }
+
+    /// How many values lie below each coordinate of a level, if all levels below are full.
+    fn below_each(&mut self, tensor: TensorId, level: usize) -> Option<ExprId> {
+        let mut each = self.b.int(1);
+        for below in level + 1..self.level_count(tensor) {
+            let extent = *self.bound[tensor.index()].extents.get(below)?;
+            let full = self.row(tensor, below).is_some_and(|row| {
+                row.capabilities.full && row.write.placement() == Placement::Computed && !row.write.lists()
+            });
+            each = full.then(|| self.b.call_in(Op::Mul, DType::I64, &[each, extent]))?;
+        }
+        Some(each)
     }
 
     /// How many coordinates a level of a parameter stores in all.

@@ -213,7 +213,7 @@ where
 }
 
 /// Where so many rows or columns are written to at a time, the ends of all of them are in some cache.
-const NEAR: usize = 1 << 17;
+const NEAR: usize = 1 << 18;
 
 /// Below this many entries, starting threads costs more than it gains.
 pub(super) const PARALLEL: usize = 1 << 18;
@@ -226,7 +226,8 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     words: &[W],
 ) -> Result<(Vec<I>, Vec<I>, Vec<W>)> {
     let total = minor.len();
-    if minors > NEAR && is_scattered(minor) {
+    let scattered = is_scattered(minor);
+    if minors > NEAR && scattered {
         // Straight to its place, each entry would miss the cache; sorting part by part does not.
         let (pos, crd, words, _) = super::bucket::sort(minor, &outer.list()?, minors, words)?;
         return Ok((pos, crd, words));
@@ -236,13 +237,13 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
     let threads = crate::threads();
     let pos = if threads > 1 && total >= PARALLEL && minors.saturating_mul(threads) / 4 <= total {
-        scatter_parallel(outer, minor, minors, words, &target, threads)?
+        scatter_parallel(outer, minor, minors, words, &target, threads, scattered)?
     } else {
         let mut pos = count(minor, minors)?;
         let all = outer.split(1).pop().map_or(0..0, |(all, _)| all);
         // SAFETY: `count` has counted all of `minor`, one place further on, so from index 1 on `pos` holds the start of
         // each coordinate; the target has room for `total` entries.
-        unsafe { scatter_range(outer, all, minor, words, &mut pos[1..], &target) };
+        unsafe { scatter_range(outer, all, minor, words, &mut pos[1..], &target, scattered) };
         // What was the next free place of coordinate c has become its end, the start of c + 1.
         pos.truncate(pos.len() - 1);
         pos
@@ -284,7 +285,8 @@ struct Target<I, W> {
 // SAFETY: whoever writes through the pointers promises that no other thread writes there.
 unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
 
-/// Moves the entries of a range of outer indices; `next[c]` is the next free place of minor coordinate c.
+/// Moves the entries of a range of outer indices; `next[c]` is the next free place of minor coordinate c. Where those of neighbours lie
+/// apart, they are fetched ahead.
 ///
 /// # Safety
 /// `next` is longer than every coordinate in `minor`; `outer` visits entries below the length of `minor` and `words`; the
@@ -297,20 +299,26 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     words: &[W],
     next: &mut [I],
     target: &Target<I, W>,
+    scattered: bool,
 ) {
+    // SAFETY: promised by the caller.
+    let to_its_place = |next: &mut [I], e: usize, row: I| unsafe {
+        let next = next.get_unchecked_mut(minor.get_unchecked(e).to_usize());
+        let at = next.to_usize();
+        *next = I::from_u64(at as u64 + 1);
+        target.crd.add(at).write(row);
+        target.words.add(at).write(*words.get_unchecked(e));
+    };
+    if !scattered {
+        return outer.for_each(range, |e, row| to_its_place(next, e, row));
+    }
     let last = minor.len().saturating_sub(1);
     outer.for_each(range, |e, row| {
         // SAFETY: promised by the caller; prefetching any address is harmless.
-        unsafe {
-            let ahead = next.get_unchecked(minor.get_unchecked((e + AHEAD).min(last)).to_usize()).to_usize();
-            prefetch(target.crd.wrapping_add(ahead));
-            prefetch(target.words.wrapping_add(ahead));
-            let next = next.get_unchecked_mut(minor.get_unchecked(e).to_usize());
-            let at = next.to_usize();
-            *next = I::from_u64(at as u64 + 1);
-            target.crd.add(at).write(row);
-            target.words.add(at).write(*words.get_unchecked(e));
-        }
+        let ahead = unsafe { next.get_unchecked(minor.get_unchecked((e + AHEAD).min(last)).to_usize()) }.to_usize();
+        prefetch(target.crd.wrapping_add(ahead));
+        prefetch(target.words.wrapping_add(ahead));
+        to_its_place(next, e, row);
     });
 }
 
@@ -336,6 +344,7 @@ fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     words: &[W],
     target: &Target<I, W>,
     threads: usize,
+    scattered: bool,
 ) -> Result<Vec<I>> {
     let parts = outer.split(threads);
     let mut counts: Vec<Vec<I>> = parts
@@ -358,7 +367,7 @@ fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     parts.par_iter().zip(&mut counts).for_each(|((range, _), next)| {
         // SAFETY: the counts were made of the same entries, coordinate by coordinate and within one part by part, so
         // the places of all parts are distinct and below the number of entries.
-        unsafe { scatter_range(outer, range.clone(), minor, words, next, target) }
+        unsafe { scatter_range(outer, range.clone(), minor, words, next, target, scattered) }
     });
     counts.into_iter().for_each(recycle);
     Ok(pos)

@@ -11,7 +11,7 @@ const LARGE: u64 = 1 << 20;
 const LARGE_SUM: u64 = 1 << 19;
 
 /// A kernel that takes less does not wait for other threads.
-const SHORT: Duration = Duration::from_micros(80);
+const SHORT: Duration = Duration::from_micros(30);
 
 /// Code for parts is made when calls on one thread have taken so long in all, which is about what making it takes.
 const PATIENCE: Duration = Duration::from_millis(10);

@@ -9,6 +9,9 @@ use tamis_ir::{DType, Value};
 /// Float operations in loops that may be vectorised: reductions in any order, multiply and add in one step.
 pub(super) const RELAXED: &str = "reassoc contract ";
 
+/// Loops of no more turns that are to be unrolled are written turn by turn, which takes LLVM less time than finding out.
+const UNROLLED: i64 = 8;
+
 impl Emitter<'_> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
@@ -26,14 +29,23 @@ impl Emitter<'_> {
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
-            Stmt::For { .. } if self.vector_loop(stmt) || self.append_loop(stmt) => {}
             Stmt::For { var, start, stop, body, hint } => {
-                let (start, stop) = (self.index(*start), self.index(*stop));
-                let name = self.kernel.var(*var).name.clone();
-                self.count(&name, &start, &stop, 1, *hint, |e, i| {
-                    e.define(*var, Val::One(i.to_string()));
-                    e.stmts(body);
-                });
+                if !self.check {
+                    self.prefetch(*var, *start, *stop, body);
+                }
+                let turns = self.turns(*start, *stop).filter(|turns| hint.unroll && *turns <= UNROLLED);
+                match turns {
+                    Some(turns) if !hint.vectorise => self.one_by_one(*var, *start, turns, body, *hint),
+                    _ if self.vector_loop(stmt) || self.append_loop(stmt) => {}
+                    _ => {
+                        let (start, stop) = (self.index(*start), self.index(*stop));
+                        let name = self.kernel.var(*var).name.clone();
+                        self.count(&name, &start, &stop, 1, *hint, |e, i| {
+                            e.define(*var, Val::One(i.to_string()));
+                            e.stmts(body);
+                        });
+                    }
+                }
             }
             Stmt::While { cond, body } => {
                 let (head, inside, after) = (self.fresh("while"), self.fresh("do"), self.fresh("done"));

@@ -6,9 +6,11 @@
 //! what is left. What is left of a sum is added up in vectors, too, whose last one is filled with zeros: one by one, each addition would
 //! wait for the one before. Loops that hold anything else are written as they are, and LLVM's passes look at them.
 
+mod gather;
+
 use super::super::Target;
 use super::stmt::RELAXED;
-use super::{Emitter, Val, stored, ty};
+use super::{Emitter, FEW, Val, stored, ty};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
@@ -16,6 +18,9 @@ use tamis_ir::{DType, Kind};
 
 /// Sums need several vectors: each addition waits for the one before.
 const SUMS: usize = 4;
+
+/// Loops of so few turns that fill no vector, or go over arrays that are none, are written turn by turn.
+const SHORTEST: i64 = 4;
 
 /// What a loop over a tile may hold in one vector, in bytes.
 const LARGEST: usize = 1024;
@@ -29,12 +34,16 @@ enum Change {
     Next,
     /// Elements of a vector.
     Vector,
+    /// An index that is computed for each turn from a list of coordinates.
+    Apart,
 }
 
 /// A loop that can be written with vectors.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     kernel: &'a Kernel,
     dtype: DType,
+    /// Whether elements may lie apart, at places that a list names.
+    apart: bool,
     changes: FxHashMap<VarId, Change>,
     /// What is known of expressions: how they change, or that they cannot be written.
     known: FxHashMap<ExprId, Option<Change>>,
@@ -45,7 +54,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(kernel: &'a Kernel, counter: VarId, body: &[Stmt]) -> Option<Plan<'a>> {
+    fn new(kernel: &'a Kernel, counter: VarId, body: &[Stmt], apart: bool) -> Option<Plan<'a>> {
         let dtype = body.iter().find_map(|stmt| match stmt {
             Stmt::Store { buffer, .. } => match kernel.buffer(*buffer).elem {
                 Elem::Value(dtype) => Some(dtype),
@@ -66,7 +75,7 @@ impl<'a> Plan<'a> {
         if stores.iter().any(|(buffer, index)| stores.iter().any(|(b, i)| b == buffer && i != index)) {
             return None;
         }
-        let mut plan = Plan { kernel, dtype, changes, known: FxHashMap::default(), sums: Vec::new(), stores };
+        let mut plan = Plan { kernel, dtype, apart, changes, known: FxHashMap::default(), sums: Vec::new(), stores };
         for stmt in body {
             match stmt {
                 Stmt::Let { var, value } if !kernel.var(*var).mutable => {
@@ -77,11 +86,11 @@ impl<'a> Plan<'a> {
                     let fits = kernel.buffer(*buffer).elem == Elem::Value(dtype)
                         && kernel.exprs.dtype(*value) == dtype
                         && plan.change(*index)? == Change::Next;
-                    (fits && plan.change(*value)? != Change::Next).then_some(())?;
+                    (fits && matches!(plan.change(*value)?, Change::None | Change::Vector)).then_some(())?;
                 }
                 Stmt::Assign { var, value } => {
                     let (subtracts, added) = plan.added(*var, *value)?;
-                    (plan.change(added)? != Change::Next).then_some(())?;
+                    matches!(plan.change(added)?, Change::None | Change::Vector).then_some(())?;
                     plan.sums.push((*var, subtracts));
                 }
                 _ => return None,
@@ -153,7 +162,14 @@ impl<'a> Plan<'a> {
                     // What other turns write is not read.
                     Change::Next => {
                         let own = written.is_none_or(|place| place == *index);
-                        (own && kernel.buffer(*buffer).elem == Elem::Value(self.dtype)).then_some(Change::Vector)
+                        match kernel.buffer(*buffer).elem {
+                            Elem::Value(dtype) => (own && dtype == self.dtype).then_some(Change::Vector),
+                            Elem::Index(_) => (self.apart && written.is_none()).then_some(Change::Apart),
+                        }
+                    }
+                    Change::Apart => {
+                        let fits = written.is_none() && kernel.buffer(*buffer).elem == Elem::Value(self.dtype);
+                        fits.then_some(Change::Vector)
                     }
                     Change::Vector => None,
                 }
@@ -171,8 +187,14 @@ impl<'a> Plan<'a> {
                     {
                         Some(Change::Next)
                     }
+                    (Op::Add | Op::Sub | Op::Mul, [_, _])
+                        if changes.contains(&Change::Apart) && *dtype == DType::I64 && one_type =>
+                    {
+                        (!changes.contains(&Change::Vector)).then_some(Change::Apart)
+                    }
                     _ => {
-                        let fits = one_type && *dtype == self.dtype && !changes.contains(&Change::Next);
+                        let plain = |change: &Change| matches!(change, Change::None | Change::Vector);
+                        let fits = one_type && *dtype == self.dtype && changes.iter().all(plain);
                         let written = changes.len() > 1 && instruction(*op, *dtype).is_some();
                         (fits && written).then_some(Change::Vector)
                     }
@@ -261,7 +283,7 @@ pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSe
             };
             let turns = match stmt {
                 Stmt::For { var, start, stop, body, hint } if hint.vectorise => {
-                    Plan::new(kernel, *var, body).and_then(|plan| plan.whole(*start, *stop, vector_bytes))
+                    Plan::new(kernel, *var, body, false).and_then(|plan| plan.whole(*start, *stop, vector_bytes))
                 }
                 _ => None,
             };
@@ -338,8 +360,10 @@ fn has_masks(dtype: DType, vector_bytes: usize) -> bool {
 
 /// Vectors in registers: those of variables, and of expressions of one statement.
 #[derive(Default)]
-struct Known {
+pub(super) struct Known {
     vars: FxHashMap<VarId, String>,
+    /// Indices, one for each lane.
+    apart: FxHashMap<VarId, Vec<String>>,
     exprs: FxHashMap<ExprId, String>,
     /// Which lanes there is something for, if not all; the others read zeros.
     mask: Option<String>,
@@ -352,13 +376,18 @@ impl Emitter<'_> {
         if self.check || !hint.vectorise {
             return false;
         }
-        let Some(plan) = Plan::new(self.kernel, *var, body) else { return false };
-        // A tile in memory is read and written by loops that LLVM takes apart.
-        if plan.tiles().any(|tile| !self.tiles.contains(&tile)) {
-            return false;
-        }
+        let Some(plan) = Plan::new(self.kernel, *var, body, hint.few) else { return false };
         let whole = plan.whole(*start, *stop, self.vector_bytes).filter(|whole| hint.unroll || whole.masked);
-        if hint.unroll && whole.is_none() {
+        let in_memory = plan.tiles().any(|tile| !self.tiles.contains(&tile));
+        let short = self.turns(*start, *stop).filter(|turns| hint.unroll && *turns <= SHORTEST);
+        if let Some(turns) = short
+            && (in_memory || whole.is_none())
+        {
+            self.one_by_one(*var, *start, turns, body, *hint);
+            return true;
+        }
+        // A tile in memory is read and written by loops that LLVM takes apart.
+        if in_memory || hint.unroll && whole.is_none() {
             return false;
         }
         let (start, stop) = (self.index(*start), self.index(*stop));
@@ -366,6 +395,8 @@ impl Emitter<'_> {
         if let Some(Whole { lanes, masked }) = whole {
             let mask = masked.then(|| self.mask(lanes, &stop));
             self.turn(&plan, lanes, *var, &start, body, &[], mask);
+        } else if hint.few {
+            self.strips(&plan, *var, &start, &stop, body);
         } else if !plan.sums.is_empty() && plan.stores.is_empty() && has_masks(plan.dtype, self.vector_bytes) {
             self.sum_strips(&plan, *var, &start, &stop, body);
         } else {
@@ -373,6 +404,35 @@ impl Emitter<'_> {
         }
         self.flags = outer;
         true
+    }
+
+    /// How many turns a loop has, if that is known: up to a constant, or to one more than the start.
+    pub(super) fn turns(&self, start: ExprId, stop: ExprId) -> Option<i64> {
+        let constant = |id: ExprId| match self.kernel.expr(id) {
+            Expr::Const(value) => value.as_i64(),
+            _ => None,
+        };
+        let turns = match self.kernel.expr(stop) {
+            Expr::Call(Op::Add, _, sum) if sum.first() == Some(&start) => constant(*sum.get(1)?)?,
+            _ => constant(stop)?.checked_sub(constant(start)?)?,
+        };
+        (turns > 0).then_some(turns)
+    }
+
+    /// A few turns one after the other. Elements of a short array are in registers then, as they are not where some of them are a vector.
+    pub(super) fn one_by_one(&mut self, var: VarId, start: ExprId, turns: i64, body: &[Stmt], hint: Hint) {
+        let start = self.index(start);
+        let outer = self.flags;
+        if hint.vectorise {
+            self.flags = RELAXED;
+        }
+        for turn in 0..turns {
+            self.forget();
+            let index = self.op(format!("add nsw i64 {start}, {turn}"));
+            self.define(var, Val::One(index));
+            self.stmts(body);
+        }
+        self.flags = outer;
     }
 
     /// Writes one number to all elements from `start` to `stop`.
@@ -409,7 +469,11 @@ impl Emitter<'_> {
     /// A loop over vectors, and one over what is left.
     fn strips(&mut self, plan: &Plan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
         let native = (self.vector_bytes / plan.dtype.size()).max(2);
-        let lanes = if plan.sums.is_empty() { native } else { SUMS * native };
+        let lanes = match () {
+            () if plan.apart => FEW,
+            () if plan.sums.is_empty() => native,
+            () => SUMS * native,
+        };
         let name = self.kernel.var(var).name.clone();
         let rest = self.whole_strips(start, stop, lanes);
         let (ahead, after) = (self.fresh("strips"), self.fresh("rest"));
@@ -526,6 +590,10 @@ impl Emitter<'_> {
                         let value = self.vector(plan, lanes, *value, &mut known);
                         known.vars.insert(*var, value);
                     }
+                    Some(Change::Apart) => {
+                        let places = self.places_of(plan, lanes, *value, &known);
+                        known.apart.insert(*var, places);
+                    }
                     _ => {
                         let value = self.value(*value);
                         self.define(*var, value);
@@ -592,6 +660,9 @@ impl Emitter<'_> {
             _ if unchanged => {
                 let value = self.value(id);
                 self.splat(scalar, lanes, value.re())
+            }
+            Expr::Load(buffer, index) if plan.known.get(index) == Some(&Some(Change::Apart)) => {
+                self.gather(plan, lanes, *buffer, *index, known)
             }
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
