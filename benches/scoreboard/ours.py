@@ -207,17 +207,17 @@ class Tamis(Peer):
         return Prepared(lambda: program(edges, source), first)
 
     def pagerank(self, graph: sp.csr_array, rounds: int) -> Ways:
-        """Ranks handed on along edges, a kernel for each round."""
+        """Ranks handed on along edges, two kernels for each round: each is a single nest of loops, which threads can share."""
         tm, n = self.tm, graph.shape[0]
         into = self.edges(sp.csr_array(graph.T.tocsr()))
         share = tm.tensor(0.85 / np.maximum(np.diff(graph.indptr), 1))
         start, rest = tm.tensor(np.full(n, 1.0 / n)), tm.tensor(np.array(0.15 / n))
-        text = "s[j] = share[j] * rank[j]; next[i] = rest + G[i,j] * s[j]"
 
         def run() -> Any:
             rank = start
             for _ in range(rounds):
-                rank = tm.einsum(text, G=into, share=share, rank=rank, rest=rest)
+                handed_on = tm.einsum("s[j] = share[j] * rank[j]", share=share, rank=rank)
+                rank = tm.einsum("next[i] = rest + G[i,j] * s[j]", G=into, s=handed_on, rest=rest)
             return rank
 
         return Prepared(run, dense)

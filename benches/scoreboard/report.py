@@ -87,6 +87,10 @@ class Report:
         rows.append(self.scaling_target())
         columns = ["what", "aim"] + [c for n in self.results.threads for c in (f"{threads_text(n)}", "least")]
         self.table(columns, rows)
+        missed = [(row[0], limit) for row in rows if any("not met" in cell for cell in row) for limit in self.results.limits(row[0])]
+        if missed:
+            self.say("Where an aim was not met, the limit that was hit, and how that is known:", "")
+            self.say(*(f"- *{what}.* {limit}" for what, limit in missed), "")
 
     @staticmethod
     def judged(found: list[tuple[float, Row, str]], target: Target) -> str:

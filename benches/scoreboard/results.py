@@ -52,7 +52,8 @@ class Results:
         self.threads = [run["threads"] for run in self.runs]
         self.rows = [Row(c["kernel"], c["input"], run["threads"], c) for run in self.runs for c in run["cases"]]
         with open(REMARKS, "rb") as file:
-            self.remarks = tomllib.load(file).get("remark", [])
+            found = tomllib.load(file)
+            self.remarks, self.known_limits = found.get("remark", []), found.get("limit", [])
 
     def kernels(self) -> list[str]:
         return list(dict.fromkeys(row.kernel for row in self.rows))
@@ -95,3 +96,8 @@ class Results:
             if remark.get("threads", row.threads) == row.threads and all(fnmatch.fnmatchcase(text, pattern) for pattern, text in patterns):
                 return str(remark["text"])
         return "unexplained"
+
+    def limits(self, target: str) -> list[str]:
+        """Which limit a target has met, as far as somebody has looked."""
+        texts = [str(limit["text"]) for limit in self.known_limits if target.startswith(limit["target"])]
+        return texts or ["Not looked into."]

@@ -334,16 +334,19 @@ impl Executable {
                 return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
             }
             Engine::Machine(machine) => {
+                // With all that cutting and joining take.
+                let start = Instant::now();
                 let together = self.shared(&ready, arguments).map(|(parts, sizes, threads)| {
                     let ran = parts.invoke(sizes, &ready.scalars, arguments, threads, &ready.pace);
                     let timed = ran.and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check));
-                    (timed.inspect(|timed| ready.pace.took(true, timed.kernel)), &parts.machine)
+                    (timed.inspect(|_| ready.pace.took(true, start.elapsed())), &parts.machine)
                 });
                 match together {
                     // What cannot be combined can be computed at once.
                     None | Some((Err(Problem::Combined(_)), _)) => {
+                        let start = Instant::now();
                         call::call(machine, &ready, arguments, options.check)
-                            .inspect(|timed| ready.pace.took(false, timed.kernel))
+                            .inspect(|_| ready.pace.took(false, start.elapsed()))
                             .map_err(|problem| problem.diagnostics(program, tensors, machine))?
                     }
                     Some((timed, machine)) => {
@@ -380,7 +383,7 @@ impl Executable {
                 ready.code.parts.get_or_init(make).as_ref().ok()?
             }
         };
-        if !asked && !ready.pace.is_worth_sharing(entries, parts.combines()) {
+        if !asked && !ready.pace.is_worth_sharing(entries, parts.rounds()) {
             return None;
         }
         let sizes = ready.sizes.get_or_init(|| {

@@ -82,6 +82,11 @@ impl Output {
         tamis_compiler::schedule::with_fill(self.declared.as_ref().unwrap_or(&self.format), self.fill)
     }
 
+    /// The type of its values.
+    pub(crate) fn dtype(&self) -> DType {
+        self.fill.dtype()
+    }
+
     /// How many coordinates its levels have, for a shape of its own.
     pub(crate) fn level_extents(&self, shape: &[u64]) -> Vec<u64> {
         self.format.level_extents(shape).unwrap_or_default()

@@ -51,6 +51,8 @@ struct Measure<'a> {
     turns: u64,
     /// The operand with the most entries whose outermost level the loop goes over, and how many of its rows a turn has.
     along: Option<(&'a Argument<'a>, u64)>,
+    /// How far its levels go.
+    extents: Vec<u64>,
     /// What there is to do before each turn, if every entry of a row leads to a row of another operand.
     products: Option<Vec<u64>>,
 }
@@ -86,7 +88,8 @@ impl<'a> Measure<'a> {
         let along = along.filter(|(argument, _)| argument.levels.iter().any(|level| !level.arrays.is_empty()));
         let products =
             along.filter(|(_, unit)| *unit == 1).and_then(|(a, _)| products(program, index, turns, a, arguments));
-        Measure { turns, along, products }
+        let extents = along.map(|(a, _)| a.tensor.format().level_extents(a.tensor.shape()).unwrap_or_default());
+        Measure { turns, along, extents: extents.unwrap_or_default(), products }
     }
 
     /// What the turns before one have to do: an entry is as much as a turn without any.
@@ -95,8 +98,7 @@ impl<'a> Measure<'a> {
             return products.get(turn as usize).copied().unwrap_or(turn);
         }
         let Some((argument, unit)) = self.along else { return turn };
-        let levels = &argument.levels;
-        let extents = argument.tensor.format().level_extents(argument.tensor.shape()).unwrap_or_default();
+        let (levels, extents) = (&argument.levels, &self.extents);
         let row = turn.saturating_mul(unit);
         let mut position = match levels.first().map(|level| (level.get("pos"), level.get("crd"), level.get("end"))) {
             Some((None, None, None)) => row.min(extents.first().copied().unwrap_or(0)),
@@ -105,7 +107,7 @@ impl<'a> Measure<'a> {
             Some((_, None, Some(list))) => first_at_least(list, row.saturating_add(1)),
             _ => return turn,
         };
-        for (level, extent) in levels.iter().zip(&extents).skip(1) {
+        for (level, extent) in levels.iter().zip(extents).skip(1) {
             position = match (level.get("pos"), level.arrays.is_empty()) {
                 (Some(pos), _) => at(pos, position),
                 (None, true) => position.saturating_mul(*extent),

@@ -23,8 +23,9 @@ use tamis_backend::{Failure, RawBuffer, Storage, llvm};
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::lower::part::{Cut, SHARES, Share};
 use tamis_compiler::pipeline;
+use tamis_ir::algebra::Op;
 use tamis_ir::program::{Attributes, Checked, LoopExtent, ParamType, Program, StmtKind};
-use tamis_ir::{Diagnostics, Value};
+use tamis_ir::{Diagnostics, Kind, Value};
 use tamis_tensor::Tensor;
 
 /// Machine code for a part of a loop, and how parts become the whole.
@@ -90,9 +91,17 @@ impl Parts {
         Ok(Parts { machine, cut, combiners: combiners?, program: compilation.program, strict, check })
     }
 
-    /// Whether results of the parts are combined, so that rounding depends on how many there are.
-    pub(crate) fn combines(&self) -> bool {
+    /// Whether results of the parts are combined.
+    fn combines(&self) -> bool {
         self.cut.shares.iter().any(|share| matches!(share, Share::Own(_)))
+    }
+
+    /// Whether they are combined so that rounding depends on how many there are.
+    pub(crate) fn rounds(&self) -> bool {
+        self.machine.outputs().iter().zip(&self.cut.shares).any(|(output, share)| match share {
+            Share::Own(op) => output.dtype().kind() > Kind::Int && !matches!(op, Op::Min | Op::Max),
+            Share::Rows(_) => false,
+        })
     }
 
     /// The sizes for tensors of these types, if the loop is as long for them as the rows of the results say.

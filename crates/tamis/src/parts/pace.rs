@@ -6,7 +6,7 @@ use std::time::Duration;
 /// With so many entries in all operands, threads share the work from the first call on.
 const LARGE: u64 = 1 << 20;
 
-/// A result of which each part has its own is cut for so many entries, always: what comes out must not depend on
+/// A sum of floats of which each part has its own is cut for so many entries, always: how it is rounded must not depend on
 /// how long a call took.
 const LARGE_SUM: u64 = 1 << 19;
 
@@ -16,8 +16,11 @@ const SHORT: Duration = Duration::from_micros(30);
 /// Code for parts is made when calls on one thread have taken so long in all, which is about what making it takes.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Sharing is tried so often before it is compared: the first calls find no memory that was used before.
-const TRIES: u64 = 4;
+/// Sharing is tried so often before it is compared: the first calls find no memory that was used before, and threads that sleep.
+const TRIES: u64 = 16;
+
+/// Where sharing took longer, it is tried again after so many calls: what else the machine does changes.
+const AGAIN: u64 = 64;
 
 /// The least times that calls took, in nanoseconds; 0 if there was none.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ pub(crate) struct Pace {
     together: AtomicU64,
     all_alone: AtomicU64,
     tries: AtomicU64,
+    /// Calls on one thread since sharing was tried.
+    since: AtomicU64,
     /// Joining many parts takes too long.
     coarse: AtomicBool,
 }
@@ -38,15 +43,19 @@ impl Pace {
     }
 
     /// Whether a call should be shared by threads.
-    pub(crate) fn is_worth_sharing(&self, entries: u64, combines: bool) -> bool {
-        if combines {
+    pub(crate) fn is_worth_sharing(&self, entries: u64, rounds: bool) -> bool {
+        if rounds {
             return entries >= LARGE_SUM;
         }
         let (alone, together) = (self.alone.load(Ordering::Relaxed), self.together.load(Ordering::Relaxed));
         match (alone, together) {
             (0, _) => entries >= LARGE,
             (_, 0) => self.least_alone() >= SHORT,
-            _ => together < alone || self.tries.load(Ordering::Relaxed) < TRIES,
+            _ => {
+                together < alone
+                    || self.tries.load(Ordering::Relaxed) < TRIES
+                    || self.since.load(Ordering::Relaxed) >= AGAIN
+            }
         }
     }
 
@@ -76,7 +85,9 @@ impl Pace {
         }
         if shared {
             self.tries.fetch_add(1, Ordering::Relaxed);
+            self.since.store(0, Ordering::Relaxed);
         } else {
+            self.since.fetch_add(1, Ordering::Relaxed);
             self.all_alone.fetch_add(nanos, Ordering::Relaxed);
         }
     }
@@ -103,6 +114,11 @@ mod tests {
             pace.took(true, Duration::from_millis(30));
         }
         assert!(!pace.is_worth_sharing(1000, false), "sharing was tried, and took longer");
+        for _ in 0..AGAIN {
+            assert!(!pace.is_worth_sharing(1000, false));
+            pace.took(false, Duration::from_millis(20));
+        }
+        assert!(pace.is_worth_sharing(1000, false), "much may have changed");
         pace.took(true, Duration::from_millis(11));
         assert!(pace.is_worth_sharing(1000, false));
         assert!(!pace.is_worth_sharing(1000, true), "sums depend on sizes alone");

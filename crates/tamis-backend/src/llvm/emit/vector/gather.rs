@@ -15,8 +15,8 @@ const FAR: i64 = 16 << 20;
 /// How many elements ahead.
 const AHEAD: i64 = 256;
 
-/// What is a short row.
-const SHORT: i64 = 32;
+/// What is a short row. In still shorter ones, many would ask for the same.
+const SHORT: std::ops::Range<i64> = 3..32;
 
 impl Emitter<'_> {
     /// The value of an index for each lane.
@@ -107,7 +107,8 @@ impl Emitter<'_> {
         let len = self.len(largest);
         let far = self.op(format!("icmp sgt i64 {len}, {far}"));
         let turns = self.op(format!("sub nsw i64 {stop}, {start}"));
-        let short = self.op(format!("icmp slt i64 {turns}, {SHORT}"));
+        let beyond = self.op(format!("sub i64 {turns}, {}", SHORT.start));
+        let short = self.op(format!("icmp ult i64 {beyond}, {}", SHORT.end - SHORT.start));
         let both = self.op(format!("and i1 {far}, {short}"));
         self.fork(&both, &ahead, &after);
         self.start(&ahead);
