@@ -1,0 +1,132 @@
+//! Sums that are written in vectors, whose elements lie apart: any type, width of coordinates and length of rows; blocks that are
+//! written turn by turn; lists that come from memory.
+
+use tamis::{CompileOptions, Program, Signature};
+use tamis_ir::{DType, FormatSpec, Value};
+use tamis_tensor::{Combine, Coordinates, Tensor, gallery};
+use tamis_tests::compare::oracle;
+
+fn parse(text: &str) -> Program {
+    Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)))
+}
+
+fn run(program: &Program, tensors: &[&Tensor]) -> Tensor {
+    let executable = tamis::compile(program, &Signature::of(tensors), &CompileOptions::default());
+    let executable = executable.unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let results = executable.call(tensors).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    results.into_iter().next().unwrap().1
+}
+
+fn stored(entries: &Coordinates, format: &str, dtype: DType) -> Tensor {
+    let format = FormatSpec::parse(format).unwrap().with_rank(entries.shape.len()).unwrap();
+    let tensor = Tensor::from_coordinates(
+        entries,
+        &FormatSpec::parse("coo").unwrap().with_rank(2).unwrap(),
+        Value::F64(0.0),
+        Combine::Error,
+    );
+    tensor.unwrap().cast(dtype).convert(&format).unwrap()
+}
+
+/// Row `i` has `i` entries (up to 13), at columns that jump about; values are small, so that sums are exact.
+fn staircase(rows: u64, columns: u64) -> Coordinates {
+    let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..rows {
+        let mut row: Vec<u64> = (0..i % 14).map(|k| (k * 17 + i * 5) % columns).collect();
+        row.sort_unstable();
+        row.dedup();
+        for j in row {
+            outer.push(i);
+            inner.push(j);
+            values.push(((i * 3 + j * 7) % 9) as f64 + 1.0);
+        }
+    }
+    Coordinates { shape: vec![rows, columns], columns: vec![outer.into(), inner.into()], values: values.into() }
+}
+
+fn vector(length: u64, dtype: DType) -> Tensor {
+    let values: Vec<f64> = (0..length).map(|k| ((k * 7) % 11) as f64 - 3.0).collect();
+    let format = FormatSpec::parse("dense").unwrap().with_rank(1).unwrap();
+    Tensor::from_dense(&[length], values.into(), &format, Value::F64(0.0)).unwrap().cast(dtype)
+}
+
+fn values(tensor: &Tensor) -> Vec<Value> {
+    let all = tensor.to_dense().unwrap();
+    (0..all.len()).map(|k| all.get(k)).collect()
+}
+
+/// Compares a program with the interpreter.
+fn check(program: &Program, tensors: &[Tensor], what: &str) {
+    let operands: Vec<&Tensor> = tensors.iter().collect();
+    let found = values(&run(program, &operands));
+    let wanted = oracle(program, tensors).unwrap_or_else(|| panic!("{what}: the interpreter cannot say"));
+    let wrong = found.iter().zip(&wanted[0]).position(|(a, b)| !a.same_number(*b));
+    assert!(found.len() == wanted[0].len() && wrong.is_none(), "{what}: {wrong:?}\n{found:?}\n{:?}", wanted[0]);
+}
+
+const SPMV: &str =
+    "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
+const BASE: &str =
+    "def f(A, X):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * X[1,j]\n    return y\n";
+const PATTERN: &str = "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        if A[i,j] != 0:\n            y[i] += x[j]\n    return y\n";
+
+#[test]
+fn every_type_and_width() {
+    let entries = staircase(43, 37);
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::U8, DType::I16, DType::C128] {
+        for width in ["", "[u32,u8]", "[u32,u16]", "[u64,u32]", "[u64]"] {
+            let a = stored(&entries, &format!("dense, sparse{width}"), dtype);
+            for (name, text) in [("product", SPMV), ("sum", PATTERN)] {
+                check(&parse(text), &[a.clone(), vector(37, dtype)], &format!("{name} {dtype} {width}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn places_that_are_computed() {
+    let a = stored(&staircase(43, 37), "csr", DType::F64);
+    let x = Tensor::from_dense(
+        &[3, 37],
+        (0..111).map(|k| f64::from(k % 13)).collect::<Vec<f64>>().into(),
+        &FormatSpec::parse("dense").unwrap().with_rank(2).unwrap(),
+        Value::F64(0.0),
+    );
+    check(&parse(BASE), &[a, x.unwrap()], "a row of a matrix");
+}
+
+#[test]
+fn blocks_of_any_size() {
+    let entries = staircase(43, 37);
+    for dtype in [DType::F64, DType::F32, DType::I64] {
+        for rows in 1..=5 {
+            for columns in [1, 2, 3, 4, 5, 8] {
+                let a = stored(&entries, &format!("bsr({rows},{columns})"), dtype);
+                check(&parse(SPMV), &[a, vector(37, dtype)], &format!("{rows} x {columns} {dtype}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_that_come_from_memory() {
+    // More than two million entries, five in most rows: later rows are asked for.
+    let entries = gallery::generate("laplacian(660)").unwrap();
+    let (rows, count) = (660 * 660, entries.len());
+    assert!(count > 2_150_000);
+    let a = stored(&entries, "csr", DType::F64);
+    let ones = Tensor::from_dense(
+        &[rows],
+        vec![1.0; rows as usize].into(),
+        &FormatSpec::parse("dense").unwrap().with_rank(1).unwrap(),
+        Value::F64(0.0),
+    );
+    let y = values(&run(&parse(SPMV), &[&a, &ones.unwrap()]));
+    // Neighbours outside the square are missing: rows of its sides sum up to 1, its corners to 2, all others to 0.
+    let (side, last) = (660u64, 659u64);
+    for (k, value) in y.iter().enumerate() {
+        let (r, c) = (k as u64 / side, k as u64 % side);
+        let missing = u8::from(r == 0) + u8::from(r == last) + u8::from(c == 0) + u8::from(c == last);
+        assert!(value.same_number(Value::F64(f64::from(missing))), "row {k}: {value:?}");
+    }
+}
