@@ -127,13 +127,14 @@ class Report:
     def headline(self) -> None:
         peers = [s for s in self.results.sides(self.results.rows) if ":" not in s and s != OURS]
         for threads in self.results.threads:
-            self.say(f"## Every kernel beside every peer, {threads_text(threads)}", "", "The geometric mean of the ratios over the inputs, bold where it is below 1, and the least.", "")
+            self.say(f"## Every kernel beside every peer, {threads_text(threads)}", "", "The geometric mean of the ratios over the inputs, bold where it is below 1, and the least; after the stroke, the mean of the ratios of medians.", "")
             rows = []
             for kernel in self.results.kernels():
                 cells = []
                 for peer in peers:
                     ratios = self.results.ratios(kernel, peer, threads)
-                    cells.append(f"{bold(geometric_mean(ratios))} ({min(ratios):.2f})" if ratios else "")
+                    medians = geometric_mean(self.results.ratios_of_medians(kernel, peer, threads))
+                    cells.append(f"{bold(geometric_mean(ratios))} ({min(ratios):.2f}) / {medians:.2f}" if ratios else "")
                 if any(cells):
                     rows.append([kernel, *cells])
             self.table(["kernel", *peers], rows)

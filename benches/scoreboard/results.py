@@ -38,6 +38,11 @@ class Row:
         ours, theirs = self.least(OURS), self.least(side)
         return theirs / ours if ours and theirs else None
 
+    def ratio_of_medians(self, side: str) -> float | None:
+        """The same of medians."""
+        ours, theirs = self.median(OURS), self.median(side)
+        return theirs / ours if ours and theirs else None
+
 
 def geometric_mean(numbers: Iterable[float]) -> float:
     kept = list(numbers)
@@ -68,6 +73,9 @@ class Results:
 
     def ratios(self, kernel: str, side: str, threads: int) -> list[float]:
         return [ratio for row in self.of(kernel, threads) if (ratio := row.ratio(side)) is not None]
+
+    def ratios_of_medians(self, kernel: str, side: str, threads: int) -> list[float]:
+        return [ratio for row in self.of(kernel, threads) if (ratio := row.ratio_of_medians(side)) is not None]
 
     def target(self, target: Target, threads: int) -> list[tuple[float, Row, str]]:
         """The ratio of each row that a target is about, with the peer that it is of."""
