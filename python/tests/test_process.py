@@ -96,6 +96,26 @@ assert a.convert("csc").same_values(b)
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forked_processes_do_not_wait_for_threads_of_their_parents() -> None:
+    code = """
+import os, signal, tamis as tm, numpy as np
+tm.config(threads=2)
+a = tm.gallery.rmat(16, 32)                       # large enough for several threads
+x = tm.tensor(np.ones(a.shape[1]))
+y = np.asarray(a @ x)
+for _ in range(20):
+    a @ x                                         # the other thread still waits for more
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        assert np.allclose(np.asarray(a @ x), y)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+
+
 def test_interrupts_are_heard() -> None:
     code = """
 import time, tamis as tm

@@ -140,6 +140,7 @@ static POOL: AtomicPtr<rayon::ThreadPool> = AtomicPtr::new(null_mut());
 #[pyfunction]
 pub(crate) fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+    tamis_tensor::threads::forked();
     // The parent's pool, if it was forked itself, is not freed: that would wait for its threads.
     POOL.store(null_mut(), Ordering::Release);
 }

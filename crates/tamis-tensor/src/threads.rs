@@ -94,6 +94,11 @@ pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
     }
 }
 
+/// To be called in a process that was just forked: threads of its parent that wait for work are not there.
+pub fn forked() {
+    team::leave_all();
+}
+
 /// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool. Ends when all have ended.
 pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let team = std::pin::pin!(team::Team::new(work));

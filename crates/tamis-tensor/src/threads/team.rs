@@ -98,6 +98,11 @@ impl Drop for Team<'_> {
     }
 }
 
+/// Nobody waits any more: of a process that was forked, only the thread that forked it is there.
+pub(super) fn leave_all() {
+    SEATS.iter().for_each(|seat| seat.state.store(FREE, Ordering::Relaxed));
+}
+
 /// Waits a moment; now and then, other threads may run here.
 fn pause(turns: &mut u32) {
     *turns = turns.wrapping_add(1);

@@ -34,8 +34,7 @@ const LARGEST: usize = 16 << 20;
 /// How many turns LLVM makes one of in loops that are not written as vectors here.
 const LANES: usize = 16;
 
-/// ... and of loops that gather, which go over rows that are often short: half a vector of AVX-512 of doubles is gathered in the time of one
-/// element after the other, and what is left over is done one by one.
+/// ... and of sums along a list, which go over rows that are often short: what is left over is done one by one.
 const FEW: usize = 4;
 
 /// The size of a descriptor in the table of buffers.

@@ -406,7 +406,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// How many turns a loop has, if that is known: up to a constant, or to one more than the start.
+    /// How many turns a loop has, if that is known: between constants, or up to a constant more than its start.
     pub(super) fn turns(&self, start: ExprId, stop: ExprId) -> Option<i64> {
         let constant = |id: ExprId| match self.kernel.expr(id) {
             Expr::Const(value) => value.as_i64(),
