@@ -108,6 +108,39 @@ fn blocks_of_any_size() {
     }
 }
 
+/// Row `i` is a stretch of `i` neighbours (up to 75), with a gap in the middle of every third: one block, or two.
+fn stretches(rows: u64, columns: u64) -> Coordinates {
+    let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..rows {
+        let (start, length) = ((i * 3) % 11, i % 76);
+        for j in start..start + length {
+            if i % 3 == 0 && j == start + length / 2 {
+                continue;
+            }
+            outer.push(i);
+            inner.push(j);
+            values.push(((i * 3 + j * 7) % 9) as f64 + 1.0);
+        }
+    }
+    Coordinates { shape: vec![rows, columns], columns: vec![outer.into(), inner.into()], values: values.into() }
+}
+
+const TOTAL: &str = "def f(A, x):\n    s = scalar(0)\n    for i, j in _:\n        s += A[i,j] * x[j]\n    return s\n";
+const TWO: &str = "def f(A, x):\n    s = scalar(0)\n    t = scalar(0)\n    for i, j in _:\n        s += A[i,j] * x[j]\n        t -= A[i,j]\n    return s, t\n";
+
+#[test]
+fn stretches_of_any_length() {
+    let entries = stretches(90, 90);
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16] {
+        for format in ["dense, band", "dense, blocks", "dense", "blocks, blocks", "dense, sparse"] {
+            let a = stored(&entries, format, dtype);
+            for (name, text) in [("rows", SPMV), ("total", TOTAL), ("two totals", TWO)] {
+                check(&parse(text), &[a.clone(), vector(90, dtype)], &format!("{name} {dtype} {format}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn lists_that_come_from_memory() {
     // More than two million entries, five in most rows: later rows are asked for.

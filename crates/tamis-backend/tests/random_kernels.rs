@@ -4,7 +4,7 @@ mod common;
 
 use common::native::Native;
 use common::random::kernel;
-use common::{run_llvm, same};
+use common::{run_pieces, same};
 use tamis_backend::llvm::Level;
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{Failure, Options};
@@ -27,14 +27,14 @@ fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     parsed.unwrap_or(default)
 }
 
-fn llvm(seeds: std::ops::Range<u64>, options: &Options) {
+fn llvm(seeds: std::ops::Range<u64>, options: &Options, pieces: Option<usize>) {
     let mut ran = 0;
     let count = seeds.end - seeds.start;
     for seed in seeds {
         let (kernel, memory) = kernel(seed, true);
         let Some(expected) = expected(&kernel, &memory, seed) else { continue };
         ran += 1;
-        match (expected, run_llvm(&kernel, memory, options)) {
+        match (expected, run_pieces(&kernel, memory, options, pieces)) {
             (Ok(expected), Ok(after)) => {
                 same(&expected, &after, &kernel).unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));
             }
@@ -47,19 +47,27 @@ fn llvm(seeds: std::ops::Range<u64>, options: &Options) {
 
 #[test]
 fn machine_code() {
-    llvm(seeds(0..1500), &Options::host().unwrap());
+    llvm(seeds(0..1500), &Options::host().unwrap(), None);
 }
 
 #[test]
 fn checked_machine_code() {
-    llvm(seeds(10_000..11_500), &Options::host().unwrap().checked());
+    llvm(seeds(10_000..11_500), &Options::host().unwrap().checked(), None);
+}
+
+#[test]
+fn machine_code_in_pieces() {
+    for (k, size) in [1, 3, 6].into_iter().enumerate() {
+        let start = 40_000 + 1000 * k as u64;
+        llvm(seeds(start..start + 300), &Options::host().unwrap(), Some(size));
+    }
 }
 
 #[test]
 fn other_levels() {
     for (k, optimise) in [Level::None, Level::Full].into_iter().enumerate() {
         let start = 20_000 + 1000 * k as u64;
-        llvm(seeds(start..start + 200), &Options { optimise, ..Options::host().unwrap() });
+        llvm(seeds(start..start + 200), &Options { optimise, ..Options::host().unwrap() }, None);
     }
 }
 

@@ -178,3 +178,124 @@ fn tiles_need_not_be_full() {
         }
     }
 }
+
+/// Rows of `x` that `pos` cuts, each added up by loops of their own. What else happens to the sum says whether it may go on from row to row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rows {
+    /// Nothing.
+    Alone,
+    /// It is read after each row.
+    Read,
+    /// A second loop takes away from it what the first has added.
+    BothWays,
+    /// All rows are left at a sign.
+    Left,
+    /// A row is left at a sign, and the next one comes.
+    Skipped,
+    /// Rows come as long as it is small.
+    Bounded,
+}
+
+fn rows(dtype: DType, kind: Rows) -> Kernel {
+    let mut b = Builder::new("rows");
+    let pos = b.buffer("pos", Elem::Index(tamis_ir::format::Width::U32), Role::Input);
+    let x = b.buffer("x", Elem::Value(dtype), Role::Input);
+    let sums = b.buffer("sums", Elem::Value(dtype), Role::Output);
+    let (zero, one, stop) = (b.int(0), b.int(1), b.int(9));
+    let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
+    let (up, down) = (b.variable("up", Value::I64(1).cast(dtype)), b.variable("down", Value::I64(9).cast(dtype)));
+    let mut label = None;
+    b.block(|b| b.labelled(|_, made| label = Some(made)));
+    let label = label.unwrap();
+    let i = b.variable("i", Value::I64(0));
+    let row = b.get(i);
+    let inner = |b: &mut Builder, takes: bool| {
+        let next = b.add(row, one);
+        let (start, stop) = (b.load(pos, row), b.load(pos, next));
+        let q = b.new_var("q", DType::I64, false);
+        let index = b.get(q);
+        let body = b.block(|b| {
+            let (a, so_far, rest) = (b.load(x, index), b.get(up), b.get(down));
+            let square = b.call(Op::Mul, &[a, a]);
+            let op = if takes { Op::Sub } else { Op::Add };
+            let sum = b.call(op, &[so_far, square]);
+            b.assign(up, sum);
+            let rest = b.call(Op::Sub, &[rest, a]);
+            b.assign(down, rest);
+        });
+        b.emit(Stmt::For { var: q, start, stop, body, hint });
+    };
+    let body = b.block(|b| {
+        let sign = b.load(pos, row);
+        let seventh = b.int(70);
+        let sign = b.call(Op::Eq, &[sign, seventh]);
+        match kind {
+            Rows::Left => b.emit(Stmt::If { cond: sign, then: vec![Stmt::Leave(label)], otherwise: Vec::new() }),
+            Rows::Skipped => {
+                let leaving = Stmt::If { cond: sign, then: vec![Stmt::Leave(label)], otherwise: Vec::new() };
+                let mut work = vec![leaving];
+                work.extend(b.block(|b| inner(b, false)));
+                b.emit(Stmt::Labelled { label, body: work });
+            }
+            _ => {}
+        }
+        if kind != Rows::Skipped {
+            inner(b, false);
+        }
+        if kind == Rows::Read {
+            let (so_far, two) = (b.get(up), b.int(2));
+            b.store(sums, two, so_far);
+        }
+        inner(b, kind == Rows::BothWays);
+        let next = b.add(row, one);
+        b.assign(i, next);
+    });
+    let more = b.call(Op::Lt, &[row, stop]);
+    let cond = match kind {
+        Rows::Bounded => {
+            let (so_far, most) = (b.get(up), b.constant(Value::I64(90).cast(dtype)));
+            let small = b.call(Op::Lt, &[so_far, most]);
+            b.call(Op::And, &[more, small])
+        }
+        _ => more,
+    };
+    let all = Stmt::While { cond, body };
+    match kind {
+        Rows::Left => b.emit(Stmt::Labelled { label, body: vec![all] }),
+        _ => b.emit(all),
+    }
+    let (up, down) = (b.get(up), b.get(down));
+    b.store(sums, zero, up);
+    b.store(sums, one, down);
+    b.finish()
+}
+
+#[test]
+fn sums_go_on_from_loop_to_loop() {
+    let options = Options::host().unwrap();
+    // Rows that are empty, shorter than vectors, as long, and longer.
+    let pos = [0u32, 3, 3, 10, 26, 34, 70, 71, 135, 135 + 150];
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16, DType::U8] {
+        let mut additions = Vec::new();
+        for kind in [Rows::Alone, Rows::Read, Rows::BothWays, Rows::Left, Rows::Skipped, Rows::Bounded] {
+            let kernel = rows(dtype, kind);
+            kernel.verify().unwrap_or_else(|wrong| panic!("{kind:?}: {wrong}\n{kernel}"));
+            let values = (0..300).map(|k| Value::I64(i64::from(k % 5 == 1)).cast(dtype));
+            let pos = Array::from_values(pos.iter().map(|p| Value::I64(i64::from(*p))));
+            let sums = Array::from_values((0..3).map(|_| Value::I64(0).cast(dtype)));
+            let memory = Memory { arrays: vec![pos, Array::from_values(values), sums], scalars: Vec::new() };
+            let expected = run(&kernel, memory.clone(), 100_000).unwrap();
+            let after = run_llvm(&kernel, memory, &options).unwrap();
+            same(&expected, &after, &kernel).unwrap_or_else(|wrong| panic!("{dtype} {kind:?}: {wrong}"));
+            additions.push(llvm::texts(&kernel, &options).unwrap().emitted.matches(" @llvm.vector.reduce").count());
+        }
+        if dtype.size() >= 4 && additions[0] > 0 {
+            let [alone, read, both, left, skipped, bounded] = additions[..] else { panic!() };
+            // Declarations are counted, too.
+            assert!(
+                alone < both && both <= read && alone < left && alone <= skipped && alone < bounded,
+                "{additions:?}"
+            );
+        }
+    }
+}

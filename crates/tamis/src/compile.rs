@@ -258,7 +258,8 @@ impl CodeForm {
         let host = llvm::Options::host()?;
         let target = if options.check { host.checked() } else { host };
         let start = Instant::now();
-        let (compiled, found) = Cache::global().obtain(&compilation.lowered.kernel, &target)?;
+        let (compiled, found) =
+            llvm::alone(tamis_tensor::threads() == 1, || Cache::global().obtain(&compilation.lowered.kernel, &target))?;
         let build = Build {
             passes: compilation.passes,
             machine: if found == Found::InMemory { Timings::default() } else { compiled.timings() },

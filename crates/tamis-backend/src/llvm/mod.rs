@@ -6,11 +6,13 @@
 mod emit;
 mod jit;
 mod machine;
+mod pieces;
 
 pub use machine::Target;
+pub use pieces::alone;
 
 use crate::facts::Facts;
-use crate::failure::{Failure, RawFailure};
+use crate::failure::{Failure, RawFailure, bug};
 use crate::runtime::memory::{align, release};
 use crate::runtime::{RawBuffer, memory::element_bytes, workspace};
 use std::fmt;
@@ -92,7 +94,8 @@ pub struct Compiled {
     kernel: Arc<Kernel>,
     messages: Vec<String>,
     workspaces: Vec<Arc<Workspace>>,
-    code: Arc<jit::Loaded>,
+    /// One after the other.
+    code: Arc<Vec<jit::Loaded>>,
     timings: Timings,
 }
 
@@ -104,24 +107,66 @@ impl fmt::Debug for Compiled {
 
 /// Compiles a kernel, without looking into the cache (see [`crate::cache`]).
 pub fn compile(kernel: &Kernel, options: &Options) -> Result<Compiled, Diagnostic> {
+    in_pieces(kernel, options, None)
+}
+
+/// [`compile`], in pieces of about so many statements: for tests.
+#[doc(hidden)]
+pub fn in_pieces(kernel: &Kernel, options: &Options, size: Option<usize>) -> Result<Compiled, Diagnostic> {
     let facts = Facts::new(kernel)?;
     let mut timings = Timings::default();
-    let object = object(kernel, &facts, options, &mut timings)?;
+    let object = object_of(kernel, &facts, options, size, &mut timings)?;
     // SAFETY: the object was just made, for the processor that the options name.
     unsafe { load(Arc::new(kernel.clone()), &facts, &object, timings) }
 }
 
-/// The object file of a kernel.
+/// The object file of a kernel, or files, one after the other.
 pub(crate) fn object(
     kernel: &Kernel,
     facts: &Facts,
     options: &Options,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
+    object_of(kernel, facts, options, None, timings)
+}
+
+fn object_of(
+    kernel: &Kernel,
+    facts: &Facts,
+    options: &Options,
+    size: Option<usize>,
+    timings: &mut Timings,
+) -> Result<Vec<u8>, Diagnostic> {
     let start = Instant::now();
-    let ir = emit::emit(kernel, facts, options)?;
+    let emitted = emit::emit(kernel, facts, options, size)?;
     timings.emit = start.elapsed();
-    machine::object(&ir, &options.target, options.optimise, timings)
+    let one = |ir: &emit::Emitted| {
+        let mut timings = Timings::default();
+        machine::object(ir, &options.target, options.optimise, &mut timings).map(|object| (object, timings))
+    };
+    let Some((first, rest)) = emitted.split_first() else { return Err(bug("a kernel without pieces")) };
+    let made: Vec<Result<(Vec<u8>, Timings), Diagnostic>> = if pieces::helped() && !rest.is_empty() {
+        std::thread::scope(|scope| {
+            let rest: Vec<_> = rest.iter().map(|ir| scope.spawn(move || one(ir))).collect();
+            let first = one(first);
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            std::iter::once(first).chain(rest.into_iter().map(ended)).collect()
+        })
+    } else {
+        emitted.iter().map(one).collect()
+    };
+    let made: Vec<(Vec<u8>, Timings)> = made.into_iter().collect::<Result<_, _>>()?;
+    for (_, piece) in &made {
+        // What is done at the same time takes as long as the longest of it.
+        let both = if pieces::helped() { Duration::max } else { |a, b| a + b };
+        timings.parse = both(timings.parse, piece.parse);
+        timings.optimise = both(timings.optimise, piece.optimise);
+        timings.generate = both(timings.generate, piece.generate);
+    }
+    let objects: Vec<Vec<u8>> = made.into_iter().map(|(object, _)| object).collect();
+    Ok(pieces::joined(&objects))
 }
 
 /// Loads an object file.
@@ -136,7 +181,9 @@ pub(crate) unsafe fn load(
 ) -> Result<Compiled, Diagnostic> {
     let start = Instant::now();
     // SAFETY: promised by the caller.
-    let code = Arc::new(unsafe { jit::Loaded::new(object)? });
+    let load = |object| unsafe { jit::Loaded::new(object) };
+    let objects = pieces::parted(object).ok_or_else(|| bug("an object that is cut off"))?;
+    let code = Arc::new(objects.into_iter().map(load).collect::<Result<Vec<_>, _>>()?);
     timings.link = start.elapsed();
     Ok(Compiled { kernel, messages: facts.messages.clone(), workspaces: facts.workspaces.clone(), code, timings })
 }
@@ -176,9 +223,16 @@ pub struct Texts {
 /// The texts of a kernel: LLVM IR before and after the passes, and assembly.
 pub fn texts(kernel: &Kernel, options: &Options) -> Result<Texts, Diagnostic> {
     let facts = Facts::new(kernel)?;
-    let emitted = emit::emit(kernel, &facts, options)?;
-    let (llvm, assembly) = machine::texts(&emitted, &options.target, options.optimise)?;
-    Ok(Texts { emitted: emitted.text, llvm, assembly })
+    let mut all = Texts { emitted: String::new(), llvm: String::new(), assembly: String::new() };
+    for (k, emitted) in emit::emit(kernel, &facts, options, None)?.iter().enumerate() {
+        let (llvm, assembly) = machine::texts(emitted, &options.target, options.optimise)?;
+        for (text, piece) in [(&mut all.emitted, &emitted.text), (&mut all.llvm, &llvm), (&mut all.assembly, &assembly)]
+        {
+            text.push_str(if k > 0 { "\n" } else { "" });
+            text.push_str(piece);
+        }
+    }
+    Ok(all)
 }
 
 impl Compiled {
@@ -256,9 +310,19 @@ impl Compiled {
         }
         // Pointers to workspaces follow those to scalars.
         pointers.extend(workspaces.iter_mut().map(|workspace| std::ptr::from_mut(workspace).cast_const().cast::<u8>()));
+        // And one to where variables are handed on.
+        let several = self.code.len() > 1;
+        let mut handed = vec![0u128; if several { kernel.vars.len() } else { 0 }];
+        pointers.push(handed.as_mut_ptr().cast_const().cast());
         let mut failure = RawFailure::default();
-        // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
-        let status = unsafe { (self.code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
+        let mut status = 0;
+        for code in self.code.iter() {
+            // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
+            status = unsafe { (code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
+            if status != 0 {
+                break;
+            }
+        }
         for (made, workspace) in workspaces.iter().zip(&self.workspaces) {
             report(&workspace.name, made.report());
         }

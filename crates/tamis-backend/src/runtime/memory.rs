@@ -346,7 +346,24 @@ unsafe extern "C" fn grow_buffer(
     NonNull::new(raw.data).unwrap_or(NonNull::<u64>::dangling().cast()).as_ptr()
 }
 
-pub(super) static SYMBOLS: &[(&str, Address)] = &[("tamis_grow", Address(grow_buffer as *const ()))];
+/// Two at once, without a fill; says whether both are as long now.
+///
+/// # Safety
+/// As [`grow_buffer`], for both.
+unsafe extern "C" fn grow_both(
+    buffers: *mut RawBuffer,
+    len: i64,
+    first: u64,
+    second: u64,
+    failure: *mut RawFailure,
+) -> u8 {
+    // SAFETY: promised by the caller.
+    let grow = |growth| unsafe { !grow_buffer(buffers, len, growth, std::ptr::null(), failure).is_null() };
+    u8::from(grow(first) && grow(second))
+}
+
+pub(super) static SYMBOLS: &[(&str, Address)] =
+    &[("tamis_grow", Address(grow_buffer as *const ())), ("tamis_grow_both", Address(grow_both as *const ()))];
 
 #[cfg(test)]
 mod tests {

@@ -97,7 +97,13 @@ pub fn spmm(tile: u32) -> Kernel {
 
 /// Compiles and runs on the interpreter's arrays.
 pub fn run_llvm(kernel: &Kernel, memory: Memory, options: &Options) -> Result<Memory, Failure> {
-    let compiled = llvm::compile(kernel, options).unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
+    run_pieces(kernel, memory, options, None)
+}
+
+/// [`run_llvm`], where a kernel of so many statements is cut into pieces.
+pub fn run_pieces(kernel: &Kernel, memory: Memory, options: &Options, size: Option<usize>) -> Result<Memory, Failure> {
+    let compiled = llvm::in_pieces(kernel, options, size);
+    let compiled = compiled.unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
     // SAFETY: the arrays are of the kernel's types, and the kernel stays within them (or is checked).
     run_on_arrays(kernel, memory, |buffers, scalars| unsafe { compiled.call(buffers, scalars) })
 }

@@ -16,6 +16,7 @@ mod vector;
 mod workspace;
 
 use super::Options;
+use super::pieces::{self, Piece};
 use crate::facts::Facts;
 use crate::failure::{Status, bug};
 use crate::runtime::memory::{element_bytes, growth};
@@ -117,6 +118,10 @@ struct Emitter<'a> {
     tiles: FxHashSet<BufferId>,
     /// Bytes of a vector.
     vector_bytes: usize,
+    /// Sums that go on from one loop to the next.
+    carried: Vec<vector::Carried>,
+    /// How many loops are around this place.
+    depth: usize,
 }
 
 /// The IR of a kernel.
@@ -131,8 +136,17 @@ pub(super) struct Emitted {
 /// Kernels with so many statements are large.
 const LARGE: usize = 50;
 
-/// Writes a kernel as IR.
-pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<Emitted, Diagnostic> {
+/// Writes a kernel as IR, in pieces if it is large, or larger than this.
+pub(super) fn emit(
+    kernel: &Kernel,
+    facts: &Facts,
+    options: &Options,
+    size: Option<usize>,
+) -> Result<Vec<Emitted>, Diagnostic> {
+    pieces::cut(kernel, size).iter().map(|piece| emit_piece(kernel, facts, options, piece)).collect()
+}
+
+fn emit_piece(kernel: &Kernel, facts: &Facts, options: &Options, piece: &Piece) -> Result<Emitted, Diagnostic> {
     let vector_bytes = vector::vector_bytes(&options.target);
     let mut emitter = Emitter {
         kernel,
@@ -158,13 +172,17 @@ pub(super) fn emit(kernel: &Kernel, facts: &Facts, options: &Options) -> Result<
         can_be_full: false,
         tiles: vector::tiles_as_vectors(kernel, vector_bytes),
         vector_bytes,
+        carried: Vec::new(),
+        depth: 0,
     };
     emitter.parameters();
     emitter.buffers();
     for k in 0..kernel.buffers.len() {
         emitter.large_tile(BufferId(k as u32));
     }
-    emitter.stmts(&kernel.body);
+    emitter.take(&piece.takes);
+    emitter.stmts(piece.stmts);
+    emitter.give(&piece.gives);
     emitter.leave();
     if emitter.body.len() > LARGEST {
         return Err(bug("the kernel is too large"));
@@ -298,6 +316,48 @@ impl Emitter<'_> {
                 let stores = std::mem::replace(&mut self.body, saved);
                 self.entry.push_str(&stores);
                 self.vars[var.index()] = Some(Slot::Memory(slot));
+            }
+        }
+    }
+
+    /// Where a variable is handed on from one piece to the next, or the second part of it.
+    fn handed(&mut self, number: usize, dtype: DType, part: usize) -> String {
+        let at = self.kernel.params.len() + self.facts.workspaces.len();
+        let place = self.op(format!("getelementptr ptr, ptr %scalars, i64 {at}"));
+        let all = self.op(format!("load ptr, ptr {place}, align 8"));
+        let bytes = number * pieces::STRIDE + part * dtype.real().size();
+        self.op(format!("getelementptr i8, ptr {all}, i64 {bytes}"))
+    }
+
+    /// Declares what earlier pieces have handed on.
+    fn take(&mut self, vars: &[(usize, VarId)]) {
+        for (number, var) in vars {
+            let dtype = self.kernel.var(*var).dtype;
+            let mut parts = Vec::new();
+            for part in 0..parts_of(dtype) {
+                let place = self.handed(*number, dtype, part);
+                let stored = stored(Elem::Value(dtype));
+                let value = self.op(format!("load {stored}, ptr {place}, align {}", dtype.real().size()));
+                parts.push(if dtype == DType::Bool { self.op(format!("icmp ne i8 {value}, 0")) } else { value });
+            }
+            self.define(*var, from_parts(parts));
+        }
+    }
+
+    /// Hands variables on to later pieces.
+    fn give(&mut self, vars: &[(usize, VarId)]) {
+        for (number, var) in vars {
+            let dtype = self.kernel.var(*var).dtype;
+            let value = self.variable(*var);
+            let parts = match &value {
+                Val::One(one) => vec![one.clone()],
+                Val::Two(re, im) => vec![re.clone(), im.clone()],
+            };
+            for (part, value) in parts.into_iter().enumerate() {
+                let place = self.handed(*number, dtype, part);
+                let value = if dtype == DType::Bool { self.op(format!("zext i1 {value} to i8")) } else { value };
+                let stored = stored(Elem::Value(dtype));
+                self.line(format!("store {stored} {value}, ptr {place}, align {}", dtype.real().size()));
             }
         }
     }
@@ -445,10 +505,20 @@ impl Emitter<'_> {
         name
     }
 
-    fn stmts(&mut self, block: &[Stmt]) {
-        for stmt in block {
+    fn stmts(&mut self, mut block: &[Stmt]) {
+        while let Some((stmt, rest)) = block.split_first() {
             self.forget();
-            self.stmt(stmt);
+            block = rest;
+            match (stmt, rest.first()) {
+                (
+                    Stmt::Grow { buffer: first, len, fill: None },
+                    Some(Stmt::Grow { buffer: second, len: same, fill: None }),
+                ) if len == same && first != second && self.depth > 0 && !self.check => {
+                    self.grow_both([*first, *second], *len);
+                    block = &rest[1..];
+                }
+                _ => self.stmt(stmt),
+            }
         }
     }
 

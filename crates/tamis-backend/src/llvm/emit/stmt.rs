@@ -1,8 +1,8 @@
 //! Statements.
 
-use super::{Emitter, Slot, Val, parts_of, stored};
+use super::{DESCRIPTOR, Emitter, Slot, Val, parts_of, stored};
 use crate::failure::Status;
-use crate::runtime::memory::element_bytes;
+use crate::runtime::memory::{element_bytes, growth};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Value};
 
@@ -40,24 +40,30 @@ impl Emitter<'_> {
                     _ => {
                         let (start, stop) = (self.index(*start), self.index(*stop));
                         let name = self.kernel.var(*var).name.clone();
+                        let carried = self.carry(None, body);
                         self.count(&name, &start, &stop, 1, *hint, |e, i| {
                             e.define(*var, Val::One(i.to_string()));
                             e.stmts(body);
                         });
+                        self.deliver(carried);
                     }
                 }
             }
             Stmt::While { cond, body } => {
                 let (head, inside, after) = (self.fresh("while"), self.fresh("do"), self.fresh("done"));
+                let carried = self.carry(Some(*cond), body);
                 self.jump(&head);
                 self.start(&head);
                 let condition = self.value(*cond);
                 self.fork(condition.re(), &inside, &after);
                 self.start(&inside);
+                self.depth += 1;
                 self.stmts(body);
+                self.depth -= 1;
                 let metadata = self.loop_metadata(Hint::default());
                 self.line(format!("br label %{head}, !llvm.loop !{metadata}"));
                 self.start(&after);
+                self.deliver(carried);
             }
             Stmt::If { cond, then, otherwise } => {
                 let condition = self.value(*cond);
@@ -157,7 +163,9 @@ impl Emitter<'_> {
             self.flags = RELAXED;
         }
         self.forget();
+        self.depth += 1;
         body(self, &index);
+        self.depth -= 1;
         self.flags = outer;
         self.jump(&next);
         self.start(&next);
@@ -170,6 +178,12 @@ impl Emitter<'_> {
 
     fn grow(&mut self, buffer: BufferId, len: ExprId, fill: Option<Value>) {
         let len = self.index(len);
+        if self.depth == 0 {
+            let data = self.call_grow(buffer, &len, fill);
+            let place = self.places[buffer.index()].data.clone();
+            self.line(format!("store ptr {data}, ptr {place}"));
+            return;
+        }
         let current = self.len(buffer);
         let enough = self.op(format!("icmp sle i64 {len}, {current}"));
         let (grow, after) = (self.fresh("grow"), self.fresh("grown"));
@@ -178,6 +192,34 @@ impl Emitter<'_> {
         let data = self.call_grow(buffer, &len, fill);
         let place = self.places[buffer.index()].data.clone();
         self.line(format!("store ptr {data}, ptr {place}"));
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    /// Makes two buffers longer that mostly are long enough, in one go.
+    pub(super) fn grow_both(&mut self, buffers: [BufferId; 2], len: ExprId) {
+        let len = self.index(len);
+        let current = buffers.map(|buffer| self.len(buffer));
+        let current = self.intrinsic("smin", DType::I64, &[&current[0], &current[1]]);
+        let enough = self.op(format!("icmp sle i64 {len}, {current}"));
+        let (grow, fine, after) = (self.fresh("grow"), self.fresh("fine"), self.fresh("grown"));
+        self.line(format!("br i1 {enough}, label %{after}, label %{grow}, !prof !0"));
+        self.start(&grow);
+        let parameters = "ptr nocapture, i64, i64, i64, ptr nocapture";
+        self.declare("tamis_grow_both", || format!("declare i8 @tamis_grow_both({parameters}) nounwind cold"));
+        let [first, second] = buffers.map(|buffer| growth(buffer.index(), self.kernel.buffer(buffer).elem));
+        let arguments = format!("ptr %buffers, i64 {len}, i64 {first}, i64 {second}, ptr %failure");
+        let done = self.op(format!("call i8 @tamis_grow_both({arguments})"));
+        let done = self.op(format!("icmp ne i8 {done}, 0"));
+        self.can_be_full = true;
+        self.line(format!("br i1 {done}, label %{fine}, label %full, !prof !0"));
+        self.start(&fine);
+        for buffer in buffers {
+            let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
+            let data = self.op(format!("load ptr, ptr {at}, align 8"));
+            let place = self.places[buffer.index()].data.clone();
+            self.line(format!("store ptr {data}, ptr {place}"));
+        }
         self.jump(&after);
         self.start(&after);
     }
@@ -220,6 +262,13 @@ impl Emitter<'_> {
         let name = format!("tamis_search_{ty}");
         let attributes = "nounwind willreturn memory(argmem: read)";
         self.declare(&name, || format!("declare i64 @{name}(ptr nocapture readonly, i64, i64, i64) {attributes}"));
+        if self.depth == 0 {
+            // What happens once may take its time, and little of LLVM's.
+            let arguments = format!("ptr {data}, i64 {start}, i64 {stop}, i64 {key}");
+            let position = self.op(format!("call i64 @{name}({arguments}){scope}"));
+            self.define(var, Val::One(position));
+            return;
+        }
         // What is looked for is often at the start; if not, the runtime goes on from there.
         let (look, further, found) = (self.fresh("look"), self.fresh("further"), self.fresh("found"));
         let nothing = self.block.clone();

@@ -7,6 +7,9 @@
 //! wait for the one before. Loops that hold anything else are written as they are, and LLVM's passes look at them.
 
 mod gather;
+mod sums;
+
+pub(super) use sums::Carried;
 
 use super::super::Target;
 use super::stmt::RELAXED;
@@ -390,17 +393,18 @@ impl Emitter<'_> {
         if in_memory || hint.unroll && whole.is_none() {
             return false;
         }
-        let (start, stop) = (self.index(*start), self.index(*stop));
         let outer = std::mem::replace(&mut self.flags, RELAXED);
-        if let Some(Whole { lanes, masked }) = whole {
-            let mask = masked.then(|| self.mask(lanes, &stop));
-            self.turn(&plan, lanes, *var, &start, body, &[], mask);
-        } else if hint.few {
-            self.strips(&plan, *var, &start, &stop, body);
-        } else if !plan.sums.is_empty() && plan.stores.is_empty() && has_masks(plan.dtype, self.vector_bytes) {
-            self.sum_strips(&plan, *var, &start, &stop, body);
+        if whole.is_none() && !hint.few && self.is_sum(&plan) {
+            self.sum_strips(&plan, *var, *start, *stop, body);
         } else {
-            self.strips(&plan, *var, &start, &stop, body);
+            let (start, stop) = (self.index(*start), self.index(*stop));
+            match whole {
+                Some(Whole { lanes, masked }) => {
+                    let mask = masked.then(|| self.mask(lanes, &stop));
+                    self.turn(&plan, lanes, *var, &start, body, &[], mask);
+                }
+                None => self.strips(&plan, *var, &start, &stop, body),
+            }
         }
         self.flags = outer;
         true
@@ -508,61 +512,6 @@ impl Emitter<'_> {
         let count = self.splat("i32", lanes, &count);
         let numbers: Vec<String> = (0..lanes).map(|k| format!("i32 {k}")).collect();
         self.op(format!("icmp ult <{lanes} x i32> <{}>, {count}", numbers.join(", ")))
-    }
-
-    /// Sums alone: a loop over several vectors at once, one over single vectors, the last of which need not be full.
-    fn sum_strips(&mut self, plan: &Plan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
-        let native = self.vector_bytes / plan.dtype.size();
-        let (lanes, scalar) = (SUMS * native, ty(plan.dtype));
-        let name = self.kernel.var(var).name.clone();
-        let (some, strips, single, after) =
-            (self.fresh("some"), self.fresh("strips"), self.fresh("single"), self.fresh("after"));
-        let any = self.op(format!("icmp slt i64 {start}, {stop}"));
-        self.fork(&any, &some, &after);
-        self.start(&some);
-        let (narrow, wide) = (format!("<{native} x {scalar}>"), format!("<{lanes} x {scalar}>"));
-        let (mut slots, mut wide_slots) = (Vec::new(), Vec::new());
-        for _ in &plan.sums {
-            for (vector, slots) in [(&narrow, &mut slots), (&wide, &mut wide_slots)] {
-                let slot = format!("%{}", self.fresh("sums"));
-                self.at_entry(format!("{slot} = alloca {vector}, align 64"));
-                self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
-                slots.push(slot);
-            }
-        }
-        let rest = self.whole_strips(start, stop, lanes);
-        let long = self.op(format!("icmp slt i64 {start}, {rest}"));
-        self.fork(&long, &strips, &single);
-        self.start(&strips);
-        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| {
-            e.turn(plan, lanes, var, i, body, &wide_slots, None);
-        });
-        for (slot, wide_slot) in slots.iter().zip(&wide_slots) {
-            let all = self.op(format!("load {wide}, ptr {wide_slot}, align 64"));
-            let mut sum: Option<String> = None;
-            for part in 0..SUMS {
-                let picked: Vec<String> = (0..native).map(|k| format!("i32 {}", part * native + k)).collect();
-                let picked = picked.join(", ");
-                let part = self.op(format!("shufflevector {wide} {all}, {wide} poison, <{native} x i32> <{picked}>"));
-                sum = Some(match sum {
-                    Some(sum) => self.vector_op(Op::Add, plan.dtype, native, &sum, &part),
-                    None => part,
-                });
-            }
-            self.line(format!("store {narrow} {}, ptr {slot}, align 64", sum.unwrap_or_default()));
-        }
-        self.jump(&single);
-        self.start(&single);
-        self.count(&name, &rest, stop, native, Hint::default(), |e, i| {
-            let left = e.op(format!("sub nsw i64 {stop}, {i}"));
-            let mask = e.mask(native, &left);
-            e.turn(plan, native, var, i, body, &slots, Some(mask));
-        });
-        for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
-            self.add_up(plan.dtype, native, *sum, *subtracts, slot);
-        }
-        self.jump(&after);
-        self.start(&after);
     }
 
     /// One turn for as many elements as there are lanes (that the mask leaves), from this index on.
@@ -707,25 +656,5 @@ impl Emitter<'_> {
             }
             None => "poison".into(),
         }
-    }
-
-    /// Adds what is in all lanes to a variable.
-    fn add_up(&mut self, dtype: DType, lanes: usize, sum: VarId, subtracts: bool, slot: &str) {
-        let (scalar, float) = (ty(dtype), dtype.kind() == Kind::Float);
-        let vector = format!("<{lanes} x {scalar}>");
-        let all = self.op(format!("load {vector}, ptr {slot}, align 64"));
-        let added = if float {
-            let name = format!("llvm.vector.reduce.fadd.v{lanes}f{}", 8 * dtype.size());
-            self.declare(&name, || format!("declare {scalar} @{name}({scalar}, {vector})"));
-            self.op(format!("call reassoc {scalar} @{name}({scalar} -0.0, {vector} {all})"))
-        } else {
-            let name = format!("llvm.vector.reduce.add.v{lanes}i{}", 8 * dtype.size());
-            self.declare(&name, || format!("declare {scalar} @{name}({vector})"));
-            self.op(format!("call {scalar} @{name}({vector} {all})"))
-        };
-        let so_far = self.variable(sum);
-        let op = if subtracts { Op::Sub } else { Op::Add };
-        let total = self.apply(op, dtype, &[so_far, Val::One(added)], None);
-        self.assign(sum, &total);
     }
 }

@@ -1,0 +1,239 @@
+//! Sums of neighbours: several vectors at once, single ones, and what is left in one that is not full.
+//!
+//! Adding up the lanes of a vector takes as long as several vectors of elements do, so a sum that goes on from one loop to the next (over the
+//! blocks of a row, over rows) keeps its vector: the loop around them carries it.
+
+use super::super::{Emitter, Val, ty};
+use super::{Plan, SUMS, has_masks};
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Expr, ExprId, Hint, Stmt, VarId};
+use tamis_ir::{DType, Kind};
+
+/// A sum whose vector outlives the loops that add to it.
+#[derive(Clone)]
+pub(in super::super) struct Carried {
+    var: VarId,
+    dtype: DType,
+    subtracts: bool,
+    slot: String,
+}
+
+/// Whether a loop may be left from within, past what comes after it.
+fn leaves(body: &[Stmt]) -> bool {
+    let (mut left, mut inside) = (Vec::new(), Vec::new());
+    for stmt in body {
+        stmt.visit(&mut |stmt| match stmt {
+            Stmt::Leave(label) => left.push(*label),
+            Stmt::Labelled { label, .. } => inside.push(*label),
+            _ => {}
+        });
+    }
+    left.iter().any(|label| !inside.contains(label))
+}
+
+impl Emitter<'_> {
+    /// The lanes of the processor's vectors.
+    fn native(&self, dtype: DType) -> usize {
+        self.vector_bytes / dtype.size()
+    }
+
+    /// Makes vectors for the sums that loops inside this one add to, if nothing else in it knows of them.
+    pub(in super::super) fn carry(&mut self, condition: Option<ExprId>, body: &[Stmt]) -> Vec<Carried> {
+        let mut found: Vec<(VarId, DType, bool)> = Vec::new();
+        if !self.check && !leaves(body) {
+            body.iter().for_each(|stmt| self.sums_inside(stmt, &mut found));
+        }
+        let mut carried: Vec<Carried> = Vec::new();
+        for &(var, dtype, subtracts) in &found {
+            let known = self.carried.iter().chain(&carried).any(|carried| carried.var == var);
+            let alike = found.iter().filter(|sum| **sum == (var, dtype, subtracts)).count();
+            // A sum reads its variable once, and changes it once.
+            if known || self.mentions(var, condition, body) != 2 * alike {
+                continue;
+            }
+            let slot = self.sums(&format!("<{} x {}>", self.native(dtype), ty(dtype)));
+            carried.push(Carried { var, dtype, subtracts, slot });
+        }
+        self.carried.extend(carried.iter().cloned());
+        carried
+    }
+
+    /// Adds them up.
+    pub(in super::super) fn deliver(&mut self, carried: Vec<Carried>) {
+        self.carried.truncate(self.carried.len() - carried.len());
+        for Carried { var, dtype, subtracts, slot } in carried {
+            self.add_up(dtype, self.native(dtype), var, subtracts, &slot);
+        }
+    }
+
+    /// The sums of loops that [`Emitter::sum_strips`] is for.
+    fn sums_inside(&self, stmt: &Stmt, found: &mut Vec<(VarId, DType, bool)>) {
+        match stmt {
+            Stmt::For { var, body, hint, .. } if hint.vectorise => {
+                if !hint.few
+                    && !hint.unroll
+                    && let Some(plan) = Plan::new(self.kernel, *var, body, false)
+                    && self.is_sum(&plan)
+                {
+                    found.extend(plan.sums.iter().map(|(var, subtracts)| (*var, plan.dtype, *subtracts)));
+                }
+            }
+            _ => stmt.blocks().flatten().for_each(|stmt| self.sums_inside(stmt, found)),
+        }
+    }
+
+    /// Whether a loop is nothing but sums, of what lies in memory.
+    pub(super) fn is_sum(&self, plan: &Plan) -> bool {
+        let in_memory = plan.tiles().all(|tile| self.tiles.contains(&tile));
+        !plan.sums.is_empty() && plan.stores.is_empty() && in_memory && has_masks(plan.dtype, self.vector_bytes)
+    }
+
+    /// How often a loop reads a variable, or gives it a value.
+    fn mentions(&self, wanted: VarId, condition: Option<ExprId>, body: &[Stmt]) -> usize {
+        let mut found = 0;
+        let mut read = |id: ExprId| {
+            self.kernel.visit_expr(id, &mut |expr| found += usize::from(*expr == Expr::Var(wanted)));
+        };
+        condition.into_iter().for_each(&mut read);
+        let mut given = 0;
+        for stmt in body {
+            stmt.visit(&mut |stmt| {
+                stmt.each_expr(&mut read);
+                if let Stmt::Let { var, .. } | Stmt::Assign { var, .. } | Stmt::Search { var, .. } = stmt {
+                    given += usize::from(*var == wanted);
+                }
+            });
+        }
+        found + given
+    }
+
+    /// Vectors to add to, zeros at first.
+    fn sums(&mut self, vector: &str) -> String {
+        let slot = format!("%{}", self.fresh("sums"));
+        self.at_entry(format!("{slot} = alloca {vector}, align 64"));
+        self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
+        slot
+    }
+
+    /// The first lanes, as many as this number says, from none to all of them.
+    fn lower_lanes(&mut self, lanes: usize, count: &str) -> String {
+        if self.vector_bytes < 64 {
+            return self.mask(lanes, count);
+        }
+        // A register of its own holds one bit for each lane.
+        let above = self.op(format!("shl nsw i64 -1, {count}"));
+        let below = self.op(format!("xor i64 {above}, -1"));
+        let bits = self.op(format!("trunc i64 {below} to i{lanes}"));
+        self.op(format!("bitcast i{lanes} {bits} to <{lanes} x i1>"))
+    }
+
+    /// A loop over several vectors at once, one over single vectors, and what is left. Loops that fill no more than one vector are that one; or half a
+    /// vector, if its lanes are added up at once, which takes less time for fewer of them.
+    pub(super) fn sum_strips(&mut self, plan: &Plan, var: VarId, start: ExprId, stop: ExprId, body: &[Stmt]) {
+        // Loops that start anywhere end anywhere; those of a tensor's size are as long every time.
+        let varies = !matches!(self.kernel.expr(start), Expr::Const(_));
+        let (start, stop) = (self.index(start), self.index(stop));
+        let native = self.native(plan.dtype);
+        let (lanes, scalar) = (SUMS * native, ty(plan.dtype));
+        let name = self.kernel.var(var).name.clone();
+        let (some, strips, single, after) =
+            (self.fresh("some"), self.fresh("strips"), self.fresh("single"), self.fresh("after"));
+        let any = self.op(format!("icmp slt i64 {start}, {stop}"));
+        self.fork(&any, &some, &after);
+        self.start(&some);
+        let length = self.op(format!("sub nuw nsw i64 {stop}, {start}"));
+        let (narrow, wide) = (format!("<{native} x {scalar}>"), format!("<{lanes} x {scalar}>"));
+        let of = |sum: &(VarId, bool), e: &Self| e.carried.iter().find(|c| c.var == sum.0).map(|c| c.slot.clone());
+        let carried: Vec<Option<String>> = plan.sums.iter().map(|sum| of(sum, self)).collect();
+        if varies {
+            let goes_on = carried.iter().all(Option::is_some);
+            let lanes = if goes_on { native } else { native / 2 };
+            let (short, long) = (self.fresh("short"), self.fresh("long"));
+            let few = self.op(format!("icmp ule i64 {length}, {lanes}"));
+            self.fork(&few, &short, &long);
+            self.start(&short);
+            let vector = format!("<{lanes} x {scalar}>");
+            let own = |e: &mut Self| plan.sums.iter().map(|_| e.sums(&vector)).collect();
+            let slots: Vec<String> = if goes_on { carried.iter().flatten().cloned().collect() } else { own(self) };
+            let mask = self.lower_lanes(lanes, &length);
+            self.turn(plan, lanes, var, &start, body, &slots, Some(mask));
+            for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots).filter(|_| !goes_on) {
+                self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
+            }
+            self.jump(&after);
+            self.start(&long);
+        }
+        let slots: Vec<String> =
+            carried.iter().map(|slot| slot.clone().unwrap_or_else(|| self.sums(&narrow))).collect();
+        let strips_long = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
+        let rest = self.op(format!("add nsw i64 {start}, {strips_long}"));
+        let long = self.op(format!("icmp ne i64 {strips_long}, 0"));
+        self.fork(&long, &strips, &single);
+        self.start(&strips);
+        let wide_slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&wide)).collect();
+        self.count(&name, &start, &rest, lanes, Hint::default(), |e, i| {
+            e.turn(plan, lanes, var, i, body, &wide_slots, None);
+        });
+        for ((slot, wide_slot), carried) in slots.iter().zip(&wide_slots).zip(&carried) {
+            let all = self.op(format!("load {wide}, ptr {wide_slot}, align 64"));
+            let mut sum = carried.as_ref().map(|slot| self.op(format!("load {narrow}, ptr {slot}, align 64")));
+            for part in 0..SUMS {
+                let picked: Vec<String> = (0..native).map(|k| format!("i32 {}", part * native + k)).collect();
+                let picked = picked.join(", ");
+                let part = self.op(format!("shufflevector {wide} {all}, {wide} poison, <{native} x i32> <{picked}>"));
+                sum = Some(match sum {
+                    Some(sum) => self.vector_op(Op::Add, plan.dtype, native, &sum, &part),
+                    None => part,
+                });
+            }
+            self.line(format!("store {narrow} {}, ptr {slot}, align 64", sum.unwrap_or_default()));
+        }
+        self.jump(&single);
+        self.start(&single);
+        // What is left comes first: it waits for nothing.
+        let left = self.op(format!("and i64 {length}, {}", native - 1));
+        let full = self.op(format!("sub nsw i64 {stop}, {left}"));
+        let (part, whole) = (self.fresh("part"), self.fresh("whole"));
+        if varies {
+            self.jump(&part);
+        } else {
+            let uneven = self.op(format!("icmp ne i64 {left}, 0"));
+            self.fork(&uneven, &part, &whole);
+        }
+        self.start(&part);
+        let mask = self.lower_lanes(native, &left);
+        self.turn(plan, native, var, &full, body, &slots, Some(mask));
+        self.jump(&whole);
+        self.start(&whole);
+        self.count(&name, &rest, &full, native, Hint::default(), |e, i| {
+            e.turn(plan, native, var, i, body, &slots, None);
+        });
+        for (((sum, subtracts), slot), carried) in plan.sums.iter().zip(&slots).zip(&carried) {
+            if carried.is_none() {
+                self.add_up(plan.dtype, native, *sum, *subtracts, slot);
+            }
+        }
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    /// Adds what is in all lanes to a variable.
+    pub(super) fn add_up(&mut self, dtype: DType, lanes: usize, sum: VarId, subtracts: bool, slot: &str) {
+        let (scalar, float) = (ty(dtype), dtype.kind() == Kind::Float);
+        let vector = format!("<{lanes} x {scalar}>");
+        let all = self.op(format!("load {vector}, ptr {slot}, align 64"));
+        let added = if float {
+            let name = format!("llvm.vector.reduce.fadd.v{lanes}f{}", 8 * dtype.size());
+            self.declare(&name, || format!("declare {scalar} @{name}({scalar}, {vector})"));
+            self.op(format!("call reassoc {scalar} @{name}({scalar} -0.0, {vector} {all})"))
+        } else {
+            let name = format!("llvm.vector.reduce.add.v{lanes}i{}", 8 * dtype.size());
+            self.declare(&name, || format!("declare {scalar} @{name}({vector})"));
+            self.op(format!("call {scalar} @{name}({vector} {all})"))
+        };
+        let so_far = self.variable(sum);
+        let op = if subtracts { Op::Sub } else { Op::Add };
+        let total = self.apply(op, dtype, &[so_far, Val::One(added)], None);
+        self.assign(sum, &total);
+    }
+}
