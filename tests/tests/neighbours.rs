@@ -128,6 +128,52 @@ fn rows_that_are_the_same() {
     judge.verdict(1000);
 }
 
+/// Rows that lie between others need not be looked at where the outermost are two that touch, for operators that take nothing twice; with gaps
+/// between rows, other operators, and rows that are used twice, they do.
+#[test]
+fn rows_between_others() {
+    let windows: [&[i64]; 6] = [&[-1, 0, 1], &[-2, -1, 0, 1, 2], &[-1, 0, 2], &[1, 2, 3], &[-3, -1, 0, 4], &[0, 2, 4]];
+    let mut judge = Judge::sharing(4);
+    let numbers = |image: &Tensor, format: &str| {
+        let format = Format::parse(format, 2).expect("a format");
+        image.cast(DType::F64).convert(&format).expect("numbers")
+    };
+    for (outer, values) in [
+        ("runs, sparse_runs; pattern", "runs, sparse_runs"),
+        ("sparse_runs, sparse_runs; pattern", "sparse_runs, sparse_runs"),
+        ("runs, runs; element", "runs, sparse"),
+    ] {
+        let sets: Vec<Vec<Tensor>> = images(true).into_iter().chain(images(false)).step_by(3).collect();
+        let outer = Format::parse(outer, 2).expect("a format");
+        let convert = |set: &Vec<Tensor>| vec![set[0].convert(&outer).expect("the same image")];
+        let truths: Vec<Vec<Tensor>> = sets.iter().map(convert).collect();
+        let sums: Vec<Vec<Tensor>> = sets.iter().map(|set| vec![numbers(&set[0], values)]).collect();
+        for window in windows {
+            let joined =
+                |outside: &str, word: &str| window.iter().map(|dy| at(*dy, 0, outside)).collect::<Vec<_>>().join(word);
+            let some = at(window[1], 0, "True");
+            for value in
+                [joined("True", " and "), joined("False", " or "), format!("({}) or {some}", joined("True", " and "))]
+            {
+                for format in ["sparse_runs, sparse_runs; pattern", "dense; element(False)"] {
+                    judge.case(&format!("{outer}: {window:?}"), &program(format, &value), &truths, Wanted::Same);
+                }
+            }
+            for value in [
+                format!("min({})", joined("1", ", ")),
+                format!("max({})", joined("0", ", ")),
+                joined("1", " * "),
+                joined("0", " + "),
+            ] {
+                for format in ["sparse_runs, sparse_runs", "dense"] {
+                    judge.case(&format!("{values}: {window:?}"), &program(format, &value), &sums, Wanted::Same);
+                }
+            }
+        }
+    }
+    judge.verdict(2000);
+}
+
 /// Both directions, and something else beside.
 #[test]
 fn squares_and_other_operands() {

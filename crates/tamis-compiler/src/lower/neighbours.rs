@@ -4,6 +4,8 @@
 //!   run with its ends drawn in. One list is walked instead of several copies of it. Runs that touch are one run here.
 //! - *Meeting*: where pieces of several offsets are the same piece, so is all that lies below them. It is asked at each overlap, since
 //!   what is the same is read once then.
+//! - *Between*: where the outermost offsets are at two pieces that touch, each of the others is at one of these. If an operator takes all of them, and
+//!   takes nothing twice, these two are all that it takes, as long as they are: one turn instead of one for each offset.
 
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, visit_steps};
@@ -120,6 +122,45 @@ impl Lowerer<'_> {
         if most.len() < 2 { Vec::new() } else { most }
     }
 
+    /// Of three or more walkers that may meet, those that are ahead of and behind all others, if one operator takes all of them, and nothing twice.
+    pub(super) fn outermost(&self, steps: &[Step], walkers: &[Walker], meeting: &[usize]) -> Option<(usize, usize)> {
+        if meeting.len() < 3 || self.copies * 3 > COPIES {
+            return None;
+        }
+        let mut shifts: Vec<(i64, usize)> = Vec::new();
+        for k in meeting {
+            let pieces = &walkers[*k].pieces;
+            let plain = pieces.scale == 1 && !pieces.leads && !pieces.mirrored && pieces.window.is_none();
+            let by = match pieces.shift.map(|shift| self.b.as_constant(shift)) {
+                None => 0,
+                Some(Some(Value::I64(by))) => by,
+                _ => return None,
+            };
+            shifts.push((by, plain.then_some(*k)?));
+        }
+        shifts.sort_unstable();
+        let ids: Vec<u32> = meeting.iter().map(|k| walkers[*k].id).collect();
+        let (last, first) = (shifts.first()?.1, shifts.last()?.1);
+        are_a_set(steps, &ids).then_some((first, last))
+    }
+
+    /// Whether the second of two walkers over one fiber is at the piece behind that of the first, with nothing between them.
+    pub(super) fn side_by_side(&mut self, first: &Walker, last: &Walker) -> ExprId {
+        let (here, there, one) = (self.b.get(first.cursor), self.b.get(last.cursor), self.b.int(1));
+        let next = self.b.add(here, one);
+        let next = self.b.call_in(Op::Eq, DType::I64, &[next, there]);
+        let stored = Pieces { shift: None, ..first.pieces.clone() };
+        let end = stored.piece(&mut self.b, here).end;
+        let both = match stored.piece(&mut self.b, there).first {
+            Some(begins) => {
+                let touch = self.b.call_in(Op::Eq, DType::I64, &[begins, end]);
+                self.b.call_in(Op::And, DType::Bool, &[next, touch])
+            }
+            None => next,
+        };
+        self.b.name("between", both)
+    }
+
     fn has_below(&self, access: &Access) -> bool {
         matches!(&access.source, Source::Tensor(tensor, _) if self.row(*tensor, access.level + 1).is_some())
     }
@@ -172,6 +213,43 @@ fn access_of(steps: &[Step], id: u32) -> Option<&Access> {
         }
     });
     found
+}
+
+/// Whether an access that has come to pieces along this loop is nowhere outside of its tensor.
+fn is_inside(node: &Node) -> bool {
+    let Node::Access(access) = node else { return false };
+    let Source::Tensor(_, subs) = &access.source else { return false };
+    let below = subs.get(access.level + 1..).unwrap_or_default();
+    access.missing.is_none() && below.iter().all(|sub| !sub.permissive || sub.inside)
+}
+
+/// Whether these accesses are operands of one operator, and nothing else, for which it does not matter in which order and how often it takes them.
+fn are_a_set(steps: &[Step], ids: &[u32]) -> bool {
+    /// The operands of an operator, and of those among them that are the same operator.
+    fn operands<'a>(op: Op, nodes: &'a [Node], found: &mut Vec<&'a Node>) {
+        for node in nodes {
+            match node {
+                Node::Call(inner, _, nodes) if *inner == op => operands(op, nodes, found),
+                // What is there is itself.
+                Node::Call(Op::Coalesce, _, nodes) if nodes.first().is_some_and(is_inside) => found.push(&nodes[0]),
+                _ => found.push(node),
+            }
+        }
+    }
+    let is_one = |node: &Node| matches!(node, Node::Access(access) if ids.contains(&access.id));
+    let (mut all, mut most) = (0, 0);
+    visit_steps(steps, &mut |node| {
+        all += usize::from(is_one(node));
+        if let Node::Call(op, _, nodes) = node {
+            let info = op.info();
+            if info.idempotent && info.commutative && info.associative {
+                let mut found = Vec::new();
+                operands(*op, nodes, &mut found);
+                most = most.max(found.iter().filter(|node| is_one(node)).count());
+            }
+        }
+    });
+    all == ids.len() && most == all
 }
 
 fn is_same_fiber(a: &Access, b: &Access) -> bool {

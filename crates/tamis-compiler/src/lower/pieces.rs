@@ -23,6 +23,13 @@ pub(super) struct Walker {
     pub(super) until: Option<ExprId>,
 }
 
+/// Walkers that may be at the same piece.
+struct Meeting<'a> {
+    all: &'a [usize],
+    /// The outermost of them, and a condition: they are at two pieces that touch, so that all others are at one of these.
+    between: Option<((usize, usize), ExprId)>,
+}
+
 /// A list or pieces inside of the parts that others cut, with how far they have come.
 pub(super) enum Inner {
     List(u32, Stepper, VarId),
@@ -222,6 +229,7 @@ impl Lowerer<'_> {
             self.reserve_parts(region, &ids, &steps, most)
         };
         let meeting = if region.short || moving { Vec::new() } else { self.meeting(&steps, &walkers) };
+        let outer = self.outermost(&steps, &walkers, &meeting);
         let mut cond = self.b.constant(Value::Bool(true));
         for walker in &walkers {
             let alive = match walker.until {
@@ -249,13 +257,26 @@ impl Lowerer<'_> {
             let first = this.extreme(Op::Max, firsts, region.start);
             let first = this.b.name("first", first);
             let end = this.extreme(Op::Min, ends.clone(), region.stop);
+            // Those between the outermost need not be asked where these two are side by side.
+            let between = outer.map(|(first, last)| {
+                let between = this.side_by_side(&walkers[first], &walkers[last]);
+                let asked = |k: &usize| [first, last].contains(k) || !meeting.contains(k);
+                let ends: Vec<ExprId> = (0..ends.len()).filter(asked).map(|k| ends[k]).collect();
+                (between, this.extreme(Op::Min, ends, region.stop))
+            });
+            let end = match between {
+                Some((between, further)) => this.b.call_in(Op::Select, DType::I64, &[between, further, end]),
+                None => end,
+            };
+            let between = between.map(|(between, _)| between);
             let end = this.b.name("least", end);
             let clipped = this.b.call_in(Op::Min, DType::I64, &[end, region.stop]);
             let stop = if exact { end } else { clipped };
             let stop = this.b.name("stop", stop);
             let meet = this.b.call_in(Op::Lt, DType::I64, &[first, stop]);
             let part = Region { start: first, stop, ..region.part() };
-            let then = this.in_block(|this| this.overlap(part, &inner, &walkers, &ends, &meeting, steps));
+            let same = Meeting { all: &meeting, between: outer.zip(between) };
+            let then = this.in_block(|this| this.overlap(part, &inner, &walkers, &ends, &same, steps));
             this.b.emit(Stmt::If { cond: meet, then, otherwise: Vec::new() });
             for (walker, piece_end) in walkers.iter().zip(&ends) {
                 this.advance_piece(region, walker, *piece_end, end, first);
@@ -275,7 +296,7 @@ impl Lowerer<'_> {
         inner: &[Inner],
         walkers: &[Walker],
         ends: &[ExprId],
-        meeting: &[usize],
+        meeting: &Meeting,
         steps: Vec<Step>,
     ) {
         let cursors: Vec<ExprId> = walkers.iter().map(|walker| self.b.get(walker.cursor)).collect();
@@ -286,23 +307,34 @@ impl Lowerer<'_> {
             }
             this.part(part, inner, steps);
         };
-        let Some((first, others)) = meeting.split_first() else { return enter(self, &|k| cursors[k]) };
+        let all = meeting.all;
+        let Some((first, others)) = all.split_first() else { return enter(self, &|k| cursors[k]) };
         let mut same = self.b.constant(Value::Bool(true));
         for other in others {
             let equal = self.b.call_in(Op::Eq, DType::I64, &[cursors[*first], cursors[*other]]);
             same = self.b.call_in(Op::And, DType::Bool, &[same, equal]);
         }
         let copies = self.copies;
-        self.copies *= 2;
+        self.copies *= if meeting.between.is_some() { 3 } else { 2 };
         let mut parts = self.begin_parts();
         let then = self.in_block(|this| {
-            enter(this, &|k| if meeting.contains(&k) { cursors[*first] } else { cursors[k] });
+            enter(this, &|k| if all.contains(&k) { cursors[*first] } else { cursors[k] });
         });
         self.end_part(&mut parts);
-        let otherwise = self.in_block(|this| enter(this, &|k| cursors[k]));
+        let between = meeting.between.map(|((outer, last), between)| {
+            let then = self.in_block(|this| {
+                enter(this, &|k| if all.contains(&k) && k != last { cursors[outer] } else { cursors[k] });
+            });
+            self.end_part(&mut parts);
+            (between, then)
+        });
+        let mut otherwise = self.in_block(|this| enter(this, &|k| cursors[k]));
         self.end_part(&mut parts);
         self.end_parts(parts);
         self.copies = copies;
+        if let Some((cond, then)) = between {
+            otherwise = vec![Stmt::If { cond, then, otherwise }];
+        }
         if !then.is_empty() || !otherwise.is_empty() {
             self.b.emit(Stmt::If { cond: same, then, otherwise });
         }

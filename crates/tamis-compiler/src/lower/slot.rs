@@ -147,6 +147,11 @@ impl Lowerer<'_> {
                     self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
                     reserved.push((tensor, level + 1));
                 }
+                if level + 1 < self.level_count(tensor)
+                    && self.writer(tensor, level + 1, |row, w| row.write.reserve_parents(w, room)) == Some(true)
+                {
+                    self.states[tensor.index()].parents[level + 1] = true;
+                }
             }
         }
         for (tensor, level) in &reserved {
@@ -274,7 +279,11 @@ impl Lowerer<'_> {
 
     pub(super) fn unreserve(&mut self, reserved: Vec<(TensorId, usize)>) {
         for (tensor, level) in reserved {
-            self.states[tensor.index()].reserved[level] = false;
+            let state = &mut self.states[tensor.index()];
+            state.reserved[level] = false;
+            if let Some(below) = state.parents.get_mut(level + 1) {
+                *below = false;
+            }
         }
     }
 

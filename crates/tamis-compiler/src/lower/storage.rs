@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) depth: usize,
     /// For each level and the leaf: there is room for what is appended.
     pub(super) reserved: Vec<bool>,
+    /// For each level: there is room for the positions of the level above that are appended.
+    pub(super) parents: Vec<bool>,
     /// For each level and the leaf: there was room made for what is appended, somewhere.
     pub(super) spare: Vec<bool>,
     /// For levels of one coordinate: whether it was written.
@@ -72,6 +74,7 @@ impl Lowerer<'_> {
             let mut state = State {
                 used: vec![None; arrays.len()],
                 reserved: vec![false; arrays.len() + 1],
+                parents: vec![false; arrays.len() + 1],
                 spare: vec![false; arrays.len() + 1],
                 ..State::default()
             };
@@ -185,6 +188,7 @@ impl Lowerer<'_> {
         let row = level_type(format.levels()[level].kind).ok()?;
         let state = &self.states[tensor.index()];
         let (count, skipped, reserved) = (state.counts[level], state.skipped[level], state.reserved[level]);
+        let parents = state.parents[level];
         let skipped = self.b.get(skipped);
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let mut writer = Writer {
@@ -193,6 +197,7 @@ impl Lowerer<'_> {
             count,
             skipped,
             reserved,
+            parents,
             narrow: format.levels()[level].pos.is_some() || format.levels()[level].crd.is_some(),
             name: &name,
             builder: &mut self.b,

@@ -354,6 +354,8 @@ pub struct Writer<'a> {
     pub skipped: ExprId,
     /// There is room for what is appended.
     pub reserved: bool,
+    /// There is room for the positions of the level above that are appended.
+    pub parents: bool,
     /// The format says how wide numbers are, so some may not fit.
     pub narrow: bool,
     /// A name for variables.

@@ -51,6 +51,16 @@ pub trait Write: Sync {
         }
     }
 
+    /// Makes room for so many parent positions in all; says whether there is anything to make room in.
+    fn reserve_parents(&self, w: &mut Writer, count: ExprId) -> bool {
+        let pos = w.arrays.iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
+        if let Some(pos) = pos {
+            let len = after(w, count);
+            grow(w, pos, len, None);
+        }
+        pos.is_some()
+    }
+
     /// Closes a fiber.
     fn end(&self, _: &mut Writer, _parent: ExprId) {}
 
@@ -130,7 +140,9 @@ fn assemble_pos(w: &mut Writer, start: ExprId, count: ExprId) {
     let pos = w.array("pos");
     let stop = w.builder.add(start, count);
     let len = after(w, stop);
-    grow(w, pos, len, None);
+    if !w.parents {
+        grow(w, pos, len, None);
+    }
     let zero = w.builder.int(0);
     if start == zero {
         w.builder.store(pos, zero, zero);
