@@ -99,22 +99,17 @@ pub fn forked() {
     team::leave_all();
 }
 
-/// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool. Ends when all have ended.
+/// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool, or here if none comes in time. Ends when all have ended.
 pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let team = std::pin::pin!(team::Team::new(work));
     let team = team.as_ref();
     // Whoever has just worked is asked first; the others have to be woken.
-    let asleep = (1..workers).filter(|worker| !team.ask(*worker));
-    let asleep: Vec<usize> = asleep.collect();
-    rayon::in_place_scope(|scope| {
-        for worker in asleep {
-            scope.spawn(move |_| {
-                work(worker);
-                rayon::spawn(team::wait);
-            });
+    for worker in 1..workers {
+        if !team.ask(worker) {
+            team.call(worker);
         }
-        work(0);
-    });
+    }
+    work(0);
     team.end();
 }
 
@@ -160,6 +155,32 @@ mod tests {
         });
         let expected = |k: usize| (0..300).map(|round| 3 * (k + round) + 3).sum::<usize>();
         assert_eq!(sums, (0..4).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn work_that_nobody_comes_for_is_done_here() {
+        // All threads of the pool wait until this is over: if it waited for them, it would never be.
+        let threads = rayon::current_num_threads();
+        let (all, over) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::new(AtomicUsize::new(0)));
+        for _ in 0..threads {
+            let (all, over) = (all.clone(), over.clone());
+            rayon::spawn(move || {
+                all.fetch_add(1, Ordering::Relaxed);
+                while over.load(Ordering::Relaxed) == 0 {
+                    std::thread::yield_now();
+                }
+            });
+        }
+        while all.load(Ordering::Relaxed) < threads {
+            std::thread::yield_now();
+        }
+        let here = std::thread::current().id();
+        let seen = Mutex::new(Vec::new());
+        share(3, &|worker| seen.lock().unwrap().push((worker, std::thread::current().id())));
+        over.store(1, Ordering::Relaxed);
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_unstable_by_key(|(worker, _)| *worker);
+        assert_eq!(seen, [(0, here), (1, here), (2, here)]);
     }
 
     #[test]

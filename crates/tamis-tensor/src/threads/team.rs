@@ -1,15 +1,15 @@
 //! Threads that have just worked wait a moment for more: waking one that sleeps takes longer than many a kernel.
 //!
 //! A thread that waits has a seat. Whoever has work takes a seat whose thread waits, puts the work there, and looks later whether all that
-//! was asked for is done.
+//! was asked for is done. Threads that sleep are called, which takes a while: work that they have not begun when all else is done is taken back.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::marker::PhantomPinned;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a thread waits.
@@ -48,15 +48,70 @@ static SEATS: [Seat; MOST] = [const { Seat { state: AtomicU8::new(FREE), job: Un
 pub(super) struct Team<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     open: AtomicUsize,
+    /// Those who were called.
+    called: Mutex<Vec<Arc<Call>>>,
     /// What the first of them panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Others know where it is.
     _stays: PhantomPinned,
 }
 
+/// A call for somebody who sleeps.
+struct Call {
+    job: Job,
+    /// Whether somebody has answered it, or it was taken back.
+    over: AtomicBool,
+    at: Instant,
+}
+
+// SAFETY: the team is used by whoever makes the call be over, which happens once; if that is who was called, it is one of those that the team waits for.
+unsafe impl Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
+
+impl Call {
+    /// Whether the work is the caller's of this function: nobody else has taken it.
+    fn take(&self) -> bool {
+        !self.over.swap(true, Ordering::AcqRel)
+    }
+
+    /// What the thread does that was called.
+    fn answer(&self) {
+        let mine = self.take();
+        if mine {
+            // SAFETY: the call was open, so the team waits for this.
+            unsafe { work_for(self.job) };
+        }
+        // Whoever called a moment ago may call again.
+        if mine || self.at.elapsed() < LINGER {
+            wait();
+        }
+    }
+}
+
 impl<'a> Team<'a> {
     pub(super) fn new(work: &'a (dyn Fn(usize) + Sync)) -> Team<'a> {
-        Team { work, open: AtomicUsize::new(0), panic: Mutex::new(None), _stays: PhantomPinned }
+        let (open, called) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        Team { work, open, called, panic: Mutex::new(None), _stays: PhantomPinned }
+    }
+
+    /// Calls a thread that sleeps to do `work(worker)`. From now on the team stays where it is.
+    pub(super) fn call(self: Pin<&Self>, worker: usize) {
+        let team = std::ptr::from_ref(self.get_ref()).cast::<Team<'static>>();
+        let call = Arc::new(Call { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
+        if let Ok(mut called) = self.called.lock() {
+            called.push(call.clone());
+            self.open.fetch_add(1, Ordering::Relaxed);
+            rayon::spawn(move || call.answer());
+        }
+    }
+
+    /// The work that was not begun by those who were called, and will not be.
+    fn take_back(&self) -> Vec<usize> {
+        let called = self.called.lock().map(|mut called| std::mem::take(&mut *called)).unwrap_or_default();
+        let mine: Vec<usize> = called.iter().filter(|call| call.take()).map(|call| call.job.worker).collect();
+        self.open.fetch_sub(mine.len(), Ordering::Relaxed);
+        mine
     }
 
     /// Asks a thread that waits to do `work(worker)`; false if none does. From now on the team stays where it is.
@@ -74,8 +129,11 @@ impl<'a> Team<'a> {
         true
     }
 
-    /// Waits until all that was asked for is done; panics if some of it did.
+    /// Does what nobody has begun, and waits until all that was asked for is done; panics if some of it did.
     pub(super) fn end(&self) {
+        for worker in self.take_back() {
+            (self.work)(worker);
+        }
         self.all_done();
         let panic = self.panic.lock().ok().and_then(|mut panic| panic.take());
         if let Some(panic) = panic {
@@ -94,6 +152,7 @@ impl<'a> Team<'a> {
 impl Drop for Team<'_> {
     /// Others use the work until they have done it, whatever happens here.
     fn drop(&mut self) {
+        self.take_back();
         self.all_done();
     }
 }

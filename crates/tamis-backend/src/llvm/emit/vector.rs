@@ -479,11 +479,14 @@ impl Emitter<'_> {
             () => SUMS * native,
         };
         let name = self.kernel.var(var).name.clone();
-        let rest = self.whole_strips(start, stop, lanes);
-        let (ahead, after) = (self.fresh("strips"), self.fresh("rest"));
-        let any = self.op(format!("icmp slt i64 {start}, {rest}"));
+        // Whoever has too few turns learns so at once: rows are often short.
+        let (ahead, after, before) = (self.fresh("strips"), self.fresh("rest"), self.block.clone());
+        let length = self.op(format!("sub nsw i64 {stop}, {start}"));
+        let any = self.op(format!("icmp sge i64 {length}, {lanes}"));
         self.fork(&any, &ahead, &after);
         self.start(&ahead);
+        let strips = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
+        let strips_end = self.op(format!("add nsw i64 {start}, {strips}"));
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
         let mut slots = Vec::new();
         for _ in &plan.sums {
@@ -492,12 +495,16 @@ impl Emitter<'_> {
             self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
             slots.push(slot);
         }
-        self.count(&name, start, &rest, lanes, Hint::default(), |e, i| e.turn(plan, lanes, var, i, body, &slots, None));
+        self.count(&name, start, &strips_end, lanes, Hint::default(), |e, i| {
+            e.turn(plan, lanes, var, i, body, &slots, None);
+        });
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
             self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
         }
+        let last = self.block.clone();
         self.jump(&after);
         self.start(&after);
+        let rest = self.op(format!("phi i64 [ {start}, %{before} ], [ {strips_end}, %{last} ]"));
         self.count(&name, &rest, stop, 1, Hint::default(), |e, i| {
             e.define(var, Val::One(i.to_string()));
             e.stmts(body);
