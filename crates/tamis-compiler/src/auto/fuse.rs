@@ -57,8 +57,13 @@ impl Scheduler<'_> {
                 this.operands.insert(name.clone(), operand);
             }
         };
-        // All loops of the user are there, also those that only the temporary has bounded.
-        if user.order.iter().any(|index| !problem.indices.contains(index) || !bounded(&item.assignment, index)) {
+        // All loops of the user are there, also those that only the temporary has bounded: by what it is made of.
+        let inside = |index: &String| {
+            let at = outer.iter().position(|o| o == index);
+            at.is_some_and(|k| bounded(&made.item.assignment, dims[k]))
+        };
+        let ends = |index: &String| bounded(&item.assignment, index) || inside(index);
+        if user.order.iter().any(|index| !problem.indices.contains(index) || !ends(index)) {
             restore(self, operand);
             return None;
         }
