@@ -147,12 +147,16 @@ fn object_of(
     let Some((first, rest)) = emitted.split_first() else { return Err(bug("a kernel without pieces")) };
     let made: Vec<Result<(Vec<u8>, Timings), Diagnostic>> = if pieces::helped() && !rest.is_empty() {
         std::thread::scope(|scope| {
-            let rest: Vec<_> = rest.iter().map(|ir| scope.spawn(move || one(ir))).collect();
+            // LLVM goes deep; where there is no other thread to be had, this one does it all.
+            let thread = || std::thread::Builder::new().stack_size(8 << 20);
+            let others: Vec<_> =
+                rest.iter().map(|ir| (ir, thread().spawn_scoped(scope, move || one(ir)).ok())).collect();
             let first = one(first);
-            let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let ended = |(ir, thread): (&emit::Emitted, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => one(ir),
             };
-            std::iter::once(first).chain(rest.into_iter().map(ended)).collect()
+            std::iter::once(first).chain(others.into_iter().map(ended)).collect()
         })
     } else {
         emitted.iter().map(one).collect()

@@ -226,10 +226,10 @@ fn is_inside(node: &Node) -> bool {
 /// Whether these accesses are operands of one operator, and nothing else, for which it does not matter in which order and how often it takes them.
 fn are_a_set(steps: &[Step], ids: &[u32]) -> bool {
     /// The operands of an operator, and of those among them that are the same operator.
-    fn operands<'a>(op: Op, nodes: &'a [Node], found: &mut Vec<&'a Node>) {
+    fn operands<'a>(op: (Op, DType), nodes: &'a [Node], found: &mut Vec<&'a Node>) {
         for node in nodes {
             match node {
-                Node::Call(inner, _, nodes) if *inner == op => operands(op, nodes, found),
+                Node::Call(inner, dtype, nodes) if (*inner, *dtype) == op => operands(op, nodes, found),
                 // What is there is itself.
                 Node::Call(Op::Coalesce, _, nodes) if nodes.first().is_some_and(is_inside) => found.push(&nodes[0]),
                 _ => found.push(node),
@@ -240,11 +240,11 @@ fn are_a_set(steps: &[Step], ids: &[u32]) -> bool {
     let (mut all, mut most) = (0, 0);
     visit_steps(steps, &mut |node| {
         all += usize::from(is_one(node));
-        if let Node::Call(op, _, nodes) = node {
+        if let Node::Call(op, dtype, nodes) = node {
             let info = op.info();
             if info.idempotent && info.commutative && info.associative {
                 let mut found = Vec::new();
-                operands(*op, nodes, &mut found);
+                operands((*op, *dtype), nodes, &mut found);
                 most = most.max(found.iter().filter(|node| is_one(node)).count());
             }
         }

@@ -158,6 +158,7 @@ impl Lowerer<'_> {
         });
         self.b.emit(Stmt::For { var, start: zero, stop: count, body, hint: tamis_ir::kernel::Hint::default() });
         self.states[tensor.index()].reserved.fill(false);
+        self.states[tensor.index()].parents.fill(false);
     }
 
     /// Appends one entry to the levels; those of its coordinates that the entry before has, too, are there already.

@@ -9,7 +9,7 @@ use std::marker::PhantomPinned;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a thread waits.
@@ -99,16 +99,15 @@ impl<'a> Team<'a> {
     pub(super) fn call(self: Pin<&Self>, worker: usize) {
         let team = std::ptr::from_ref(self.get_ref()).cast::<Team<'static>>();
         let call = Arc::new(Call { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
-        if let Ok(mut called) = self.called.lock() {
-            called.push(call.clone());
-            self.open.fetch_add(1, Ordering::Relaxed);
-            rayon::spawn(move || call.answer());
-        }
+        // Known before anybody is called: if that fails, it is taken back.
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        rayon::spawn(move || call.answer());
     }
 
     /// The work that was not begun by those who were called, and will not be.
     fn take_back(&self) -> Vec<usize> {
-        let called = self.called.lock().map(|mut called| std::mem::take(&mut *called)).unwrap_or_default();
+        let called = std::mem::take(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner));
         let mine: Vec<usize> = called.iter().filter(|call| call.take()).map(|call| call.job.worker).collect();
         self.open.fetch_sub(mine.len(), Ordering::Relaxed);
         mine
