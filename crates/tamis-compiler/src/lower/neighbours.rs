@@ -40,11 +40,7 @@ impl Lowerer<'_> {
                 && pieces.scale == 1
                 && !pieces.leads
                 && pieces.window.is_none();
-            let by = match pieces.shift.map(|shift| self.b.as_constant(shift)) {
-                None => 0,
-                Some(Some(Value::I64(by))) => by,
-                _ => return None,
-            };
+            let by = self.shift_of(pieces)?;
             moved.push((by, plain.then_some(pieces)?));
         }
         moved.sort_by_key(|(by, _)| *by);
@@ -52,6 +48,15 @@ impl Lowerer<'_> {
         let dense = moved.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
         let (early, late) = (moved.first()?.1, moved.last()?.1);
         dense.then(|| Common { late: late.clone(), early: early.clone() })
+    }
+
+    /// How far pieces are moved along the loop, if that is known.
+    fn shift_of(&self, pieces: &Pieces) -> Option<i64> {
+        match pieces.shift.map(|shift| self.b.as_constant(shift)) {
+            None => Some(0),
+            Some(Some(Value::I64(by))) => Some(by),
+            _ => None,
+        }
     }
 
     /// A loop over the runs that neighbours have in common.
@@ -131,11 +136,7 @@ impl Lowerer<'_> {
         for k in meeting {
             let pieces = &walkers[*k].pieces;
             let plain = pieces.scale == 1 && !pieces.leads && !pieces.mirrored && pieces.window.is_none();
-            let by = match pieces.shift.map(|shift| self.b.as_constant(shift)) {
-                None => 0,
-                Some(Some(Value::I64(by))) => by,
-                _ => return None,
-            };
+            let by = self.shift_of(pieces)?;
             shifts.push((by, plain.then_some(*k)?));
         }
         shifts.sort_unstable();

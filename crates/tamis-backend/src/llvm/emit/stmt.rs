@@ -214,14 +214,17 @@ impl Emitter<'_> {
         self.can_be_full = true;
         self.line(format!("br i1 {done}, label %{fine}, label %full, !prof !0"));
         self.start(&fine);
-        for buffer in buffers {
-            let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
-            let data = self.op(format!("load ptr, ptr {at}, align 8"));
-            let place = self.places[buffer.index()].data.clone();
-            self.line(format!("store ptr {data}, ptr {place}"));
-        }
+        buffers.into_iter().for_each(|buffer| self.find_again(buffer));
         self.jump(&after);
         self.start(&after);
+    }
+
+    /// The runtime may have moved a buffer.
+    pub(super) fn find_again(&mut self, buffer: BufferId) {
+        let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
+        let data = self.op(format!("load ptr, ptr {at}, align 8"));
+        let place = self.places[buffer.index()].data.clone();
+        self.line(format!("store ptr {data}, ptr {place}"));
     }
 
     fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {

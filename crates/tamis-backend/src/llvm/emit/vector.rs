@@ -488,13 +488,7 @@ impl Emitter<'_> {
         let strips = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
         let strips_end = self.op(format!("add nsw i64 {start}, {strips}"));
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let mut slots = Vec::new();
-        for _ in &plan.sums {
-            let slot = format!("%{}", self.fresh("sums"));
-            self.at_entry(format!("{slot} = alloca {vector}, align 64"));
-            self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
-            slots.push(slot);
-        }
+        let slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&vector)).collect();
         self.count(&name, start, &strips_end, lanes, Hint::default(), |e, i| {
             e.turn(plan, lanes, var, i, body, &slots, None);
         });

@@ -7,7 +7,7 @@
 //! A loop each of whose turns appends one entry does so in stretches: as many turns as there is room for know their places
 //! from the beginning, so that none waits for the count that the one before has written.
 
-use super::{DESCRIPTOR, Emitter, Val};
+use super::{Emitter, Val};
 use crate::llvm::description;
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId, Workspace};
 
@@ -86,12 +86,7 @@ impl Emitter<'_> {
         let status = self.op(format!("trunc i64 {status} to i32"));
         self.line(format!("ret i32 {status}"));
         self.start(&on);
-        for buffer in workspace.buffers() {
-            let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
-            let data = self.op(format!("load ptr, ptr {at}, align 8"));
-            let place = self.places[buffer.index()].data.clone();
-            self.line(format!("store ptr {data}, ptr {place}"));
-        }
+        workspace.buffers().for_each(|buffer| self.find_again(buffer));
     }
 
     /// A loop each of whose turns appends one entry; `false`, and nothing done, if this is none.

@@ -108,7 +108,7 @@ impl Emitter<'_> {
     }
 
     /// Vectors to add to, zeros at first.
-    fn sums(&mut self, vector: &str) -> String {
+    pub(super) fn sums(&mut self, vector: &str) -> String {
         let slot = format!("%{}", self.fresh("sums"));
         self.at_entry(format!("{slot} = alloca {vector}, align 64"));
         self.line(format!("store {vector} zeroinitializer, ptr {slot}, align 64"));
