@@ -49,7 +49,8 @@ pub(crate) fn cut(program: &Program, cut: &Cut, turns: u64, arguments: &[Argumen
 /// How much is to be done before each turn of a loop.
 struct Measure<'a> {
     turns: u64,
-    /// The operand with the most entries whose outermost level the loop goes over, and how many of its rows a turn has.
+    /// The sparse operand with the most entries whose outermost level the loop goes over, and how many of its rows a turn has. Full
+    /// operands have as much for every turn, however much that is: what turns differ by is in the others.
     along: Option<(&'a Argument<'a>, u64)>,
     /// How far its levels go.
     extents: Vec<u64>,
@@ -64,6 +65,9 @@ impl<'a> Measure<'a> {
             let Expr::Read(access) = program.expr(id) else { continue };
             let Some(param) = program.params.iter().position(|param| *param == access.tensor) else { continue };
             let argument = &arguments[param];
+            if argument.levels.iter().all(|level| level.arrays.is_empty()) {
+                continue;
+            }
             let subscript = |dim: usize| access.subscripts.get(dim).map(|s| program.expr(s.expr));
             let unit = match argument.tensor.format().map().first() {
                 Some(DimExpr::Dim(dim)) => match subscript(*dim) {
@@ -84,8 +88,6 @@ impl<'a> Measure<'a> {
                 along = Some((argument, unit));
             }
         }
-        // A dense operand says nothing.
-        let along = along.filter(|(argument, _)| argument.levels.iter().any(|level| !level.arrays.is_empty()));
         let products =
             along.filter(|(_, unit)| *unit == 1).and_then(|(a, _)| products(program, index, turns, a, arguments));
         let extents = along.map(|(a, _)| a.tensor.format().level_extents(a.tensor.shape()).unwrap_or_default());
@@ -198,4 +200,57 @@ fn at(array: &IndexArray, position: u64) -> u64 {
 
 fn first_at_least(array: &IndexArray, row: u64) -> u64 {
     with_indices!(array, x => x.partition_point(|n| n.to_u64() < row)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_ir::{FormatSpec, Value};
+    use tamis_tensor::{Combine, Coordinates, Tensor};
+
+    fn tensor(shape: [u64; 2], format: &str, lengths: impl Fn(u64) -> u64) -> Tensor {
+        let format = FormatSpec::parse(format).unwrap().with_rank(2).unwrap();
+        let entries: Vec<(u64, u64)> = (0..shape[0]).flat_map(|i| (0..lengths(i)).map(move |j| (i, j))).collect();
+        let columns = [entries.iter().map(|e| e.0).collect::<Vec<_>>(), entries.iter().map(|e| e.1).collect()];
+        let values = vec![1.0; entries.len()].into();
+        let entries = Coordinates { shape: shape.to_vec(), columns: columns.map(IndexArray::from).to_vec(), values };
+        Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap()
+    }
+
+    /// The first turns of the parts of a loop over `i`.
+    fn starts(text: &str, tensors: &[&Tensor], count: usize) -> Vec<u64> {
+        let program = Program::parse(text).unwrap();
+        let outermost = program.body.iter().find_map(|stmt| match stmt.kind {
+            StmtKind::For { index, .. } => Some(index),
+            _ => None,
+        });
+        let index = outermost.unwrap();
+        let turns = tensors[0].shape()[0];
+        let pieces = cut(&program, &Cut { index, shares: Vec::new() }, turns, &Argument::all(tensors), count);
+        assert_eq!(pieces.last().unwrap().turns.end, turns);
+        pieces.iter().map(|piece| piece.turns.start).collect()
+    }
+
+    /// The first ten rows of a sampled product have most of its samples: they are cut, however large the full operands are.
+    #[test]
+    fn full_operands_do_not_hide_where_the_work_is() {
+        let text = "
+def sddmm(S, A, B):
+    C = tensor('csr')
+    for i, j, k in _:
+        C[i,j] += S[i,j] * A[i,k] * B[j,k]
+    return C
+";
+        let s = tensor([100, 100], "csr", |i| if i < 10 { 91 } else { 1 });
+        let full = tensor([100, 64], "dense", |_| 64);
+        assert_eq!(starts(text, &[&s, &full, &full], 2), [0, 6]);
+        let sums = "
+def sums(A, B):
+    y = tensor('dense')
+    for i, k in _:
+        y[i] += A[i,k] * B[i,k]
+    return y
+";
+        assert_eq!(starts(sums, &[&full, &full], 2), [0, 50]);
+    }
 }
