@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use tamis_ir::{Code, Diagnostic};
+use tamis_ir::Diagnostic;
 
 /// The processor that code is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,25 +39,13 @@ impl Target {
     /// A processor of this machine's kind by name, with features after commas; without a name, this machine's.
     pub fn named(name: Option<&str>) -> Result<Target, Diagnostic> {
         let triple = initialise()?;
-        let (cpu, features) = match name {
-            Some(name) => {
-                let allowed = |c: char| c.is_ascii_alphanumeric() || "-+_.,".contains(c);
-                if name.is_empty() || !name.chars().all(allowed) {
-                    return Err(Diagnostic::new(
-                        Code::E0906,
-                        format!("TAMIS_CPU is `{name}`, which is not the name of a processor"),
-                    )
-                    .help("unset TAMIS_CPU to compile for this machine")
-                    .help("name a processor as `llc -mcpu=help` lists them, such as TAMIS_CPU=x86-64-v3"));
-                }
-                let (cpu, features) = name.split_once(',').unwrap_or((name, ""));
-                (cpu.to_string(), features.to_string())
-            }
-            None => (
+        let named = name.map(|name| super::names::read(name, &triple)).transpose()?.flatten();
+        let (cpu, features) = named.unwrap_or_else(|| {
+            (
                 TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(),
                 TargetMachine::get_host_cpu_features().to_string_lossy().into_owned(),
-            ),
-        };
+            )
+        });
         Ok(Target { triple, cpu, features })
     }
 }

@@ -6,6 +6,7 @@
 mod emit;
 mod jit;
 mod machine;
+mod names;
 mod pieces;
 
 pub use machine::Target;
