@@ -80,16 +80,14 @@ pub(super) fn refuse(message: impl Into<String>, help: impl Into<String>) -> Dia
     Diagnostic::new(Code::E0904, message).help(help)
 }
 
-/// A vector of this capacity, or a diagnostic if there is not that much memory.
+/// A vector of this capacity, in memory like that of any tensor, or a diagnostic if there is not that much.
 pub(super) fn reserve<T>(capacity: usize) -> Result<Vec<T>> {
-    let mut memory = Vec::new();
-    memory.try_reserve_exact(capacity).map_err(|_| {
+    crate::memory::reserve(capacity, "what is generated").map_err(|_| {
         refuse(
             format!("there is not enough memory for {capacity} numbers"),
             "generate something smaller, or with a lower density",
         )
-    })?;
-    Ok(memory)
+    })
 }
 
 #[cfg(test)]
