@@ -3,7 +3,7 @@
 
 use tamis::{CompileOptions, Program, Signature};
 use tamis_ir::{DType, FormatSpec, Value};
-use tamis_tensor::{Combine, Coordinates, Tensor, gallery};
+use tamis_tensor::{Buffer, Combine, Coordinates, Tensor, ValueArray, gallery};
 use tamis_tests::compare::oracle;
 
 fn parse(text: &str) -> Program {
@@ -139,6 +139,67 @@ fn stretches_of_any_length() {
             }
         }
     }
+}
+
+/// Rows of 85 to 300 elements: enough for several vectors at once from where these lie in memory.
+#[test]
+fn long_stretches() {
+    let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..216u64 {
+        for j in (i * 31) % 40..(i * 31) % 40 + 85 + i {
+            outer.push(i);
+            inner.push(j);
+            values.push(((i * 3 + j * 7) % 9) as f64 - 3.0);
+        }
+    }
+    let entries =
+        Coordinates { shape: vec![216, 340], columns: vec![outer.into(), inner.into()], values: values.into() };
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::I64] {
+        for format in ["dense, band", "dense, blocks", "blocks, blocks"] {
+            let a = stored(&entries, format, dtype);
+            for (name, text) in [("rows", SPMV), ("two totals", TWO)] {
+                check(&parse(text), &[a.clone(), vector(340, dtype)], &format!("{name} {dtype} {format}"));
+            }
+        }
+    }
+}
+
+/// Sums are rounded, but not as memory has it: the same numbers from another place have the same sum.
+#[test]
+fn sums_do_not_depend_on_where_elements_lie() {
+    let entries = gallery::generate("triangular(260)").unwrap();
+    let numbers: Vec<f64> = (0..entries.len() as u64).map(|k| 1.0 / (1 + k * 7919 % 1009) as f64).collect();
+    let entries = Coordinates { values: numbers.into(), ..entries };
+    let x: Vec<f64> = (0..260).map(|k| 1.0 / (3 + k * 31 % 97) as f64).collect();
+    let x = Tensor::from_dense(
+        &[260],
+        x.into(),
+        &FormatSpec::parse("dense").unwrap().with_rank(1).unwrap(),
+        Value::F64(0.0),
+    );
+    let x = x.unwrap();
+    for dtype in [DType::F64, DType::F32] {
+        let (a, x) = (stored(&entries, "dense, band", dtype), x.cast(dtype));
+        let wanted = values(&run(&parse(SPMV), &[&a, &x]));
+        for shift in 1..17usize {
+            let moved = match a.values().unwrap() {
+                ValueArray::F64(all) => ValueArray::F64(elsewhere(all, shift)),
+                ValueArray::F32(all) => ValueArray::F32(elsewhere(all, shift)),
+                _ => panic!("other values"),
+            };
+            let moved = a.with_values(moved, Value::F64(0.0)).unwrap();
+            let got = values(&run(&parse(SPMV), &[&moved, &x]));
+            assert!(wanted.iter().zip(&got).all(|(a, b)| a == b), "{dtype}, {shift} elements on");
+        }
+    }
+}
+
+/// The same numbers, so many elements past the start of a block of memory.
+fn elsewhere<T: Copy + Send + Sync + 'static>(all: &[T], shift: usize) -> Buffer<T> {
+    let larger: Box<Vec<T>> = Box::new(all[..shift].iter().chain(all).copied().collect());
+    let place = larger[shift..].as_ptr();
+    // SAFETY: the vector holds as many after the first ones, and moves with its owner alone.
+    unsafe { Buffer::from_foreign(place, all.len(), larger) }
 }
 
 #[test]

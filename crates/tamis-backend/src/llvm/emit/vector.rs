@@ -570,14 +570,25 @@ impl Emitter<'_> {
                 Stmt::Assign { var, value } => {
                     let Some((_, added)) = plan.added(*var, *value) else { continue };
                     let Some((_, slot)) = sums.next() else { continue };
-                    let zero = plan.is_zero_without(added);
-                    let mut added = self.vector(plan, lanes, added, &mut known);
-                    if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
-                        let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {added}");
-                        added = self.op(format!("{lanes_kept}, {vector} zeroinitializer"));
-                    }
                     let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
-                    let sum = self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added);
+                    let zero = known.mask.is_none() || plan.is_zero_without(added);
+                    let sum = match self.kernel.expr(added) {
+                        // Once and for all: added to one by one, some products would be rounded and others not.
+                        Expr::Call(Op::Mul, _, factors)
+                            if zero && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
+                        {
+                            let [a, b] = [factors[0], factors[1]].map(|id| self.vector(plan, lanes, id, &mut known));
+                            self.multiply_add(plan.dtype, lanes, &a, &b, &so_far)
+                        }
+                        _ => {
+                            let mut added = self.vector(plan, lanes, added, &mut known);
+                            if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
+                                let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {added}");
+                                added = self.op(format!("{lanes_kept}, {vector} zeroinitializer"));
+                            }
+                            self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added)
+                        }
+                    };
                     self.line(format!("store {vector} {sum}, ptr {slot}, align 64"));
                 }
                 _ => {}
@@ -616,11 +627,17 @@ impl Emitter<'_> {
             }
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
-                let (place, align) = self.neighbours(buffer, &index);
-                let metadata = self.load_metadata(buffer);
                 match known.mask.as_ref().filter(|_| !self.is_tile(buffer)) {
-                    None => self.op(format!("load {vector}, ptr {place}, align {align}{metadata}")),
+                    None => {
+                        let (place, align) = self.neighbours(buffer, &index);
+                        let metadata = self.load_metadata(buffer);
+                        self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
+                    }
                     Some(mask) => {
+                        // The first lanes may be those that are left out, and lie before the array.
+                        let elem = self.kernel.buffer(buffer).elem;
+                        let (data, align) = (self.data(buffer), crate::runtime::memory::align(elem));
+                        let place = self.op(format!("getelementptr {}, ptr {data}, i64 {index}", stored(elem)));
                         let name = format!("llvm.masked.load.{}.p0", suffix(plan.dtype, lanes));
                         let masks = format!("<{lanes} x i1>");
                         self.declare(&name, || format!("declare {vector} @{name}(ptr, i32 immarg, {masks}, {vector})"));
@@ -640,6 +657,15 @@ impl Emitter<'_> {
         };
         known.exprs.insert(id, value.clone());
         value
+    }
+
+    /// `a * b + c`, rounded once if the processor does that in one go.
+    fn multiply_add(&mut self, dtype: DType, lanes: usize, a: &str, b: &str, c: &str) -> String {
+        let vector = format!("<{lanes} x {}>", ty(dtype));
+        let name = format!("llvm.fmuladd.{}", suffix(dtype, lanes));
+        self.declare(&name, || format!("declare {vector} @{name}({vector}, {vector}, {vector})"));
+        let flags = self.flags;
+        self.op(format!("call {flags}{vector} @{name}({vector} {a}, {vector} {b}, {vector} {c})"))
     }
 
     fn vector_op(&mut self, op: Op, dtype: DType, lanes: usize, a: &str, b: &str) -> String {

@@ -4,10 +4,16 @@
 //! blocks of a row, over rows) keeps its vector: the loop around them carries it.
 
 use super::super::{Emitter, Val, ty};
-use super::{Plan, SUMS, has_masks};
+use super::{Change, Plan, SUMS, has_masks};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Expr, ExprId, Hint, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
+
+/// The bytes of a vector of half the size, where there are any larger.
+const HALF: usize = 32;
+
+/// So many vectors are many: whether they are loaded from where vectors lie in memory shows.
+const MANY: usize = 16;
 
 /// A sum whose vector outlives the loops that add to it.
 #[derive(Clone)]
@@ -120,10 +126,24 @@ impl Emitter<'_> {
         if self.vector_bytes < 64 {
             return self.mask(lanes, count);
         }
-        // A register of its own holds one bit for each lane.
         let above = self.op(format!("shl nsw i64 -1, {count}"));
         let below = self.op(format!("xor i64 {above}, -1"));
-        let bits = self.op(format!("trunc i64 {below} to i{lanes}"));
+        self.lanes_of_bits(lanes, &below)
+    }
+
+    /// All lanes but the first, as many as this number says.
+    fn upper_lanes(&mut self, lanes: usize, count: &str) -> String {
+        if self.vector_bytes < 64 {
+            let below = self.mask(lanes, count);
+            return self.op(format!("xor <{lanes} x i1> {below}, splat (i1 true)"));
+        }
+        let above = self.op(format!("shl nsw i64 -1, {count}"));
+        self.lanes_of_bits(lanes, &above)
+    }
+
+    /// The lanes whose bits are set: a register of its own holds one for each.
+    fn lanes_of_bits(&mut self, lanes: usize, bits: &str) -> String {
+        let bits = if lanes < 64 { self.op(format!("trunc i64 {bits} to i{lanes}")) } else { bits.to_string() };
         self.op(format!("bitcast i{lanes} {bits} to <{lanes} x i1>"))
     }
 
@@ -162,6 +182,12 @@ impl Emitter<'_> {
             }
             self.jump(&after);
             self.start(&long);
+            if carried.iter().all(Option::is_none) {
+                self.stretch(plan, var, (&start, &stop, &length), body);
+                self.jump(&after);
+                self.start(&after);
+                return;
+            }
         }
         let slots: Vec<String> =
             carried.iter().map(|slot| slot.clone().unwrap_or_else(|| self.sums(&narrow))).collect();
@@ -215,6 +241,119 @@ impl Emitter<'_> {
         }
         self.jump(&after);
         self.start(&after);
+    }
+
+    /// A sum over neighbours that begin anywhere, and are many or not so many.
+    ///
+    /// Some take vectors of half the size: what is left of them is less, and so is what is to be added up at the end. Many are loaded from where
+    /// vectors lie in memory (one that lies across two lines of the cache takes twice as long), so that the first vector has lanes that belong to what
+    /// comes before. How many depends on the memory, but the result does not: elements that are two vectors apart share a lane, whichever
+    /// it is, and lanes are added up by halves, which takes the same pairs if all of them move on by a few.
+    fn stretch(&mut self, plan: &Plan, var: VarId, (start, stop, length): (&str, &str, &str), body: &[Stmt]) {
+        let native = self.native(plan.dtype);
+        let (some, many, after) = (self.fresh("some"), self.fresh("many"), self.fresh("added"));
+        let few = self.op(format!("icmp ult i64 {length}, {}", MANY * native));
+        self.fork(&few, &some, &many);
+        self.start(&some);
+        self.pairs(plan, var, (start, stop), body, native.min(HALF / plan.dtype.size()), None);
+        self.jump(&after);
+        self.start(&many);
+        let before = self.off_lines(plan, var, start, body);
+        self.pairs(plan, var, (start, stop), body, 2 * native, Some(&before));
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    /// A sum in two vectors by turns, of so many lanes each. The first one begins so many elements before the loop does, if there are enough
+    /// for both.
+    fn pairs(
+        &mut self,
+        plan: &Plan,
+        var: VarId,
+        (start, stop): (&str, &str),
+        body: &[Stmt],
+        lanes: usize,
+        before: Option<&str>,
+    ) {
+        let name = self.kernel.var(var).name.clone();
+        let vector = format!("<{lanes} x {}>", ty(plan.dtype));
+        let [even, odd] = [0, 1].map(|_| plan.sums.iter().map(|_| self.sums(&vector)).collect::<Vec<_>>());
+        let mut from = start.to_string();
+        if let Some(before) = before {
+            let first = self.op(format!("sub nsw i64 {start}, {before}"));
+            let mask = self.upper_lanes(lanes, before);
+            self.turn(plan, lanes, var, &first, body, &even, Some(mask));
+            let second = self.op(format!("add nsw i64 {first}, {lanes}"));
+            self.turn(plan, lanes, var, &second, body, &odd, None);
+            from = self.op(format!("add nsw i64 {second}, {lanes}"));
+        }
+        let length = self.op(format!("sub nsw i64 {stop}, {from}"));
+        let pairs = self.op(format!("and i64 {length}, {}", -2 * lanes as i64));
+        let rest = self.op(format!("add nsw i64 {from}, {pairs}"));
+        self.count(&name, &from, &rest, 2 * lanes, Hint::default(), |e, i| {
+            e.turn(plan, lanes, var, i, body, &even, None);
+            let next = e.op(format!("add nsw i64 {i}, {lanes}"));
+            e.turn(plan, lanes, var, &next, body, &odd, None);
+        });
+        // What is left is another vector and a part of one, or a part.
+        let (one, part, added) = (self.fresh("one"), self.fresh("part"), self.fresh("sums"));
+        let left = self.op(format!("and i64 {length}, {}", lanes - 1));
+        let mask = self.lower_lanes(lanes, &left);
+        let full = self.op(format!("and i64 {length}, {lanes}"));
+        let is_full = self.op(format!("icmp ne i64 {full}, 0"));
+        self.fork(&is_full, &one, &part);
+        self.start(&one);
+        self.turn(plan, lanes, var, &rest, body, &even, None);
+        let last = self.op(format!("add nsw i64 {rest}, {lanes}"));
+        self.turn(plan, lanes, var, &last, body, &odd, Some(mask.clone()));
+        self.jump(&added);
+        self.start(&part);
+        self.turn(plan, lanes, var, &rest, body, &even, Some(mask));
+        self.jump(&added);
+        self.start(&added);
+        for (((sum, subtracts), even), odd) in plan.sums.iter().zip(&even).zip(&odd) {
+            let [a, b] = [even, odd].map(|slot| self.op(format!("load {vector}, ptr {slot}, align 64")));
+            let both = self.vector_op(Op::Add, plan.dtype, lanes, &a, &b);
+            self.line(format!("store {vector} {both}, ptr {even}, align 64"));
+            self.add_up(plan.dtype, lanes, *sum, *subtracts, even);
+        }
+    }
+
+    /// How many elements of a vector would come before the first, were it loaded from where vectors lie in memory. Of several arrays this is for one
+    /// whose elements are not counted as the loop counts: the others are more often those that are read again and again.
+    fn off_lines(&mut self, plan: &Plan, var: VarId, start: &str, body: &[Stmt]) -> String {
+        let mut loads: Vec<(BufferId, ExprId)> = Vec::new();
+        let kernel = self.kernel;
+        for stmt in body {
+            stmt.each_expr(|id| {
+                kernel.visit_expr(id, &mut |expr| {
+                    if let Expr::Load(buffer, index) = expr
+                        && plan.known.get(index) == Some(&Some(Change::Next))
+                        && !matches!(kernel.buffer(*buffer).role, Role::Tile(_))
+                    {
+                        loads.push((*buffer, *index));
+                    }
+                });
+            });
+        }
+        // What the loop itself declares is not known before it.
+        let outside = |index: ExprId| {
+            let mut inside = false;
+            kernel.visit_expr(index, &mut |expr| {
+                inside |= matches!(expr, Expr::Var(v) if *v != var && plan.changes.contains_key(v));
+            });
+            !inside
+        };
+        loads.retain(|(_, index)| outside(*index));
+        let shifted = loads.iter().find(|(_, index)| *kernel.expr(*index) != Expr::Var(var));
+        let Some(&(buffer, index)) = shifted.or(loads.first()) else { return "0".to_string() };
+        self.define(var, Val::One(start.to_string()));
+        self.forget();
+        let index = self.index(index);
+        let (place, _) = self.neighbours(buffer, &index);
+        let address = self.op(format!("ptrtoint ptr {place} to i64"));
+        let elements = self.op(format!("lshr i64 {address}, {}", plan.dtype.size().trailing_zeros()));
+        self.op(format!("and i64 {elements}, {}", self.native(plan.dtype) - 1))
     }
 
     /// Adds what is in all lanes to a variable.
