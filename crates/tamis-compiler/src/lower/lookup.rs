@@ -24,6 +24,7 @@ impl Lowerer<'_> {
         }
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
+        self.b.at_least(var, region.start);
         let i = self.b.get(var);
         let partial = usize::from(!region.shared);
         self.conditional += partial;

@@ -57,11 +57,12 @@ impl Lowerer<'_> {
     /// Cuts the only loop of a program, or says why it cannot be.
     pub(super) fn cut_loop(&mut self, body: &[Step]) -> Result<(), Diagnostic> {
         let cut = self.find_cut(body)?;
+        let zero = self.b.int(0);
         let [start, stop, share] = PART_SCALARS.map(|name| {
             let var = self.b.param(name, DType::I64);
+            self.b.at_least(var, zero);
             self.b.get(var)
         });
-        let zero = self.b.int(0);
         for (low, high) in [(zero, start), (start, stop)] {
             let fact = self.b.call_in(Op::Le, DType::I64, &[low, high]);
             self.b.promise(Fact::Holds(fact));

@@ -40,6 +40,10 @@ pub struct Builder {
     /// How often each name was asked for, so that each variable has one of its own; found when it is needed, if the
     /// kernel was there before.
     names: Option<FxHashMap<String, u32>>,
+    /// What constant variables are the smaller or the larger of.
+    limits: FxHashMap<VarId, ExprId>,
+    /// What constant variables are never below.
+    least: FxHashMap<VarId, i64>,
 }
 
 impl Builder {
@@ -55,12 +59,24 @@ impl Builder {
             labels: 0,
             body: Vec::new(),
         };
-        Builder { kernel, open: vec![Vec::new()], names: Some(FxHashMap::default()) }
+        Builder {
+            kernel,
+            open: vec![Vec::new()],
+            names: Some(FxHashMap::default()),
+            limits: FxHashMap::default(),
+            least: FxHashMap::default(),
+        }
     }
 
     /// A builder on the tables of a kernel.
     pub(super) fn of(kernel: Kernel) -> Builder {
-        Builder { kernel, open: vec![Vec::new()], names: None }
+        Builder {
+            kernel,
+            open: vec![Vec::new()],
+            names: None,
+            limits: FxHashMap::default(),
+            least: FxHashMap::default(),
+        }
     }
 
     /// The promises, to be changed.
@@ -373,8 +389,44 @@ impl Builder {
         {
             return a <= b;
         }
-        let ((a, less), (b, more)) = (self.base(a), self.base(b));
-        a == b && less <= more
+        let ((base, less), (limit, more)) = (self.base(a), self.base(b));
+        if base == limit && less <= more {
+            return true;
+        }
+        if let (Some(Value::I64(a)), Expr::Var(var)) = (self.as_constant(a), self.kernel.expr(limit))
+            && self.least.get(var).is_some_and(|least| least.checked_add(more).is_some_and(|least| a <= least))
+        {
+            return true;
+        }
+        match (self.limits_of(a), self.limits_of(b)) {
+            (Some((Op::Min, of)), _) if of.iter().any(|a| self.is_at_most(*a, b)) => true,
+            (Some((Op::Max, of)), _) if of.iter().all(|a| self.is_at_most(*a, b)) => true,
+            (_, Some((Op::Max, of))) if of.iter().any(|b| self.is_at_most(a, *b)) => true,
+            (_, Some((Op::Min, of))) if of.iter().all(|b| self.is_at_most(a, *b)) => true,
+            _ => false,
+        }
+    }
+
+    /// Notes that a variable is never below another number, if anything is known of that.
+    pub fn at_least(&mut self, var: VarId, other: ExprId) {
+        let least = match self.kernel.expr(other) {
+            Expr::Const(value) => value.as_i64(),
+            Expr::Var(other) => self.least.get(other).copied(),
+            _ => None,
+        };
+        self.least.extend(least.map(|least| (var, least)));
+    }
+
+    /// What an integer is the smaller or the larger of, if it is written so, or the name of one that is.
+    fn limits_of(&self, id: ExprId) -> Option<(Op, &[ExprId])> {
+        let id = match self.kernel.expr(id) {
+            Expr::Var(var) => *self.limits.get(var)?,
+            _ => id,
+        };
+        match self.kernel.expr(id) {
+            Expr::Call(op @ (Op::Min | Op::Max), DType::I64, of) => Some((*op, of)),
+            _ => None,
+        }
     }
 
     // Statements
@@ -401,6 +453,9 @@ impl Builder {
             _ => {}
         }
         let var = self.new_var(name, self.dtype(value), false);
+        if self.limits_of(value).is_some() {
+            self.limits.insert(var, value);
+        }
         self.emit(Stmt::Let { var, value });
         self.get(var)
     }

@@ -572,10 +572,11 @@ impl Emitter<'_> {
                     let Some((_, slot)) = sums.next() else { continue };
                     let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
                     let zero = known.mask.is_none() || plan.is_zero_without(added);
+                    let changes = plan.known.get(&added) == Some(&Some(Change::Vector));
                     let sum = match self.kernel.expr(added) {
                         // Once and for all: added to one by one, some products would be rounded and others not.
                         Expr::Call(Op::Mul, _, factors)
-                            if zero && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
+                            if zero && changes && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
                         {
                             let [a, b] = [factors[0], factors[1]].map(|id| self.vector(plan, lanes, id, &mut known));
                             self.multiply_add(plan.dtype, lanes, &a, &b, &so_far)
