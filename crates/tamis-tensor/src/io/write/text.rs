@@ -2,8 +2,9 @@
 
 use crate::ValueArray;
 use num_complex::Complex;
-use rayon::prelude::*;
 use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Appends an integer.
 pub(super) fn push_integer(line: &mut Vec<u8>, number: impl itoa::Integer) {
@@ -54,25 +55,28 @@ pub(super) fn write_lines(
     push: impl Fn(&mut Vec<u8>, usize) + Sync,
 ) -> io::Result<()> {
     const PIECE: usize = 1 << 14;
+    let threads = crate::threads();
     // A few pieces for each thread at a time, so that memory stays small however long the file is.
-    let wave = PIECE * 4 * rayon::current_num_threads().max(1);
+    let wave = PIECE * 4 * threads;
     let mut start = 0;
     while start < count {
         let end = count.min(start.saturating_add(wave));
-        let pieces: Vec<Vec<u8>> = (start..end)
-            .step_by(PIECE)
-            .collect::<Vec<_>>()
-            .into_par_iter()
-            .map(|first| {
-                let mut text = Vec::with_capacity(16 * PIECE.min(end - first));
-                for k in first..end.min(first + PIECE) {
-                    push(&mut text, k);
+        let pieces: Vec<Mutex<Vec<u8>>> = (start..end).step_by(PIECE).map(|_| Mutex::default()).collect();
+        let next = AtomicUsize::new(0);
+        crate::threads::share(threads.min(pieces.len()), &|_| {
+            loop {
+                let k = next.fetch_add(1, Ordering::Relaxed);
+                let Some(Ok(mut text)) = pieces.get(k).map(|piece| piece.lock()) else { break };
+                let first = start + k * PIECE;
+                text.reserve(16 * PIECE.min(end - first));
+                for line in first..end.min(first + PIECE) {
+                    push(&mut text, line);
                 }
-                text
-            })
-            .collect();
+            }
+        });
         for piece in pieces {
-            out.write_all(&piece)?;
+            let text = piece.into_inner().map_err(|_| io::Error::other("a line could not be written"))?;
+            out.write_all(&text)?;
         }
         start = end;
     }
