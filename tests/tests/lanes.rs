@@ -83,6 +83,59 @@ fn every_type_and_width() {
     }
 }
 
+const BEFORE: &str = "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        if j >= 3:\n            y[i] += A[i,j] * x[j-3]\n    return y\n";
+const BACKWARDS: &str =
+    "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[36-j]\n    return y\n";
+
+fn number(value: Value) -> f64 {
+    match value {
+        Value::F64(x) => x,
+        Value::F32(x) => f64::from(x),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a row multiplies its entry in this column with, and whether the entry counts but as being there.
+type Reads = (&'static str, &'static str, fn(usize) -> Option<usize>, bool);
+
+/// Lanes that a row leaves empty take nothing, whatever lies where they would look: a row that has no infinite number sums up to a number, and
+/// one that has one to that.
+#[test]
+fn what_rows_leave_empty_is_not_added() {
+    let entries = staircase(43, 37);
+    let [rows, columns] = [0, 1].map(|k| entries.columns[k].to_vec());
+    let ways: [Reads; 4] = [
+        ("product", SPMV, Some, false),
+        ("sum", PATTERN, Some, true),
+        ("before", BEFORE, |j| j.checked_sub(3), false),
+        ("backwards", BACKWARDS, |j| Some(36 - j), false),
+    ];
+    for (width, dtype) in [("", DType::F64), ("", DType::F32), ("[u32,u16]", DType::F64), ("[u64]", DType::F32)] {
+        let a = stored(&entries, &format!("dense, sparse{width}"), dtype);
+        for at in [0, 5, 12, 36] {
+            let mut x: Vec<f64> = (0..37).map(|k| ((k * 7) % 11) as f64 - 3.0).collect();
+            x[at] = f64::INFINITY;
+            let format = FormatSpec::parse("dense").unwrap().with_rank(1).unwrap();
+            let operand = Tensor::from_dense(&[37], x.clone().into(), &format, Value::F64(0.0)).unwrap().cast(dtype);
+            for (name, text, place, pattern) in &ways {
+                let mut wanted = vec![0.0; 43];
+                for (k, (i, j)) in rows.iter().zip(&columns).enumerate() {
+                    let Some(place) = place(*j as usize) else { continue };
+                    let value = if *pattern { 1.0 } else { number(entries.values.get(k)) };
+                    wanted[*i as usize] += value * x[place];
+                }
+                let got = values(&run(&parse(text), &[&a, &operand]));
+                let same = got.iter().zip(&wanted).all(|(got, wanted)| number(*got) == *wanted);
+                assert!(same, "{name} {dtype} {width}, infinite at {at}: {got:?} {wanted:?}");
+            }
+        }
+    }
+    // No row has anything, and there is nothing to multiply with.
+    let none = || Vec::<u32>::new().into();
+    let empty = Coordinates { shape: vec![3, 0], columns: vec![none(), none()], values: Vec::<f64>::new().into() };
+    check(&parse(SPMV), &[stored(&empty, "csr", DType::F64), vector(0, DType::F64)], "nothing");
+}
+
 #[test]
 fn places_that_are_computed() {
     let a = stored(&staircase(43, 37), "csr", DType::F64);

@@ -132,11 +132,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether an expression is zero where all that it loads is.
+    /// Whether an expression is zero where neighbours that it loads are.
     fn is_zero_without(&self, id: ExprId) -> bool {
         let vector = |id: ExprId| self.known.get(&id) == Some(&Some(Change::Vector));
         match self.kernel.expr(id) {
-            Expr::Load(..) => vector(id),
+            Expr::Load(_, index) => vector(id) && self.known.get(index) == Some(&Some(Change::Next)),
             Expr::Call(Op::Mul, _, operands) => operands.iter().all(|id| vector(*id) && self.is_zero_without(*id)),
             _ => false,
         }
@@ -394,7 +394,9 @@ impl Emitter<'_> {
             return false;
         }
         let outer = std::mem::replace(&mut self.flags, RELAXED);
-        if whole.is_none() && !hint.few && self.is_sum(&plan) {
+        if whole.is_none() && hint.few && self.is_sum_apart(&plan) {
+            self.sum_apart(&plan, *var, *start, *stop, body);
+        } else if whole.is_none() && !hint.few && self.is_sum(&plan) {
             self.sum_strips(&plan, *var, *start, *stop, body);
         } else {
             let (start, stop) = (self.index(*start), self.index(*stop));
@@ -571,25 +573,25 @@ impl Emitter<'_> {
                     let Some((_, added)) = plan.added(*var, *value) else { continue };
                     let Some((_, slot)) = sums.next() else { continue };
                     let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
-                    let zero = known.mask.is_none() || plan.is_zero_without(added);
+                    let zero = plan.is_zero_without(added);
                     let changes = plan.known.get(&added) == Some(&Some(Change::Vector));
-                    let sum = match self.kernel.expr(added) {
+                    let mut sum = match self.kernel.expr(added) {
                         // Once and for all: added to one by one, some products would be rounded and others not.
                         Expr::Call(Op::Mul, _, factors)
-                            if zero && changes && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
+                            if changes && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
                         {
                             let [a, b] = [factors[0], factors[1]].map(|id| self.vector(plan, lanes, id, &mut known));
                             self.multiply_add(plan.dtype, lanes, &a, &b, &so_far)
                         }
                         _ => {
-                            let mut added = self.vector(plan, lanes, added, &mut known);
-                            if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
-                                let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {added}");
-                                added = self.op(format!("{lanes_kept}, {vector} zeroinitializer"));
-                            }
+                            let added = self.vector(plan, lanes, added, &mut known);
                             self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added)
                         }
                     };
+                    if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
+                        let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {sum}");
+                        sum = self.op(format!("{lanes_kept}, {vector} {so_far}"));
+                    }
                     self.line(format!("store {vector} {sum}, ptr {slot}, align 64"));
                 }
                 _ => {}

@@ -3,10 +3,10 @@
 //! They are loaded one by one and put side by side. On the one processor where both were measured (a Zen 4) that takes less time than
 //! the instructions that gather, but for vectors that neither fit the second cache nor lie in memory.
 
-use super::super::{Emitter, Val, ty};
+use super::super::{Emitter, FEW, Val, stored, ty};
 use super::{Change, Known, Plan};
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 
 /// Lists that are longer, in bytes, come from memory. Those of short rows are asked for ahead: processors foresee the next lines of a
 /// long row, and lose their way between short ones.
@@ -26,7 +26,10 @@ impl Emitter<'_> {
             Expr::Var(var) if change == Some(Change::Apart) => known.apart.get(var).cloned().unwrap_or_default(),
             Expr::Load(buffer, index) if change == Some(Change::Apart) => {
                 let (buffer, first) = (*buffer, self.index(*index));
-                self.coordinates(buffer, &first, lanes)
+                match &known.mask {
+                    None => self.coordinates(buffer, &first, lanes),
+                    Some(mask) => self.some_coordinates(buffer, &first, lanes, mask),
+                }
             }
             Expr::Call(op, _, operands) if change == Some(Change::Apart) => {
                 let operands: Vec<Vec<String>> =
@@ -66,6 +69,83 @@ impl Emitter<'_> {
             found.push(self.op(format!("lshr i64 {pair}, 32")));
         }
         found
+    }
+
+    /// Neighbours of a list of coordinates, of which the mask leaves the first, at least one; the others are the first one again, so that
+    /// there is something to load for them.
+    fn some_coordinates(&mut self, buffer: BufferId, first: &str, lanes: usize, mask: &str) -> Vec<String> {
+        let elem = self.kernel.buffer(buffer).elem;
+        let (place, align) = self.neighbours(buffer, first);
+        let metadata = self.load_metadata(buffer);
+        let scalar = stored(elem);
+        let (vector, masks) = (format!("<{lanes} x {scalar}>"), format!("<{lanes} x i1>"));
+        let one = self.op(format!("load {scalar}, ptr {place}, align {align}{metadata}"));
+        let same = self.splat(scalar, lanes, &one);
+        let name = format!("llvm.masked.load.v{lanes}{scalar}.p0");
+        self.declare(&name, || format!("declare {vector} @{name}(ptr, i32 immarg, {masks}, {vector})"));
+        let (place, masks) = (format!("ptr {place}, i32 {align}"), format!("{masks} {mask}"));
+        let all = self.op(format!("call {vector} @{name}({place}, {masks}, {vector} {same})"));
+        let half = lanes / 2;
+        if elem.size() == 8 || !cfg!(target_endian = "little") {
+            let each = (0..lanes).map(|k| self.op(format!("extractelement {vector} {all}, i64 {k}")));
+            let each: Vec<String> = each.collect();
+            let wide = |number: &String| match elem.size() {
+                8 => number.clone(),
+                _ => self.op(format!("zext {scalar} {number} to i64")),
+            };
+            return each.iter().map(wide).collect();
+        }
+        // Out of a vector, too, two at a time.
+        let pairs = self.op(format!("bitcast {vector} {all} to <{half} x i64>"));
+        let mut found = Vec::with_capacity(lanes);
+        for k in 0..half {
+            let pair = self.op(format!("extractelement <{half} x i64> {pairs}, i64 {k}"));
+            found.push(self.op(format!("and i64 {pair}, {}", u32::MAX)));
+            found.push(self.op(format!("lshr i64 {pair}, 32")));
+        }
+        found
+    }
+
+    /// Whether a loop is nothing but sums of elements that lie apart, and some of its list can be loaded as fast as all that a vector takes.
+    pub(super) fn is_sum_apart(&self, plan: &Plan) -> bool {
+        let change = |id: &ExprId| plan.known.get(id).copied().flatten();
+        let loads = |id: &ExprId| match self.kernel.expr(*id) {
+            Expr::Load(buffer, _) if change(id) == Some(Change::Apart) => self.kernel.buffer(*buffer).elem.size() >= 4,
+            // What grows from lane to lane has no first one to take instead.
+            Expr::Call(_, _, operands) if change(id) == Some(Change::Apart) => {
+                operands.iter().all(|id| change(id) != Some(Change::Next))
+            }
+            _ => true,
+        };
+        self.is_sum(plan) && plan.known.keys().all(loads)
+    }
+
+    /// A loop over vectors, and one vector for what is left: from one element to all of its lanes. Rows are often short, and whether one has two
+    /// elements or three is not foreseen: what is done for one has to be done for the other.
+    pub(super) fn sum_apart(&mut self, plan: &Plan, var: VarId, start: ExprId, stop: ExprId, body: &[Stmt]) {
+        let (start, stop) = (self.index(start), self.index(stop));
+        let name = self.kernel.var(var).name.clone();
+        let (some, after) = (self.fresh("some"), self.fresh("after"));
+        let any = self.op(format!("icmp slt i64 {start}, {stop}"));
+        self.fork(&any, &some, &after);
+        self.start(&some);
+        let vector = format!("<{FEW} x {}>", ty(plan.dtype));
+        let slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&vector)).collect();
+        let last = self.op(format!("sub nsw i64 {stop}, 1"));
+        let length = self.op(format!("sub nsw i64 {last}, {start}"));
+        let strips = self.op(format!("and i64 {length}, {}", -(FEW as i64)));
+        let rest = self.op(format!("add nsw i64 {start}, {strips}"));
+        self.count(&name, &start, &rest, FEW, Hint::default(), |e, i| {
+            e.turn(plan, FEW, var, i, body, &slots, None);
+        });
+        let left = self.op(format!("sub nsw i64 {stop}, {rest}"));
+        let mask = self.lower_lanes(FEW, &left);
+        self.turn(plan, FEW, var, &rest, body, &slots, Some(mask));
+        for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
+            self.add_up(plan.dtype, FEW, *sum, *subtracts, slot);
+        }
+        self.jump(&after);
+        self.start(&after);
     }
 
     /// A vector of elements at the places of an index.

@@ -122,7 +122,7 @@ impl Emitter<'_> {
     }
 
     /// The first lanes, as many as this number says, from none to all of them.
-    fn lower_lanes(&mut self, lanes: usize, count: &str) -> String {
+    pub(super) fn lower_lanes(&mut self, lanes: usize, count: &str) -> String {
         if self.vector_bytes < 64 {
             return self.mask(lanes, count);
         }
