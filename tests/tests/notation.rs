@@ -252,3 +252,106 @@ fn the_stronger_filter_goes_first() {
         assert!(loops.contains("for j, i in _:"), "{loops}");
     }
 }
+
+/// What a statement computes of operands of these types: the first result, element by element.
+fn computed(text: &str, operands: &[(&str, &[u64], &[f64], tamis::DType)]) -> Vec<Value> {
+    let tensor = |shape: &[u64], values: &[f64], dtype| {
+        Tensor::from_dense(shape, values.to_vec().into(), &Format::dense(shape.len()), Value::F64(0.0))
+            .unwrap()
+            .cast(dtype)
+    };
+    let tensors: Vec<(&str, Tensor)> = operands.iter().map(|o| (o.0, tensor(o.1, o.2, o.3))).collect();
+    let inputs: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
+    let results = tamis::einsum(text, &inputs, &EinsumOptions::default());
+    let all = results.unwrap_or_else(|d| panic!("{text}: {}", d.render(false)))[0].1.to_dense().unwrap();
+    (0..all.len()).map(|k| all.get(k)).collect()
+}
+
+fn numbers(values: &[Value], wanted: &[f64]) -> bool {
+    values.len() == wanted.len() && values.iter().zip(wanted).all(|(a, b)| a.as_c128().re == *b)
+}
+
+/// Each term is summed over its own indices, wherever it stands: indices of terms overlap.
+#[test]
+fn the_order_of_terms_does_not_matter() {
+    use tamis::DType::F64;
+    let (a, b, p) = ([10.0, 20.0, 30.0], [1.0, 2.0], [1.0; 6]);
+    let operands: [(&str, &[u64], &[f64], _); 3] =
+        [("a", &[3], &a, F64), ("b", &[2], &b, F64), ("P", &[3, 2], &p, F64)];
+    for (text, wanted) in [
+        ("y = a[i] + b[j] + P[i,j]", 69.0),
+        ("y = b[j] + a[i] + P[i,j]", 69.0),
+        ("y = P[i,j] + b[j] + a[i]", 69.0),
+        ("y = P[i,j] - b[j] - a[i]", -57.0),
+        ("y = b[j] - P[i,j] - a[i]", -63.0),
+        ("y = a[i] - P[i,j] + b[j]", 57.0),
+        ("y = sum[i,j](a[i] + b[j] + P[i,j])", 135.0),
+    ] {
+        let mut used: Vec<_> = operands.to_vec();
+        used.retain(|(name, ..)| text.contains(&format!("{name}[")));
+        let got = computed(text, &used);
+        assert!(numbers(&got, &[wanted]), "{text}: {got:?}");
+    }
+    // A product of terms has no such rule.
+    let text = "y *= a[i] + b[j] + P[i,j]";
+    let tensors = operands.map(|(_, shape, values, _)| {
+        Tensor::from_dense(shape, values.to_vec().into(), &Format::dense(shape.len()), Value::F64(0.0)).unwrap()
+    });
+    let told =
+        tamis::einsum(text, &[("a", &tensors[0]), ("b", &tensors[1]), ("P", &tensors[2])], &EinsumOptions::default());
+    assert_eq!(told.unwrap_err().0[0].code, tamis::Code::E0112);
+}
+
+/// What is subtracted need not have a negative in its own type.
+#[test]
+fn sums_of_unsigned_integers_are_subtracted() {
+    use tamis::DType::{F64, I64, U8, U32};
+    let u = [1.0, 0.0, 2.0, 3.0];
+    let x: (&str, &[u64], &[f64], _) = ("x", &[4], &[0.0; 4], F64);
+    let got = computed("y[k] = x[k] - U[k,l]", &[x, ("U", &[4, 1], &u, U8)]);
+    assert!(numbers(&got, &[-1.0, 0.0, -2.0, -3.0]), "{got:?}");
+    let got = computed("y[k] = x[k] - U[k,l] - V[k,l]", &[x, ("U", &[4, 1], &u, U8), ("V", &[4, 1], &u, U8)]);
+    assert!(numbers(&got, &[-2.0, 0.0, -4.0, -6.0]), "{got:?}");
+    let got = computed("y[i] = a[i] - b[j,i]", &[("a", &[2], &[0.0; 2], I64), ("b", &[3, 2], &[1.0; 6], U32)]);
+    assert!(numbers(&got, &[-3.0, -3.0]), "{got:?}");
+    let got = computed("y[k] = max[l](x[k] - U[k,l])", &[x, ("U", &[4, 1], &u, U8)]);
+    assert!(numbers(&got, &[-1.0, 0.0, -2.0, -3.0]), "{got:?}");
+}
+
+/// Integers go round at the end of their type, in whichever order a schedule would like to multiply and add.
+#[test]
+fn narrow_integers_are_not_taken_apart() {
+    use tamis::DType::{F64, U8};
+    let hundreds = [100.0; 6];
+    let (u, v): (&[u64], &[u64]) = (&[2, 3], &[3, 2]);
+    // 100 * 100 is 16, six times.
+    let operands = [("U", u, &hundreds[..], U8), ("V", v, &hundreds[..], U8), ("x", &[2][..], &[1.0; 2][..], F64)];
+    let got = computed("y[i] = U[i,j] * V[j,k] * x[k]", &operands);
+    assert!(numbers(&got, &[96.0, 96.0]), "{got:?}");
+    let got = computed("t[i] = U[i,j]; y[i] = t[i] * x[i]", &[operands[0], operands[2]]);
+    assert!(numbers(&got, &[44.0, 44.0]), "{got:?}");
+}
+
+/// A diagonal is not all of a matrix: the rest of it is the fill.
+#[test]
+fn diagonals_leave_the_rest_alone() {
+    use tamis::DType::F64;
+    // Memory that is used again has something in it.
+    for n in 1..200u64 {
+        drop(computed("y[i] = 7 * x[i]", &[("x", &[n], &vec![1.0; n as usize], F64)]));
+    }
+    let x: (&str, &[u64], &[f64], _) = ("x", &[3], &[1.0, 2.0, 3.0], F64);
+    let a: (&str, &[u64], &[f64], _) = ("A", &[2, 2], &[1.0, 2.0, 3.0, 4.0], F64);
+    let cases: [(&str, _, &[f64]); 6] = [
+        ("y[i,i] = x[i]", x, &[1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0]),
+        ("y[i,i] += x[i]", x, &[1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0]),
+        ("y[i,i] = A[i,j]", a, &[3.0, 0.0, 0.0, 7.0]),
+        ("y[i,i,j] = A[i,j]", a, &[1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0]),
+        ("y[i,j,j] = A[i,j]", a, &[1.0, 0.0, 0.0, 2.0, 3.0, 0.0, 0.0, 4.0]),
+        ("t[i,i] = x[i]; y[i] = t[i,j]", x, &[1.0, 2.0, 3.0]),
+    ];
+    for (text, operand, wanted) in cases {
+        let got = computed(text, &[operand]);
+        assert!(numbers(&got, wanted), "{text}: {got:?}");
+    }
+}

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
 use tamis_ir::notation::Assignment;
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
+use tamis_ir::{DType, Kind};
 
 /// Products of more factors are not searched for the best way to cut them.
 const MOST: usize = 6;
@@ -120,7 +121,10 @@ impl Scheduler<'_> {
             // A sum of products in a sum of products.
             Some(Op::Add) => {
                 let outer = matches!(item.assignment.op, Some(Op::Add) | None);
+                // Sums of integers go round at the end of their type, which is not that of the other sum.
+                let same_type = items[at].dtype == item.dtype || items[at].dtype.kind() > Kind::Int;
                 outer
+                    && same_type
                     && factors(&made.body).is_some()
                     && factors(&item.assignment.body)
                         .is_some_and(|f| f.iter().filter(|e| mentions(e, name)).count() == 1)
@@ -142,6 +146,12 @@ impl Scheduler<'_> {
         let body = replaced(&item.assignment.body, &FxHashMap::default(), Some((name, &written)));
         let op = if made.op.is_some() { Some(Op::Add) } else { item.assignment.op };
         Some((user, Assignment { body, op, ..item.assignment.clone() }, extents))
+    }
+
+    /// The type of the tensor of an access.
+    fn dtype_of(&self, access: &Expr) -> Option<DType> {
+        let ExprKind::Index { base, .. } = &access.kind else { return None };
+        self.operands.get(&base.text).map(|operand| operand.dtype)
     }
 
     fn fresh_index(&self, name: &str, taken: &FxHashMap<String, f64>) -> String {
@@ -176,6 +186,11 @@ impl Scheduler<'_> {
         let tensors: Vec<Expr> =
             list.iter().filter(|e| matches!(e.kind, ExprKind::Index { .. })).map(|e| (*e).clone()).collect();
         if item.assignment.op != Some(Op::Add) || tensors.len() < 3 || tensors.len() > MOST {
+            return best;
+        }
+        // Products of integers go round at the end of their type: which of them are multiplied first shows, unless all is of one type.
+        let mut integers = tensors.iter().filter_map(|e| self.dtype_of(e)).filter(|dtype| dtype.kind() == Kind::Int);
+        if integers.clone().count() > 1 && integers.any(|dtype| dtype != item.dtype) {
             return best;
         }
         let others: Vec<Expr> =

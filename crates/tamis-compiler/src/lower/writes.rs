@@ -111,7 +111,10 @@ impl Lowerer<'_> {
                 (false, false) => Mode::Scatter,
             };
             let (fixed_by, subs) = writes.order.unwrap_or_default();
-            let bare = subs.iter().zip(&fixed_by).map(|(sub, index)| sub.node == Node::Index(*index)).collect();
+            // An index that stands for two dimensions goes along a diagonal.
+            let bare =
+                |(k, sub): (usize, &Sub)| sub.node == Node::Index(fixed_by[k]) && !fixed_by[..k].contains(&fixed_by[k]);
+            let bare = subs.iter().enumerate().take(fixed_by.len()).map(bare).collect();
             let merge = writes.merge.unwrap_or(Merge::Never);
             self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, merge, fibers_matter: writes.kept_by_fill });
         }

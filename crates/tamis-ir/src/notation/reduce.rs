@@ -251,30 +251,42 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
                 terms(chain, false, &mut parts)
             }
             let first = parts.iter().position(|(_, e)| uses(e, index)).unwrap_or(0);
-            let (with, without): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, e)| uses(e, index));
+            let (mut with, mut without): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, e)| uses(e, index));
+            if with.is_empty() {
+                return Ok(join(without, product, span));
+            }
+            if !product && with.len() > 1 && !op.info().idempotent {
+                // A sum over another index that has terms without this one is not to be counted once for each of its values.
+                let mut own = Vec::new();
+                for (minus, part) in with {
+                    let (uses, rest) = split(part, index, op);
+                    if let Some(rest) = rest.as_ref().filter(|_| op != Op::Add) {
+                        return Err(ambiguous(index, op, rest, span));
+                    }
+                    own.extend(uses.map(|part| (minus, part)));
+                    without.extend(rest.map(|part| (minus, part)));
+                }
+                with = own;
+            }
             let alone = with.len() == 1;
             if product && !without.is_empty() && !distributes(Op::Mul, op) {
                 return Err(ambiguous(index, op, &join(with, product, span), span));
             }
-            let inner = if alone {
-                let mut with = with;
-                match with.pop() {
-                    Some((true, part)) if distributes(Op::Neg, op) => {
-                        let placed = place(part, index, op)?;
-                        Expr { kind: ExprKind::Operator(Op::Neg, vec![placed]), span }
-                    }
-                    Some((true, part)) => return Err(ambiguous(index, op, &part, span)),
-                    Some((false, part)) => place(part, index, op)?,
-                    None => return Ok(join(without, product, span)),
+            // What is subtracted stays so: negative numbers are not of every type.
+            let minus = !product && with.first().is_some_and(|(minus, _)| *minus);
+            if minus && !distributes(Op::Neg, op) {
+                if alone || !op.info().idempotent {
+                    return Err(ambiguous(index, op, &join(with, product, span), span));
                 }
-            } else {
-                wrap(join(with, product, span))
-            };
-            if without.is_empty() {
-                return Ok(inner);
+                let at = first.min(without.len());
+                without.splice(at..at, with);
+                return Ok(wrap(join(without, product, span)));
             }
+            let with: Vec<_> = with.into_iter().map(|(m, part)| (m != minus, part)).collect();
+            let inner =
+                if alone { place(join(with, product, span), index, op)? } else { wrap(join(with, product, span)) };
             let mut parts = without;
-            parts.insert(first.min(parts.len()), (false, inner));
+            parts.insert(first.min(parts.len()), (minus, inner));
             Ok(join(parts, product, span))
         }
         ExprKind::Operator(Op::Neg, mut operands) if distributes(Op::Neg, op) => {
@@ -346,6 +358,35 @@ fn terms(expr: Expr, minus: bool, found: &mut Vec<(bool, Expr)>) {
             }
         }
         _ => found.push((minus, expr)),
+    }
+}
+
+/// What of an expression uses an index, and what does not: reductions of sums are taken apart.
+fn split(expr: Expr, index: &str, reduction: Op) -> (Option<Expr>, Option<Expr>) {
+    if !uses(&expr, index) {
+        return (None, Some(expr));
+    }
+    let span = expr.span;
+    match expr.kind {
+        ExprKind::Reduce { op, indices, body } if op == reduction => {
+            let mut parts = Vec::new();
+            terms(*body, false, &mut parts);
+            let (mut own, mut rest) = (Vec::new(), Vec::new());
+            for (minus, part) in parts {
+                let (uses, others) = split(part, index, reduction);
+                own.extend(uses.map(|part| (minus, part)));
+                rest.extend(others.map(|part| (minus, part)));
+            }
+            let reduced = |mut parts: Vec<(bool, Expr)>| {
+                // What is subtracted comes after what is not.
+                parts.sort_by_key(|(minus, _)| *minus);
+                let (some, indices) = (!parts.is_empty(), indices.clone());
+                let body = Box::new(join(parts, false, span));
+                some.then_some(Expr { kind: ExprKind::Reduce { op, indices, body }, span })
+            };
+            (reduced(own), reduced(rest))
+        }
+        kind => (Some(Expr { kind, span }), None),
     }
 }
 
