@@ -305,6 +305,6 @@ def _format(sparse: list[Tensor], shape: Shape) -> str | None:
     for format in whole:
         if format in _LISTS:
             return format
-    if whole and len(set(whole)) == 1 and len(whole) == len(sparse) and not any(w in whole[0] for w in ("interval", "band")):
+    if whole and len(set(whole)) == 1 and len(whole) == len(sparse) and not any(w in whole[0] for w in ("interval", "band", "singleton")):
         return whole[0]
     return lists(len(shape)) if whole or len(shape) < 2 else None

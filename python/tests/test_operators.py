@@ -265,3 +265,21 @@ def test_every_format_is_kept() -> None:
         for format in formats:
             a = tm.tensor(np.arange(2**rank).reshape((2,) * rank), format=format)
             assert (a * 2).format == a.format and (a + a).format == a.format
+
+
+def test_one_coordinate_for_each_row() -> None:
+    """A result, or another order of loops, has more than one where the operand has one."""
+    p, q = np.eye(2), np.eye(2)[::-1].copy()
+    a, b = tm.tensor(p, format="dense, singleton"), tm.tensor(q, format="dense, singleton")
+    for op in (operator.add, operator.sub, operator.ne):
+        assert (op(a, b).to_numpy() == op(p, q)).all()
+    assert (tm.where(a > 0, a, 3).to_numpy() == np.where(p > 0, p, 3)).all()
+    s = np.array([[0, 2.0], [0, 2]])
+    tensor = tm.tensor(s, format="dense, singleton")
+    assert (tensor.max(axis=0).to_numpy() == s.max(axis=0)).all()
+    assert (tensor.sum(axis=0).to_numpy() == s.sum(axis=0)).all()
+    t = np.array([[[4]], [[3]], [[0]], [[0]]])
+    tensor = tm.tensor(t, format="dense, singleton, runs")
+    assert tensor.sum().item() == 7
+    assert tm.einsum("s = A[i,j,k]", A=tensor).item() == 7
+    assert tm.tensor(np.zeros((3, 0)), format="singleton, sparse").sum().item() == 0

@@ -55,6 +55,35 @@ fn entries_of_every_format() {
     judge.verdict(800);
 }
 
+/// What is stored in stretches, blocks or diagonals has no numbers, and says so whatever is asked.
+#[test]
+fn entries_that_have_no_numbers() {
+    let texts = [
+        "def f(A):\n    s = scalar(0)\n    for q in range(A.nnz):\n        s += A.coords[0, q]\n    return s\n",
+        "def f(A):\n    s = scalar(0)\n    for q in range(A.nnz):\n        s += A.data[q]\n    return s\n",
+        "def f(A):\n    s = scalar(0)\n    for i, j in _:\n        s += A[i,j] * A.first[i]\n    return s\n",
+        "def f(A):\n    s = scalar(0)\n    for i, j in _:\n        s += A[i,j] * A.first[i,j]\n    return s\n",
+    ];
+    let stretches = ["dense, runs", "dense, sparse_runs", "dense, blocks", "dense, band", "dense, interval"];
+    let maps = [
+        "bsr(2,2)",
+        "bsr(3,1)",
+        "(i,j) -> (j-i, i): sparse, dense",
+        "(i,j) -> (i, j/2, j%2): dense, sparse, dense",
+        "(i,j) -> (i/2, j, i%2): dense, sparse, dense",
+    ];
+    let mut judge = Judge::default();
+    for format in stretches.into_iter().chain(maps) {
+        let sets = || {
+            edges(2).iter().filter_map(|d| Some(vec![d.tensor(format, DType::I64, Value::I64(0))?])).collect::<Vec<_>>()
+        };
+        for text in texts {
+            judge.case(format, text, &sets(), Wanted::Refused(Code::E0609));
+        }
+    }
+    judge.verdict(0);
+}
+
 fn interpret(program: &Program, tensors: &[Tensor]) -> Vec<Vec<Value>> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let outcome = interp::run(program, &operands, Options::default()).unwrap_or_else(|e| panic!("{}", e.render(false)));

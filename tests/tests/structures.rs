@@ -130,6 +130,32 @@ fn matrices() {
     judge.verdict(1500);
 }
 
+/// Padding moves a diagonal past the last one there is.
+#[test]
+fn padded_diagonals() {
+    let mut judge = Judge::default();
+    let data = edges(2);
+    for outer in LEVELS {
+        for (map, access) in [
+            ("(i,j) -> (j-i, i)", "A[~(i-1),j]"),
+            ("(i,j) -> (j-i, i)", "A[~(i-1),~(j+1)]"),
+            ("(i,j) -> (i-j, j)", "A[i,~(j-1)]"),
+            ("(i,j) -> (i-j, j)", "A[i,~(j+2)]"),
+        ] {
+            let format = format!("{map}: {outer}, dense");
+            for order in ["i, j", "j, i"] {
+                let text = format!(
+                    "def f(A):\n    y = tensor(\"dense\")\n    for {order} in _:\n        y[i] += coalesce({access}, 2)\n    return y\n"
+                );
+                let sets: Vec<Vec<Tensor>> =
+                    data.iter().filter_map(|d| Some(vec![d.tensor(&format, DType::F64, Value::F64(0.0))?])).collect();
+                judge.case(&format, &text, &sets, Wanted::Same);
+            }
+        }
+    }
+    judge.verdict(200);
+}
+
 #[test]
 fn pairs_of_matrices() {
     let mut judge = Judge::sharing(5);
@@ -237,4 +263,32 @@ fn runs_are_computed() {
         }
     }
     judge.verdict(1000);
+}
+
+fn summed(format: &str, values: tamis_tensor::ValueArray, strict: bool) -> Value {
+    let text = "def f(A):\n    s = scalar(0)\n    for i in _:\n        s += A[i]\n    return s\n";
+    let program = tamis::Program::parse(text).unwrap();
+    let (format, shape) = (tamis::FormatSpec::parse(format).unwrap().with_rank(1).unwrap(), [values.len() as u64]);
+    let zero = Value::zero(values.dtype());
+    let tensor = Tensor::from_dense(&shape, values, &format, zero).unwrap();
+    let options = tamis::CompileOptions { strict, ..tamis::CompileOptions::default() };
+    let executable = tamis::compile(&program, &tamis::Signature::of(&[&tensor]), &options).unwrap();
+    executable.call(&[&tensor]).unwrap()[0].1.get(&[]).unwrap()
+}
+
+/// A run is added at once, which is rounded once; strictly it is not.
+#[test]
+fn strict_sums_are_those_of_the_loop() {
+    for format in ["dense", "sparse", "band", "runs", "sparse_runs", "interval"] {
+        let sum = (0..10).fold(0.0, |sum, _| sum + 0.1);
+        assert_eq!(summed(format, vec![0.1; 10].into(), true), Value::F64(sum), "{format}");
+    }
+    // Parts of complex numbers have nothing to do with each other.
+    for format in ["dense", "sparse", "runs", "sparse_runs"] {
+        let number = num_complex::Complex::new(f64::INFINITY, 1.0);
+        for strict in [false, true] {
+            let got = summed(format, vec![number, number, number].into(), strict).as_c128();
+            assert!(got.re == f64::INFINITY && got.im == 3.0, "{format} {strict}: {got}");
+        }
+    }
 }

@@ -129,10 +129,17 @@ impl Operand {
         self.format.dim_order()?;
         // Kinds stay where they are in the tree, as `csc` is `csr` of the transposed; other structure than lists is lost.
         let map = order.iter().map(|d| tamis_ir::format::DimExpr::Dim(*d)).collect();
-        let kept = |kind: LevelKind| matches!(kind, LevelKind::Dense | LevelKind::Sparse | LevelKind::Singleton);
-        let list = LevelSpec::new(LevelKind::Sparse);
-        let levels: Vec<LevelSpec> =
-            self.format.levels().iter().map(|level| if kept(level.kind) { *level } else { list }).collect();
+        let (levels, list) = (self.format.levels(), LevelSpec::new(LevelKind::Sparse));
+        let kept = |k: usize| match levels[k].kind {
+            LevelKind::Dense | LevelKind::Sparse => true,
+            // One coordinate for each of those above, of which another order has others; lists of whole coordinates have one in any.
+            LevelKind::Singleton => {
+                let above = levels[..k].iter().rev().find(|level| level.kind != LevelKind::Singleton);
+                above.is_some_and(|level| level.nonunique)
+            }
+            _ => false,
+        };
+        let levels: Vec<LevelSpec> = (0..levels.len()).map(|k| if kept(k) { levels[k] } else { list }).collect();
         let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
         let mut operand = Operand { format, ..self.clone() };
         operand.spread();

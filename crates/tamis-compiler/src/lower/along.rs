@@ -45,7 +45,16 @@ impl Lowerer<'_> {
         };
         let looplet = self.unfurl(tensor, access, sub.protocol)?;
         let looplet = self.seen_through_window(access, looplet, extent, false);
-        let looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
+        let mut looplet = looplet.along(&mut self.b, along.scale, along.shift)?;
+        if let (Part::Minus(other), Some(shift)) = (&sub.part, along.shift)
+            && !other.inside
+            && looplet.is_endless()
+            && !looplet.is_lookup()
+        {
+            // Where the other dimension is outside, the difference may be, too.
+            let end = self.b.add(shift, self.bound[tensor.index()].extents[access.level]);
+            looplet = between(looplet, shift, end, Payload::Fill);
+        }
         if numbers_pieces && !sub.inside {
             // Pieces behind the tensor are empty, so that it does not matter what they hold.
             let (zero, extent) = (self.b.int(0), self.bound[tensor.index()].extents[access.level]);

@@ -26,7 +26,7 @@ impl Lowerer<'_> {
         // What is known to change nothing is not done.
         let idle = match (&update, emitted.unless, target.fresh) {
             (Some(update), Some((cond, known)), _) if update.extra.is_empty() => {
-                let identity = update.op.info().right_identity.and_then(|e| e.value(update.operand));
+                let [_, identity] = self.policy.identities(update.op, update.operand);
                 identity.filter(|e| known.cast(update.operand).same_number(*e)).map(|_| cond)
             }
             (None, Some((cond, known)), Some(fill)) => known.cast(fill.dtype()).same_number(fill).then_some(cond),

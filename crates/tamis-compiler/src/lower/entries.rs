@@ -10,6 +10,7 @@ use super::node::{Entry, Node, Step, visit_steps};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
+use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{self, BufferId, ExprId, Stmt};
 use tamis_ir::looplet::{Fiber, Located};
 use tamis_ir::program::{self, Access, Checked, EntryPart, Expr, IndexId, Program, StmtKind, TensorId, VarId};
@@ -61,6 +62,15 @@ impl Lowerer<'_> {
     /// Entries are numbered if every level numbers its positions.
     fn check_positions(&mut self, entry: &Entry) -> bool {
         let tensor = entry.tensor;
+        if let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage
+            && !format.map().iter().all(|dim| matches!(dim, DimExpr::Dim(_)))
+        {
+            let name = &self.program.tensor(tensor).name;
+            let message =
+                format!("`{name}` is stored as `{format}`, whose blocks or diagonals hold more than its entries");
+            let help = "store it by its dimensions, as `csr`";
+            return self.have_no_numbers(entry, message, help.to_string());
+        }
         let lacking = (0..self.levels(tensor))
             .find_map(|k| self.row(tensor, k).filter(|row| row.positions.is_none()).map(|row| (k, row)));
         let Some((k, row)) = lacking else { return true };
@@ -68,9 +78,13 @@ impl Lowerer<'_> {
         let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
         let name = &self.program.tensor(tensor).name;
         let message = format!("level {k} of `{name}` is `{}`, whose entries have no numbers", row.kind.name());
+        self.have_no_numbers(entry, message, format!("store that level as {}", able.join(", ")))
+    }
+
+    fn have_no_numbers(&mut self, entry: &Entry, message: String, help: String) -> bool {
         let d = Diagnostic::new(Code::E0609, message)
             .label(self.program.origin.stmt(entry.stmt), "asked for here")
-            .help(format!("store that level as {}", able.join(", ")))
+            .help(help)
             .help("or loop over coordinates");
         let d = self.program.origin.attach(d);
         if self.errors.iter().all(|e| e.message != d.message) {

@@ -84,7 +84,13 @@ impl Lowerer<'_> {
         if target.subs.iter().all(|sub| !depends(&sub.node, index)) {
             // Where the fill annihilates, the first turn does something else than those after it.
             let plain = |update| self.annihilating_fill(target.tensor, update).is_none();
-            return update.is_none_or(|update| repeated(update).is_some() && plain(update));
+            // Strictly, each number is added and rounded by itself.
+            let rounds = |update: &Update| self.policy.strict && update.operand.kind() > Kind::Int;
+            let at_once = |update: &Update| match repeated(update) {
+                Some(Repeat::Times | Repeat::Power) => !rounds(update),
+                other => other.is_some(),
+            };
+            return update.is_none_or(|update| at_once(update) && plain(update));
         }
         // A run of the result.
         let Some(plan) = &self.plans[target.tensor.index()] else { return false };
@@ -162,7 +168,8 @@ impl Lowerer<'_> {
 fn repeated(update: &Update) -> Option<Repeat> {
     let (info, dtype, plain) = (update.op.info(), update.operand, update.extra.is_empty());
     match (update.op, dtype.kind()) {
-        (Op::Add | Op::Sub, _) if plain => Some(Repeat::Times),
+        // A complex number times a real one is no product of complex numbers, where one part is infinite.
+        (Op::Add | Op::Sub, kind) if plain && kind != Kind::Complex => Some(Repeat::Times),
         // Powers of complex numbers are not exact enough, and a number of turns that wraps around is another power.
         (Op::Mul, Kind::Float) if plain => Some(Repeat::Power),
         (Op::Mul, Kind::Int) if plain && dtype.size() == 8 => Some(Repeat::Power),

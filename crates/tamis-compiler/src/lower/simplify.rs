@@ -17,6 +17,14 @@ impl Policy {
         let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
         op.info().annihilator.filter(|_| exact).and_then(|a| a.value(dtype))
     }
+
+    /// What changes nothing, on the left and on the right of an operator.
+    pub fn identities(self, op: Op, dtype: DType) -> [Option<Value>; 2] {
+        // An infinite part times the other one, which is 0, is not a number.
+        let changes = self.strict && op == Op::Mul && dtype.kind() == Kind::Complex;
+        let info = op.info();
+        [info.left_identity, info.right_identity].map(|e| e.filter(|_| !changes).and_then(|e| e.value(dtype)))
+    }
 }
 
 /// Simplifies an expression whose operands are simple.
@@ -65,20 +73,18 @@ fn node(node: Node, policy: Policy) -> Node {
     if let Some(values) = values {
         return Node::Known(eval(op, dtype, &values));
     }
-    let info = op.info();
     if let Some(zero) = policy.annihilator(op, dtype)
         && operands.iter().filter_map(known).any(|v| v.same_number(zero))
     {
         return Node::Known(zero);
     }
     if let [a, b] = &operands[..] {
-        let is = |n: &Node, e: Option<tamis_ir::algebra::Constant>| {
-            e.and_then(|e| e.value(dtype)).zip(known(n)).is_some_and(|(e, v)| e.same_number(v))
-        };
-        if is(b, info.right_identity) {
+        let is = |n: &Node, e: Option<Value>| e.zip(known(n)).is_some_and(|(e, v)| e.same_number(v));
+        let [left, right] = policy.identities(op, dtype);
+        if is(b, right) {
             return convert(a.clone(), dtype);
         }
-        if is(a, info.left_identity) {
+        if is(a, left) {
             return convert(b.clone(), dtype);
         }
     }
@@ -149,7 +155,7 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                 }
             }
             Step::Assign(target, Some(update), value) => {
-                let identity = update.op.info().right_identity.and_then(|e| e.value(update.operand));
+                let [_, identity] = policy.identities(update.op, update.operand);
                 let nothing = match (&value, identity) {
                     (Node::Known(v), Some(e)) => v.cast(update.operand).same_number(e) && update.extra.is_empty(),
                     _ => false,

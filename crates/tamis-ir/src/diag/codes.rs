@@ -187,7 +187,8 @@ E0608 "protocol that a level does not have"
 can be walked and followed; only lists of coordinates can be galloped over."
 E0609 "entries without numbers"
 "`A.nnz`, `A.coords[d, p]`, `A.data[p]` and `A.first[i]` number the stored entries of a parameter in the order in which they are stored. A `bytemap`
-lists what was touched beside an array with room for everything, so its entries have no numbers that values are found by."
+lists what was touched beside an array with room for everything, runs, blocks and bands store stretches, and blocks and diagonals of formats such as `bsr` hold more
+than what was given: their entries have no numbers that values are found by."
 E0610 "coordinates in any order"
 "A `sparse(nonordered)` level can be read by a loop that goes over its coordinates alone and writes what does not depend on their order.
 Everything else needs them sorted: merging with other tensors, searching for one of them, a part of a loop. Converting to
