@@ -125,6 +125,9 @@ fn constants_are_fitted() {
     std::fs::write(&template, "list_step = fast\n").unwrap();
     let output = run(&explain, &template);
     assert!(String::from_utf8_lossy(&output.stderr).contains("E0906"));
+    std::fs::write(&template, "# ".repeat(1 << 20)).unwrap();
+    let output = run(&explain, &template);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is longer than"));
     let output = tamis(&["calibrate", "--save"]).env("TAMIS_COSTS", "default").output().unwrap();
     assert!(!output.status.success());
 }

@@ -2,7 +2,8 @@
 
 use crate::compile::CompileOptions;
 use crate::notation::{EinsumOptions, schedule_by};
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tamis_compiler::auto::{self, Costs, Pins, fit};
@@ -34,7 +35,7 @@ pub fn costs() -> Result<Costs, Diagnostic> {
 
 fn read_costs() -> Result<Costs, Diagnostic> {
     let Some(path) = costs_file() else { return Ok(Costs::default()) };
-    match std::fs::read_to_string(&path) {
+    match read_short(&path) {
         Ok(text) => Costs::parse(&text).map_err(|d| d.note(format!("they are in {}", path.display()))),
         // What a user names must be there.
         Err(_) if std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty()) => Ok(Costs::default()),
@@ -44,6 +45,19 @@ fn read_costs() -> Result<Costs, Diagnostic> {
         }
     }
 }
+
+/// A file of so few bytes that it may be what it should be.
+fn read_short(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let length = std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    match length as u64 > LONGEST {
+        true => Err(std::io::Error::other(format!("it is longer than {LONGEST} bytes"))),
+        false => Ok(text),
+    }
+}
+
+/// No file with constants is longer, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Index notation that is measured, its loops, and its tensors: a call of the gallery, and a format.
 struct Case(&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);

@@ -129,7 +129,7 @@ pub(super) fn read(text: &str, triple: &str) -> Result<Option<(String, String)>,
     let (cpu, features) = text.split_once(',').unwrap_or((text, ""));
     let known = triple.starts_with("x86_64");
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-+_.,".contains(c);
-    if cpu.is_empty() || !text.chars().all(allowed) || known && !X86_64.contains(&cpu) && !is_own(cpu) {
+    if !text.chars().all(allowed) || known && !X86_64.contains(&cpu) && !is_own(cpu) {
         let message = format!("TAMIS_CPU is `{text}`, and `{cpu}` is not the name of a processor");
         let mut problem = Diagnostic::new(Code::E0906, message);
         if let Some(meant) = did_you_mean(cpu, X86_64).filter(|_| known) {
@@ -141,7 +141,12 @@ pub(super) fn read(text: &str, triple: &str) -> Result<Option<(String, String)>,
     }
     for feature in features.split(',').filter(|feature| !feature.is_empty()) {
         let name = feature.strip_prefix(['+', '-']).filter(|name| !known || X86_64_FEATURES.contains(name));
-        if name.is_none() || is_own(cpu) {
+        if is_own(cpu) {
+            let message = format!("TAMIS_CPU is `{text}`, but this machine's processor is taken as it is");
+            return Err(Diagnostic::new(Code::E0906, message)
+                .help("name a processor to say what it lacks, as in TAMIS_CPU=x86-64-v4,-avx512vl"));
+        }
+        if name.is_none() {
             let message = format!("TAMIS_CPU is `{text}`, and `{feature}` does not say what a processor can do");
             let mut problem = Diagnostic::new(Code::E0906, message);
             if let Some(meant) = did_you_mean(feature.trim_start_matches(['+', '-']), X86_64_FEATURES) {
@@ -155,7 +160,7 @@ pub(super) fn read(text: &str, triple: &str) -> Result<Option<(String, String)>,
 
 /// Whether this means the processor of this machine, whatever its name.
 fn is_own(cpu: &str) -> bool {
-    matches!(cpu, "native" | "host")
+    matches!(cpu, "" | "native" | "host")
 }
 
 #[cfg(test)]
