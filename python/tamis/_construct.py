@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 from . import _tamis
 from ._errors import fail
 from ._lazy import np
-from ._tensor import Tensor, dtype_of
+from ._tensor import Tensor, contiguous, dtype_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -140,7 +140,7 @@ def from_numpy(array: NDArray[Any], format: str | None, fill: Any, dtype: Any, b
             "give rows of equal lengths, and numbers only",
             "convert it before, for example with `x.astype(numpy.float64)`",
         )
-    plain = np.ascontiguousarray(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
+    plain = contiguous(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
     plain = plain.reshape(array.shape)  # A scalar stays without dimensions.
     # What was made here is nobody else's, and needs no copy.
     ours = plain is not array and not np.may_share_memory(plain, array)
@@ -164,7 +164,7 @@ def from_coordinates(
     found = dtype_of(array.dtype) if dtype is None else dtype
     if array.ndim == 0:
         array = np.full(count, array, dtype=found)
-    plain = np.ascontiguousarray(array, dtype=found).reshape(-1)
+    plain = contiguous(array, dtype=found).reshape(-1)
     name = format or {0: "dense", 1: "sparse", 2: "csr"}.get(len(sizes), "csf")
     return _tamis.from_coordinates(columns, plain, sizes, name, 0 if fill is None else fill, duplicates)
 
@@ -186,4 +186,4 @@ def _indices(column: Any) -> NDArray[Any]:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise fail("E0305", f"coordinates are integers, not {array.dtype}", "convert them: `coords.astype(numpy.int64)`")
-    return np.ascontiguousarray(array).reshape(-1)
+    return contiguous(array).reshape(-1)

@@ -8,7 +8,7 @@ from . import _tamis
 from ._construct import from_coordinates, from_numpy, same_number
 from ._errors import Error, fail
 from ._lazy import np
-from ._tensor import Tensor, dtype_of
+from ._tensor import Tensor, contiguous, dtype_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ _INT32 = 2**31 - 1
 
 
 def _plain(array: Any, dtype: Any = None) -> NDArray[Any]:
-    return np.ascontiguousarray(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
+    return contiguous(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
 
 
 def _finish(made: Tensor, format: str | None, fill: Any) -> Tensor:

@@ -57,6 +57,12 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     return found.newbyteorder("=")
 
 
+def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """An array of at least one dimension whose elements lie side by side, where processors load them; itself, if it is that."""
+    plain = np.ascontiguousarray(array, dtype=dtype)
+    return plain if plain.flags.aligned else plain.copy()
+
+
 class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
     """A tensor: a dense grid of numbers in the user's mind, stored as its ``format`` says.
 
@@ -256,8 +262,8 @@ def rebuild(shape: tuple[int, ...], format: str, levels: list[dict[str, Any]], v
     >>> rebuild((4,), "sparse", [level], np.array([5.0, 6.0]), 0.0).to_numpy()
     array([0., 5., 0., 6.])
     """
-    values = None if values is None else np.ascontiguousarray(values)
-    levels = [{name: np.ascontiguousarray(array) for name, array in level.items()} for level in levels]
+    values = None if values is None else contiguous(values)
+    levels = [{name: contiguous(array) for name, array in level.items()} for level in levels]
     return _tamis.from_parts(list(shape), format, levels, values, fill, False)
 
 

@@ -247,3 +247,14 @@ def test_too_large_to_be_dense() -> None:
     with tm.config(dense_limit=1000), pytest.raises(tm.Error):
         small.to_numpy()
     assert small.to_numpy().shape == (400, 400)
+
+
+def test_arrays_that_begin_anywhere() -> None:
+    """Elements need not begin where processors load them from."""
+    numbers = np.arange(6.0)
+    array = np.frombuffer(b"\0" + numbers.tobytes(), np.uint8)[1:].view(float)
+    assert not array.flags.aligned
+    assert (tm.tensor(array).to_numpy() == numbers).all()
+    assert (tm.tensor(array.reshape(2, 3), format="csr").to_numpy() == numbers.reshape(2, 3)).all()
+    rows = np.frombuffer(b"\0" + np.arange(6).tobytes(), np.uint8)[1:].view(np.int64)
+    assert (tm.tensor(([rows], array, (6,)), "sparse").to_numpy() == numbers).all()

@@ -213,7 +213,12 @@ impl<'a> Scheduler<'a> {
 
     fn check_pins(&self) -> Result<(), Diagnostics> {
         let known: FxHashSet<&String> = self.items.iter().flat_map(|item| item.extents.keys()).collect();
-        for index in &self.pins.order {
+        for (k, index) in self.pins.order.iter().enumerate() {
+            if self.pins.order[..k].contains(index) {
+                return Err(Diagnostic::new(Code::E1202, format!("`{index}` is named twice in the order of loops"))
+                    .help("name each index once")
+                    .into());
+            }
             if !known.contains(index) {
                 let mut names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 names.sort_unstable();
