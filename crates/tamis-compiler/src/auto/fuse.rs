@@ -127,8 +127,13 @@ impl Scheduler<'_> {
         if !copies.is_empty() || !more.is_empty() {
             return None;
         }
+        // What was put inside before, here and there, stays where it was only if the loops do.
+        let inner_order: Vec<String> = inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect();
+        if made.inner.iter().any(|(at, _)| made.order[..*at] != inner_order[..*at]) {
+            return None;
+        }
         let inner = Nest {
-            order: inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect(),
+            order: inner_order,
             cost: inside,
             inner: made.inner.clone(),
             format: None,
@@ -139,7 +144,6 @@ impl Scheduler<'_> {
             tile: None,
         };
         let order: Vec<String> = choice.order.iter().map(|k| problem.indices[*k].clone()).collect();
-        // What was put inside before stays where it was only if the loops do.
         if user.inner.iter().any(|(at, _)| user.order[..*at] != order[..*at]) {
             return None;
         }

@@ -259,6 +259,9 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
                 // A sum over another index that has terms without this one is not to be counted once for each of its values.
                 let mut own = Vec::new();
                 for (minus, part) in with {
+                    if mixes(&part, index) {
+                        return Err(ambiguous(index, op, &part, span));
+                    }
                     let (uses, rest) = split(part, index, op);
                     if let Some(rest) = rest.as_ref().filter(|_| op != Op::Add) {
                         return Err(ambiguous(index, op, rest, span));
@@ -358,6 +361,29 @@ fn terms(expr: Expr, minus: bool, found: &mut Vec<(bool, Expr)>) {
             }
         }
         _ => found.push((minus, expr)),
+    }
+}
+
+/// Whether part of a term does not use an index that the rest of it does, so that counting it once and for each value of the index are
+/// both what it may mean: a sum in parentheses that no other factor makes depend on the index, or one that is reduced over what not all of it uses.
+fn mixes(expr: &Expr, index: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Operator(Op::Add | Op::Sub, operands) => {
+            let using = operands.iter().filter(|e| uses(e, index)).count();
+            using > 0 && using < operands.len() || operands.iter().any(|e| mixes(e, index))
+        }
+        ExprKind::Operator(Op::Neg | Op::Mul | Op::Div, operands) => {
+            let mut using = operands.iter().filter(|e| uses(e, index));
+            matches!((using.next(), using.next()), (Some(only), None) if mixes(only, index))
+        }
+        ExprKind::Reduce { indices, body, .. } => {
+            let mut parts = Vec::new();
+            terms(body.as_ref().clone(), false, &mut parts);
+            let (own, rest): (Vec<_>, Vec<_>) = parts.iter().partition(|(_, e)| uses(e, index));
+            let whole = |(_, e): &(bool, Expr)| indices.iter().all(|i| uses(e, &i.text));
+            !own.is_empty() && !rest.is_empty() && !parts.iter().all(whole) || own.iter().any(|(_, e)| mixes(e, index))
+        }
+        _ => false,
     }
 }
 
