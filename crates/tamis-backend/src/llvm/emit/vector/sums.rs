@@ -143,7 +143,7 @@ impl Emitter<'_> {
 
     /// The lanes whose bits are set: a register of its own holds one for each.
     fn lanes_of_bits(&mut self, lanes: usize, bits: &str) -> String {
-        let bits = if lanes < 64 { self.op(format!("trunc i64 {bits} to i{lanes}")) } else { bits.to_string() };
+        let bits = self.op(format!("trunc i64 {bits} to i{lanes}"));
         self.op(format!("bitcast i{lanes} {bits} to <{lanes} x i1>"))
     }
 
