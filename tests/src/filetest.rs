@@ -24,6 +24,7 @@ use tamis::{
     CompileOptions, DType, Diagnostics, EinsumOptions, Format, Pins, Program, RunOptions, Schedule, Signature, Source,
     Tensor, Value, ValueArray,
 };
+use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::with_fill;
 
 /// Blocks that hold what must come out.
@@ -272,7 +273,7 @@ fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<S
     let params: Vec<ParamType> = first.iter().map(|(_, tensor)| tamis_ir::interp::param_type(tensor)).collect();
     let formats: Vec<Format> = first.iter().map(|(_, tensor)| with_fill(tensor.format(), tensor.fill())).collect();
     let checked = program.check(&params)?;
-    let changed = Schedule::parse(schedule)?.apply_to(&program, &checked, &formats)?;
+    let changed = Schedule::parse(schedule)?.apply_to(&program, &checked, &formats, Policy::default())?;
     let text = changed.to_string();
     let again = Program::parse(&text)?;
     assert!(again == changed, "the scheduled program does not read back to itself:\n{text}");

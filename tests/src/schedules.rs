@@ -1,6 +1,7 @@
 //! Random schedules: commands for a program's own loops and expressions, of which those that are legal are kept.
 
 use crate::random::Random;
+use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::{BoundKind, Command, Races, Schedule};
 use tamis_ir::program::{Checked, Expr, ExprId, LoopExtent, Program, StmtKind};
 use tamis_ir::{Code, Format};
@@ -21,7 +22,7 @@ pub fn random(
         }
         let Some(command) = command(random, &current, checked) else { break };
         let longer = schedule.clone().then(command);
-        match longer.apply_to(program, checked, formats) {
+        match longer.apply_to(program, checked, formats, Policy::default()) {
             Ok(changed) => (schedule, current) = (longer, changed),
             Err(errors) => refused(&longer, &errors),
         }

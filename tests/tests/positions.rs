@@ -1,6 +1,7 @@
 //! Stored entries by their numbers: every level at every place, on edge data, and loops that `pos` moves to positions.
 
 use tamis::{CompileOptions, Signature};
+use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::ParamType;
@@ -93,7 +94,7 @@ fn interpret(program: &Program, tensors: &[Tensor]) -> Vec<Vec<Value>> {
 fn scheduled(program: &Program, tensors: &[Tensor], schedule: &str) -> Result<Program, tamis_ir::Diagnostics> {
     let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
     let formats: Vec<Format> = tensors.iter().map(|t| with_fill(t.format(), t.fill())).collect();
-    Schedule::parse(schedule)?.apply_to(program, &program.check(&types)?, &formats)
+    Schedule::parse(schedule)?.apply_to(program, &program.check(&types)?, &formats, Policy::default())
 }
 
 /// Loops in the order of the levels, the inner ones of which are made one and go over positions.
@@ -211,6 +212,34 @@ fn smaller_tensors_are_told_apart() {
             (Ok(results), true) => assert_eq!(results[0].1.get(&[]), Some(Value::F64(3.0))),
             (Err(errors), false) => assert!(errors.0.iter().all(|d| d.code == Code::E1001), "{}", errors.render(false)),
             (result, _) => panic!("{n}: {result:?}"),
+        }
+    }
+}
+
+/// Where arithmetic is strict, what is not stored takes part in products with NaN and infinities, so that a loop over what is
+/// stored would leave something out.
+#[test]
+fn strict_products_do_not_go_over_positions() {
+    let program = Program::parse(
+        "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n",
+    )
+    .unwrap();
+    for (dtype, moves) in [(DType::F64, false), (DType::C64, false), (DType::I32, true), (DType::Bool, true)] {
+        let tensor = |shape: &[u64], format: &Format| {
+            let values = tamis_tensor::ValueArray::from_values(
+                &vec![Value::one(dtype); shape.iter().product::<u64>() as usize],
+                dtype,
+            );
+            Tensor::from_dense(shape, values, format, Value::zero(dtype)).unwrap()
+        };
+        let (a, x) = (tensor(&[2, 3], &Format::csr()), tensor(&[3], &Format::dense(1)));
+        for strict in [false, true] {
+            let options =
+                CompileOptions { strict, schedule: Schedule::parse("pos(j, p, A)").unwrap(), ..Default::default() };
+            match tamis::compile(&program, &Signature::of(&[&a, &x]), &options) {
+                Ok(_) => assert!(moves || !strict, "{dtype}"),
+                Err(errors) => assert!(strict && !moves && errors.0[0].code == Code::E1210, "{}", errors.render(false)),
+            }
         }
     }
 }

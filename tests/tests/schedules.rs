@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::{Checked, ParamType};
@@ -80,7 +81,7 @@ impl Subject {
 
     /// What is wrong with a schedule; nothing if it is not legal.
     fn wrong(&self, schedule: &Schedule, engine: Option<Engine>) -> Option<String> {
-        let apply = || schedule.apply_to(&self.program, &self.checked, &self.formats);
+        let apply = || schedule.apply_to(&self.program, &self.checked, &self.formats, Policy::default());
         let scheduled = match catch_unwind(AssertUnwindSafe(apply)) {
             Err(_) => return Some("the scheduler panics".into()),
             Ok(Ok(scheduled)) => scheduled,

@@ -49,7 +49,16 @@ fn updaters() -> Vec<Updater> {
             },
         }
     };
-    rows.map(updater).collect()
+    // Truth values of numbers.
+    let numbers = |of: Updater| match of.dtypes {
+        [DType::Bool] => {
+            let dtypes = &[DType::F64, DType::I64];
+            let other = Updater { written: of.written.clone(), dtypes, literals: of.literals, fills: &["0", "1", "2"] };
+            vec![of, other]
+        }
+        _ => vec![of],
+    };
+    rows.map(updater).flat_map(numbers).collect()
 }
 
 /// A row of values that matter, a row without entries, and another order of them; the last column is not stored.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use tamis::prelude::*;
 use tamis::{IndexArray, gallery, io};
+use tamis_compiler::lower::Policy;
 use tamis_tests::random::Random;
 
 /// The test that limits memory, which it does for all threads, runs alone.
@@ -555,7 +556,7 @@ fn inserted_by_command_is_written_by_hand() {
         let schedule = format!("reorder(i,k,j); fuse(i,k,f); split(f,f0,f1,4); {command}");
         let schedule = Schedule::parse(&schedule).unwrap_or_else(|d| panic!("{}", d.render(false)));
         let formats = [matrix.format().clone(), matrix.format().clone()];
-        let scheduled = schedule.apply_to(&program, &program.check(&types).unwrap(), &formats);
+        let scheduled = schedule.apply_to(&program, &program.check(&types).unwrap(), &formats, Policy::default());
         let scheduled = scheduled.unwrap_or_else(|d| panic!("{}", d.render(false)));
         let declared = format!("    A_w = tensor(\"{format}\", shape=(C.shape[1], B.shape[0]))\n");
         let by_hand = nest("A_w", &declared) + "    for j, i1 in _:\n        A[j, i1] = A_w[j, i1]\n    return A\n";

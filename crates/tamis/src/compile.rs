@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tamis_backend::cache::{Cache, Found};
 use tamis_backend::llvm::{self, Timings};
 use tamis_backend::runtime;
-use tamis_compiler::lower::ParamLayout;
+use tamis_compiler::lower::{ParamLayout, Policy};
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
 use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::diag::did_you_mean;
@@ -161,7 +161,7 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
         (program.clone(), checked, None)
     } else {
         let start = Instant::now();
-        let (scheduled, checked) = schedule(&program, &checked, signature, &options.schedule)?;
+        let (scheduled, checked) = schedule(&program, &checked, signature, options)?;
         check_policies(&scheduled, &checked)?;
         (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
     };
@@ -209,10 +209,11 @@ pub(crate) fn schedule(
     program: &Program,
     checked: &Checked,
     signature: &Signature,
-    schedule: &Schedule,
+    options: &CompileOptions,
 ) -> Result<(Program, Checked), Diagnostics> {
     let formats: Vec<Format> = signature.layouts.iter().map(|layout| with_fill(&layout.format, layout.fill)).collect();
-    let scheduled = schedule.apply_to(program, checked, &formats)?;
+    let (schedule, policy) = (&options.schedule, Policy { strict: options.strict });
+    let scheduled = schedule.apply_to(program, checked, &formats, policy)?;
     let checked = scheduled.check(&signature.types).map_err(|errors| {
         let noted = |d: Diagnostic| d.note(format!("the program was changed by the schedule `{schedule}`"));
         Diagnostics(errors.0.into_iter().map(noted).collect())

@@ -60,7 +60,7 @@ pub fn explain(program: &Program, signature: &Signature, options: &CompileOption
         return compile(program);
     }
     let checked = program.check(&signature.types)?;
-    let (scheduled, _) = schedule(program, &checked, signature, &options.schedule)?;
+    let (scheduled, _) = schedule(program, &checked, signature, options)?;
     compile(&scheduled)
 }
 

@@ -6,6 +6,7 @@ use super::extents::accesses;
 use super::reorder::reorder;
 use super::split::split;
 use super::{Command, Step};
+use crate::lower::Policy;
 use tamis_ir::Format;
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Checked, Expr, Extent, IndexId, Program, Stmt, StmtKind, TensorId};
@@ -113,7 +114,7 @@ fn cut(
     // A command that nobody wrote; what it cannot do is not told.
     let command = Command::Reorder { loops: Vec::new() };
     let step = Step { command, span: None, args: Vec::new() };
-    let mut work = Work::new(program.clone(), original, checked, &[], &step, None);
+    let mut work = Work::new(program.clone(), original, checked, &[], Policy::default(), &step, None);
     let (mut order, mut inside) = (Vec::new(), Vec::new());
     for index in nest {
         let by = wanted.iter().find(|(other, _)| other == index).map(|(_, by)| *by);

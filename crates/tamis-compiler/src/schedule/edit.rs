@@ -3,6 +3,7 @@
 use super::Step;
 use super::describe::statement;
 use super::extents::{Classes, lets};
+use crate::lower::Policy;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tamis_ir::algebra::Op;
@@ -23,6 +24,8 @@ pub(super) struct Work<'a> {
     pub(super) checked: &'a Checked,
     /// The formats of parameters, if they are known.
     pub(super) formats: &'a [Format],
+    /// What may be assumed of arithmetic.
+    pub(super) policy: Policy,
     pub(super) step: &'a Step,
     source: Option<&'a Arc<Source>>,
     next_stmt: u32,
@@ -34,12 +37,13 @@ impl<'a> Work<'a> {
         original: &'a Program,
         checked: &'a Checked,
         formats: &'a [Format],
+        policy: Policy,
         step: &'a Step,
         source: Option<&'a Arc<Source>>,
     ) -> Work<'a> {
         let mut next_stmt = 0;
         program.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0.saturating_add(1)));
-        Work { program, original, checked, formats, step, source, next_stmt }
+        Work { program, original, checked, formats, policy, step, source, next_stmt }
     }
 
     /// The changed program. What a command makes of a program is a program.

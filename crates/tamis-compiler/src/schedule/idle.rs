@@ -3,6 +3,7 @@
 use super::edit::Work;
 use super::legal::writes_each_once;
 use super::pos::same;
+use crate::lower::Policy;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::format::{Format, Leaf};
@@ -35,7 +36,8 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
             private.insert(*tensor);
         }
     });
-    let mut known = Known { program, types: &types, access, fill, private, vars: FxHashMap::default() };
+    let mut known =
+        Known { program, types: &types, access, fill, private, vars: FxHashMap::default(), policy: work.policy };
     known.busy(body).map(|stmt| (stmt, fill))
 }
 
@@ -48,6 +50,7 @@ struct Known<'a> {
     /// What lives in one turn of the loop.
     private: FxHashSet<TensorId>,
     vars: FxHashMap<VarId, Value>,
+    policy: Policy,
 }
 
 impl Known<'_> {
@@ -75,7 +78,7 @@ impl Known<'_> {
                 let nothing = match update {
                     Some(update) => {
                         let operand = self.types.updates.get(&stmt.id).copied().unwrap_or(dtype);
-                        let identity = update.op.info().right_identity.and_then(|e| e.value(operand));
+                        let [_, identity] = self.policy.identities(update.op, operand);
                         let is = |value: Value| identity.is_some_and(|e| value.cast(operand).same_number(e));
                         update.extra.is_empty() && value.is_some_and(is)
                     }
@@ -117,7 +120,7 @@ impl Known<'_> {
             Op::Coalesce => return values.first().copied().flatten().map(|value| value.cast(dtype)),
             _ => {}
         }
-        let annihilator = op.info().annihilator.and_then(|a| a.value(dtype));
+        let annihilator = self.policy.annihilator(op, dtype);
         if let Some(zero) = annihilator
             && values.iter().flatten().any(|value| value.cast(dtype).same_number(zero))
         {

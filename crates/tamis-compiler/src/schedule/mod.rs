@@ -28,6 +28,7 @@ mod reorder;
 mod split;
 mod tile;
 
+use crate::lower::Policy;
 use edit::Work;
 use std::sync::Arc;
 use tamis_ir::format::Leaf;
@@ -274,16 +275,23 @@ impl Schedule {
     /// # Ok::<(), tamis_ir::Diagnostics>(())
     /// ```
     pub fn apply(&self, program: &Program, checked: &Checked) -> Result<Program, Diagnostics> {
-        self.apply_to(program, checked, &[])
+        self.apply_to(program, checked, &[], Policy::default())
     }
 
     /// [`Schedule::apply`], for parameters whose formats are known, in order: copies of them go through what is stored
-    /// in its order, and loops can go over its positions. A fill other than 0 is part of a format ([`with_fill`]).
-    pub fn apply_to(&self, program: &Program, checked: &Checked, formats: &[Format]) -> Result<Program, Diagnostics> {
+    /// in its order, and loops can go over its positions, if by this policy nothing happens elsewhere. A fill other than 0 is
+    /// part of a format ([`with_fill`]).
+    pub fn apply_to(
+        &self,
+        program: &Program,
+        checked: &Checked,
+        formats: &[Format],
+        policy: Policy,
+    ) -> Result<Program, Diagnostics> {
         let original = program;
         let mut program = program.clone();
         for step in &self.steps {
-            let mut work = Work::new(program, original, checked, formats, step, self.source.as_ref());
+            let mut work = Work::new(program, original, checked, formats, policy, step, self.source.as_ref());
             run(&mut work)?;
             program = work.finish()?;
         }

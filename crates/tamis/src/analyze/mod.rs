@@ -203,7 +203,7 @@ fn measured(
     check_policies(program, &checked)?;
     let (program, checked) = match options.schedule.is_empty() {
         true => (program.clone(), checked),
-        false => schedule(program, &checked, &signature, &options.schedule)?,
+        false => schedule(program, &checked, &signature, options)?,
     };
     let run = measure::Run::new(&program, &checked, &signature, tensors, options.strict)?;
     let measured = run.measure()?;
