@@ -13,6 +13,7 @@ Array API standard, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`
 from __future__ import annotations
 
 import os as _os
+import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -472,3 +473,5 @@ __all__ = [
 _tamis.install(Tensor, _errors._make, _einsum.results, _construct.asarray, _config._scope)
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_tamis.forked)
+if _mistake := _tamis.threads_mistaken():
+    _warnings.warn(f"{_mistake}; every core is used", RuntimeWarning, stacklevel=2)

@@ -183,3 +183,16 @@ def test_calls_are_cached() -> None:
         times.append((time.perf_counter() - start) / 100)
     # How short is measured by `./dev bench python`. Compiling takes milliseconds: this catches a lost cache.
     assert min(times) < 2e-3
+
+
+def test_a_number_of_threads_that_is_none_is_told() -> None:
+    for said, told in [("foo", True), ("0", True), ("-1", True), ("2", False), ("", False)]:
+        done = subprocess.run(
+            [sys.executable, "-c", "import tamis as tm; print(tm.einsum('s = x[i]', x=[1.0, 2.0]).item())"],
+            env={**os.environ, "TAMIS_NUM_THREADS": said},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "3.0\n"
+        assert ("RuntimeWarning: E0901: TAMIS_NUM_THREADS" in done.stderr) == told, done.stderr

@@ -104,7 +104,7 @@ pub struct RunArgs {
     /// Store an input or result in this format, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// The shape of an input file that does not state its own (.tns), such as T=327,327,606
+    /// The shape of an input that does not state its own (.tns, rand, ones), such as T=327,327,606
     #[arg(long = "shape", value_name = "NAME=N,N,...")]
     pub shapes: Vec<String>,
     /// Write a result to a file; `-` is standard output
@@ -290,7 +290,7 @@ pub struct SearchArgs {
     /// Store an input in this format before others are tried, such as A=csr
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// The shape of an input file that does not state its own (.tns), such as T=327,327,606
+    /// The shape of an input that does not state its own (.tns, rand, ones), such as T=327,327,606
     #[arg(long = "shape", value_name = "NAME=N,N,...")]
     pub shapes: Vec<String>,
     /// How long the search may take

@@ -259,6 +259,17 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
             mistakes.push(d.help(format!("add `{param}=FILE`, `{param}=rand`, `{param}=ones` or a generator")));
         }
     }
+    for (name, _) in &request.shapes {
+        let spec = request.inputs.iter().find(|(n, _)| n == name).map(|(_, spec)| spec);
+        let known = match spec {
+            Some(InputSpec::Rand { shape: Some(_), .. } | InputSpec::Ones { shape: Some(_) }) => "its generator says",
+            Some(InputSpec::Number(_)) => "a number has",
+            // Files and other generators are asked when they are read.
+            _ => continue,
+        };
+        let d = Diagnostic::new(Code::E0905, format!("the shape of `{name}` is what {known}"));
+        mistakes.push(d.help(format!("leave out `--shape {name}=...`")));
+    }
     for (name, spec) in &request.inputs {
         if let InputSpec::Path(path) = spec
             && params.contains(&name.as_str())
@@ -273,10 +284,10 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
 /// The tensors of all parameters; shapes that are not given follow from the others.
 pub(crate) fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(String, Tensor)>, Failure> {
     let mut known: Vec<(String, &InputSpec, Option<Tensor>)> = Vec::new();
-    for id in &program.params {
+    for (position, id) in program.params.iter().enumerate() {
         let name = program.tensor(*id).name.clone();
         let Some((_, spec)) = request.inputs.iter().find(|(n, _)| *n == name) else { continue };
-        let tensor = made_alone(&name, spec, request)?;
+        let tensor = made_alone(position, &name, spec, request)?;
         known.push((name, spec, tensor));
     }
     if known.iter().any(|(_, _, tensor)| tensor.is_none()) {
@@ -290,7 +301,7 @@ pub(crate) fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(Str
 }
 
 /// An input that needs nothing from the program.
-fn made_alone(name: &str, spec: &InputSpec, request: &RunRequest) -> Result<Option<Tensor>, Failure> {
+fn made_alone(position: usize, name: &str, spec: &InputSpec, request: &RunRequest) -> Result<Option<Tensor>, Failure> {
     let format = request.formats.iter().find(|(n, _)| n == name).map(|(_, spec)| spec);
     let shape = request.shapes.iter().find(|(n, _)| n == name).map(|(_, shape)| &shape[..]);
     let wish = Wish { duplicates: request.duplicates, format, shape };
@@ -299,9 +310,11 @@ fn made_alone(name: &str, spec: &InputSpec, request: &RunRequest) -> Result<Opti
         InputSpec::Gallery(call) => load(call.text().as_ref(), &wish)?.tensor,
         InputSpec::Number(value) => return Ok(Some(converted(name, Tensor::scalar(*value), request)?)),
         InputSpec::Rand { shape: Some(shape), .. } | InputSpec::Ones { shape: Some(shape) } => {
-            return made_with_shape(0, name, spec, shape, request).map(Some);
+            return made_with_shape(position, name, spec, shape, request).map(Some);
         }
-        InputSpec::Rand { .. } | InputSpec::Ones { .. } => return Ok(None),
+        InputSpec::Rand { .. } | InputSpec::Ones { .. } => {
+            return shape.map(|shape| made_with_shape(position, name, spec, shape, request)).transpose();
+        }
     };
     Ok(Some(loaded))
 }

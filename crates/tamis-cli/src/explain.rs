@@ -21,10 +21,26 @@ pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
     // What is not text can only be the name of a file.
     let subject = argument.to_str().unwrap_or_default().trim();
     match (subject.parse::<Code>(), looks_like_code(subject)) {
+        (Ok(_), _) if is_about_a_program(args) => Err(nothing_else(subject)),
         (Ok(code), _) => explain_code(code, args.json, shell),
         (Err(()), true) => Err(unknown_code(subject)),
         (Err(()), false) => stages::explain(&ProgramText::parse(argument), args, shell),
     }
+}
+
+/// Whether anything is said that only makes sense of a program.
+fn is_about_a_program(args: &ExplainArgs) -> bool {
+    let ExplainArgs { subject: _, json: _, inputs, order, keep, operators, formats, dtypes, emit, schedule, .. } = args;
+    let texts =
+        order.len() + formats.len() + dtypes.len() + schedule.len() + inputs.len() + operators.len() + emit.len();
+    texts > 0 || *keep || args.check || args.analyze
+}
+
+fn nothing_else(code: &str) -> Failure {
+    let d = Diagnostic::new(Code::E0905, format!("`{code}` is a code, of which there is nothing else to say"));
+    Failure::usage(vec![
+        d.help(format!("write `tamis explain {code}` alone")).help("codes are explained one at a time"),
+    ])
 }
 
 /// A letter and digits: nobody means a program by that.

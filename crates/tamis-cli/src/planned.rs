@@ -8,8 +8,8 @@ use crate::shell::{Failure, Shell};
 use std::sync::Arc;
 use tamis::auto::Operand;
 use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
-use tamis_ir::Source;
 use tamis_ir::algebra::Op;
+use tamis_ir::diag::{Code, Diagnostic, Source};
 use tamis_tensor::Tensor;
 
 /// Index notation with its schedule.
@@ -54,6 +54,10 @@ impl Planned {
             ..Pins::default()
         };
         if !specs.is_empty() {
+            if let Some((name, _)) = dtypes.first() {
+                let d = Diagnostic::new(Code::E0905, format!("the type of `{name}` is that of its input"));
+                return Err(Failure::usage(vec![d.help("leave out `--dtype`, or all inputs to assume types")]));
+            }
             let request = request(args)?;
             execute::check_names(&plain, &request)?;
             let inputs = execute::inputs(&plain, &request)?;
@@ -71,10 +75,11 @@ impl Planned {
             .filter(|(name, _)| params.contains(&name.as_str()))
             .map(|(name, spec)| (name.as_str(), spec.clone()))
             .collect();
+        let typed = dtypes;
         let dtypes: Vec<(&str, DType)> = dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
         let of_params: Named<FormatSpec> =
             formats.iter().filter(|(name, _)| !notation.results().contains(&name.as_str())).cloned().collect();
-        crate::stages::check_names(&plain, &of_params, &[])?;
+        crate::stages::check_names(&plain, &of_params, typed)?;
         let signature = Signature::assumed(&plain, &known, &dtypes)?;
         let operands: Vec<Operand> = signature.operands(tamis::calibrate::costs()?.density);
         let plan = tamis::plan_for(&notation, signature.types(), &operands, &pins)?;

@@ -230,3 +230,24 @@ fn wrong_arguments_are_json_if_asked_for() {
     let output = tamis(&["info", "a", "--", "--json"]).output().unwrap();
     assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error:"));
 }
+
+/// What is said of tensors that are not there, or that say it themselves, is not ignored.
+#[test]
+fn what_would_be_ignored_is_told() {
+    let product = "y[i] = A[i,j] * x[j]";
+    let lines: [(&[&str], &str); 6] = [
+        (&["explain", "E0402", "E0401"], "E0905"),
+        (&["explain", "E0402", "-f", "A=csr"], "E0905"),
+        (&["explain", product, "--dtype", "B=f32"], "E0903"),
+        (&["explain", product, "A=laplacian(3)", "x=ones", "--dtype", "A=f32"], "E0905"),
+        (&["run", product, "A=laplacian(3)", "x=ones", "--shape", "A=9,9"], "E0905"),
+        (&["run", product, "A=rand(3,4)", "x=ones", "--shape", "A=3,4"], "E0905"),
+    ];
+    for (line, code) in lines {
+        let output = tamis(line).output().unwrap();
+        let shown = show(line, &output);
+        assert!(output.status.code() == Some(2) && shown.contains(&format!("[{code}]")), "{shown}");
+    }
+    let output = tamis(&["run", product, "A=rand", "x=ones", "--shape", "A=3,4"]).output().unwrap();
+    assert!(output.status.success(), "{}", show(&[], &output));
+}

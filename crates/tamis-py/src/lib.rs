@@ -28,6 +28,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<explain::PyExplanation>()?;
     module.add_function(wrap_pyfunction!(hooks::install, module)?)?;
     module.add_function(wrap_pyfunction!(settings::set_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::threads_mistaken, module)?)?;
     module.add_function(wrap_pyfunction!(settings::count_scopes, module)?)?;
     module.add_function(wrap_pyfunction!(work::forked, module)?)?;
     module.add_function(wrap_pyfunction!(construct::from_dense, module)?)?;

@@ -61,6 +61,12 @@ pub(crate) fn set_settings(
     *global = of((strict, check, check_limit, interpret, threads));
 }
 
+/// What is wrong with the number of threads that the environment asks for, if anything is.
+#[pyfunction]
+pub(crate) fn threads_mistaken() -> Option<String> {
+    tamis_tensor::threads::threads_said().err().map(|d| format!("{}: {}", d.code, d.message))
+}
+
 /// Counts blocks that are entered and left.
 #[pyfunction]
 pub(crate) fn count_scopes(change: isize) {
