@@ -149,8 +149,10 @@ fn operands_one_by_one() {
         let done = executed(&program, &tensors.iter().collect::<Vec<_>>());
         points.push((count as f64, done / (1000.0 * count as f64)));
     }
+    // One list is copied, with nothing to compare: its coordinates are shared, and its values take a statement each.
+    assert!(points[0].1 <= 1.1, "a list is copied: {points:?}");
     // Each turn looks at every list that is left, so what an entry costs may grow with their number.
-    assert!(slope(&points) <= 1.1, "a union of k lists grows faster than k for each entry: {points:?}");
+    assert!(slope(&points[1..]) <= 1.1, "a union of k lists grows faster than k for each entry: {points:?}");
 }
 
 /// A dimension more is a loop more around the same entries.

@@ -69,7 +69,8 @@ impl Machine {
             match &bound.storage {
                 Stored::Levels { arrays, values, .. } => {
                     let arrays = arrays.iter().flatten().map(|(_, buffer)| buffer);
-                    arrays.chain(values).for_each(|buffer| owners[buffer.index()] = owner);
+                    // Parameters come first: arrays that results share are theirs.
+                    arrays.chain(values).for_each(|buffer| owners[buffer.index()] = owners[buffer.index()].or(owner));
                 }
                 Stored::Scalar { .. } => {}
             }
@@ -195,7 +196,7 @@ impl Ran {
 /// Runs the kernel on the arrays of the arguments, and makes tensors of what it wrote.
 pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], check: bool) -> Result<Timed, Problem> {
     let ran = invoke(machine, &ready.scalars, arguments)?;
-    finish(machine, ran, &ready.results, check)
+    finish(machine, ran, &ready.results, arguments, check)
 }
 
 /// Runs the kernel on the arrays of the arguments.
@@ -228,7 +229,13 @@ pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument
 }
 
 /// Makes tensors of what a kernel wrote that ran to its end.
-pub(crate) fn finish(machine: &Machine, ran: Ran, shapes: &[Vec<u64>], check: bool) -> Result<Timed, Problem> {
+pub(crate) fn finish(
+    machine: &Machine,
+    ran: Ran,
+    shapes: &[Vec<u64>],
+    arguments: &[Argument],
+    check: bool,
+) -> Result<Timed, Problem> {
     let Ran { mut storages, kernel, workspaces, parts, mut made, .. } = ran;
     let mut results = Vec::with_capacity(machine.outputs.len());
     for (k, (output, shape)) in machine.outputs.iter().zip(shapes).enumerate() {
@@ -236,7 +243,7 @@ pub(crate) fn finish(machine: &Machine, ran: Ran, shapes: &[Vec<u64>], check: bo
             results.push((output.name.clone(), made.swap_remove(place).1));
             continue;
         }
-        let tensor = output.tensor(shape, machine.kernel(), &mut storages, check);
+        let tensor = output.tensor(shape, machine.kernel(), &mut storages, arguments, check);
         let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));
     }

@@ -340,7 +340,8 @@ impl Executable {
                 let start = Instant::now();
                 let together = self.shared(&ready, arguments).map(|(parts, sizes, threads)| {
                     let ran = parts.invoke(sizes, &ready.scalars, arguments, threads, &ready.pace);
-                    let timed = ran.and_then(|ran| call::finish(&parts.machine, ran, &ready.results, options.check));
+                    let finish = |ran| call::finish(&parts.machine, ran, &ready.results, arguments, options.check);
+                    let timed = ran.and_then(finish);
                     (timed.inspect(|_| ready.pace.took(true, start.elapsed())), &parts.machine)
                 });
                 match together {

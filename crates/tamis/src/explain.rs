@@ -103,6 +103,7 @@ fn sharing(compilation: &Compilation, signature: &Signature, options: &CompileOp
         let name = &program.tensor(*id).name;
         match share {
             Share::Rows(_) => format!("{name} row by row"),
+            Share::Places => format!("{name} entry by entry, each in its place"),
             Share::Own(op) => {
                 let symbol = op.info().symbol.unwrap_or(op.info().name);
                 let inexact = matches!(checked.types.tensors[id.index()].kind(), Kind::Float | Kind::Complex);
@@ -134,8 +135,22 @@ impl Explanation {
             let (tensor, workspace) = (name(done.tensor), name(done.workspace));
             lines.push(format!("{tensor} is written through {workspace}, `{}`: {}", done.format, done.why));
         }
+        lines.extend(self.shared_levels());
         lines.extend(self.workspace_memory());
         lines
+    }
+
+    /// Results that have the coordinates of an operand.
+    fn shared_levels(&self) -> Vec<String> {
+        let Compilation { program, lowered, .. } = &self.compilation;
+        let name = |id: tamis_ir::program::TensorId| &program.tensor(id).name;
+        let alike = program.results.iter().filter_map(|id| Some((id, lowered.plans[id.index()].as_ref()?.alike?)));
+        alike
+            .map(|(id, alike)| {
+                let (result, operand) = (name(*id), name(alike.of));
+                format!("{result} stores what {operand} stores, and shares its coordinates: only values are written")
+            })
+            .collect()
     }
 
     /// What each temporary that can be written in any order needs.

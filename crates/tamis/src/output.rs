@@ -1,5 +1,6 @@
 //! Results: which buffers of a kernel they are in, and how tensors are made of these.
 
+use crate::signature::Argument;
 use tamis_backend::Storage;
 use tamis_backend::runtime::Element;
 use tamis_compiler::lower::{Lowered, Stored};
@@ -8,7 +9,7 @@ use tamis_ir::kernel::{Elem, Kernel};
 use tamis_ir::program::{Checked, Program, TensorId};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 use tamis_tensor::levels::level_type;
-use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
+use tamis_tensor::{Index, IndexArray, LevelArrays, Tensor, ValueArray, with_indices};
 
 /// A result of a program.
 pub(crate) struct Output {
@@ -19,6 +20,8 @@ pub(crate) struct Output {
     /// For each level, the buffer of each of its arrays.
     pub(crate) arrays: Vec<Vec<(&'static str, usize)>>,
     pub(crate) values: Option<usize>,
+    /// The parameter whose levels it has, and how many of them: these arrays are not written, but shared.
+    alike: Option<(usize, usize)>,
     fill: Value,
     /// The format that the program declares, where it is another one, or more is known of it than of what is written.
     declared: Option<Format>,
@@ -43,6 +46,9 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
                 (Format::dense(0), Vec::new(), Some(buffer.index()))
             }
         };
+        let alike = lowered.plans[id.index()].as_ref().and_then(|plan| plan.alike);
+        let param = |of: TensorId| program.params.iter().position(|param| *param == of).ok_or_else(|| lost(&info.name));
+        let alike = alike.map(|alike| Ok((param(alike.of)?, alike.levels))).transpose()?;
         outputs.push(Output {
             name: info.name.clone(),
             tensor: *id,
@@ -50,6 +56,7 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
             format,
             arrays,
             values,
+            alike,
             fill: bound.fill,
         });
     }
@@ -92,17 +99,32 @@ impl Output {
         self.format.level_extents(shape).unwrap_or_default()
     }
 
-    /// The buffers that hold it.
+    /// The buffers that hold what is written of it.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = usize> {
-        self.arrays.iter().flatten().map(|(_, buffer)| *buffer).chain(self.values)
+        let written = self.arrays.iter().skip(self.alike.map_or(0, |(_, levels)| levels));
+        written.flatten().map(|(_, buffer)| *buffer).chain(self.values)
     }
 
-    /// The tensor that the kernel wrote, in the declared format.
+    /// How many values it has, if its levels are those of an argument; `extents` are those of its levels.
+    pub(crate) fn values_alike(&self, arguments: &[Argument], extents: &[u64]) -> Option<u64> {
+        let (param, shared) = self.alike?;
+        let mut count = 1u64;
+        for (level, extent) in arguments[param].levels.iter().zip(extents).take(shared) {
+            count = match level.get("pos") {
+                Some(pos) => with_indices!(pos, x => x.get(usize::try_from(count).ok()?)?.to_u64()),
+                None => count.checked_mul(*extent)?,
+            };
+        }
+        extents[shared..].iter().try_fold(count, |count, extent| count.checked_mul(*extent))
+    }
+
+    /// The tensor that the kernel wrote when it was called with these arguments, in the declared format.
     pub(crate) fn tensor(
         &self,
         shape: &[u64],
         kernel: &Kernel,
         storages: &mut [Option<Storage>],
+        arguments: &[Argument],
         check: bool,
     ) -> Result<Tensor> {
         let mut take = |buffer: usize| {
@@ -110,7 +132,10 @@ impl Output {
             storage.map(|storage| (kernel.buffers[buffer].elem, storage)).ok_or_else(|| lost(&self.name))
         };
         let mut levels = Vec::with_capacity(self.arrays.len());
-        for arrays in &self.arrays {
+        if let Some((param, shared)) = self.alike {
+            levels.extend(arguments[param].levels[..shared].iter().cloned());
+        }
+        for arrays in self.arrays.iter().skip(levels.len()) {
             let mut level = LevelArrays::default();
             for (name, buffer) in arrays {
                 let (elem, storage) = take(*buffer)?;

@@ -1,5 +1,6 @@
 //! Tensors as buffers and sizes of a kernel.
 
+use super::alike::Alike;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
@@ -49,6 +50,9 @@ pub struct Bound {
     pub extents: Vec<ExprId>,
 }
 
+/// The arrays of a level.
+type Arrays = Vec<(&'static str, BufferId)>;
+
 /// Where the elements are.
 #[derive(Clone, Debug)]
 pub enum Stored {
@@ -75,14 +79,16 @@ pub enum Stored {
 /// Parameters of a kernel that are sizes: which dimension of which tensor.
 pub type SizeParam = (TensorId, usize);
 
-/// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries as scratch.
+/// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries as scratch. Of those that are `alike`, the
+/// first levels are those of a parameter.
 pub fn bind(
     b: &mut Builder,
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
+    alike: &[Option<Alike>],
 ) -> Result<(Vec<Bound>, Vec<SizeParam>)> {
-    let mut bound = Vec::new();
+    let mut bound: Vec<Bound> = Vec::new();
     let mut sizes = Vec::new();
     for (k, info) in program.tensors.iter().enumerate() {
         let id = TensorId(k as u32);
@@ -104,7 +110,7 @@ pub fn bind(
             (None, false) => Role::Scratch,
         };
         let storage = match (param, &info.declaration) {
-            (Some(layout), _) => levels_of(b, &info.name, layout, role),
+            (Some(layout), _) => levels_of(b, &info.name, layout, role, &[]),
             (None, Some(Declaration { storage: Storage::Scalar(kind), .. })) => {
                 let output =
                     (role == Role::Output).then(|| b.buffer(format!("{}_out", info.name), Elem::Value(dtype), role));
@@ -118,7 +124,13 @@ pub fn bind(
                     .and_then(|()| format.level_extents(shape))
                     .map_err(|d| program.origin.attach(d.label(program.origin.tensor(id), "declared here")))?;
                 let widths = declared_widths(&format, &extents);
-                levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths }, role)
+                let shared =
+                    match alike.get(k).copied().flatten().map(|alike| (alike.levels, &bound[alike.of.index()].storage))
+                    {
+                        Some((levels, Stored::Levels { arrays, .. })) => arrays[..levels].to_vec(),
+                        _ => Vec::new(),
+                    };
+                levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths }, role, &shared)
             }
         };
         let extents = match &storage {
@@ -183,9 +195,10 @@ fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, W
         .collect()
 }
 
-fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role) -> Stored {
-    let mut arrays = Vec::new();
-    for (k, level) in layout.widths.iter().enumerate() {
+/// Buffers of a tensor, but for those of its first levels that are shared.
+fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shared: &[Arrays]) -> Stored {
+    let mut arrays = shared.to_vec();
+    for (k, level) in layout.widths.iter().enumerate().skip(shared.len()) {
         let mut named = Vec::new();
         for (array, width) in level {
             let buffer = b.buffer(format!("{name}{k}_{array}"), Elem::Index(*width), role);

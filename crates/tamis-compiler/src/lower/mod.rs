@@ -8,6 +8,7 @@
 //! through a `table`; `storage` makes and completes them.
 
 mod access;
+mod alike;
 mod along;
 mod assign;
 pub mod bind;
@@ -41,6 +42,7 @@ mod visits;
 mod window;
 mod writes;
 
+pub use alike::Alike;
 pub use bind::{Bound, ParamLayout, SizeParam, Stored};
 pub use simplify::Policy;
 pub use writes::{Mode, Plan};
@@ -119,12 +121,22 @@ fn lower_with(
     policy: Policy,
     wish: Wish,
 ) -> Result<Lowered, Diagnostics> {
-    let (mut lowerer, sizes) = start(program, checked, layouts, policy)?;
+    let (mut lowerer, mut sizes) = start(program, checked, layouts, policy, &[])?;
     if wish == Wish::Counted {
         lowerer.count_visits();
     }
     let mut body = lowerer.prepare(&program.body);
     lowerer.classify(&mut body);
+    // What has the levels of an operand is bound to its arrays, and has none of its own.
+    let alike: Vec<Option<Alike>> = lowerer.plans.iter().map(|plan| plan.as_ref()?.alike).collect();
+    if alike.iter().any(Option::is_some) {
+        (lowerer, sizes) = start(program, checked, layouts, policy, &alike)?;
+        if wish == Wish::Counted {
+            lowerer.count_visits();
+        }
+        body = lowerer.prepare(&program.body);
+        lowerer.classify(&mut body);
+    }
     // What cannot be stored cannot be set up, either.
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
@@ -164,21 +176,23 @@ pub fn plans(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Vec<Option<Plan>>, Diagnostics> {
-    let (mut lowerer, _) = start(program, checked, layouts, policy)?;
+    let (mut lowerer, _) = start(program, checked, layouts, policy, &[])?;
     let mut body = lowerer.prepare(&program.body);
     lowerer.classify(&mut body);
     Ok(lowerer.plans)
 }
 
-/// A lowerer with all tensors bound.
+/// A lowerer with all tensors bound, some of them to levels of others.
 fn start<'a>(
     program: &'a Program,
     checked: &'a Checked,
     layouts: &[ParamLayout],
     policy: Policy,
+    alike: &[Option<Alike>],
 ) -> Result<(Lowerer<'a>, Vec<SizeParam>), Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
-    let (bound, sizes) = bind::bind(&mut builder, program, checked, layouts).map_err(|d| Diagnostics(vec![d]))?;
+    let (bound, sizes) =
+        bind::bind(&mut builder, program, checked, layouts, alike).map_err(|d| Diagnostics(vec![d]))?;
     promises::promise(&mut builder, program, &bound);
     let tensors = program.tensors.len();
     // That is part of what a kernel is (`pipeline::Specialisation`).

@@ -30,6 +30,8 @@ pub struct Cut {
 pub enum Share {
     /// Rows of the outermost level: so many for each turn of the loop, but for the last.
     Rows(u64),
+    /// Values at positions of entries of an operand, which no other part has.
+    Places,
     /// A result of its own; those of two parts are combined by this operator.
     Own(Op),
 }
@@ -148,6 +150,9 @@ impl Lowerer<'_> {
     }
 
     fn share(&self, tensor: TensorId, index: IndexId, body: &[Step]) -> Result<Share, Diagnostic> {
+        if self.alike(tensor).is_some() {
+            return Ok(Share::Places);
+        }
         if let Some(unit) = self.rows(tensor, index, body) {
             return Ok(Share::Rows(unit));
         }

@@ -78,7 +78,7 @@ impl Lowerer<'_> {
     }
 
     fn end_fiber(&mut self, tensor: TensorId, level: usize, parent: ExprId) {
-        if self.in_chain(tensor, level) {
+        if self.in_chain(tensor, level) || self.alike(tensor).is_some() {
             return;
         }
         self.writer(tensor, level, |row, w| row.write.end(w, parent));
@@ -123,6 +123,9 @@ impl Lowerer<'_> {
         let expected = self.stored_in(lists);
         let mut reserved = Vec::new();
         for (tensor, _) in self.written_in_order(index, steps) {
+            if self.alike(tensor).is_some() {
+                continue;
+            }
             let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { continue };
             let fixed = self.fixed(tensor, index);
             let (Some(first), Some(last)) = (fixed.first(), fixed.last()) else { continue };
@@ -293,14 +296,14 @@ impl Lowerer<'_> {
         for (tensor, subs) in self.written_in_order(index, steps) {
             let levels = self.fixed(tensor, index);
             for level in &levels {
-                self.open(tensor, *level, &subs[*level]);
+                self.open(tensor, *level, &subs[*level], steps);
             }
             opened.push((tensor, levels.len()));
         }
         Opened(opened)
     }
 
-    fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub) {
+    fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub, steps: &[Step]) {
         let Stored::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
         let mut coordinate = self.subscript(tensor, sub);
         if level == 0 {
@@ -316,7 +319,11 @@ impl Lowerer<'_> {
         }
         // A chain has the positions of its first level.
         let leader = if self.in_chain(tensor, level) { chain_head(&format, level) } else { level };
-        let position = self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
+        let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
+        let position = match self.alike(tensor) {
+            Some(alike) if appended => self.position_alike(alike, level, steps),
+            _ => self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate)),
+        };
         let position = position.unwrap_or(parent);
         let dirty = self.commits(tensor, level).then(|| self.b.variable("dirty", Value::Bool(false)));
         self.states[tensor.index()].open.push(Open {
@@ -328,8 +335,7 @@ impl Lowerer<'_> {
             dirty,
         });
         let last = level + 1 == self.level_count(tensor);
-        let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
-        if appended && !last {
+        if appended && !last && self.alike(tensor).is_none() {
             let one = self.b.int(1);
             self.assemble(tensor, level + 1, position, one);
         }

@@ -245,7 +245,10 @@ impl Lowerer<'_> {
         state.declared = true;
         let (zero, one) = (self.b.int(0), self.b.int(1));
         match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
-            Some(Mode::Append) => self.assemble_all(tensor),
+            Some(Mode::Append) => match self.alike(tensor) {
+                Some(alike) => self.make_alike(tensor, alike),
+                None => self.assemble_all(tensor),
+            },
             Some(Mode::Scatter) => self.reset_workspace(tensor),
             _ => {
                 let mut parents = one;
@@ -384,6 +387,9 @@ impl Lowerer<'_> {
                 return;
             }
         }
+        if plan.alike.is_some() {
+            return;
+        }
         let mut parents = self.b.int(1);
         for level in 0..self.level_count(tensor) {
             let list = self.states[tensor.index()].lists[level];
@@ -439,7 +445,10 @@ impl Lowerer<'_> {
 
     /// Whether a level's coordinates are kept one by one, once something was written below them.
     pub(super) fn commits(&self, tensor: TensorId, level: usize) -> bool {
-        self.row(tensor, level).is_some_and(|row| row.write.placement() != Placement::Computed || row.write.lists())
+        self.alike(tensor).is_none()
+            && self
+                .row(tensor, level)
+                .is_some_and(|row| row.write.placement() != Placement::Computed || row.write.lists())
     }
 
     /// Scalars that are results go to their outputs.

@@ -4,6 +4,7 @@
 //! writes, one loop after the other, each going up; then each element is visited once, and coordinates can be appended.
 
 use super::Lowerer;
+use super::alike::Alike;
 use super::bind::{Stored, chain_head};
 use super::node::{Node, Step, Sub, Target};
 use tamis_ir::algebra::{Op, Value};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub merge: Merge,
     /// Some update gives something else where the dense fiber of an element is not stored yet.
     pub fibers_matter: bool,
+    /// The operand whose levels it has, if it stores what that stores.
+    pub alike: Option<Alike>,
 }
 
 /// Where the elements of a tensor are while it is written.
@@ -116,7 +119,10 @@ impl Lowerer<'_> {
                 |(k, sub): (usize, &Sub)| sub.node == Node::Index(fixed_by[k]) && !fixed_by[..k].contains(&fixed_by[k]);
             let bare = subs.iter().enumerate().take(fixed_by.len()).map(bare).collect();
             let merge = writes.merge.unwrap_or(Merge::Never);
-            self.plans[k] = Some(Plan { mode, in_order, fixed_by, bare, merge, fibers_matter: writes.kept_by_fill });
+            let mut plan =
+                Plan { mode, in_order, fixed_by, bare, merge, fibers_matter: writes.kept_by_fill, alike: None };
+            plan.alike = self.find_alike(TensorId(k as u32), &plan, steps);
+            self.plans[k] = Some(plan);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Matrices of small dense blocks (BSR): their entries row by row, and blocks from rows of entries. Both are linear, and
 //! sort nothing but the blocks of a row.
 
-use super::matrix::{compress, with_common_index};
+use super::matrix::{PARALLEL, compress, with_common_index};
 use super::numbers::Mask;
 use super::words::{map_words, stored_form};
 use super::{Entries, First};
@@ -9,6 +9,8 @@ use crate::levels::{Level, dense_level, trusted_compressed};
 use crate::memory::{filled, product, reserve, zeroed};
 use crate::{Index, IndexArray, Tensor, with_indices};
 use bytemuck::Pod;
+use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
 use tamis_ir::{Value, diag::Result};
@@ -156,12 +158,17 @@ impl Blocked {
             Some(First::Crd(rows)) => compress(rows, sizes.rows, None)?,
             None => return Ok(None),
         };
-        let blocks = with_indices!(&pos, pos => with_indices!(crd, crd => find(pos, crd, sizes, &extents)?));
-        let count = product(blocks.crd.len(), sizes.area() as u64)?;
-        let values = map_words!(values, words => {
-            let out = filled(count, stored_form(fill), "the values of blocks")?;
-            with_indices!(&pos, pos => with_indices!(crd, crd => scatter(pos, crd, words, sizes, &blocks, &extents, out)?))
-        });
+        let (blocks, values) = with_indices!(&pos, pos => with_indices!(crd, crd => {
+            let parts = cut(pos, sizes, extents[0]);
+            let blocks = find(pos, crd, sizes, &extents, &parts)?;
+            let count = product(blocks.crd.len(), sizes.area() as u64)?;
+            let values = map_words!(values, words => {
+                let mut out = filled(count, stored_form(fill), "the values of blocks")?;
+                scatter(pos, crd, words, sizes, &blocks, &extents, &parts, &mut out)?;
+                out
+            });
+            (blocks, values)
+        }));
         let levels = self.levels(&blocks, &extents)?;
         Tensor::new(format.clone(), shape, fill, levels, Some(values)).map(Some)
     }
@@ -183,59 +190,143 @@ struct Found {
     crd: Vec<u64>,
 }
 
-fn find<P: Index, C: Index>(pos: &[P], crd: &[C], sizes: Sizes, extents: &[u64]) -> Result<Found> {
-    let mut found = Found { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
-    found.pos.push(0);
-    // The last row of blocks, counted from 1, that each column of blocks was found in.
-    let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
-    for block_row in 0..extents[0] {
-        let start = found.crd.len();
-        let rows = rows_of(block_row, sizes);
-        for c in &crd[pos[rows.start].to_usize()..pos[rows.end].to_usize()] {
-            let column = c.to_u64() / sizes.by.1;
-            let last = &mut seen[column as usize];
-            if *last != block_row + 1 {
-                *last = block_row + 1;
-                found.crd.push(column);
-            }
-        }
-        found.crd[start..].sort_unstable();
-        found.pos.push(found.crd.len() as u64);
-    }
-    Ok(found)
+/// Rows of blocks, cut into parts of about as many entries each: one for each thread, if there is enough to do.
+fn cut<P: Index>(pos: &[P], sizes: Sizes, rows: u64) -> Vec<Range<u64>> {
+    let entries = pos.last().map_or(0, |last| last.to_usize());
+    let parts = if entries < PARALLEL { 1 } else { crate::threads() };
+    let before = |row: u64| pos[rows_of(row, sizes).start].to_usize();
+    let end = |part: usize| match part {
+        part if part == parts => rows,
+        part => partition(rows, |row| before(row) < entries / parts * part),
+    };
+    (0..parts).map(|part| end(part)..end(part + 1)).collect()
 }
 
-fn rows_of(block_row: u64, sizes: Sizes) -> std::ops::Range<usize> {
+/// The first number for which something does not hold that holds for all numbers before.
+fn partition(numbers: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, numbers);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+fn find<P: Index, C: Index>(
+    pos: &[P],
+    crd: &[C],
+    sizes: Sizes,
+    extents: &[u64],
+    parts: &[Range<u64>],
+) -> Result<Found> {
+    let by = Divisor::new(sizes.by.1, extents[1]);
+    let one = |part: &Range<u64>| -> Result<Found> {
+        let mut found = Found { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
+        // The last row of blocks, counted from 1, that each column of blocks was found in.
+        let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
+        for block_row in part.clone() {
+            let start = found.crd.len();
+            let rows = rows_of(block_row, sizes);
+            for c in &crd[pos[rows.start].to_usize()..pos[rows.end].to_usize()] {
+                let column = by.quotient(c.to_u64());
+                let last = &mut seen[column as usize];
+                if *last != block_row + 1 {
+                    *last = block_row + 1;
+                    found.crd.push(column);
+                }
+            }
+            found.crd[start..].sort_unstable();
+            found.pos.push(found.crd.len() as u64);
+        }
+        Ok(found)
+    };
+    let found: Vec<Found> = match parts {
+        [all] => vec![one(all)?],
+        parts => parts.par_iter().map(one).collect::<Result<_>>()?,
+    };
+    let mut all = Found { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
+    all.pos.push(0);
+    for part in found {
+        let before = all.crd.len() as u64;
+        all.pos.extend(part.pos.iter().map(|end| before + end));
+        if before == 0 { all.crd = part.crd } else { all.crd.extend(part.crd) }
+    }
+    Ok(all)
+}
+
+/// Division by a number that stays the same: a product, where numbers are small enough.
+#[derive(Clone, Copy)]
+struct Divisor {
+    by: u64,
+    /// 2^64 divided by it, rounded up; none if numbers may have more than 32 bits, or it is 1.
+    inverse: Option<u64>,
+}
+
+impl Divisor {
+    /// For numbers whose quotients are below `quotients`.
+    fn new(by: u64, quotients: u64) -> Divisor {
+        let small = quotients.checked_mul(by).is_some_and(|most| most <= 1 << 32) && by > 1;
+        Divisor { by, inverse: small.then(|| u64::MAX / by + 1) }
+    }
+
+    #[inline(always)]
+    fn quotient(self, number: u64) -> u64 {
+        match self.inverse {
+            Some(inverse) => ((u128::from(inverse) * u128::from(number)) >> 64) as u64,
+            None => number / self.by,
+        }
+    }
+}
+
+fn rows_of(block_row: u64, sizes: Sizes) -> Range<usize> {
     let start = (block_row * sizes.by.0) as usize;
     start..sizes.rows.min(start.saturating_add(sizes.by.0 as usize))
 }
 
-fn scatter<P: Index, C: Index, W: Pod>(
+#[expect(clippy::too_many_arguments, reason = "two matrices, in parts")]
+fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     pos: &[P],
     crd: &[C],
     words: &[W],
     sizes: Sizes,
     blocks: &Found,
     extents: &[u64],
-    mut out: Vec<W>,
-) -> Result<Vec<W>> {
-    // Where the block of each column is, in the row of blocks at hand.
-    let mut place: Vec<usize> = zeroed(extents[1] as usize, "counters")?;
-    for block_row in 0..extents[0] {
-        let (start, stop) = (blocks.pos[block_row as usize] as usize, blocks.pos[block_row as usize + 1] as usize);
-        for (q, column) in (start..stop).zip(&blocks.crd[start..stop]) {
-            place[*column as usize] = q * sizes.area();
-        }
-        let rows = rows_of(block_row, sizes);
-        for (row, within) in rows.clone().zip(0..) {
-            let fiber = pos[row].to_usize()..pos[row + 1].to_usize();
-            for (c, word) in crd[fiber.clone()].iter().zip(&words[fiber]) {
-                let (column, rest) = (c.to_u64() / sizes.by.1, (c.to_u64() % sizes.by.1) as usize);
-                out[place[column as usize] + within * sizes.stride.0 + rest * sizes.stride.1] = *word;
+    parts: &[Range<u64>],
+    out: &mut [W],
+) -> Result<()> {
+    let by = Divisor::new(sizes.by.1, extents[1]);
+    let one = |(part, out): (&Range<u64>, &mut [W])| -> Result<()> {
+        let first = blocks.pos[part.start as usize] as usize;
+        // Where the block of each column is, in the row of blocks at hand.
+        let mut place: Vec<usize> = zeroed(extents[1] as usize, "counters")?;
+        for block_row in part.clone() {
+            let (start, stop) = (blocks.pos[block_row as usize] as usize, blocks.pos[block_row as usize + 1] as usize);
+            for (q, column) in (start..stop).zip(&blocks.crd[start..stop]) {
+                place[*column as usize] = (q - first) * sizes.area();
+            }
+            for (row, within) in rows_of(block_row, sizes).zip(0..) {
+                let fiber = pos[row].to_usize()..pos[row + 1].to_usize();
+                for (c, word) in crd[fiber.clone()].iter().zip(&words[fiber]) {
+                    let column = by.quotient(c.to_u64());
+                    let rest = (c.to_u64() - column * by.by) as usize;
+                    out[place[column as usize] + within * sizes.stride.0 + rest * sizes.stride.1] = *word;
+                }
             }
         }
+        Ok(())
+    };
+    let mut rest = out;
+    let mut jobs = Vec::with_capacity(parts.len());
+    for part in parts {
+        let count = (blocks.pos[part.end as usize] - blocks.pos[part.start as usize]) as usize * sizes.area();
+        let (here, after) = rest.split_at_mut(count);
+        jobs.push((part, here));
+        rest = after;
     }
-    Ok(out)
+    match jobs.len() {
+        1 => jobs.into_iter().try_for_each(one),
+        _ => jobs.into_par_iter().try_for_each(one),
+    }
 }
 
 /// The entries of a tensor whose format is [`Blocked`], without those whose value is `padding`.

@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         let (last, time, runs) = self.best(&machine, &scalars, &arguments)?;
         let shapes: Vec<Vec<u64>> =
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
-        let finished = call::finish(&machine, last, &shapes, false).map_err(|p| self.told(p, &machine))?;
+        let finished = call::finish(&machine, last, &shapes, &arguments, false).map_err(|p| self.told(p, &machine))?;
 
         let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
         let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.told(p, &machine))?;

@@ -154,7 +154,8 @@ fn moved(kernel: &Kernel, buffer: BufferId, traffic: Traffic) -> Moved {
 /// What buffers are of tensors. The level is said where several have such an array.
 fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
     let mut names: Vec<String> = lowered.kernel.buffers.iter().map(|buffer| buffer.name.clone()).collect();
-    for (info, bound) in program.tensors.iter().zip(&lowered.bound) {
+    // Parameters come first, so that arrays that results share have their names.
+    for (info, bound) in program.tensors.iter().zip(&lowered.bound).rev() {
         let mut name = |buffer: &BufferId, what: String| {
             if let Some(place) = names.get_mut(buffer.index()) {
                 *place = format!("{} {what}", info.name);

@@ -1,6 +1,6 @@
 //! Several threads for one call: each does a part of the outermost loop with the same code, and the parts become the results.
 //!
-//! Rows that parts write follow each other. Where all levels are dense they are written to their places; otherwise each part has arrays of
+//! Rows that parts write follow each other. Where all levels are dense, or those of an operand, they are written to their places; otherwise each part has arrays of
 //! its own, which are joined: lists one after the other, positions moved on by what came before. A result that is not cut by rows is
 //! one of its own for each part, and these are combined in the order of the parts.
 
@@ -100,7 +100,7 @@ impl Parts {
     pub(crate) fn rounds(&self) -> bool {
         self.machine.outputs().iter().zip(&self.cut.shares).any(|(output, share)| match share {
             Share::Own(op) => output.dtype().kind() > Kind::Int && !matches!(op, Op::Min | Op::Max),
-            Share::Rows(_) => false,
+            Share::Rows(_) | Share::Places => false,
         })
     }
 
@@ -115,7 +115,7 @@ impl Parts {
             self.machine.outputs().iter().zip(&shapes).map(|(output, shape)| output.level_extents(shape)).collect();
         let fits = self.cut.shares.iter().zip(&levels).all(|(share, levels)| match share {
             Share::Rows(unit) => levels.first().is_some_and(|rows| rows.div_ceil(*unit) == turns),
-            Share::Own(_) => true,
+            Share::Own(_) | Share::Places => true,
         });
         fits.then_some(Sizes { levels, shapes, turns })
     }
@@ -136,7 +136,7 @@ impl Parts {
         let pieces = cuts::cut(&self.program, &self.cut, sizes.turns, arguments, count);
         let inputs = machine.input_buffers(arguments);
         let start = Instant::now();
-        let mut shared = self.shared(sizes)?;
+        let mut shared = self.shared(sizes, arguments)?;
         let given: Vec<Mutex<Option<Given>>> = pieces
             .iter()
             .enumerate()
@@ -163,21 +163,26 @@ impl Parts {
             parts.push(done.storages);
         }
         let computed = start.elapsed();
-        let made = self.join(sizes, &pieces, parts, &mut shared, threads)?;
+        let made = self.join(sizes, &pieces, parts, &mut shared, arguments, threads)?;
         pace.joined(computed, start.elapsed());
         let given = inputs.iter().map(|buffer| buffer.len).collect();
         Ok(Ran { storages: shared, kernel: start.elapsed(), workspaces, given, parts: pieces.len(), made })
     }
 
-    /// Arrays that all parts write, each its rows: those of results that are dense.
-    fn shared(&self, sizes: &Sizes) -> Result<Vec<Option<Storage>>, Failure> {
+    /// Arrays that all parts write, each its own elements: those of results that are dense, or have the levels of an operand.
+    fn shared(&self, sizes: &Sizes, arguments: &[Argument]) -> Result<Vec<Option<Storage>>, Failure> {
         let mut shared: Vec<Option<Storage>> = Vec::new();
         shared.resize_with(self.machine.kernel().buffers.len(), || None);
         for ((output, share), levels) in self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
-            let (Share::Rows(_), Some(values), true) = (share, output.values, output.is_dense()) else { continue };
+            let Some(values) = output.values else { continue };
+            let cells = match share {
+                Share::Rows(_) if output.is_dense() => levels.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n)),
+                Share::Places => output.values_alike(arguments, levels),
+                Share::Rows(_) | Share::Own(_) => continue,
+            };
+            let cells = cells.unwrap_or(u64::MAX);
             let buffer = &self.machine.kernel().buffers[values];
             let mut storage = Storage::new(buffer.elem);
-            let cells = levels.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n)).unwrap_or(u64::MAX);
             if !usize::try_from(cells).is_ok_and(|cells| storage.grow(cells)) {
                 let bytes = cells.saturating_mul(buffer.elem.size() as u64);
                 return Err(Failure::Memory { buffer: buffer.name.clone(), elements: cells, bytes });
@@ -208,9 +213,17 @@ impl Parts {
             }
         }
         for ((output, share), levels) in machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
-            let (Share::Rows(unit), Some(values)) = (share, output.values) else { continue };
-            let Some(storage) = &shared[values] else { continue };
-            let rows = piece.rows(*unit, levels[0]);
+            let Some((values, storage)) = output.values.and_then(|k| Some((k, shared[k].as_ref()?))) else { continue };
+            let unit = match share {
+                Share::Rows(unit) => *unit,
+                // Positions are those of the operand, in every part.
+                Share::Places => {
+                    buffers[values] = RawBuffer { cap: 0, ..storage.raw() };
+                    continue;
+                }
+                Share::Own(_) => continue,
+            };
+            let rows = piece.rows(unit, levels[0]);
             let cells: u64 = levels[1..].iter().product();
             // SAFETY: the storage has all rows, and those of the part are some of them. What is borrowed has no room to grow in.
             let data = unsafe { storage.raw().data.add((rows.start * cells) as usize * storage.element_size()) };
@@ -235,8 +248,8 @@ impl Parts {
             .collect();
         let mut workspaces = Vec::new();
         let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
-        // SAFETY: as for a whole call; what is written is the part's own, but for rows of dense results, which no other part
-        // writes.
+        // SAFETY: as for a whole call; what is written is the part's own, but for elements of results that parts share, which no
+        // other part writes.
         let outcome = unsafe { self.machine.compiled().call_reporting(&mut buffers, &scalars, &mut report) };
         for (storage, raw) in storages.iter_mut().zip(&buffers) {
             if let Some(storage) = storage {
@@ -259,6 +272,7 @@ impl Parts {
         pieces: &[Piece],
         mut parts: Vec<Vec<Option<Storage>>>,
         joined: &mut [Option<Storage>],
+        arguments: &[Argument],
         threads: usize,
     ) -> Result<Vec<(usize, Tensor)>, Problem> {
         let kernel = self.machine.kernel();
@@ -266,6 +280,7 @@ impl Parts {
         let outputs = self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels).zip(&sizes.shapes);
         for (k, (((output, share), levels), shape)) in outputs.enumerate() {
             match share {
+                Share::Places => {}
                 Share::Rows(unit) => {
                     if output.values.is_some_and(|values| joined[values].is_some()) {
                         continue;
@@ -281,7 +296,8 @@ impl Parts {
                         joined[values] = combine::combine(kernel.buffers[values].elem, *op, all, threads);
                         continue;
                     };
-                    let own = |part: &mut Vec<Option<Storage>>| output.tensor(shape, kernel, part, self.check);
+                    let own =
+                        |part: &mut Vec<Option<Storage>>| output.tensor(shape, kernel, part, arguments, self.check);
                     let own: Result<Vec<Tensor>, _> = parts.iter_mut().map(own).collect();
                     let own = own.map_err(|d| Problem::Result(output.tensor, d))?;
                     let all = combine::tensors(combiner, own, self.strict).map_err(Problem::Combined)?;
