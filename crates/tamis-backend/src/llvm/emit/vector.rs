@@ -16,7 +16,7 @@ use super::stmt::RELAXED;
 use super::{Emitter, FEW, Val, stored, ty};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Fact, Hint, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 /// Sums need several vectors: each addition waits for the one before.
@@ -368,8 +368,61 @@ pub(super) struct Known {
     /// Indices, one for each lane.
     apart: FxHashMap<VarId, Vec<String>>,
     exprs: FxHashMap<ExprId, String>,
-    /// Which lanes there is something for, if not all; the others read zeros.
-    mask: Option<String>,
+    /// Which lanes there is something for.
+    part: Part,
+}
+
+/// When a whole vector can be loaded, though there is something for some lanes only.
+struct Room {
+    /// Something that does not change from one loop to the next.
+    always: Option<String>,
+    /// Something that does.
+    here: String,
+}
+
+/// The lanes of a vector that there is something for.
+#[derive(Clone, Default)]
+enum Part {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of a mask; the others read zeros.
+    Masked(String),
+    /// Those of a mask; the others read what comes next in memory, whatever it is.
+    Beyond(String),
+    /// The first ones, so many; the others are zeros.
+    First(usize),
+}
+
+impl Known {
+    /// The lanes that are read at all, if not all of them.
+    fn mask(&self) -> Option<&String> {
+        match &self.part {
+            Part::Masked(mask) => Some(mask),
+            _ => None,
+        }
+    }
+
+    /// How many lanes there is something to load for.
+    fn count(&self, lanes: usize) -> usize {
+        match self.part {
+            Part::First(count) => count,
+            _ => lanes,
+        }
+    }
+
+    /// The lanes of a sum that have changed, if not all of them; what is added is 0 where zeros are read.
+    fn kept(&self, lanes: usize, zero: bool) -> Option<String> {
+        match &self.part {
+            Part::Beyond(mask) => Some(mask.clone()),
+            Part::Masked(mask) if !zero => Some(mask.clone()),
+            Part::First(count) if !zero => {
+                let bits: Vec<String> = (0..lanes).map(|k| format!("i1 {}", k < *count)).collect();
+                Some(format!("<{}>", bits.join(", ")))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Emitter<'_> {
@@ -402,8 +455,8 @@ impl Emitter<'_> {
             let (start, stop) = (self.index(*start), self.index(*stop));
             match whole {
                 Some(Whole { lanes, masked }) => {
-                    let mask = masked.then(|| self.mask(lanes, &stop));
-                    self.turn(&plan, lanes, *var, &start, body, &[], mask);
+                    let part = if masked { Part::Masked(self.mask(plan.dtype, lanes, &stop)) } else { Part::All };
+                    self.turn(&plan, lanes, *var, &start, body, &[], part);
                 }
                 None => self.strips(&plan, *var, &start, &stop, body),
             }
@@ -492,7 +545,7 @@ impl Emitter<'_> {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
         let slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&vector)).collect();
         self.count(&name, start, &strips_end, lanes, Hint::default(), |e, i| {
-            e.turn(plan, lanes, var, i, body, &slots, None);
+            e.turn(plan, lanes, var, i, body, &slots, Part::All);
         });
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
             self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
@@ -507,14 +560,111 @@ impl Emitter<'_> {
         });
     }
 
-    /// The first lanes, as many as this number says: none at least, and all at most.
-    fn mask(&mut self, lanes: usize, count: &str) -> String {
+    /// The first lanes, as many as this number says: none at least, and all at most. Numbers as wide as the elements are compared, so that
+    /// masks need not be widened.
+    fn mask(&mut self, dtype: DType, lanes: usize, count: &str) -> String {
+        if dtype.size() == 8 && self.vector_bytes < 64 {
+            let count = self.splat("i64", lanes, count);
+            let numbers: Vec<String> = (0..lanes).map(|k| format!("i64 {k}")).collect();
+            return self.op(format!("icmp slt <{lanes} x i64> <{}>, {count}", numbers.join(", ")));
+        }
         let count = self.intrinsic("smax", DType::I64, &[count, "0"]);
         let count = self.intrinsic("smin", DType::I64, &[&count, &lanes.to_string()]);
         let count = self.op(format!("trunc i64 {count} to i32"));
         let count = self.splat("i32", lanes, &count);
         let numbers: Vec<String> = (0..lanes).map(|k| format!("i32 {k}")).collect();
         self.op(format!("icmp ult <{lanes} x i32> <{}>, {count}", numbers.join(", ")))
+    }
+
+    /// Whether there is so much of everything that a loop reads from an index on that a whole vector can be loaded, if that can be told:
+    /// coordinates, too, lead to something, wherever the loop would have ended.
+    fn room(&mut self, plan: &Plan, counter: VarId, first: &str, lanes: usize, body: &[Stmt]) -> Option<Room> {
+        let kernel = self.kernel;
+        let (mut nexts, mut aparts): (Vec<(BufferId, ExprId)>, Vec<(BufferId, ExprId)>) = (Vec::new(), Vec::new());
+        for stmt in body {
+            stmt.each_expr(|id| {
+                kernel.visit_expr(id, &mut |expr| match expr {
+                    Expr::Load(buffer, index) => match plan.known.get(index).copied().flatten() {
+                        Some(Change::Next) => nexts.push((*buffer, *index)),
+                        Some(Change::Apart) => aparts.push((*buffer, *index)),
+                        _ => {}
+                    },
+                    _ => {}
+                });
+            });
+        }
+        let tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
+        nexts.retain(|(buffer, _)| !tile(*buffer));
+        nexts.sort_unstable_by_key(|(buffer, index)| (buffer.index(), index.index()));
+        nexts.dedup();
+        // What the loop itself declares is not known before it.
+        let inside = |index: ExprId| {
+            let mut inside = false;
+            kernel.visit_expr(index, &mut |expr| {
+                inside |= matches!(expr, Expr::Var(v) if *v != counter && plan.changes.contains_key(v));
+            });
+            inside
+        };
+        if nexts.iter().any(|(_, index)| inside(*index)) {
+            return None;
+        }
+        let declared = |var: VarId| {
+            body.iter().find_map(|stmt| match stmt {
+                Stmt::Let { var: v, value } if *v == var => Some(kernel.expr(*value)),
+                _ => None,
+            })
+        };
+        let mut bounds = Vec::new();
+        for (buffer, index) in aparts {
+            let list = match kernel.expr(index) {
+                Expr::Var(var) => declared(*var)?,
+                other => other,
+            };
+            let Expr::Load(list, _) = list else { return None };
+            let input = kernel.buffer(*list).role == Role::Input;
+            let bound = kernel.facts.iter().find_map(|fact| match fact {
+                Fact::Below { buffer, bound } if buffer == list && input => Some(*bound),
+                _ => None,
+            })?;
+            bounds.push((buffer, bound));
+        }
+        self.define(counter, Val::One(first.to_string()));
+        self.forget();
+        let mut always: Option<String> = None;
+        for (buffer, bound) in bounds {
+            let (bound, len) = (self.index(bound), self.len(buffer));
+            let fits = self.op(format!("icmp sle i64 {bound}, {len}"));
+            always = Some(self.all_of(always, fits));
+        }
+        let (counted, others): (Vec<_>, Vec<_>) =
+            nexts.into_iter().partition(|(_, index)| *kernel.expr(*index) == Expr::Var(counter));
+        let mut least: Option<String> = None;
+        for (buffer, _) in counted {
+            let len = self.len(buffer);
+            least = Some(match least {
+                Some(other) => self.intrinsic("smin", DType::I64, &[&other, &len]),
+                None => len,
+            });
+        }
+        let mut here = None;
+        if let Some(least) = least {
+            let end = self.op(format!("add nsw i64 {first}, {lanes}"));
+            here = Some(self.op(format!("icmp sle i64 {end}, {least}")));
+        }
+        for (buffer, index) in others {
+            let (index, len) = (self.index(index), self.len(buffer));
+            let end = self.op(format!("add nsw i64 {index}, {lanes}"));
+            let fits = self.op(format!("icmp sle i64 {end}, {len}"));
+            here = Some(self.all_of(here, fits));
+        }
+        here.map(|here| Room { always, here })
+    }
+
+    fn all_of(&mut self, before: Option<String>, condition: String) -> String {
+        match before {
+            Some(before) => self.op(format!("and i1 {before}, {condition}")),
+            None => condition,
+        }
     }
 
     /// One turn for as many elements as there are lanes (that the mask leaves), from this index on.
@@ -527,10 +677,10 @@ impl Emitter<'_> {
         first: &str,
         body: &[Stmt],
         slots: &[String],
-        mask: Option<String>,
+        part: Part,
     ) {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let mut known = Known { mask, ..Known::default() };
+        let mut known = Known { part, ..Known::default() };
         let mut sums = plan.sums.iter().zip(slots);
         self.define(counter, Val::One(first.to_string()));
         for stmt in body {
@@ -543,7 +693,7 @@ impl Emitter<'_> {
                         known.vars.insert(*var, value);
                     }
                     Some(Change::Apart) => {
-                        let places = self.places_of(plan, lanes, *value, &known);
+                        let places = self.places_of(plan, known.count(lanes), *value, &known);
                         known.apart.insert(*var, places);
                     }
                     _ => {
@@ -556,7 +706,7 @@ impl Emitter<'_> {
                     let value = self.vector(plan, lanes, *value, &mut known);
                     let (place, align) = self.neighbours(*buffer, &index);
                     let scope = self.scope(*buffer);
-                    match known.mask.as_ref().filter(|_| !self.is_tile(*buffer)) {
+                    match known.mask().filter(|_| !self.is_tile(*buffer)) {
                         None => self.line(format!("store {vector} {value}, ptr {place}, align {align}{scope}")),
                         Some(mask) => {
                             let name = format!("llvm.masked.store.{}.p0", suffix(plan.dtype, lanes));
@@ -588,7 +738,7 @@ impl Emitter<'_> {
                             self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added)
                         }
                     };
-                    if let Some(mask) = known.mask.as_ref().filter(|_| !zero) {
+                    if let Some(mask) = known.kept(lanes, zero) {
                         let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {sum}");
                         sum = self.op(format!("{lanes_kept}, {vector} {so_far}"));
                     }
@@ -630,11 +780,26 @@ impl Emitter<'_> {
             }
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
-                match known.mask.as_ref().filter(|_| !self.is_tile(buffer)) {
+                match known.mask().filter(|_| !self.is_tile(buffer)) {
                     None => {
                         let (place, align) = self.neighbours(buffer, &index);
                         let metadata = self.load_metadata(buffer);
-                        self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
+                        match known.part {
+                            Part::First(1) => {
+                                let one = self.op(format!("load {scalar}, ptr {place}, align {align}{metadata}"));
+                                self.op(format!("insertelement {vector} zeroinitializer, {scalar} {one}, i64 0"))
+                            }
+                            Part::First(count) => {
+                                let some = format!("<{count} x {scalar}>");
+                                let found = self.op(format!("load {some}, ptr {place}, align {align}{metadata}"));
+                                let picked: Vec<String> = (0..lanes).map(|k| format!("i32 {}", k.min(count))).collect();
+                                let picked = picked.join(", ");
+                                self.op(format!(
+                                    "shufflevector {some} {found}, {some} zeroinitializer, <{lanes} x i32> <{picked}>"
+                                ))
+                            }
+                            _ => self.op(format!("load {vector}, ptr {place}, align {align}{metadata}")),
+                        }
                     }
                     Some(mask) => {
                         // The first lanes may be those that are left out, and lie before the array.

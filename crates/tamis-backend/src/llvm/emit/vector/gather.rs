@@ -4,7 +4,8 @@
 //! the instructions that gather, but for vectors that neither fit the second cache nor lie in memory.
 
 use super::super::{Emitter, FEW, Val, stored, ty};
-use super::{Change, Known, Plan};
+use tamis_ir::algebra::Op;
+use super::{Change, Known, Part, Plan};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 
@@ -26,9 +27,9 @@ impl Emitter<'_> {
             Expr::Var(var) if change == Some(Change::Apart) => known.apart.get(var).cloned().unwrap_or_default(),
             Expr::Load(buffer, index) if change == Some(Change::Apart) => {
                 let (buffer, first) = (*buffer, self.index(*index));
-                match &known.mask {
-                    None => self.coordinates(buffer, &first, lanes),
-                    Some(mask) => self.some_coordinates(buffer, &first, lanes, mask),
+                match &known.part {
+                    Part::All | Part::Beyond(_) | Part::First(_) => self.coordinates(buffer, &first, lanes),
+                    Part::Masked(mask) => self.some_coordinates(buffer, &first, lanes, mask),
                 }
             }
             Expr::Call(op, _, operands) if change == Some(Change::Apart) => {
@@ -58,7 +59,7 @@ impl Emitter<'_> {
         let step = if in_pairs { 2 } else { 1 };
         for k in (0..lanes).step_by(step) {
             let index = if k == 0 { first.to_string() } else { self.op(format!("add nsw i64 {first}, {k}")) };
-            if !in_pairs {
+            if !in_pairs || k + 1 == lanes {
                 found.push(self.load(buffer, &index).re().to_string());
                 continue;
             }
@@ -123,6 +124,7 @@ impl Emitter<'_> {
     /// A loop over vectors, and one vector for what is left: from one element to all of its lanes. Rows are often short, and whether one has two
     /// elements or three is not foreseen: what is done for one has to be done for the other.
     pub(super) fn sum_apart(&mut self, plan: &Plan, var: VarId, start: ExprId, stop: ExprId, body: &[Stmt]) {
+        let regular = if self.has_mask_registers() { None } else { self.regular(var, start, stop, body) };
         let (start, stop) = (self.index(start), self.index(stop));
         let name = self.kernel.var(var).name.clone();
         let (some, after) = (self.fresh("some"), self.fresh("after"));
@@ -136,16 +138,106 @@ impl Emitter<'_> {
         let strips = self.op(format!("and i64 {length}, {}", -(FEW as i64)));
         let rest = self.op(format!("add nsw i64 {start}, {strips}"));
         self.count(&name, &start, &rest, FEW, Hint::default(), |e, i| {
-            e.turn(plan, FEW, var, i, body, &slots, None);
+            e.turn(plan, FEW, var, i, body, &slots, Part::All);
         });
         let left = self.op(format!("sub nsw i64 {stop}, {rest}"));
-        let mask = self.lower_lanes(FEW, &left);
-        self.turn(plan, FEW, var, &rest, body, &slots, Some(mask));
+        match self.has_mask_registers() {
+            true => {
+                let mask = self.lower_lanes(plan.dtype, FEW, &left);
+                self.turn(plan, FEW, var, &rest, body, &slots, Part::Masked(mask));
+            }
+            false => self.rest_apart(plan, (var, &rest, &left), body, &slots, regular.as_deref()),
+        }
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
             self.add_up(plan.dtype, FEW, *sum, *subtracts, slot);
         }
         self.jump(&after);
         self.start(&after);
+    }
+
+    /// What is left of a row, from one element to all lanes, where processors have no masks for that. In one vector with whatever comes after the
+    /// row, of which nothing is kept; or, if rows are regular, so that how many are left is foreseen, or nothing comes after, in a vector of
+    /// as many. Elements are added to the same lanes either way.
+    fn rest_apart(
+        &mut self,
+        plan: &Plan,
+        (var, rest, left): (VarId, &str, &str),
+        body: &[Stmt],
+        slots: &[String],
+        regular: Option<&str>,
+    ) {
+        let after = self.fresh("turned");
+        if let Some(room) = self.room(plan, var, rest, FEW, body) {
+            let (beyond, within) = (self.fresh("beyond"), self.fresh("within"));
+            let always = match (regular, room.always) {
+                (Some(regular), before) => {
+                    let varies = self.op(format!("xor i1 {regular}, true"));
+                    Some(self.all_of(before, varies))
+                }
+                (None, before) => before,
+            };
+            if let Some(always) = always {
+                let perhaps = self.fresh("perhaps");
+                self.fork(&always, &perhaps, &within);
+                self.start(&perhaps);
+            }
+            self.fork(&room.here, &beyond, &within);
+            self.start(&beyond);
+            let mask = self.mask(plan.dtype, FEW, left);
+            self.turn(plan, FEW, var, rest, body, slots, Part::Beyond(mask));
+            self.jump(&after);
+            self.start(&within);
+        }
+        for count in (1..=FEW).rev() {
+            if count == 1 {
+                self.turn(plan, FEW, var, rest, body, slots, Part::First(1));
+                self.jump(&after);
+                break;
+            }
+            let (these, fewer) = (self.fresh("these"), self.fresh("fewer"));
+            let all = self.op(format!("icmp eq i64 {left}, {count}"));
+            self.fork(&all, &these, &fewer);
+            self.start(&these);
+            let part = if count == FEW { Part::All } else { Part::First(count) };
+            self.turn(plan, FEW, var, rest, body, slots, part);
+            self.jump(&after);
+            self.start(&fewer);
+        }
+        self.start(&after);
+    }
+
+    /// Whether rows seem to be as long as each other, which two of them and the mean tell; none if it is not known what rows are. That does not
+    /// change while a kernel runs.
+    fn regular(&mut self, counter: VarId, start: ExprId, stop: ExprId, body: &[Stmt]) -> Option<String> {
+        let (Expr::Load(pos, row), Expr::Load(other, next)) = (self.kernel.expr(start), self.kernel.expr(stop)) else {
+            return None;
+        };
+        let one = |id: &ExprId| matches!(self.kernel.expr(*id), Expr::Const(value) if value.as_i64() == Some(1));
+        let follows = match self.kernel.expr(*next) {
+            Expr::Call(Op::Add, _, sum) => sum.len() == 2 && sum.contains(row) && sum.iter().any(one),
+            _ => false,
+        };
+        let mut lists = Vec::new();
+        self.lists(counter, body, &mut lists);
+        let input = self.kernel.buffer(*pos).role == Role::Input;
+        let (pos, list) = (*pos, lists.into_iter().next().filter(|_| pos == other && follows && input)?);
+        let (ends, entries) = (self.len(pos), self.len(list));
+        let rows = self.op(format!("sub nsw i64 {ends}, 1"));
+        let first = self.op(format!("udiv i64 {rows}, 3"));
+        let second = self.op(format!("shl nuw nsw i64 {first}, 1"));
+        let [a, b] = [first, second].map(|row| {
+            let next = self.op(format!("add nuw nsw i64 {row}, 1"));
+            let (start, stop) = (self.load(pos, &row), self.load(pos, &next));
+            self.op(format!("sub nsw i64 {}, {}", stop.re(), start.re()))
+        });
+        let same = self.op(format!("icmp eq i64 {a}, {b}"));
+        let all = self.op(format!("mul i64 {a}, {rows}"));
+        let off = self.op(format!("sub i64 {all}, {entries}"));
+        let some = self.op(format!("lshr i64 {entries}, 4"));
+        let above = self.op(format!("add i64 {off}, {some}"));
+        let twice = self.op(format!("shl i64 {some}, 1"));
+        let near = self.op(format!("icmp ule i64 {above}, {twice}"));
+        Some(self.op(format!("and i1 {same}, {near}")))
     }
 
     /// A vector of elements at the places of an index.
@@ -158,8 +250,8 @@ impl Emitter<'_> {
         known: &Known,
     ) -> String {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let places = self.places_of(plan, lanes, index, known);
-        let mut all = "poison".to_string();
+        let mut all = if known.count(lanes) < lanes { "zeroinitializer" } else { "poison" }.to_string();
+        let places = self.places_of(plan, known.count(lanes), index, known);
         for (lane, place) in places.iter().enumerate() {
             let value = self.load(buffer, place);
             all = self.op(format!("insertelement {vector} {all}, {} {}, i64 {lane}", ty(plan.dtype), value.re()));

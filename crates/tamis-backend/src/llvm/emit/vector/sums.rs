@@ -4,7 +4,7 @@
 //! blocks of a row, over rows) keeps its vector: the loop around them carries it.
 
 use super::super::{Emitter, Val, ty};
-use super::{Change, Plan, SUMS, has_masks};
+use super::{Change, Part, Plan, Room, SUMS, has_masks};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
@@ -122,9 +122,9 @@ impl Emitter<'_> {
     }
 
     /// The first lanes, as many as this number says, from none to all of them.
-    pub(super) fn lower_lanes(&mut self, lanes: usize, count: &str) -> String {
+    pub(super) fn lower_lanes(&mut self, dtype: DType, lanes: usize, count: &str) -> String {
         if self.vector_bytes < 64 {
-            return self.mask(lanes, count);
+            return self.mask(dtype, lanes, count);
         }
         let above = self.op(format!("shl nsw i64 -1, {count}"));
         let below = self.op(format!("xor i64 {above}, -1"));
@@ -132,9 +132,9 @@ impl Emitter<'_> {
     }
 
     /// All lanes but the first, as many as this number says.
-    fn upper_lanes(&mut self, lanes: usize, count: &str) -> String {
+    fn upper_lanes(&mut self, dtype: DType, lanes: usize, count: &str) -> String {
         if self.vector_bytes < 64 {
-            let below = self.mask(lanes, count);
+            let below = self.mask(dtype, lanes, count);
             return self.op(format!("xor <{lanes} x i1> {below}, splat (i1 true)"));
         }
         let above = self.op(format!("shl nsw i64 -1, {count}"));
@@ -167,7 +167,8 @@ impl Emitter<'_> {
         let carried: Vec<Option<String>> = plan.sums.iter().map(|sum| of(sum, self)).collect();
         if varies {
             let goes_on = carried.iter().all(Option::is_some);
-            let lanes = if goes_on { native } else { native / 2 };
+            let halved = if self.has_mask_registers() { native / 2 } else { native };
+            let lanes = if goes_on { native } else { halved };
             let (short, long) = (self.fresh("short"), self.fresh("long"));
             let few = self.op(format!("icmp ule i64 {length}, {lanes}"));
             self.fork(&few, &short, &long);
@@ -175,8 +176,8 @@ impl Emitter<'_> {
             let vector = format!("<{lanes} x {scalar}>");
             let own = |e: &mut Self| plan.sums.iter().map(|_| e.sums(&vector)).collect();
             let slots: Vec<String> = if goes_on { carried.iter().flatten().cloned().collect() } else { own(self) };
-            let mask = self.lower_lanes(lanes, &length);
-            self.turn(plan, lanes, var, &start, body, &slots, Some(mask));
+            let mask = self.lower_lanes(plan.dtype, lanes, &length);
+            self.turn_of_some(plan, lanes, (var, &start), body, &slots, mask);
             for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots).filter(|_| !goes_on) {
                 self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
             }
@@ -198,7 +199,7 @@ impl Emitter<'_> {
         self.start(&strips);
         let wide_slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&wide)).collect();
         self.count(&name, &start, &rest, lanes, Hint::default(), |e, i| {
-            e.turn(plan, lanes, var, i, body, &wide_slots, None);
+            e.turn(plan, lanes, var, i, body, &wide_slots, Part::All);
         });
         for ((slot, wide_slot), carried) in slots.iter().zip(&wide_slots).zip(&carried) {
             let all = self.op(format!("load {wide}, ptr {wide_slot}, align 64"));
@@ -227,12 +228,12 @@ impl Emitter<'_> {
             self.fork(&uneven, &part, &whole);
         }
         self.start(&part);
-        let mask = self.lower_lanes(native, &left);
-        self.turn(plan, native, var, &full, body, &slots, Some(mask));
+        let mask = self.lower_lanes(plan.dtype, native, &left);
+        self.turn(plan, native, var, &full, body, &slots, Part::Masked(mask));
         self.jump(&whole);
         self.start(&whole);
         self.count(&name, &rest, &full, native, Hint::default(), |e, i| {
-            e.turn(plan, native, var, i, body, &slots, None);
+            e.turn(plan, native, var, i, body, &slots, Part::All);
         });
         for (((sum, subtracts), slot), carried) in plan.sums.iter().zip(&slots).zip(&carried) {
             if carried.is_none() {
@@ -241,6 +242,38 @@ impl Emitter<'_> {
         }
         self.jump(&after);
         self.start(&after);
+    }
+
+    /// One turn for the lanes of a mask. Where loading some lanes takes longer than loading all, and there are so many elements, those behind are
+    /// loaded, too, and dropped.
+    fn turn_of_some(
+        &mut self,
+        plan: &Plan,
+        lanes: usize,
+        (var, first): (VarId, &str),
+        body: &[Stmt],
+        slots: &[String],
+        mask: String,
+    ) {
+        let room = if self.has_mask_registers() { None } else { self.room(plan, var, first, lanes, body) };
+        let Some(Room { always, here }) = room else {
+            return self.turn(plan, lanes, var, first, body, slots, Part::Masked(mask));
+        };
+        let room = self.all_of(always, here);
+        let (beyond, within, after) = (self.fresh("beyond"), self.fresh("within"), self.fresh("turned"));
+        self.fork(&room, &beyond, &within);
+        self.start(&beyond);
+        self.turn(plan, lanes, var, first, body, slots, Part::Beyond(mask.clone()));
+        self.jump(&after);
+        self.start(&within);
+        self.turn(plan, lanes, var, first, body, slots, Part::Masked(mask));
+        self.jump(&after);
+        self.start(&after);
+    }
+
+    /// Whether masks have registers of their own, and cost nothing.
+    pub(super) fn has_mask_registers(&self) -> bool {
+        self.vector_bytes >= 64
     }
 
     /// A sum over neighbours that begin anywhere, and are many or not so many.
@@ -281,34 +314,34 @@ impl Emitter<'_> {
         let mut from = start.to_string();
         if let Some(before) = before {
             let first = self.op(format!("sub nsw i64 {start}, {before}"));
-            let mask = self.upper_lanes(lanes, before);
-            self.turn(plan, lanes, var, &first, body, &even, Some(mask));
+            let mask = self.upper_lanes(plan.dtype, lanes, before);
+            self.turn(plan, lanes, var, &first, body, &even, Part::Masked(mask));
             let second = self.op(format!("add nsw i64 {first}, {lanes}"));
-            self.turn(plan, lanes, var, &second, body, &odd, None);
+            self.turn(plan, lanes, var, &second, body, &odd, Part::All);
             from = self.op(format!("add nsw i64 {second}, {lanes}"));
         }
         let length = self.op(format!("sub nsw i64 {stop}, {from}"));
         let pairs = self.op(format!("and i64 {length}, {}", -2 * lanes as i64));
         let rest = self.op(format!("add nsw i64 {from}, {pairs}"));
         self.count(&name, &from, &rest, 2 * lanes, Hint::default(), |e, i| {
-            e.turn(plan, lanes, var, i, body, &even, None);
+            e.turn(plan, lanes, var, i, body, &even, Part::All);
             let next = e.op(format!("add nsw i64 {i}, {lanes}"));
-            e.turn(plan, lanes, var, &next, body, &odd, None);
+            e.turn(plan, lanes, var, &next, body, &odd, Part::All);
         });
         // What is left is another vector and a part of one, or a part.
         let (one, part, added) = (self.fresh("one"), self.fresh("part"), self.fresh("sums"));
         let left = self.op(format!("and i64 {length}, {}", lanes - 1));
-        let mask = self.lower_lanes(lanes, &left);
+        let mask = self.lower_lanes(plan.dtype, lanes, &left);
         let full = self.op(format!("and i64 {length}, {lanes}"));
         let is_full = self.op(format!("icmp ne i64 {full}, 0"));
         self.fork(&is_full, &one, &part);
         self.start(&one);
-        self.turn(plan, lanes, var, &rest, body, &even, None);
+        self.turn(plan, lanes, var, &rest, body, &even, Part::All);
         let last = self.op(format!("add nsw i64 {rest}, {lanes}"));
-        self.turn(plan, lanes, var, &last, body, &odd, Some(mask.clone()));
+        self.turn(plan, lanes, var, &last, body, &odd, Part::Masked(mask.clone()));
         self.jump(&added);
         self.start(&part);
-        self.turn(plan, lanes, var, &rest, body, &even, Some(mask));
+        self.turn(plan, lanes, var, &rest, body, &even, Part::Masked(mask));
         self.jump(&added);
         self.start(&added);
         for (((sum, subtracts), even), odd) in plan.sums.iter().zip(&even).zip(&odd) {
