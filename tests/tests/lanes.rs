@@ -136,6 +136,81 @@ fn what_rows_leave_empty_is_not_added() {
     check(&parse(SPMV), &[stored(&empty, "csr", DType::F64), vector(0, DType::F64)], "nothing");
 }
 
+/// Rows that are all as long as each other, or nearly: what is left of them is loaded in as many lanes.
+#[test]
+fn regular_rows() {
+    for length in 1..=9u64 {
+        for rows in [1, 2, 3, 4, 7, 40] {
+            for odd in [false, true] {
+                let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
+                for i in 0..rows {
+                    let longer = u64::from(odd && i % 17 == 5);
+                    for k in 0..length + longer {
+                        outer.push(i);
+                        inner.push(k * 3 + i % 3);
+                        values.push(((i * 3 + k * 7) % 9) as f64 + 1.0);
+                    }
+                }
+                let columns = vec![outer.into(), inner.into()];
+                let entries = Coordinates { shape: vec![rows, 37], columns, values: values.into() };
+                for dtype in [DType::F64, DType::F32, DType::I32] {
+                    let a = stored(&entries, "csr", dtype);
+                    for text in [SPMV, PATTERN] {
+                        let what = format!("{rows} rows of {length}, {odd}, {dtype}");
+                        check(&parse(text), &[a.clone(), vector(37, dtype)], &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What comes after a row may be loaded with it, and is not added: neither values that are not numbers, nor elements that are infinite.
+#[test]
+fn what_comes_after_a_row_is_not_added() {
+    for lengths in [&[2, 3, 1][..], &[1, 5, 2, 7, 3, 6], &[3], &[5], &[4, 4, 1]] {
+        let rows = 24u64;
+        let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..rows {
+            for k in 0..lengths[i as usize % lengths.len()] {
+                outer.push(i);
+                inner.push(2 * k + i % 2);
+                values.push(if i % 2 == 1 { f64::NAN } else { (i + k) as f64 });
+            }
+        }
+        let columns = vec![outer.into(), inner.into()];
+        let entries = Coordinates { shape: vec![rows, 20], columns, values: values.into() };
+        let x: Vec<f64> = (0..20).map(|j| if j % 2 == 1 { f64::INFINITY } else { 1.0 + j as f64 }).collect();
+        let format = FormatSpec::parse("dense").unwrap().with_rank(1).unwrap();
+        let x = Tensor::from_dense(&[20], x.into(), &format, Value::F64(0.0)).unwrap();
+        for format in ["csr", "dense, band", "dense, blocks"] {
+            let found = self::values(&run(&parse(SPMV), &[&stored(&entries, format, DType::F64), &x]));
+            for (i, value) in found.into_iter().enumerate() {
+                // A band stores zeros between, which meet what is infinite.
+                let exact = format == "csr" || lengths.iter().all(|length| *length == 1);
+                let Value::F64(value) = value else { panic!("{value}") };
+                assert!(i % 2 == 1 || value.is_finite() || !exact, "{format} {lengths:?}: row {i} is {value}");
+                assert!(i % 2 == 0 || value.is_nan(), "{format} {lengths:?}: row {i} is {value}");
+            }
+        }
+    }
+}
+
+/// A vector that has fewer elements than a row has columns: coordinates behind what the loop goes over lead nowhere.
+#[test]
+fn a_vector_that_is_shorter_than_rows() {
+    let entries = staircase(43, 37);
+    for length in [1, 4, 9, 30] {
+        let text = format!(
+            "def f(A, x):\n    y = tensor(\"dense\")\n    for i in _:\n        for j in range(0, {length}):\n            y[i] += A[i,j] * x[j]\n    return y\n"
+        );
+        for format in ["csr", "dcsr", "dense, band", "dense, blocks"] {
+            let a = stored(&entries, format, DType::F64);
+            check(&parse(&text), &[a, vector(length, DType::F64)], &format!("{format}, {length}"));
+        }
+    }
+}
+
 #[test]
 fn places_that_are_computed() {
     let a = stored(&staircase(43, 37), "csr", DType::F64);

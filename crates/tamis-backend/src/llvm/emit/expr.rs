@@ -181,6 +181,10 @@ impl Emitter<'_> {
         let mut budget = CHEAP;
         if self.is_free(operands[1], &mut budget) && self.is_free(operands[2], &mut budget) {
             let (then, otherwise) = (self.converted(operands[1], operand), self.converted(operands[2], operand));
+            let zero = matches!(self.kernel.expr(operands[2]), Expr::Const(value) if is_zero(*value));
+            if self.blends && zero && matches!(operand, DType::F32 | DType::F64) {
+                return self.blend(&condition, operand, then.re());
+            }
             return self.choose(&condition, operand, &then, &otherwise);
         }
         let (yes, no, after) = (self.fresh("chosen"), self.fresh("other"), self.fresh("selected"));
@@ -189,6 +193,22 @@ impl Emitter<'_> {
         let (otherwise, from_otherwise) = self.branch(&no, &after, |e| e.converted(operands[2], operand));
         self.start(&after);
         self.merge(ty(operand), &[(then, from_then), (otherwise, from_otherwise)])
+    }
+
+    /// A number where a condition holds, else 0. Where floating-point numbers are not moved under a condition (there are instructions for that with AVX-512, and
+    /// for whole numbers), LLVM would branch, and lists are merged by such choices, which nobody foresees.
+    fn blend(&mut self, condition: &str, dtype: DType, value: &str) -> Val {
+        let (scalar, lanes, bits) = (ty(dtype), 16 / dtype.size(), 8 * dtype.size());
+        let vector = format!("<{lanes} x {scalar}>");
+        let name = if dtype == DType::F64 { "llvm.x86.sse41.blendvpd" } else { "llvm.x86.sse41.blendvps" };
+        self.declare(name, || format!("declare {vector} @{name}({vector}, {vector}, {vector})"));
+        let mask = self.op(format!("sext i1 {condition} to i{bits}"));
+        let mask = self.op(format!("bitcast i{bits} {mask} to {scalar}"));
+        let [value, mask] =
+            [value, &mask].map(|x| self.op(format!("insertelement {vector} zeroinitializer, {scalar} {x}, i64 0")));
+        let chosen =
+            self.op(format!("call {vector} @{name}({vector} zeroinitializer, {vector} {value}, {vector} {mask})"));
+        Val::One(self.op(format!("extractelement {vector} {chosen}, i64 0")))
     }
 
     fn and(&mut self, operands: &[ExprId]) -> Val {
@@ -257,5 +277,14 @@ impl Emitter<'_> {
             (Val::Two(a, b), Val::Two(c, d)) => Val::Two(pick(a, c), pick(b, d)),
             _ => Val::One(pick(then.re(), otherwise.re())),
         }
+    }
+}
+
+/// Nothing but zeros, the sign too.
+fn is_zero(value: Value) -> bool {
+    match value {
+        Value::F64(x) => x.to_bits() == 0,
+        Value::F32(x) => x.to_bits() == 0,
+        _ => false,
     }
 }

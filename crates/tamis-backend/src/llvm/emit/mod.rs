@@ -118,6 +118,8 @@ struct Emitter<'a> {
     tiles: FxHashSet<BufferId>,
     /// Bytes of a vector.
     vector_bytes: usize,
+    /// Whether numbers are chosen by instructions for vectors, since there is none for one.
+    blends: bool,
     /// Sums that go on from one loop to the next.
     carried: Vec<vector::Carried>,
     /// How many loops are around this place.
@@ -172,6 +174,7 @@ fn emit_piece(kernel: &Kernel, facts: &Facts, options: &Options, piece: &Piece) 
         can_be_full: false,
         tiles: vector::tiles_as_vectors(kernel, vector_bytes),
         vector_bytes,
+        blends: vector::blends(&options.target),
         carried: Vec::new(),
         depth: 0,
     };

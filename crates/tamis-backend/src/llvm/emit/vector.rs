@@ -262,6 +262,13 @@ pub(super) fn vector_bytes(target: &Target) -> usize {
     }
 }
 
+/// Whether a processor chooses among vectors by a mask in a vector, and has no other way for floating-point numbers.
+pub(super) fn blends(target: &Target) -> bool {
+    let has = |feature: &str| target.features.split(',').any(|word| word == feature);
+    let known = matches!(target.cpu.as_str(), "x86-64-v2" | "x86-64-v3");
+    target.triple.starts_with("x86_64") && (known || has("+sse4.1")) && !has("+avx512f")
+}
+
 /// The tiles that are vectors. A tile that is now a vector and now an array would stay in memory, so it is one that all
 /// loops over it can be written for.
 pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSet<BufferId> {
@@ -454,14 +461,69 @@ impl Emitter<'_> {
         } else {
             let (start, stop) = (self.index(*start), self.index(*stop));
             match whole {
-                Some(Whole { lanes, masked }) => {
-                    let part = if masked { Part::Masked(self.mask(plan.dtype, lanes, &stop)) } else { Part::All };
-                    self.turn(&plan, lanes, *var, &start, body, &[], part);
+                Some(Whole { lanes, masked: false }) => self.turn(&plan, lanes, *var, &start, body, &[], Part::All),
+                Some(Whole { lanes, masked: true }) => {
+                    if !self.stores_some(&plan, lanes, (*var, &start, &stop), body) {
+                        let mask = self.mask(plan.dtype, lanes, &stop);
+                        self.turn(&plan, lanes, *var, &start, body, &[], Part::Masked(mask));
+                    }
                 }
                 None => self.strips(&plan, *var, &start, &stop, body),
             }
         }
         self.flags = outer;
+        true
+    }
+
+    /// Writes the first elements of a tile, where processors have no masks for that: some that have instructions for it take as long for one as for twenty
+    /// others. As many vectors as there are, and what is left one by one; says whether the loop is one that does nothing else.
+    fn stores_some(
+        &mut self,
+        plan: &Plan,
+        lanes: usize,
+        (var, start, stop): (VarId, &str, &str),
+        body: &[Stmt],
+    ) -> bool {
+        let [Stmt::Store { buffer, index, value }] = body else { return false };
+        let tile = match self.kernel.expr(*value) {
+            Expr::Load(tile, at) => self.is_tile(*tile) && *self.kernel.expr(*at) == Expr::Var(var),
+            _ => false,
+        };
+        if self.has_mask_registers() || !tile {
+            return false;
+        }
+        let (scalar, native) = (ty(plan.dtype), self.vector_bytes / plan.dtype.size());
+        let vector = format!("<{lanes} x {scalar}>");
+        let (whole, some, after) = (self.fresh("whole"), self.fresh("some"), self.fresh("stored"));
+        let all = self.op(format!("icmp sge i64 {stop}, {lanes}"));
+        self.fork(&all, &whole, &some);
+        self.start(&whole);
+        self.turn(plan, lanes, var, start, body, &[], Part::All);
+        self.jump(&after);
+        self.start(&some);
+        self.define(var, Val::One(start.to_string()));
+        self.forget();
+        let first = self.index(*index);
+        let found = self.vector(plan, lanes, *value, &mut Known::default());
+        let copy = format!("%{}", self.fresh("copy"));
+        self.at_entry(format!("{copy} = alloca {vector}, align 64"));
+        self.line(format!("store {vector} {found}, ptr {copy}, align 64"));
+        let full = self.op(format!("and i64 {stop}, {}", -(native as i64)));
+        let name = self.kernel.var(var).name.clone();
+        for (from, to, step) in [(start, &full[..], native), (&full[..], stop, 1)] {
+            let some = if step == 1 { scalar.to_string() } else { format!("<{step} x {scalar}>") };
+            self.count(&name, from, to, step, Hint::default(), |e, k| {
+                let at = e.op(format!("getelementptr inbounds {scalar}, ptr {copy}, i64 {k}"));
+                let align = plan.dtype.size();
+                let value = e.op(format!("load {some}, ptr {at}, align {align}"));
+                let index = e.op(format!("add nsw i64 {first}, {k}"));
+                let (place, align) = e.neighbours(*buffer, &index);
+                let scope = e.scope(*buffer);
+                e.line(format!("store {some} {value}, ptr {place}, align {align}{scope}"));
+            });
+        }
+        self.jump(&after);
+        self.start(&after);
         true
     }
 
