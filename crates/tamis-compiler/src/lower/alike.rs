@@ -42,7 +42,7 @@ impl Lowerer<'_> {
         let listed: Vec<usize> = (0..format.levels().len()).filter(|k| lists(*k)).collect();
         let needed = listed.last()? + 1;
         let full = |access: &&Access| self.is_full(access);
-        let [of] = distinct(accesses.iter().filter(|a| !full(a)).map(|a| tensor_of(a)))[..] else { return None };
+        let [of] = distinct(accesses.iter().filter(|a| !full(a)).map(tensor_of))[..] else { return None };
         let driving: Vec<&Access> = accesses.iter().filter(|a| tensor_of(a) == of).collect();
         let leads = |access: &&Access| self.leads(access, plan, needed);
         if !self.program.params.contains(&of) || !driving.iter().all(leads) || !self.same_levels(of, &format, needed) {
@@ -164,7 +164,7 @@ impl Lowerer<'_> {
         let (Some(values), Some(mut len)) = (self.values(tensor), self.stored(alike.of, alike.levels - 1)) else {
             return;
         };
-        for extent in self.bound[tensor.index()].extents[alike.levels..].to_vec() {
+        for extent in self.bound[tensor.index()].extents[alike.levels..].iter().copied() {
             len = self.b.call_in(Op::Mul, DType::I64, &[len, extent]);
         }
         self.b.emit(Stmt::Grow { buffer: values, len, fill: None });

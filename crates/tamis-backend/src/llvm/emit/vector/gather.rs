@@ -8,7 +8,8 @@
 //! what comes after the row, too, and drops it. Rows that are as long as each other need no such thing: how many are left is foreseen.
 
 use super::super::{Emitter, FEW, Val, stored, ty};
-use super::{Change, Known, Part, Plan};
+use super::some::Part;
+use super::{Change, Known, Plan};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};

@@ -4,7 +4,8 @@
 //! blocks of a row, over rows) keeps its vector: the loop around them carries it.
 
 use super::super::{Emitter, Val, ty};
-use super::{Change, Part, Plan, Room, SUMS, has_masks};
+use super::some::Part;
+use super::{Change, Plan, SUMS, has_masks};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
@@ -242,38 +243,6 @@ impl Emitter<'_> {
         }
         self.jump(&after);
         self.start(&after);
-    }
-
-    /// One turn for the lanes of a mask. Where loading some lanes takes longer than loading all, and there are so many elements, those behind are
-    /// loaded, too, and dropped.
-    fn turn_of_some(
-        &mut self,
-        plan: &Plan,
-        lanes: usize,
-        (var, first): (VarId, &str),
-        body: &[Stmt],
-        slots: &[String],
-        mask: String,
-    ) {
-        let room = if self.has_mask_registers() { None } else { self.room(plan, var, first, lanes, body) };
-        let Some(Room { always, here }) = room else {
-            return self.turn(plan, lanes, var, first, body, slots, Part::Masked(mask));
-        };
-        let room = self.all_of(always, here);
-        let (beyond, within, after) = (self.fresh("beyond"), self.fresh("within"), self.fresh("turned"));
-        self.fork(&room, &beyond, &within);
-        self.start(&beyond);
-        self.turn(plan, lanes, var, first, body, slots, Part::Beyond(mask.clone()));
-        self.jump(&after);
-        self.start(&within);
-        self.turn(plan, lanes, var, first, body, slots, Part::Masked(mask));
-        self.jump(&after);
-        self.start(&after);
-    }
-
-    /// Whether masks have registers of their own, and cost nothing.
-    pub(super) fn has_mask_registers(&self) -> bool {
-        self.vector_bytes >= 64
     }
 
     /// A sum over neighbours that begin anywhere, and are many or not so many.
