@@ -136,7 +136,7 @@ fn what_rows_leave_empty_is_not_added() {
     check(&parse(SPMV), &[stored(&empty, "csr", DType::F64), vector(0, DType::F64)], "nothing");
 }
 
-/// Rows that are all as long as each other, or nearly: what is left of them is loaded in as many lanes.
+/// Rows that are all as long as each other, or nearly: what is left of them is added one by one.
 #[test]
 fn regular_rows() {
     for length in 1..=9u64 {

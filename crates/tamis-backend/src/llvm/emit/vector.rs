@@ -546,7 +546,7 @@ impl Emitter<'_> {
                         known.vars.insert(*var, value);
                     }
                     Some(Change::Apart) => {
-                        let places = self.places_of(plan, known.count(lanes), *value, &known);
+                        let places = self.places_of(plan, lanes, *value, &known);
                         known.apart.insert(*var, places);
                     }
                     _ => {
@@ -591,7 +591,7 @@ impl Emitter<'_> {
                             self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added)
                         }
                     };
-                    if let Some(mask) = known.kept(lanes, zero) {
+                    if let Some(mask) = known.kept(zero) {
                         let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {sum}");
                         sum = self.op(format!("{lanes_kept}, {vector} {so_far}"));
                     }
@@ -637,22 +637,7 @@ impl Emitter<'_> {
                     None => {
                         let (place, align) = self.neighbours(buffer, &index);
                         let metadata = self.load_metadata(buffer);
-                        match known.part {
-                            Part::First(1) => {
-                                let one = self.op(format!("load {scalar}, ptr {place}, align {align}{metadata}"));
-                                self.op(format!("insertelement {vector} zeroinitializer, {scalar} {one}, i64 0"))
-                            }
-                            Part::First(count) => {
-                                let some = format!("<{count} x {scalar}>");
-                                let found = self.op(format!("load {some}, ptr {place}, align {align}{metadata}"));
-                                let picked: Vec<String> = (0..lanes).map(|k| format!("i32 {}", k.min(count))).collect();
-                                let picked = picked.join(", ");
-                                self.op(format!(
-                                    "shufflevector {some} {found}, {some} zeroinitializer, <{lanes} x i32> <{picked}>"
-                                ))
-                            }
-                            _ => self.op(format!("load {vector}, ptr {place}, align {align}{metadata}")),
-                        }
+                        self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
                     }
                     Some(mask) => {
                         // The first lanes may be those that are left out, and lie before the array.

@@ -5,7 +5,7 @@
 //!
 //! What is left of a row is one vector. Where masks have registers of their own (AVX-512) lanes are masked; elsewhere loading some lanes takes
 //! longer than loading all (in C on a Zen 3, a million rows of three: 5.3 ms with masked loads, 2.6 with plain ones, 2.4 one by one), so that the vector takes
-//! what comes after the row, too, and drops it. Rows that are as long as each other need no such thing: how many are left is foreseen.
+//! what comes after the row, too, and drops it. Rows that are as long as each other need no such thing: how many are left is foreseen, and they are added one by one.
 
 use super::super::{Emitter, FEW, Val, stored, ty};
 use super::some::Part;
@@ -33,7 +33,7 @@ impl Emitter<'_> {
             Expr::Load(buffer, index) if change == Some(Change::Apart) => {
                 let (buffer, first) = (*buffer, self.index(*index));
                 match &known.part {
-                    Part::All | Part::Beyond(_) | Part::First(_) => self.coordinates(buffer, &first, lanes),
+                    Part::All | Part::Beyond(_) => self.coordinates(buffer, &first, lanes),
                     Part::Masked(mask) => self.some_coordinates(buffer, &first, lanes, mask),
                 }
             }
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         let step = if in_pairs { 2 } else { 1 };
         for k in (0..lanes).step_by(step) {
             let index = if k == 0 { first.to_string() } else { self.op(format!("add nsw i64 {first}, {k}")) };
-            if !in_pairs || k + 1 == lanes {
+            if !in_pairs {
                 found.push(self.load(buffer, &index).re().to_string());
                 continue;
             }
@@ -145,13 +145,13 @@ impl Emitter<'_> {
         self.count(&name, &start, &rest, FEW, Hint::default(), |e, i| {
             e.turn(plan, FEW, var, i, body, &slots, Part::All);
         });
-        let left = self.op(format!("sub nsw i64 {stop}, {rest}"));
         match self.has_mask_registers() {
             true => {
+                let left = self.op(format!("sub nsw i64 {stop}, {rest}"));
                 let mask = self.lower_lanes(plan.dtype, FEW, &left);
                 self.turn(plan, FEW, var, &rest, body, &slots, Part::Masked(mask));
             }
-            false => self.rest_apart(plan, (var, &rest, &left), body, &slots, regular.as_deref()),
+            false => self.rest_apart(plan, (var, &rest, &stop), body, &slots, regular.as_deref()),
         }
         for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
             self.add_up(plan.dtype, FEW, *sum, *subtracts, slot);
@@ -161,12 +161,11 @@ impl Emitter<'_> {
     }
 
     /// What is left of a row, from one element to all lanes, where processors have no masks for that. In one vector with whatever comes after the
-    /// row, of which nothing is kept; or, if rows are regular, so that how many are left is foreseen, or nothing comes after, in a vector of
-    /// as many. Elements are added to the same lanes either way.
+    /// row, of which nothing is kept; or, if rows are regular, so that how many are left is foreseen, or nothing comes after, one by one.
     fn rest_apart(
         &mut self,
         plan: &Plan,
-        (var, rest, left): (VarId, &str, &str),
+        (var, rest, stop): (VarId, &str, &str),
         body: &[Stmt],
         slots: &[String],
         regular: Option<&str>,
@@ -188,26 +187,18 @@ impl Emitter<'_> {
             }
             self.fork(&room.here, &beyond, &within);
             self.start(&beyond);
-            let mask = self.mask(plan.dtype, FEW, left);
+            let left = self.op(format!("sub nsw i64 {stop}, {rest}"));
+            let mask = self.mask(plan.dtype, FEW, &left);
             self.turn(plan, FEW, var, rest, body, slots, Part::Beyond(mask));
             self.jump(&after);
             self.start(&within);
         }
-        for count in (1..=FEW).rev() {
-            if count == 1 {
-                self.turn(plan, FEW, var, rest, body, slots, Part::First(1));
-                self.jump(&after);
-                break;
-            }
-            let (these, fewer) = (self.fresh("these"), self.fresh("fewer"));
-            let all = self.op(format!("icmp eq i64 {left}, {count}"));
-            self.fork(&all, &these, &fewer);
-            self.start(&these);
-            let part = if count == FEW { Part::All } else { Part::First(count) };
-            self.turn(plan, FEW, var, rest, body, slots, part);
-            self.jump(&after);
-            self.start(&fewer);
-        }
+        let name = self.kernel.var(var).name.clone();
+        self.count(&name, rest, stop, 1, Hint::default(), |e, i| {
+            e.define(var, Val::One(i.to_string()));
+            e.stmts(body);
+        });
+        self.jump(&after);
         self.start(&after);
     }
 
@@ -255,8 +246,8 @@ impl Emitter<'_> {
         known: &Known,
     ) -> String {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let mut all = if known.count(lanes) < lanes { "zeroinitializer" } else { "poison" }.to_string();
-        let places = self.places_of(plan, known.count(lanes), index, known);
+        let places = self.places_of(plan, lanes, index, known);
+        let mut all = "poison".to_string();
         for (lane, place) in places.iter().enumerate() {
             let value = self.load(buffer, place);
             all = self.op(format!("insertelement {vector} {all}, {} {}, i64 {lane}", ty(plan.dtype), value.re()));

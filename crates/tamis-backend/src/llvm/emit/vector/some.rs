@@ -1,4 +1,4 @@
-//! Vectors of which only some lanes are meant: by a mask, by reading on and dropping what was read, or in as many lanes as there are.
+//! Vectors of which only some lanes are meant: by a mask, or by reading on and dropping what was read.
 
 use super::super::{Emitter, Val, ty};
 use super::{Change, Known, Plan};
@@ -23,8 +23,6 @@ pub(super) enum Part {
     Masked(String),
     /// Those of a mask; the others read what comes next in memory, whatever it is.
     Beyond(String),
-    /// The first ones, so many; the others are zeros.
-    First(usize),
 }
 
 impl Known {
@@ -36,23 +34,11 @@ impl Known {
         }
     }
 
-    /// How many lanes there is something to load for.
-    pub(super) fn count(&self, lanes: usize) -> usize {
-        match self.part {
-            Part::First(count) => count,
-            _ => lanes,
-        }
-    }
-
     /// The lanes of a sum that have changed, if not all of them; what is added is 0 where zeros are read.
-    pub(super) fn kept(&self, lanes: usize, zero: bool) -> Option<String> {
+    pub(super) fn kept(&self, zero: bool) -> Option<String> {
         match &self.part {
             Part::Beyond(mask) => Some(mask.clone()),
             Part::Masked(mask) if !zero => Some(mask.clone()),
-            Part::First(count) if !zero => {
-                let bits: Vec<String> = (0..lanes).map(|k| format!("i1 {}", k < *count)).collect();
-                Some(format!("<{}>", bits.join(", ")))
-            }
             _ => None,
         }
     }
