@@ -110,9 +110,11 @@ impl Emitter<'_> {
         let copy = format!("%{}", self.fresh("copy"));
         self.at_entry(format!("{copy} = alloca {vector}, align 64"));
         self.line(format!("store {vector} {found}, ptr {copy}, align 64"));
+        // A loop that ends before it begins has no turns.
+        let stop = self.intrinsic("smax", DType::I64, &[stop, "0"]);
         let full = self.op(format!("and i64 {stop}, {}", -(native as i64)));
         let name = self.kernel.var(var).name.clone();
-        for (from, to, step) in [(start, &full[..], native), (&full[..], stop, 1)] {
+        for (from, to, step) in [(start, &full[..], native), (&full[..], &stop[..], 1)] {
             let some = if step == 1 { scalar.to_string() } else { format!("<{step} x {scalar}>") };
             self.count(&name, from, to, step, Hint::default(), |e, k| {
                 let at = e.op(format!("getelementptr inbounds {scalar}, ptr {copy}, i64 {k}"));
