@@ -12,7 +12,7 @@ use tamis_tensor::{Combine, ValueArray};
 const PROCESSORS: [(&str, &str); 4] =
     [("x86-64", "sse2"), ("x86-64-v2", "sse4_2"), ("x86-64-v3", "avx2"), ("x86-64-v4", "avx512vl")];
 
-const KERNELS: [(&str, &str, &[&str]); 8] = [
+const KERNELS: [(&str, &str, &[&str]); 11] = [
     ("spmv", "y[i] += A[i,j] * x[j]", &["A", "x"]),
     ("spmm", "Y[i,k] += A[i,j] * D[j,k]", &["A", "D"]),
     ("columns", "y[j] += A[i,j] * z[i]", &["A", "z"]),
@@ -21,6 +21,9 @@ const KERNELS: [(&str, &str, &[&str]); 8] = [
     ("multiply", "S[i,j] = A[i,j] * B[i,j]", &["A", "B"]),
     ("greatest", "y[i] max= A[i,j] * x[j]", &["A", "x"]),
     ("row", "y[i] += E[i,k] * E[i,k]", &["E"]),
+    ("regular", "y[i] += R[i,j] * x[j]", &["R", "x"]),
+    ("band", "y[i] += T[i,j] * x[j]", &["T", "x"]),
+    ("scaled", "S[i,j] = A[i,j] * x[j]", &["A", "x"]),
 ];
 
 fn program(statement: &str, params: &[&str]) -> Program {
@@ -56,6 +59,17 @@ fn operand(name: &str, columns: u64, dtype: DType) -> Tensor {
         "z" => dense(&[rows], 2),
         "D" => dense(&[inner, columns], 3),
         "E" => dense(&[rows, columns], 4),
+        // Rows of five, or neighbours of the diagonal.
+        "R" | "T" => {
+            let (width, format) = if name == "R" { (5, "csr") } else { (3, "dense, band") };
+            let places = (0..rows).flat_map(|i| (0..width).map(move |k| (i, (i + k).min(inner - width + k))));
+            let (outer, columns): (Vec<u64>, Vec<u64>) = places.unzip();
+            let values = values(outer.len(), dtype, 8);
+            let columns = vec![outer.into(), columns.into()];
+            let entries = tamis_tensor::Coordinates { shape: vec![rows, inner], columns, values };
+            let format = FormatSpec::parse(format).unwrap().with_rank(2).unwrap();
+            Tensor::from_coordinates(&entries, &format, fill, Combine::Error).unwrap()
+        }
         _ => {
             let found = random_nnz(&[rows, inner], 60, if name == "A" { 5 } else { 6 }).unwrap();
             let entries = tamis_tensor::Coordinates { values: values(found.len(), dtype, 7), ..found };

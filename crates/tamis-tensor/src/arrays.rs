@@ -341,3 +341,18 @@ impl From<Vec<bool>> for ValueArray {
         ValueArray::Bool(values.into_iter().map(u8::from).collect::<Vec<_>>().into())
     }
 }
+
+/// The first of so many numbers, from 0 on, for which something does not hold that holds for all before it; their count, if there is none.
+///
+/// ```
+/// assert_eq!(tamis_tensor::bisect(100, |n| n * n < 50), 8);
+/// assert_eq!(tamis_tensor::bisect(5, |_| true), 5);
+/// ```
+pub fn bisect(count: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}

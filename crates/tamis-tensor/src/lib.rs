@@ -15,7 +15,7 @@ mod structure;
 mod tensor;
 pub mod threads;
 
-pub use arrays::{Index, IndexArray, ValueArray};
+pub use arrays::{Index, IndexArray, ValueArray, bisect};
 pub use buffer::Buffer;
 pub use convert::{settle, written_as};
 pub use coordinates::{Combine, Coordinates};

@@ -41,9 +41,11 @@ impl Lowerer<'_> {
         let lists = |k: usize| self.row(tensor, k).is_some_and(|row| row.write.placement() == Placement::Appended);
         let listed: Vec<usize> = (0..format.levels().len()).filter(|k| lists(*k)).collect();
         let needed = listed.last()? + 1;
-        let full = |access: &&Access| self.is_full(access);
-        let [of] = distinct(accesses.iter().filter(|a| !full(a)).map(tensor_of))[..] else { return None };
-        let driving: Vec<&Access> = accesses.iter().filter(|a| tensor_of(a) == of).collect();
+        let of = accesses.iter().find(|(tensor, _)| !self.is_full(*tensor))?.0;
+        if accesses.iter().any(|(tensor, _)| *tensor != of && !self.is_full(*tensor)) {
+            return None;
+        }
+        let driving: Vec<&Access> = accesses.iter().filter(|(tensor, _)| *tensor == of).map(|(_, a)| a).collect();
         let leads = |access: &&Access| self.leads(access, plan, needed);
         if !self.program.params.contains(&of) || !driving.iter().all(leads) || !self.same_levels(of, &format, needed) {
             return None;
@@ -60,18 +62,18 @@ impl Lowerer<'_> {
         idle.then_some(Alike { of, levels: needed })
     }
 
-    /// The accesses of a nest in which every turn of every loop does everything.
-    fn plain_accesses(&self, tensor: TensorId, nest: &[Step], steps: &[Step]) -> Option<Vec<Access>> {
+    /// The tensors that a nest reads, with their accesses, if every turn of every loop does everything, and a tensor is not read at all.
+    fn plain_accesses(&self, tensor: TensorId, nest: &[Step], steps: &[Step]) -> Option<Vec<(TensorId, Access)>> {
         let mut plain = is_plain(nest);
         visit_steps(steps, &mut |node| {
-            plain &= !matches!(node, Node::Access(access) if tensor_of_any(access) == Some(tensor));
+            plain &= !matches!(node, Node::Access(access) if tensor_of(access) == Some(tensor));
         });
-        let mut found: Vec<Access> = Vec::new();
+        let mut found = Vec::new();
         visit_steps(nest, &mut |node| match node {
             Node::Access(access) => match &access.source {
                 Source::Tensor(read, subs) => {
                     plain &= subs.iter().all(|sub| !sub.permissive) && self.is_plain_tensor(*read);
-                    found.push((**access).clone());
+                    found.push((*read, (**access).clone()));
                 }
                 Source::Mask(..) => plain = false,
             },
@@ -91,11 +93,10 @@ impl Lowerer<'_> {
     }
 
     /// Whether every element is stored.
-    fn is_full(&self, access: &Access) -> bool {
-        let Source::Tensor(tensor, _) = &access.source else { return false };
+    fn is_full(&self, tensor: TensorId) -> bool {
         match &self.bound[tensor.index()].storage {
             Stored::Scalar { .. } => true,
-            Stored::Levels { format, .. } => (0..format.levels().len()).all(|k| self.is_full_level(*tensor, k)),
+            Stored::Levels { format, .. } => (0..format.levels().len()).all(|k| self.is_full_level(tensor, k)),
         }
     }
 
@@ -175,7 +176,7 @@ impl Lowerer<'_> {
         let mut found = None;
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && tensor_of_any(access) == Some(alike.of)
+                && tensor_of(access) == Some(alike.of)
                 && access.level > level
                 && access.present.is_none()
             {
@@ -224,23 +225,9 @@ fn is_plain(steps: &[Step]) -> bool {
     })
 }
 
-fn tensor_of(access: &Access) -> TensorId {
-    tensor_of_any(access).unwrap_or(TensorId(u32::MAX))
-}
-
-fn tensor_of_any(access: &Access) -> Option<TensorId> {
+fn tensor_of(access: &Access) -> Option<TensorId> {
     match &access.source {
         Source::Tensor(tensor, _) => Some(*tensor),
         Source::Mask(..) => None,
     }
-}
-
-fn distinct(tensors: impl Iterator<Item = TensorId>) -> Vec<TensorId> {
-    let mut found = Vec::new();
-    tensors.for_each(|tensor| {
-        if !found.contains(&tensor) {
-            found.push(tensor)
-        }
-    });
-    found
 }

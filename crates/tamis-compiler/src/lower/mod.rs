@@ -121,21 +121,20 @@ fn lower_with(
     policy: Policy,
     wish: Wish,
 ) -> Result<Lowered, Diagnostics> {
-    let (mut lowerer, mut sizes) = start(program, checked, layouts, policy, &[])?;
-    if wish == Wish::Counted {
-        lowerer.count_visits();
-    }
-    let mut body = lowerer.prepare(&program.body);
-    lowerer.classify(&mut body);
-    // What has the levels of an operand is bound to its arrays, and has none of its own.
-    let alike: Vec<Option<Alike>> = lowerer.plans.iter().map(|plan| plan.as_ref()?.alike).collect();
-    if alike.iter().any(Option::is_some) {
-        (lowerer, sizes) = start(program, checked, layouts, policy, &alike)?;
+    let planned = |alike: &[Option<Alike>]| -> Result<_, Diagnostics> {
+        let (mut lowerer, sizes) = start(program, checked, layouts, policy, alike)?;
         if wish == Wish::Counted {
             lowerer.count_visits();
         }
-        body = lowerer.prepare(&program.body);
+        let mut body = lowerer.prepare(&program.body);
         lowerer.classify(&mut body);
+        Ok((lowerer, sizes, body))
+    };
+    let (mut lowerer, mut sizes, mut body) = planned(&[])?;
+    // What has the levels of an operand is bound to its arrays, and has none of its own.
+    let alike: Vec<Option<Alike>> = lowerer.plans.iter().map(|plan| plan.as_ref()?.alike).collect();
+    if alike.iter().any(Option::is_some) {
+        (lowerer, sizes, body) = planned(&alike)?;
     }
     // What cannot be stored cannot be set up, either.
     if !lowerer.errors.is_empty() {

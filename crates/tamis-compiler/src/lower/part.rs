@@ -1,8 +1,9 @@
 //! Kernels that do a part of the outermost loop, so that several threads do all of it, each with the same code.
 //!
 //! Such a kernel takes the first and the last turn of the loop as numbers. A result whose outermost level has the loop's index is built
-//! in pieces that follow each other: the kernel writes those rows alone, numbered from 0 where they are not listed. Any other
-//! result is one of its own for each part, and these are combined by the operator that it is updated by.
+//! in pieces that follow each other: the kernel writes those rows alone, numbered from 0 where they are not listed. One that has the levels
+//! of an operand is written where the operand's entries are, whatever the part. Any other result is one of its own for each part, and
+//! these are combined by the operator that it is updated by.
 
 use super::Lowerer;
 use super::bind::Stored;

@@ -7,7 +7,7 @@ use super::words::{map_words, stored_form};
 use super::{Entries, First};
 use crate::levels::{Level, dense_level, trusted_compressed};
 use crate::memory::{filled, product, reserve, zeroed};
-use crate::{Index, IndexArray, Tensor, with_indices};
+use crate::{Index, IndexArray, Tensor, bisect, with_indices};
 use bytemuck::Pod;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -197,19 +197,9 @@ fn cut<P: Index>(pos: &[P], sizes: Sizes, rows: u64) -> Vec<Range<u64>> {
     let before = |row: u64| pos[rows_of(row, sizes).start].to_usize();
     let end = |part: usize| match part {
         part if part == parts => rows,
-        part => partition(rows, |row| before(row) < entries / parts * part),
+        part => bisect(rows, |row| before(row) < entries / parts * part),
     };
     (0..parts).map(|part| end(part)..end(part + 1)).collect()
-}
-
-/// The first number for which something does not hold that holds for all numbers before.
-fn partition(numbers: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, numbers);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { low = middle + 1 } else { high = middle }
-    }
-    low
 }
 
 fn find<P: Index, C: Index>(

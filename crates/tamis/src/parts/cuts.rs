@@ -5,7 +5,7 @@ use std::ops::Range;
 use tamis_compiler::lower::part::{Cut, SHARES};
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Expr, Extent, IndexId, Program, StmtKind};
-use tamis_tensor::{Index, IndexArray, with_indices};
+use tamis_tensor::{Index, IndexArray, bisect, with_indices};
 
 /// A part of a loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,12 +121,7 @@ impl<'a> Measure<'a> {
 
     /// The first turn before which so much is done.
     fn turn(&self, work: u64) -> u64 {
-        let (mut low, mut high) = (0, self.turns);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.before(middle) < work { low = middle + 1 } else { high = middle }
-        }
-        low
+        bisect(self.turns, |turn| self.before(turn) < work)
     }
 }
 

@@ -345,6 +345,34 @@ impl Plan<'_> {
         fits.then_some(Whole { lanes, masked })
     }
 
+    /// What a loop loads at indices that change in this way, but from tiles.
+    fn loads(&self, body: &[Stmt], change: Change) -> Vec<(BufferId, ExprId)> {
+        let mut found = Vec::new();
+        for stmt in body {
+            stmt.each_expr(|id| {
+                self.kernel.visit_expr(id, &mut |expr| {
+                    if let Expr::Load(buffer, index) = expr
+                        && self.known.get(index) == Some(&Some(change))
+                        && !matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
+                        && !found.contains(&(*buffer, *index))
+                    {
+                        found.push((*buffer, *index));
+                    }
+                });
+            });
+        }
+        found
+    }
+
+    /// Whether an index is known before the loop, but for the loop's own: what the loop itself declares is not.
+    fn is_known_before(&self, counter: VarId, index: ExprId) -> bool {
+        let mut known = true;
+        self.kernel.visit_expr(index, &mut |expr| {
+            known &= !matches!(expr, Expr::Var(v) if *v != counter && self.changes.contains_key(v));
+        });
+        known
+    }
+
     /// The tiles that are read or written.
     fn tiles(&self) -> impl Iterator<Item = BufferId> {
         let loads = self.known.keys().filter_map(|id| match self.kernel.expr(*id) {

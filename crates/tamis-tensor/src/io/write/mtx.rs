@@ -4,7 +4,7 @@ use super::super::Symmetry;
 use super::super::tensor::does_not_fit;
 use super::text::{push_integer, push_value, write_comments, write_lines};
 use super::{WriteOptions, kinds_for, with_zero_fill};
-use crate::{IndexArray, Tensor, ValueArray};
+use crate::{IndexArray, Tensor, ValueArray, bisect};
 use std::io::{self, Write};
 use tamis_ir::diag::Result;
 use tamis_ir::{DType, Kind, Value};
@@ -173,10 +173,7 @@ fn lower_triangle(
 
 /// The entry at (i,j), by bisection.
 fn find(rows: &IndexArray, columns: &IndexArray, i: u64, j: u64) -> Option<usize> {
-    let (mut low, mut high) = (0, rows.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if (rows.get(middle), columns.get(middle)) < (i, j) { low = middle + 1 } else { high = middle }
-    }
-    (low < rows.len() && (rows.get(low), columns.get(low)) == (i, j)).then_some(low)
+    let at = |k: usize| (rows.get(k), columns.get(k));
+    let found = bisect(rows.len() as u64, |k| at(k as usize) < (i, j)) as usize;
+    (found < rows.len() && at(found) == (i, j)).then_some(found)
 }

@@ -3,7 +3,7 @@
 use super::super::{Emitter, Val, ty};
 use super::{Change, Known, Plan};
 use tamis_ir::DType;
-use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Hint, Role, Stmt, VarId};
+use tamis_ir::kernel::{Expr, Fact, Hint, Role, Stmt, VarId};
 
 /// When a whole vector can be loaded, though there is something for some lanes only.
 pub(super) struct Room {
@@ -158,34 +158,8 @@ impl Emitter<'_> {
         body: &[Stmt],
     ) -> Option<Room> {
         let kernel = self.kernel;
-        let mut nexts: Vec<(BufferId, ExprId)> = Vec::new();
-        let mut aparts: Vec<(BufferId, ExprId)> = Vec::new();
-        for stmt in body {
-            stmt.each_expr(|id| {
-                kernel.visit_expr(id, &mut |expr| {
-                    if let Expr::Load(buffer, index) = expr {
-                        match plan.known.get(index).copied().flatten() {
-                            Some(Change::Next) => nexts.push((*buffer, *index)),
-                            Some(Change::Apart) => aparts.push((*buffer, *index)),
-                            _ => {}
-                        }
-                    }
-                });
-            });
-        }
-        let tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
-        nexts.retain(|(buffer, _)| !tile(*buffer));
-        nexts.sort_unstable_by_key(|(buffer, index)| (buffer.index(), index.index()));
-        nexts.dedup();
-        // What the loop itself declares is not known before it.
-        let inside = |index: ExprId| {
-            let mut inside = false;
-            kernel.visit_expr(index, &mut |expr| {
-                inside |= matches!(expr, Expr::Var(v) if *v != counter && plan.changes.contains_key(v));
-            });
-            inside
-        };
-        if nexts.iter().any(|(_, index)| inside(*index)) {
+        let nexts = plan.loads(body, Change::Next);
+        if !nexts.iter().all(|(_, index)| plan.is_known_before(counter, *index)) {
             return None;
         }
         let declared = |var: VarId| {
@@ -195,7 +169,7 @@ impl Emitter<'_> {
             })
         };
         let mut bounds = Vec::new();
-        for (buffer, index) in aparts {
+        for (buffer, index) in plan.loads(body, Change::Apart) {
             let list = match kernel.expr(index) {
                 Expr::Var(var) => declared(*var)?,
                 other => other,

@@ -7,7 +7,7 @@ use super::super::{Emitter, Val, ty};
 use super::some::Part;
 use super::{Change, Plan, SUMS, has_masks};
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{BufferId, Expr, ExprId, Hint, Role, Stmt, VarId};
+use tamis_ir::kernel::{Expr, ExprId, Hint, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 /// The bytes of a vector of half the size, where there are any larger.
@@ -324,29 +324,9 @@ impl Emitter<'_> {
     /// How many elements of a vector would come before the first, were it loaded from where vectors lie in memory. Of several arrays this is for one
     /// whose elements are not counted as the loop counts: the others are more often those that are read again and again.
     fn off_lines(&mut self, plan: &Plan, var: VarId, start: &str, body: &[Stmt]) -> String {
-        let mut loads: Vec<(BufferId, ExprId)> = Vec::new();
         let kernel = self.kernel;
-        for stmt in body {
-            stmt.each_expr(|id| {
-                kernel.visit_expr(id, &mut |expr| {
-                    if let Expr::Load(buffer, index) = expr
-                        && plan.known.get(index) == Some(&Some(Change::Next))
-                        && !matches!(kernel.buffer(*buffer).role, Role::Tile(_))
-                    {
-                        loads.push((*buffer, *index));
-                    }
-                });
-            });
-        }
-        // What the loop itself declares is not known before it.
-        let outside = |index: ExprId| {
-            let mut inside = false;
-            kernel.visit_expr(index, &mut |expr| {
-                inside |= matches!(expr, Expr::Var(v) if *v != var && plan.changes.contains_key(v));
-            });
-            !inside
-        };
-        loads.retain(|(_, index)| outside(*index));
+        let mut loads = plan.loads(body, Change::Next);
+        loads.retain(|(_, index)| plan.is_known_before(var, *index));
         let shifted = loads.iter().find(|(_, index)| *kernel.expr(*index) != Expr::Var(var));
         let Some(&(buffer, index)) = shifted.or(loads.first()) else { return "0".to_string() };
         self.define(var, Val::One(start.to_string()));
