@@ -69,9 +69,9 @@ class Tamis(Peer):
 
     def spmv_symmetric(self, a: sp.csr_array, x: Any) -> Ways:
         """One triangle and the diagonal, each entry used twice."""
-        upper = self.tm.tensor(sp.csr_array(sp.triu(a, 1, format="csr")), format="csr")
+        lower = self.tm.tensor(sp.csr_array(sp.tril(a, -1, format="csr")), format="csr")
         diagonal, vector, program = self.tm.tensor(a.diagonal()), self.tm.tensor(x), example("spmv_triangle")
-        return {"": Prepared(lambda: program(upper, diagonal, vector), dense), "all of it": self.spmv_csr(a, x)}
+        return {"": Prepared(lambda: program(lower, diagonal, vector), dense), "all of it": self.spmv_csr(a, x)}
 
     def spmv_band(self, a: sp.csr_array, x: Any) -> Ways:
         return {"": self._spmv(self.csr(a).convert("dense, band"), x), "csr": self.spmv_csr(a, x)}

@@ -13,7 +13,7 @@ const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");
 enum Way {
     /// All of it, in this format.
     Format(&'static str),
-    /// Its upper triangle in this format, each entry used twice.
+    /// Its lower triangle in this format, each entry used twice.
     Triangle(&'static str),
 }
 
@@ -156,14 +156,14 @@ fn side(way: Way, entries: &Coordinates, x: &Tensor) -> Result<(Side, usize), St
             Ok((Side::new(format, SPMV, &[a, x.clone()])?, bytes))
         }
         Way::Triangle(format) => {
-            let upper = only(entries, |i, j| i < j);
+            let lower = only(entries, |i, j| i > j);
             let diagonal = only(entries, |i, j| i == j);
             let mut values = vec![0.0; entries.shape[0] as usize];
             for k in 0..diagonal.len() {
                 values[diagonal.columns[0].get(k) as usize] = diagonal.values.get(k).as_c128().re;
             }
             let diagonal = Tensor::from_dense(&entries.shape[..1], values.into(), &Format::dense(1), Value::F64(0.0));
-            let tensors = [tensor(&upper, format)?, told(diagonal)?, x.clone()];
+            let tensors = [tensor(&lower, format)?, told(diagonal)?, x.clone()];
             let bytes = tensors[0].nbytes() + tensors[1].nbytes();
             Ok((Side::new(&format!("{format}, one triangle"), TRIANGLE, &tensors)?, bytes))
         }

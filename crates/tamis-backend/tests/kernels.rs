@@ -208,7 +208,7 @@ fn careless() -> Kernel {
     b.store(y, e[1], e[2]);
     b.emit(Stmt::Fill { buffer: y, start: e[3], len: e[4], value: zero });
     let found = b.new_var("found", DType::I64, false);
-    b.emit(Stmt::Search { var: found, buffer: x, start: e[5], stop: e[6], key: e[2] });
+    b.emit(Stmt::Search { var: found, buffer: x, start: e[5], stop: e[6], key: e[2], back: false });
     b.emit(Stmt::Sort { buffer: y, start: e[5], stop: e[6], flags: None });
     b.finish()
 }
@@ -418,7 +418,7 @@ fn blocks_are_left() {
 /// Searches of every width, from every start, for every key.
 #[test]
 fn searches_find() {
-    for width in Width::ALL {
+    for (width, back) in Width::ALL.into_iter().flat_map(|width| [(width, false), (width, true)]) {
         let mut b = Builder::new("search");
         let crd = b.buffer("crd", Elem::Index(width), Role::Input);
         let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
@@ -428,7 +428,7 @@ fn searches_find() {
             b.count("stop", start, end, |b, stop| {
                 b.count("key", zero, keys, |b, key| {
                     let var = b.new_var("found", DType::I64, false);
-                    b.emit(Stmt::Search { var, buffer: crd, start, stop, key });
+                    b.emit(Stmt::Search { var, buffer: crd, start, stop, key, back });
                     let found = b.get(var);
                     let at = b.call(Op::Mul, &[start, end]);
                     let at = b.add(at, stop);

@@ -134,6 +134,31 @@ static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
     index_helper("search", width, code)
 }
 
+pub(super) fn search_back(width: Width) -> Helper {
+    let code = "/* The first position in start..stop whose element is at least the key, looked for from the stop on; the elements increase. */
+static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
+{
+    int64_t step = 1;
+    while (step <= stop - start && (int64_t)crd[stop - step] >= key) {
+        stop -= step;
+        step *= 2;
+    }
+    int64_t count = step <= stop - start ? step - 1 : stop - start;
+    while (count > 0) {
+        int64_t half = (count + 1) / 2;
+        if ((int64_t)crd[stop - half] >= key) {
+            stop -= half;
+            count -= half;
+        } else {
+            count = half - 1;
+        }
+    }
+    return start < stop ? stop : start;
+}
+";
+    index_helper("search_back", width, code)
+}
+
 /// Sorts coordinates: short lists by insertion, middle ones by the bytes in which they differ, long ones by the library.
 pub(super) fn sort(width: Width) -> Helper {
     let code = "static int NAME_order(const void *a, const void *b)

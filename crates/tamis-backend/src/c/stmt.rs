@@ -60,8 +60,8 @@ impl Printer<'_> {
                 self.grow_to(*buffer, &len, *fill);
             }
             Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
-            Stmt::Search { var, buffer, start, stop, key } => {
-                let helper = self.index_helper("search", *buffer);
+            Stmt::Search { var, buffer, start, stop, key, back } => {
+                let helper = self.index_helper(if *back { "search_back" } else { "search" }, *buffer);
                 let data = self.buffers[buffer.index()].data.clone();
                 let (start, stop, key) = (self.loose(*start), self.loose(*stop), self.loose(*key));
                 self.declare(*var, &format!("{helper}({data}, {start}, {stop}, {key})"));
@@ -304,6 +304,7 @@ impl Printer<'_> {
         let Elem::Index(width) = self.kernel.buffer(buffer).elem else { return String::new() };
         self.helper(match name {
             "search" => helpers::search(width),
+            "search_back" => helpers::search_back(width),
             _ => helpers::sort(width),
         })
     }

@@ -94,7 +94,9 @@ impl<'a> Writer<'a> {
                 Stmt::Leave(label) => label.hash(bytes),
                 Stmt::Grow { buffer, len, fill } => (buffer, len, fill).hash(bytes),
                 Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
-                Stmt::Search { var, buffer, start, stop, key } => (var, buffer, start, stop, key).hash(bytes),
+                Stmt::Search { var, buffer, start, stop, key, back } => {
+                    (var, buffer, start, stop, key, back).hash(bytes)
+                }
                 Stmt::Sort { buffer, start, stop, flags } => (buffer, start, stop, flags).hash(bytes),
                 Stmt::Reset { workspace, sizes } => (workspace, sizes).hash(bytes),
                 Stmt::Insert { var, workspace, coordinates } => (var, workspace, coordinates).hash(bytes),

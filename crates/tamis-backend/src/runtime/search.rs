@@ -34,14 +34,36 @@ unsafe fn search<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key
     if count > 0 && below(low) { low + 1 } else { low }
 }
 
+/// The same position, by doubling steps from the stop.
+///
+/// # Safety
+/// As [`search`].
+unsafe fn search_back<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key: i64) -> i64 {
+    let (mut low, mut high, mut step) = (start, stop.max(start), 1);
+    // Nothing from `high` on is below the key; nothing is below a negative one.
+    while let Ok(key) = u64::try_from(key)
+        && step <= high - low
+    {
+        // SAFETY: the position is one of the range.
+        if unsafe { (*data.offset((high - step) as isize)).into() } < key {
+            low = high - step + 1;
+            break;
+        }
+        high -= step;
+        step *= 2;
+    }
+    // SAFETY: a part of the range.
+    unsafe { search(data, low, high, key) }
+}
+
 macro_rules! searches {
-    ($($name:ident: $elem:ty),*) => {
+    ($($name:ident: $how:ident of $elem:ty),*) => {
         $(
             /// # Safety
             /// As [`search`].
             unsafe extern "C" fn $name(data: *const $elem, start: i64, stop: i64, key: i64) -> i64 {
                 // SAFETY: promised by the caller.
-                unsafe { search(data, start, stop, key) }
+                unsafe { $how(data, start, stop, key) }
             }
         )*
         pub(super) static SYMBOLS: &[(&str, Address)] =
@@ -49,7 +71,16 @@ macro_rules! searches {
     };
 }
 
-searches!(search_i8: u8, search_i16: u16, search_i32: u32, search_i64: u64);
+searches!(
+    search_i8: search of u8,
+    search_i16: search of u16,
+    search_i32: search of u32,
+    search_i64: search of u64,
+    search_back_i8: search_back of u8,
+    search_back_i16: search_back of u16,
+    search_back_i32: search_back of u32,
+    search_back_i64: search_back of u64
+);
 
 #[cfg(test)]
 mod tests {
@@ -65,6 +96,9 @@ mod tests {
                     // SAFETY: the range is one of the array.
                     let position = unsafe { search_i8(data.as_ptr(), start as i64, stop as i64, key) };
                     assert_eq!(position, found as i64, "{key} in {start}..{stop}");
+                    // SAFETY: as above.
+                    let position = unsafe { search_back_i8(data.as_ptr(), start as i64, stop as i64, key) };
+                    assert_eq!(position, found as i64, "{key} back in {start}..{stop}");
                 }
             }
         }
@@ -74,5 +108,7 @@ mod tests {
     fn an_empty_range_is_not_read() {
         // SAFETY: there is nothing in the range.
         assert_eq!(unsafe { search_i64(std::ptr::null(), 5, 3, 7) }, 5);
+        // SAFETY: as above.
+        assert_eq!(unsafe { search_back_i64(std::ptr::null(), 5, 3, 7) }, 5);
     }
 }

@@ -383,7 +383,8 @@ impl Generator {
         if self.random.one_in(2) {
             let key = self.expr(DType::I64, 2);
             let var = self.b.new_var("found", DType::I64, false);
-            self.b.emit(Stmt::Search { var, buffer: self.sorted, start, stop, key });
+            let back = self.random.one_in(2);
+            self.b.emit(Stmt::Search { var, buffer: self.sorted, start, stop, key, back });
             self.vars.push((var, DType::I64));
         } else if let Some((buffer, ..)) =
             self.buffer(|elem, role| matches!(elem, Elem::Index(_)) && role != Role::Input)

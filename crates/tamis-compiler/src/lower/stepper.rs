@@ -129,7 +129,7 @@ impl Lowerer<'_> {
         let start = stepper.seek(&mut self.b, "from", stepper.start, region.start);
         let stop = match stepper.ended == Some(region.stop) {
             true => stepper.stop,
-            false => stepper.seek(&mut self.b, "to", start, region.stop),
+            false => stepper.seek_end(&mut self.b, "to", start, region.stop),
         };
         Stepper { start, stop, within: Some(extent), ..stepper }
     }

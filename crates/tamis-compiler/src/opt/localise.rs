@@ -1,15 +1,15 @@
 //! Arrays are filled where they are used: `fill y[0; n]` before a loop over `y` becomes `y[i] = 0` inside it, so that memory
 //! is touched once, and a sum that starts there can live in a register.
 //!
-//! An array of several dimensions is filled row by row. An array that is filled right after it has grown is not filled
-//! when it grows.
+//! An array of several dimensions is filled row by row. Turns may use what belongs to turns before them, as products of a lower triangle and its
+//! transpose do. An array that is filled right after it has grown is not filled when it grows.
 
 use super::effects::Effects;
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (editor, body) = Editor::new(kernel, options);
@@ -62,9 +62,9 @@ impl Localise {
             fill.each_expr(|id| same &= !between.touch(self.editor.kernel(), id));
             if let Some(later) = user.filter(|_| same)
                 && let Some(Stmt::For { var, start, stop, body, .. }) = &mut rest[later]
-                && let Some(inner) = self.inside(&fill, *var, *start, *stop, body)
+                && let Some((at, inner)) = self.inside(&fill, *var, *start, *stop, body)
             {
-                body.insert(0, inner);
+                body.insert(at, inner);
                 rest[k] = None;
             }
         }
@@ -77,8 +77,9 @@ impl Localise {
         out
     }
 
-    /// The part of a fill that one turn of a loop uses, if each uses its own and they use all of it.
-    fn inside(&mut self, fill: &Stmt, var: VarId, start: ExprId, stop: ExprId, body: &Block) -> Option<Stmt> {
+    /// The part of a fill that one turn of a loop uses first, and the statement of the turn before which it does: if each turn uses its own and
+    /// those of turns before it, and they use all of it.
+    fn inside(&mut self, fill: &Stmt, var: VarId, start: ExprId, stop: ExprId, body: &Block) -> Option<(usize, Stmt)> {
         let Stmt::Fill { buffer, start: first, len, value } = *fill else { return None };
         let zero = self.editor.int(0);
         let effects = Effects::of(body);
@@ -102,32 +103,32 @@ impl Localise {
             return None;
         }
         sizes.reverse();
-        let mut counters = Vec::new();
-        self.counters(body, &mut counters);
         let turn = self.editor.get(var);
         let own = if first == zero { turn } else { self.editor.add(first, turn) };
-        let mut indices = Vec::new();
-        if !self.indices(body, buffer, &mut indices) {
-            return None;
-        }
-        let names = self.names(body);
-        for index in indices {
-            // Names stand for the same inside: what is found below is made of counters and of what does not change.
-            let mut at = index;
-            while let Expr::Var(var) = self.editor.kernel().expr(at)
-                && let Some(value) = names.get(var)
-            {
-                at = *value;
-            }
-            for size in sizes.iter().rev() {
-                at = self.outer(at, *size, &counters)?;
-            }
-            if at != own {
+        let one = self.editor.int(1);
+        let next = self.editor.add(own, one);
+        let known = Known::of(self.editor.kernel(), body);
+        let mut at = body.len();
+        for (k, stmt) in body.iter().enumerate() {
+            let mut indices = Vec::new();
+            if !self.indices(std::slice::from_ref(stmt), buffer, &mut indices) {
                 return None;
+            }
+            for index in indices {
+                let kernel = self.editor.kernel();
+                let mut row = known.meaning(kernel, index);
+                for size in sizes.iter().rev() {
+                    row = known.meaning(kernel, known.outer(kernel, row, *size)?);
+                }
+                if row == own || known.is_below(kernel, row, next) {
+                    at = at.min(k);
+                } else if !known.is_below(kernel, row, own) {
+                    return None;
+                }
             }
         }
         if sizes.is_empty() {
-            return Some(Stmt::Store { buffer, index: own, value });
+            return Some((at, Stmt::Store { buffer, index: own, value }));
         }
         if first != zero {
             // A part that does not start at 0 has one dimension.
@@ -138,46 +139,7 @@ impl Localise {
             start = fold::call(&mut self.editor, Op::Mul, DType::I64, &[start, size]);
             part = fold::call(&mut self.editor, Op::Mul, DType::I64, &[part, size]);
         }
-        Some(Stmt::Fill { buffer, start, len: part, value })
-    }
-
-    /// The `a` of an index `a * size + k` where `k` counts from 0 to the size.
-    fn outer(&self, index: ExprId, size: ExprId, counters: &[(VarId, ExprId)]) -> Option<ExprId> {
-        let kernel = self.editor.kernel();
-        let Expr::Call(Op::Add, DType::I64, sum) = kernel.expr(index) else { return None };
-        let Expr::Var(counter) = kernel.expr(sum[1]) else { return None };
-        let Expr::Call(Op::Mul, DType::I64, product) = kernel.expr(sum[0]) else { return None };
-        (product[1] == size && counters.contains(&(*counter, size))).then_some(product[0])
-    }
-
-    /// What names in a block stand for.
-    fn names(&self, block: &Block) -> FxHashMap<VarId, ExprId> {
-        let mut names = FxHashMap::default();
-        for stmt in block {
-            stmt.visit(&mut |stmt| {
-                if let Stmt::Let { var, value } = stmt
-                    && !self.editor.kernel().var(*var).mutable
-                {
-                    names.insert(*var, *value);
-                }
-            });
-        }
-        names
-    }
-
-    /// Variables that count from 0, and where they stop.
-    fn counters(&mut self, block: &Block, found: &mut Vec<(VarId, ExprId)>) {
-        let zero = self.editor.int(0);
-        for stmt in block {
-            stmt.visit(&mut |stmt| {
-                if let Stmt::For { var, start, stop, .. } = stmt
-                    && *start == zero
-                    && !self.editor.kernel().var(*var).mutable
-                {
-                    found.push((*var, *stop));
-                }
-            });
-        }
+        Some((at, Stmt::Fill { buffer, start, len: part, value }))
     }
 
     /// The indices at which a block loads and stores elements of a buffer; false if it does anything else with it.
@@ -210,6 +172,73 @@ impl Localise {
     fn uses(&self, stmt: &Stmt, buffer: BufferId) -> bool {
         let mut found = Vec::new();
         !self.indices(std::slice::from_ref(stmt), buffer, &mut found) || !found.is_empty()
+    }
+}
+
+/// What variables of a block that never change stand for.
+#[derive(Default)]
+struct Known {
+    /// Names of values.
+    names: FxHashMap<VarId, ExprId>,
+    /// Where those that count start and stop.
+    counters: FxHashMap<VarId, (ExprId, ExprId)>,
+    /// Positions in inputs before which all elements, from a start on, are below a key.
+    ends: FxHashMap<VarId, (BufferId, ExprId, ExprId)>,
+}
+
+impl Known {
+    fn of(kernel: &Kernel, block: &Block) -> Known {
+        let mut known = Known::default();
+        for stmt in block {
+            stmt.visit(&mut |stmt| match stmt {
+                Stmt::Let { var, value } if !kernel.var(*var).mutable => {
+                    known.names.insert(*var, *value);
+                }
+                Stmt::For { var, start, stop, .. } if !kernel.var(*var).mutable => {
+                    known.counters.insert(*var, (*start, *stop));
+                }
+                Stmt::Search { var, buffer, start, key, .. } if kernel.buffer(*buffer).role == Role::Input => {
+                    known.ends.insert(*var, (*buffer, *start, *key));
+                }
+                _ => {}
+            });
+        }
+        known
+    }
+
+    /// What a name stands for. That is the same inside: what is made of it below is made of counters and of what does not change.
+    fn meaning(&self, kernel: &Kernel, mut id: ExprId) -> ExprId {
+        while let Expr::Var(var) = kernel.expr(id)
+            && let Some(value) = self.names.get(var)
+        {
+            id = *value;
+        }
+        id
+    }
+
+    /// The `a` of an index `a * size + k` where `k` counts from 0 to the size.
+    fn outer(&self, kernel: &Kernel, index: ExprId, size: ExprId) -> Option<ExprId> {
+        let Expr::Call(Op::Add, DType::I64, sum) = kernel.expr(index) else { return None };
+        let Expr::Var(counter) = kernel.expr(sum[1]) else { return None };
+        let Expr::Call(Op::Mul, DType::I64, product) = kernel.expr(sum[0]) else { return None };
+        let (start, stop) = self.counters.get(counter)?;
+        let from_0 = matches!(kernel.expr(*start), Expr::Const(value) if value.as_i64() == Some(0));
+        (product[1] == size && *stop == size && from_0).then_some(product[0])
+    }
+
+    /// Whether a number is certainly below another: because it counts up to it, or because it is one of a list before the position of the other.
+    fn is_below(&self, kernel: &Kernel, id: ExprId, limit: ExprId) -> bool {
+        match kernel.expr(id) {
+            Expr::Var(var) => self.counters.get(var).is_some_and(|(_, stop)| self.meaning(kernel, *stop) == limit),
+            Expr::Load(list, position) => {
+                let Expr::Var(position) = kernel.expr(*position) else { return false };
+                let Some((start, stop)) = self.counters.get(position) else { return false };
+                let Expr::Var(end) = kernel.expr(*stop) else { return false };
+                let Some((searched, from, key)) = self.ends.get(end) else { return false };
+                (searched, from) == (list, start) && self.meaning(kernel, *key) == limit
+            }
+            _ => false,
+        }
     }
 }
 
@@ -306,6 +335,48 @@ mod tests {
                 make.add_to(make.y, i, value);
             });
             assert_eq!(after(&[run], make)[..2], ["grow y to n", "fill y[0; n] with 0.0"]);
+        }
+    }
+
+    /// What `add` adds to lies before the turn's own element; the array is filled where a turn first uses its own.
+    fn triangle(add: impl Fn(&mut Make, ExprId)) -> Vec<String> {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        fill(&mut make, n);
+        make.count("i", zero, n, |make, i| {
+            add(make, i);
+            make.add_to(make.y, i, one);
+        });
+        after(&[run], make)
+    }
+
+    #[test]
+    fn turns_use_what_belongs_to_turns_before() {
+        let counted = triangle(|make, i| {
+            let (zero, one) = (make.int(0), make.float(1.0));
+            make.count("j", zero, i, |make, j| make.add_to(make.y, j, one));
+        });
+        let lines = ["for j in 0..i", "    y[j] = y[j] + 1.0", "y[i] = 0.0", "y[i] = y[i] + 1.0"];
+        assert_eq!(counted[2..], lines.map(|line| format!("    {line}")));
+        let listed = |key: fn(&mut Make, ExprId) -> ExprId, late: bool| {
+            triangle(|make, i| {
+                let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+                let key = key(make, i);
+                let to = make.b.search_back("to", make.crd, zero, n, key);
+                let start = if late { make.m } else { zero };
+                make.count("q", start, to, |make, q| {
+                    let j = make.load(make.crd, q);
+                    let j = make.b.name("j", j);
+                    make.add_to(make.y, j, one);
+                });
+            })
+        };
+        let lines = listed(|_, i| i, false);
+        assert_eq!(lines[1..3], ["for i in 0..n", "    let to = search back A_crd[0..n] for i"]);
+        assert_eq!(lines[6..], ["    y[i] = 0.0", "    y[i] = y[i] + 1.0"]);
+        // What is searched for is another number, or the list goes on from elsewhere: then it is not known what comes first.
+        for lines in [listed(|make, i| make.b.add(i, i), false), listed(|_, i| i, true)] {
+            assert_eq!(lines[..2], ["grow y to n", "fill y[0; n] with 0.0"]);
         }
     }
 }

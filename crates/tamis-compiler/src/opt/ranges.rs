@@ -337,7 +337,7 @@ impl Ranges {
                 let before = std::mem::take(body);
                 *body = self.inner(before, None);
             }
-            Stmt::Search { var, buffer, start, stop, key } => {
+            Stmt::Search { var, buffer, start, stop, key, back: _ } => {
                 let (var, buffer, start, stop, key) = (*var, *buffer, *start, *stop, *key);
                 let ordered = self.at_most(start, stop, 0);
                 let zero = self.editor.int(0);

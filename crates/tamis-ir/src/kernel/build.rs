@@ -493,7 +493,21 @@ impl Builder {
         key: ExprId,
     ) -> ExprId {
         let var = self.new_var(name, DType::I64, false);
-        self.emit(Stmt::Search { var, buffer, start, stop, key });
+        self.emit(Stmt::Search { var, buffer, start, stop, key, back: false });
+        self.get(var)
+    }
+
+    /// The same, if it is likely to be near the stop.
+    pub fn search_back(
+        &mut self,
+        name: impl Into<String>,
+        buffer: BufferId,
+        start: ExprId,
+        stop: ExprId,
+        key: ExprId,
+    ) -> ExprId {
+        let var = self.new_var(name, DType::I64, false);
+        self.emit(Stmt::Search { var, buffer, start, stop, key, back: true });
         self.get(var)
     }
 

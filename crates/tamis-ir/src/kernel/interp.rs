@@ -191,7 +191,7 @@ impl Machine<'_> {
                     self.store(buffer.index(), k, value)?;
                 }
             }
-            Stmt::Search { var, buffer, start, stop, key } => {
+            Stmt::Search { var, buffer, start, stop, key, back: _ } => {
                 let (start, stop, key) = (self.int(*start)?, self.int(*stop)?, self.int(*key)?);
                 let mut at = start;
                 while at < stop && self.load(buffer.index(), at)?.as_i64().is_some_and(|x| x < key) {

@@ -182,13 +182,14 @@ pub enum Stmt {
         value: ExprId,
     },
     /// Declares `var` as the first position in `start..stop` whose element is at least `key` (or `stop`); the
-    /// elements increase.
+    /// elements increase. It is looked for from the start on, or from the stop `back`: only time depends on that.
     Search {
         var: VarId,
         buffer: BufferId,
         start: ExprId,
         stop: ExprId,
         key: ExprId,
+        back: bool,
     },
     /// Sorts the elements in `start..stop`, which are distinct integers. `flags` say the same: they are bytes, 1 at
     /// these elements and 0 elsewhere, which can be read in order instead.

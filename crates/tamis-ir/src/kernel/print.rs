@@ -89,9 +89,10 @@ impl Kernel {
                 let (start, len) = (self.show(*start), self.show(*len));
                 writeln!(f, "fill {}[{start}; {len}] with {}", name(buffer), self.show(*value))
             }
-            Stmt::Search { var, buffer, start, stop, key } => {
+            Stmt::Search { var, buffer, start, stop, key, back } => {
                 let (start, stop, key) = (self.show(*start), self.show(*stop), self.show(*key));
-                writeln!(f, "let {} = search {}[{start}..{stop}] for {key}", self.var(*var).name, name(buffer))
+                let (var, back) = (&self.var(*var).name, if *back { " back" } else { "" });
+                writeln!(f, "let {var} = search{back} {}[{start}..{stop}] for {key}", name(buffer))
             }
             Stmt::Sort { buffer, start, stop, flags } => {
                 let flags = flags.map(|flags| format!(" by {}", name(&flags))).unwrap_or_default();

@@ -226,7 +226,7 @@ impl Verifier<'_> {
                 self.index(*len)?;
                 self.expr(*value, Some(info.elem.dtype())).map(|_| ())
             }
-            Stmt::Search { var, buffer: id, start, stop, key } => {
+            Stmt::Search { var, buffer: id, start, stop, key, back: _ } => {
                 let info = buffer(id)?;
                 if !matches!(info.elem, Elem::Index(_)) {
                     return Err(format!("`{}` does not hold coordinates to search", info.name));

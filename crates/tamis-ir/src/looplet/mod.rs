@@ -184,6 +184,15 @@ impl Stepper {
 
     /// The first position from `start` on whose coordinate is not below one of the loop's.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        self.seek_from(b, name, start, coordinate, false)
+    }
+
+    /// The same, where the positions before it are gone through.
+    pub fn seek_end(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
+        self.seek_from(b, name, start, coordinate, true)
+    }
+
+    fn seek_from(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId, end: bool) -> ExprId {
         let key = match self.shift {
             Some(shift) => b.sub(coordinate, shift),
             None => coordinate,
@@ -195,11 +204,16 @@ impl Stepper {
             let after = b.search(name, self.coordinates, from, to, key);
             return b.sub(one, after);
         }
+        let constant = b.as_constant(key).and_then(|key| key.as_i64());
         // No coordinate is negative.
-        if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= 0) {
+        if constant.is_some_and(|key| key <= 0) {
             return start;
         }
-        b.search(name, self.coordinates, start, self.stop, key)
+        // Of a list that is looked at from its start on, all but the end may be meant, as in triangles.
+        match end && start == self.start && constant.is_none() {
+            true => b.search_back(name, self.coordinates, start, self.stop, key),
+            false => b.search(name, self.coordinates, start, self.stop, key),
+        }
     }
 }
 

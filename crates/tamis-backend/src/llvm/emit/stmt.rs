@@ -98,7 +98,9 @@ impl Emitter<'_> {
             }
             Stmt::Grow { buffer, len, fill } => self.grow(*buffer, *len, *fill),
             Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
-            Stmt::Search { var, buffer, start, stop, key } => self.search(*var, *buffer, [*start, *stop, *key]),
+            Stmt::Search { var, buffer, start, stop, key, back } => {
+                self.search(*var, *buffer, [*start, *stop, *key], *back);
+            }
             Stmt::Sort { buffer, start, stop, flags } => self.sort(*buffer, *start, *stop, *flags),
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
@@ -257,12 +259,12 @@ impl Emitter<'_> {
         }
     }
 
-    fn search(&mut self, var: VarId, buffer: BufferId, [start, stop, key]: [ExprId; 3]) {
+    fn search(&mut self, var: VarId, buffer: BufferId, [start, stop, key]: [ExprId; 3], back: bool) {
         let (start, stop, key) = (self.index(start), self.index(stop), self.index(key));
         self.part_in_bounds(buffer, &start, &stop);
         let elem = self.kernel.buffer(buffer).elem;
         let (ty, data, scope) = (stored(elem), self.data(buffer), self.scope(buffer));
-        let name = format!("tamis_search_{ty}");
+        let name = format!("tamis_search_{}{ty}", if back { "back_" } else { "" });
         let attributes = "nounwind willreturn memory(argmem: read)";
         self.declare(&name, || format!("declare i64 @{name}(ptr nocapture readonly, i64, i64, i64) {attributes}"));
         if self.depth == 0 {
@@ -272,22 +274,28 @@ impl Emitter<'_> {
             self.define(var, Val::One(position));
             return;
         }
-        // What is looked for is often at the start; if not, the runtime goes on from there.
+        // What is looked for is often where the search begins; if not, the runtime goes on from there.
         let (look, further, found) = (self.fresh("look"), self.fresh("further"), self.fresh("found"));
         let nothing = self.block.clone();
         let any = self.op(format!("icmp slt i64 {start}, {stop}"));
         self.fork(&any, &look, &found);
         self.start(&look);
-        let first = self.load(buffer, &start);
-        let below = self.op(format!("icmp slt i64 {}, {key}", first.re()));
-        self.fork(&below, &further, &found);
+        let last = if back { self.op(format!("sub nsw i64 {stop}, 1")) } else { start.clone() };
+        let element = self.load(buffer, &last);
+        let below = self.op(format!("icmp slt i64 {}, {key}", element.re()));
+        let [on, off] = if back { [&found, &further] } else { [&further, &found] };
+        self.fork(&below, on, off);
         self.start(&further);
-        let next = self.op(format!("add nsw i64 {start}, 1"));
-        let arguments = format!("ptr {data}, i64 {next}, i64 {stop}, i64 {key}");
-        let later = self.op(format!("call i64 @{name}({arguments}){scope}"));
+        let (from, to, here) = if back {
+            (start.clone(), last, &stop)
+        } else {
+            (self.op(format!("add nsw i64 {start}, 1")), stop.clone(), &start)
+        };
+        let arguments = format!("ptr {data}, i64 {from}, i64 {to}, i64 {key}");
+        let other = self.op(format!("call i64 @{name}({arguments}){scope}"));
         self.jump(&found);
         self.start(&found);
-        let sources = format!("[ {start}, %{nothing} ], [ {start}, %{look} ], [ {later}, %{further} ]");
+        let sources = format!("[ {start}, %{nothing} ], [ {here}, %{look} ], [ {other}, %{further} ]");
         let position = self.op(format!("phi i64 {sources}"));
         self.define(var, Val::One(position));
     }

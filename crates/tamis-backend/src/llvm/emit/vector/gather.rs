@@ -16,13 +16,13 @@ use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 
 /// Lists that are longer, in bytes, come from memory. Those of short rows are asked for ahead: processors foresee the next lines of a
 /// long row, and lose their way between short ones.
-const FAR: i64 = 16 << 20;
+const FAR: i64 = 8 << 20;
 
 /// How many elements ahead.
 const AHEAD: i64 = 256;
 
 /// What is a short row. In still shorter ones, many would ask for the same.
-const SHORT: std::ops::Range<i64> = 3..32;
+const SHORT: std::ops::Range<i64> = 4..32;
 
 impl Emitter<'_> {
     /// The value of an index for each lane.
@@ -213,10 +213,9 @@ impl Emitter<'_> {
             Expr::Call(Op::Add, _, sum) => sum.len() == 2 && sum.contains(row) && sum.iter().any(one),
             _ => false,
         };
-        let mut lists = Vec::new();
-        self.lists(counter, body, &mut lists);
         let input = self.kernel.buffer(*pos).role == Role::Input;
-        let (pos, list) = (*pos, lists.into_iter().next().filter(|_| pos == other && follows && input)?);
+        let lists = self.lists(counter, body).into_iter();
+        let (pos, (list, _)) = (*pos, lists.take(1).find(|_| pos == other && follows && input)?);
         let (ends, entries) = (self.len(pos), self.len(list));
         let rows = self.op(format!("sub nsw i64 {ends}, 1"));
         let first = self.op(format!("udiv i64 {rows}, 3"));
@@ -256,23 +255,28 @@ impl Emitter<'_> {
     }
 
     /// Asks for what a later row reads, where rows are short and all of them are more than caches hold: of a loop over a list of
-    /// coordinates, and what it reads beside them.
+    /// coordinates, and what it reads beside them; or of one over neighbours that have no coordinates, as those of a band.
     pub(in super::super) fn prefetch(&mut self, counter: VarId, start: ExprId, stop: ExprId, body: &[Stmt]) {
-        let mut lists = Vec::new();
-        self.lists(counter, body, &mut lists);
-        lists.sort_unstable_by_key(|buffer: &BufferId| buffer.index());
-        lists.dedup();
-        let listed = lists.iter().any(|buffer| matches!(self.kernel.buffer(*buffer).elem, Elem::Index(_)));
         let constant = matches!(self.kernel.expr(start), Expr::Const(_));
-        let inner = body.iter().any(|stmt| stmt.blocks().next().is_some());
-        let size = |buffer: &BufferId| self.kernel.buffer(*buffer).elem.size() as i64;
-        let Some(largest) = lists.iter().copied().max_by_key(size).filter(|_| listed && !constant && !inner) else {
+        let counts = !self.kernel.var(counter).mutable;
+        if constant || !counts || body.iter().any(|stmt| stmt.blocks().next().is_some()) {
             return;
-        };
+        }
+        let mut read = self.lists(counter, body);
+        let listed = |(buffer, _): &(BufferId, ExprId)| matches!(self.kernel.buffer(*buffer).elem, Elem::Index(_));
+        if !read.iter().any(listed) {
+            read = self.stretches(counter, body);
+        }
+        let size = |(buffer, _): &(BufferId, ExprId)| self.kernel.buffer(*buffer).elem.size() as i64;
+        let Some(largest) = read.iter().copied().max_by_key(size) else { return };
         let far = FAR / size(&largest);
         let (start, stop) = (self.index(start), self.index(stop));
+        self.define(counter, Val::One(start.clone()));
+        self.forget();
+        let first: Vec<(BufferId, String)> = read.iter().map(|(buffer, index)| (*buffer, self.index(*index))).collect();
+        self.forget();
         let (ahead, after) = (self.fresh("ahead"), self.fresh("asked"));
-        let len = self.len(largest);
+        let len = self.len(largest.0);
         let far = self.op(format!("icmp sgt i64 {len}, {far}"));
         let turns = self.op(format!("sub nsw i64 {stop}, {start}"));
         let beyond = self.op(format!("sub i64 {turns}, {}", SHORT.start));
@@ -282,11 +286,11 @@ impl Emitter<'_> {
         self.start(&ahead);
         let name = "llvm.prefetch.p0";
         self.declare(name, || format!("declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"));
-        let later = self.op(format!("add nsw i64 {start}, {AHEAD}"));
-        for buffer in lists {
+        for (buffer, first) in first {
             let elem = self.kernel.buffer(buffer).elem;
             let ty = format!("[{} x i8]", elem.size());
             let data = self.data(buffer);
+            let later = self.op(format!("add nsw i64 {first}, {AHEAD}"));
             // Past the end of a list there is nothing to be had, and nothing happens.
             let place = self.op(format!("getelementptr {ty}, ptr {data}, i64 {later}"));
             self.line(format!("call void @{name}(ptr {place}, i32 0, i32 3, i32 1)"));
@@ -295,19 +299,54 @@ impl Emitter<'_> {
         self.start(&after);
     }
 
-    /// The inputs that statements read from one element to the next.
-    fn lists(&self, counter: VarId, body: &[Stmt], found: &mut Vec<BufferId>) {
+    /// The inputs that statements read from one element to the next, each counted as the loop counts.
+    fn lists(&self, counter: VarId, body: &[Stmt]) -> Vec<(BufferId, ExprId)> {
+        self.inputs(body, |index| *index == Expr::Var(counter))
+    }
+
+    /// The inputs that statements read from one element to the next, counted from elsewhere.
+    fn stretches(&self, counter: VarId, body: &[Stmt]) -> Vec<(BufferId, ExprId)> {
+        let declared = |var: VarId| {
+            body.iter().any(|stmt| matches!(stmt, Stmt::Let { var: v, .. } | Stmt::Search { var: v, .. } if *v == var))
+        };
+        let fixed = |id: ExprId| {
+            let mut fixed = true;
+            self.kernel.visit_expr(id, &mut |expr| {
+                fixed &= match expr {
+                    Expr::Var(var) => *var != counter && !declared(*var) && !self.kernel.var(*var).mutable,
+                    Expr::Load(..) => false,
+                    _ => true,
+                };
+            });
+            fixed
+        };
+        let counts = |id: ExprId| *self.kernel.expr(id) == Expr::Var(counter);
+        self.inputs(body, |index| match index {
+            Expr::Call(Op::Add, _, sum) => match sum[..] {
+                [a, b] => counts(a) && fixed(b) || counts(b) && fixed(a),
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
+    /// The inputs that statements read at certain indices, in the order in which a kernel has them.
+    fn inputs(&self, body: &[Stmt], wanted: impl Fn(&Expr) -> bool) -> Vec<(BufferId, ExprId)> {
+        let mut found = Vec::new();
         for stmt in body {
             stmt.each_expr(|id| {
                 self.kernel.visit_expr(id, &mut |expr| {
                     if let Expr::Load(buffer, index) = expr
-                        && *self.kernel.expr(*index) == Expr::Var(counter)
                         && self.kernel.buffer(*buffer).role == Role::Input
+                        && wanted(self.kernel.expr(*index))
                     {
-                        found.push(*buffer);
+                        found.push((*buffer, *index));
                     }
                 });
             });
         }
+        found.sort_unstable_by_key(|(buffer, index)| (buffer.index(), index.index()));
+        found.dedup();
+        found
     }
 }
