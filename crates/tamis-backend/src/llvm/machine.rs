@@ -14,9 +14,8 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
-use std::cell::RefCell;
 use std::ffi::CStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tamis_ir::Diagnostic;
 
@@ -52,7 +51,7 @@ impl Target {
 
 /// What can be said to LLVM in no other way, after the name of a program. Where values that live long are kept takes a third of the time of
 /// code generation for kernels with many loops, unless the search ends early; machine code is no slower, and shorter.
-const OPTIONS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=100"];
+const OPTIONS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=10"];
 
 /// Gets LLVM ready, once; gives the triple of this machine.
 fn initialise() -> Result<String, Diagnostic> {
@@ -68,13 +67,17 @@ fn initialise() -> Result<String, Diagnostic> {
     ready.clone().map_err(|reason| bug(format!("LLVM does not know this processor: {reason}")))
 }
 
-thread_local! {
-    /// The machines that this thread compiled for last: making one takes longer than compiling a small kernel.
-    static MACHINES: RefCell<Vec<(Target, OptimizationLevel, TargetMachine)>> = const { RefCell::new(Vec::new()) };
-}
+/// The machines that were compiled for last, each while no thread compiles for it: making one takes longer than compiling a small kernel.
+static MACHINES: Mutex<Vec<(Target, OptimizationLevel, Machine)>> = Mutex::new(Vec::new());
 
 /// How many machines are kept.
-const KEPT: usize = 3;
+const KEPT: usize = 6;
+
+/// A machine that threads hand on to each other.
+struct Machine(TargetMachine);
+
+// SAFETY: a machine knows nothing of the thread that made it, and one thread has it at a time.
+unsafe impl Send for Machine {}
 
 /// How hard code generation tries. Large kernels are mostly code that runs once, which need not be the best.
 fn effort(ir: &Emitted, level: Level) -> OptimizationLevel {
@@ -91,27 +94,27 @@ fn with_machine<T>(
     work: impl FnOnce(&TargetMachine) -> Result<T, Diagnostic>,
 ) -> Result<T, Diagnostic> {
     initialise()?;
-    let kept = MACHINES.with(|machines| {
-        let mut machines = machines.borrow_mut();
-        let at = machines.iter().position(|(known, at, _)| known == target && *at == effort)?;
-        Some(machines.remove(at).2)
-    });
+    let machines = || MACHINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = {
+        let mut machines = machines();
+        let at = machines.iter().position(|(known, at, _)| known == target && *at == effort);
+        at.map(|at| machines.remove(at).2)
+    };
     let machine = match kept {
         Some(machine) => machine,
         None => {
             let triple = TargetTriple::create(&target.triple);
             let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
             let (cpu, features) = (&target.cpu, &target.features);
-            llvm.create_target_machine(&triple, cpu, features, effort, RelocMode::PIC, CodeModel::Default)
-                .ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?
+            let machine =
+                llvm.create_target_machine(&triple, cpu, features, effort, RelocMode::PIC, CodeModel::Default);
+            Machine(machine.ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?)
         }
     };
-    let result = work(&machine);
-    MACHINES.with(|machines| {
-        let mut machines = machines.borrow_mut();
-        machines.insert(0, (target.clone(), effort, machine));
-        machines.truncate(KEPT);
-    });
+    let result = work(&machine.0);
+    let mut machines = machines();
+    machines.insert(0, (target.clone(), effort, machine));
+    machines.truncate(KEPT);
     result
 }
 

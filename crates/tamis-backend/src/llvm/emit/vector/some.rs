@@ -21,7 +21,7 @@ pub(super) enum Part {
     All,
     /// Those of a mask; the others read zeros.
     Masked(String),
-    /// Those of a mask; the others read what comes next in memory, whatever it is.
+    /// Those of a mask; the others read what is beside them in memory, whatever it is.
     Beyond(String),
 }
 

@@ -13,8 +13,11 @@ use tamis_ir::{DType, Kind};
 /// The bytes of a vector of half the size, where there are any larger.
 const HALF: usize = 32;
 
-/// So many vectors are many: whether they are loaded from where vectors lie in memory shows.
+/// So many vectors are many: whether they are loaded from where vectors lie in memory shows, if they are as long as lines of the cache.
 const MANY: usize = 16;
+
+/// So many shorter ones are: masks for the first and the last cost more than others gain.
+const MORE: usize = 64;
 
 /// A sum whose vector outlives the loops that add to it.
 #[derive(Clone)]
@@ -245,12 +248,15 @@ impl Emitter<'_> {
         self.start(&after);
     }
 
-    /// A sum over neighbours that begin anywhere, and are many or not so many.
+    /// A sum over neighbours that begin anywhere, more than a vector of them: many, or not so many.
     ///
     /// Some take vectors of half the size: what is left of them is less, and so is what is to be added up at the end. Many are loaded from where
     /// vectors lie in memory (one that lies across two lines of the cache takes twice as long), so that the first vector has lanes that belong to what
-    /// comes before. How many depends on the memory, but the result does not: elements that are two vectors apart share a lane, whichever
-    /// it is, and lanes are added up by halves, which takes the same pairs if all of them move on by a few.
+    /// comes before. How many depends on the memory, but the result does not: elements that are two vectors apart share a
+    /// lane, whichever it is, and lanes are added up by halves, which takes the same pairs if all of them move on by a few.
+    ///
+    /// What is left is a part of a vector. Where masks have no registers, and it does not matter which lane an element is in, these are the last
+    /// ones that fill a vector, of which those that were added before are dropped.
     fn stretch(&mut self, plan: &Plan, var: VarId, (start, stop, length): (&str, &str, &str), body: &[Stmt]) {
         let native = self.native(plan.dtype);
         let (some, many, after) = (self.fresh("some"), self.fresh("many"), self.fresh("added"));
@@ -260,14 +266,23 @@ impl Emitter<'_> {
         self.pairs(plan, var, (start, stop), body, native.min(HALF / plan.dtype.size()), None);
         self.jump(&after);
         self.start(&many);
+        if !self.has_mask_registers() {
+            let (some, more) = (self.fresh("some"), self.fresh("more"));
+            let few = self.op(format!("icmp ult i64 {length}, {}", MORE * native));
+            self.fork(&few, &some, &more);
+            self.start(&some);
+            self.pairs(plan, var, (start, stop), body, 2 * native, None);
+            self.jump(&after);
+            self.start(&more);
+        }
         let before = self.off_lines(plan, var, start, body);
         self.pairs(plan, var, (start, stop), body, 2 * native, Some(&before));
         self.jump(&after);
         self.start(&after);
     }
 
-    /// A sum in two vectors by turns, of so many lanes each. The first one begins so many elements before the loop does, if there are enough
-    /// for both.
+    /// A sum in two vectors by turns, of so many lanes each, which one of them has at least. The first one begins so many elements before the loop
+    /// does, if there are enough for both.
     fn pairs(
         &mut self,
         plan: &Plan,
@@ -300,19 +315,31 @@ impl Emitter<'_> {
         // What is left is another vector and a part of one, or a part.
         let (one, part, added) = (self.fresh("one"), self.fresh("part"), self.fresh("sums"));
         let left = self.op(format!("and i64 {length}, {}", lanes - 1));
-        let mask = self.lower_lanes(plan.dtype, lanes, &left);
         let full = self.op(format!("and i64 {length}, {lanes}"));
         let is_full = self.op(format!("icmp ne i64 {full}, 0"));
-        self.fork(&is_full, &one, &part);
-        self.start(&one);
-        self.turn(plan, lanes, var, &rest, body, &even, Part::All);
-        let last = self.op(format!("add nsw i64 {rest}, {lanes}"));
-        self.turn(plan, lanes, var, &last, body, &odd, Part::Masked(mask.clone()));
-        self.jump(&added);
-        self.start(&part);
-        self.turn(plan, lanes, var, &rest, body, &even, Part::Masked(mask));
-        self.jump(&added);
-        self.start(&added);
+        if self.has_mask_registers() || before.is_some() {
+            let mask = self.lower_lanes(plan.dtype, lanes, &left);
+            self.fork(&is_full, &one, &part);
+            self.start(&one);
+            self.turn(plan, lanes, var, &rest, body, &even, Part::All);
+            let last = self.op(format!("add nsw i64 {rest}, {lanes}"));
+            self.turn(plan, lanes, var, &last, body, &odd, Part::Masked(mask.clone()));
+            self.jump(&added);
+            self.start(&part);
+            self.turn(plan, lanes, var, &rest, body, &even, Part::Masked(mask));
+            self.jump(&added);
+            self.start(&added);
+        } else {
+            self.fork(&is_full, &one, &part);
+            self.start(&one);
+            self.turn(plan, lanes, var, &rest, body, &even, Part::All);
+            self.jump(&part);
+            self.start(&part);
+            let last = self.op(format!("sub nsw i64 {stop}, {lanes}"));
+            let before = self.op(format!("sub nsw i64 {lanes}, {left}"));
+            let mask = self.upper_lanes(plan.dtype, lanes, &before);
+            self.turn(plan, lanes, var, &last, body, &odd, Part::Beyond(mask));
+        }
         for (((sum, subtracts), even), odd) in plan.sums.iter().zip(&even).zip(&odd) {
             let [a, b] = [even, odd].map(|slot| self.op(format!("load {vector}, ptr {slot}, align 64")));
             let both = self.vector_op(Op::Add, plan.dtype, lanes, &a, &b);
