@@ -16,7 +16,7 @@ use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 
 /// Lists that are longer, in bytes, come from memory. Those of short rows are asked for ahead: processors foresee the next lines of a
 /// long row, and lose their way between short ones.
-const FAR: i64 = 8 << 20;
+const FAR: i64 = 16 << 20;
 
 /// How many elements ahead.
 const AHEAD: i64 = 256;
