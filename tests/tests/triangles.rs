@@ -149,3 +149,31 @@ fn matrices_are_filled_row_by_row() {
         assert!(!filled_before(text, &tensors), "{columns} columns");
     }
 }
+
+/// Both sums in the result itself: what may be the same element is added to in turn.
+#[test]
+fn rows_and_columns_of_one_result() {
+    let x = dense(&[50]);
+    for format in
+        ["csr", "dense", "dense, sparse[u16,u16]", "dense, band", "dense, blocks", "csc", "dcsr", "dense, hash"]
+    {
+        let l = matrix(50, 50, 400, format);
+        for mask in ["j < i", "j <= i", "j > i", "i <= j", "j != i", "j < 2 * i", "j < i or j == 30", "True"] {
+            for (row, column) in [("i", "j"), ("j", "i")] {
+                let text = format!(
+                    "def f(L, x):
+    y = tensor('dense', shape=(L.shape[0],))
+    for i in _:
+        for j in _:
+            if {mask}:
+                y[{row}] += L[i,j] * x[{column}]
+                y[{column}] max= L[i,j] * x[{row}]
+        y[i] += 2.0 * x[i]
+    return y
+"
+                );
+                filled_before(&text, &[l.clone(), x.clone()]);
+            }
+        }
+    }
+}

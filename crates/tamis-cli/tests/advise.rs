@@ -57,8 +57,8 @@ fn measured() {
     assert!(candidates.iter().all(|c| c["run_seconds"].as_f64().is_some_and(|s| s > 0.0)), "{candidates:?}");
     assert!(candidates.iter().any(|c| c["name"] == advice["best"]));
     assert_eq!(advice["task"], "y[i] += A[i,j] * x[j]");
-    let upper = candidates.iter().find(|c| c["part"] == "upper triangle").unwrap();
-    assert!(upper["prepare"].as_str().is_some_and(|p| p.contains("i <= j")));
+    let lower = candidates.iter().find(|c| c["part"] == "lower triangle").unwrap();
+    assert!(lower["prepare"].as_str().is_some_and(|p| p.contains("j <= i")));
 }
 
 /// What is printed can be run.
@@ -70,10 +70,10 @@ fn the_commands_work() {
     for candidate in advice["candidates"].as_array().unwrap() {
         let mut input = "A=laplacian(9)".to_string();
         if let Some(prepare) = candidate["prepare"].as_str() {
-            std::fs::write(folder.path().join("upper.py"), prepare).unwrap();
-            let line = ["run", "upper.py", &input, "-f", "A=csr", "-o", "U=upper.mtx"];
+            std::fs::write(folder.path().join("lower.py"), prepare).unwrap();
+            let line = ["run", "lower.py", &input, "-f", "A=csr", "-o", "L=lower.mtx"];
             assert_eq!(status(&line, folder.path()), 0);
-            input = "A=upper.mtx".to_string();
+            input = "A=lower.mtx".to_string();
         }
         std::fs::write(folder.path().join("p.py"), candidate["program"].as_str().unwrap()).unwrap();
         let format = format!("A={}", candidate["format"].as_str().unwrap());

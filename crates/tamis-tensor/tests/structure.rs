@@ -38,7 +38,7 @@ fn statistics(tensor: &Tensor) -> Statistics {
 fn proposed(tensor: &Tensor) -> Vec<String> {
     let text = |part: Part, format: &Format| match part {
         Part::Whole => format.to_string(),
-        Part::Upper(mirror) => format!("upper {format} {mirror:?}"),
+        Part::Lower(mirror) => format!("lower {format} {mirror:?}"),
     };
     propose(tensor, &statistics(tensor)).unwrap().iter().map(|p| text(p.part, &p.format)).collect()
 }
@@ -152,16 +152,16 @@ fn symmetry_and_triangles() {
     assert!(!pattern.structurally_symmetric && !pattern.symmetric);
     let skew = matrix([3, 3], &[(0, 1, 2.0), (1, 0, -2.0)]);
     assert!(statistics(&skew).matrix.unwrap().skew_symmetric);
-    assert!(proposed(&skew).contains(&"upper csr Minus".to_string()));
-    assert!(proposed(&generated("laplacian(5)", &[])).contains(&"upper csr Same".to_string()));
-    assert!(!proposed(&generated("laplacian(5)", &[(0, 1, None)])).iter().any(|f| f.starts_with("upper")));
+    assert!(proposed(&skew).contains(&"lower csr Minus".to_string()));
+    assert!(proposed(&generated("laplacian(5)", &[])).contains(&"lower csr Same".to_string()));
+    assert!(!proposed(&generated("laplacian(5)", &[(0, 1, None)])).iter().any(|f| f.starts_with("lower")));
     // A graph without weights needs no values, and weights that are not one do.
     let graph = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)];
-    assert!(proposed(&matrix([3, 3], &graph)).contains(&"upper csr; pattern Same".to_string()));
+    assert!(proposed(&matrix([3, 3], &graph)).contains(&"lower csr; pattern Same".to_string()));
     let weighted = graph.map(|(i, j, _)| (i, j, 2.0));
-    assert!(proposed(&matrix([3, 3], &weighted)).contains(&"upper csr Same".to_string()));
+    assert!(proposed(&matrix([3, 3], &weighted)).contains(&"lower csr Same".to_string()));
     // A diagonal matrix is symmetric, and nothing is saved by its triangle.
-    assert!(!proposed(&generated("diagonal(9)", &[])).iter().any(|f| f.starts_with("upper")));
+    assert!(!proposed(&generated("diagonal(9)", &[])).iter().any(|f| f.starts_with("lower")));
 
     let lower = of("triangular(6)", &[]);
     assert!(lower.lower_triangular && !lower.upper_triangular && !lower.strictly_triangular && !lower.unit_diagonal);
@@ -269,14 +269,14 @@ fn bytes_are_those_of_the_tensors() {
             for proposal in propose(&kept, &statistics(&kept)).unwrap() {
                 let stored = match proposal.part {
                     Part::Whole => kept.clone(),
-                    Part::Upper(_) => {
-                        let mut above = Vec::new();
+                    Part::Lower(_) => {
+                        let mut below = Vec::new();
                         kept.for_each(&mut |at, value| {
-                            if at[0] <= at[1] {
-                                above.push((at[0], at[1], value.as_c128().re));
+                            if at[1] <= at[0] {
+                                below.push((at[0], at[1], value.as_c128().re));
                             }
                         });
-                        matrix([kept.shape()[0], kept.shape()[1]], &above).cast(kept.dtype())
+                        matrix([kept.shape()[0], kept.shape()[1]], &below).cast(kept.dtype())
                     }
                 };
                 let converted =

@@ -34,7 +34,7 @@ fn candidate_as_json(advice: &Advice, candidate: &Candidate) -> Json {
         "format": format_name(&candidate.format),
         "part": match candidate.part {
             Part::Whole => "whole",
-            Part::Upper(_) => "upper triangle",
+            Part::Lower(_) => "lower triangle",
         },
         "why": candidate.why,
         "bytes": candidate.bytes,

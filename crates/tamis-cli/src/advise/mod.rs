@@ -103,8 +103,8 @@ fn usage(name: &str, candidate: &Candidate) -> String {
     let indented = |program: &str| program.lines().map(|line| format!("      {line}\n")).collect::<String>();
     if let Some(prepare) = candidate.prepare {
         text +=
-            &format!("\n    tamis run upper.py {} -f A=csr -o U=upper.mtx\n\n{}", argument(&input), indented(prepare));
-        input = "A=upper.mtx".to_string();
+            &format!("\n    tamis run lower.py {} -f A=csr -o L=lower.mtx\n\n{}", argument(&input), indented(prepare));
+        input = "A=lower.mtx".to_string();
     }
     let program = candidate.program.split(['(', ' ']).nth(1).unwrap_or("program");
     text += &format!("\n    tamis run {program}.py {} x=rand -f {format}\n\n", argument(&input));
@@ -122,7 +122,7 @@ fn label(candidate: &Candidate) -> String {
     let format = crate::info::format_name(&candidate.format);
     match candidate.part {
         Part::Whole => format,
-        Part::Upper(_) => format!("{format}, upper triangle"),
+        Part::Lower(_) => format!("{format}, lower triangle"),
     }
 }
 

@@ -7,6 +7,7 @@
 //!   is a constant.
 
 use super::effects::Effects;
+use super::known::Known;
 use super::{Editor, Options};
 use tamis_ir::Value;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
@@ -19,7 +20,8 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (editor, mut body) = Editor::new(kernel, options);
     sweep(&mut body, &mut needed.iter().copied());
     let vars = editor.kernel().vars.len();
-    let mut pass = Backward { editor, labels: Vec::new(), overwritten: Vec::new() };
+    let known = Known::of(editor.kernel(), &body);
+    let mut pass = Backward { editor, known, labels: Vec::new(), overwritten: Vec::new() };
     let body = pass.block(body, &mut Set::new(vars));
     let mut editor = pass.editor;
     let mut assigned = vec![false; vars];
@@ -167,6 +169,7 @@ impl Set {
 
 struct Backward {
     editor: Editor,
+    known: Known,
     /// Variables that are read after each block that can be left.
     labels: Vec<(LabelId, Set)>,
     /// Elements that will be written before anything reads them.
@@ -280,7 +283,7 @@ impl Backward {
         let mut look = |id: ExprId| {
             kernel.visit_expr(id, &mut |expr| match expr {
                 Expr::Var(var) => again.insert(*var),
-                Expr::Load(buffer, _) => read.push(*buffer),
+                Expr::Load(buffer, index) => read.push((*buffer, Some(*index))),
                 _ => {}
             });
         };
@@ -292,7 +295,7 @@ impl Backward {
         });
         body.iter().for_each(|stmt| {
             stmt.visit(&mut |stmt| {
-                read.extend(stmt.scans());
+                read.extend(stmt.scans().map(|buffer| (buffer, None)));
             });
         });
         for var in &effects.declared {
@@ -300,8 +303,14 @@ impl Backward {
         }
         // What is overwritten after the loop is also overwritten before it, if the loop has nothing to do with it.
         let mut after = std::mem::take(&mut self.overwritten);
+        let (kernel, known) = (self.editor.kernel(), &self.known);
+        let other = |read: Option<ExprId>, index: ExprId| {
+            read.is_some_and(|read| known.is_below(kernel, known.meaning(kernel, read), index))
+        };
         after.retain(|(buffer, index)| {
-            !read.contains(buffer) && !effects.touch(self.editor.kernel(), *index) && effects.left.is_empty()
+            read.iter().all(|(here, read)| here != buffer || other(*read, *index))
+                && !effects.touch(kernel, *index)
+                && effects.left.is_empty()
         });
         let body = self.block(body, &mut again);
         self.overwritten = after;

@@ -15,6 +15,7 @@ mod fold;
 mod hints;
 mod hoist;
 mod inline;
+mod known;
 mod localise;
 mod promote;
 mod propagate;

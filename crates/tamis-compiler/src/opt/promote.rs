@@ -1,10 +1,11 @@
 //! Reductions live in registers: an element that a loop reads and writes at one place is loaded before the loop, kept in a
 //! variable, and stored after it.
 //!
-//! Nothing else in the loop may touch the buffer. The element must be there even if the loop does not run: it was
+//! Nothing else in the loop may touch the buffer, but at places that are certainly before that one, as rows of a lower triangle do. The element must be there even if the loop does not run: it was
 //! accessed before, or the loop is put under a condition. Every loop, the outermost first, keeps what it can.
 
 use super::effects::Effects;
+use super::known::Known;
 use super::reach::{self, Reach};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
@@ -15,16 +16,24 @@ use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stm
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let reach = Reach::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Promote { editor, reach };
+    let known = Known::of(editor.kernel(), &body);
+    let mut pass = Promote { editor, reach, known };
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
 /// How a piece of code accesses a buffer.
+#[derive(Default)]
 struct Access {
+    /// Where, by loads and stores.
+    indices: Vec<Indexed>,
+    /// In another way.
+    otherwise: bool,
+}
+
+/// How a piece of code accesses an element.
+struct Indexed {
     index: ExprId,
-    /// At this index only, by loads and stores.
-    single: bool,
     loads: bool,
     stores: bool,
 }
@@ -39,6 +48,7 @@ struct Promoted {
 struct Promote {
     editor: Editor,
     reach: Reach,
+    known: Known,
 }
 
 impl Promote {
@@ -107,16 +117,24 @@ impl Promote {
                 labels.push(*label);
             }
         });
-        accesses.retain(|_, access| access.single && access.loads && access.stores);
-        if accesses.is_empty() {
+        let alone = |access: &Access, one: &Indexed| {
+            let other =
+                |other: &Indexed| self.known.is_below(kernel, self.known.meaning(kernel, other.index), one.index);
+            !access.otherwise && access.indices.iter().all(|index| index.index == one.index || other(index))
+        };
+        let mut candidates: Vec<(BufferId, ExprId)> = Vec::new();
+        for (buffer, access) in &accesses {
+            let kept = access.indices.iter().filter(|one| one.loads && one.stores && alone(access, one));
+            candidates.extend(kept.map(|one| (*buffer, one.index)));
+        }
+        if candidates.is_empty() {
             return (stmt, Vec::new(), None);
         }
         let effects = Effects::of(std::slice::from_ref(&stmt));
         if !effects.left.iter().all(|label| labels.contains(label)) {
             return (stmt, Vec::new(), None);
         }
-        accesses.retain(|_, access| !effects.touch(kernel, access.index));
-        let mut candidates: Vec<(BufferId, ExprId)> = accesses.iter().map(|(b, a)| (*b, a.index)).collect();
+        candidates.retain(|(_, index)| !effects.touch(kernel, *index));
         candidates.sort_unstable();
 
         // What is accessed in every turn is there if there is a turn.
@@ -206,8 +224,8 @@ impl Promote {
                 here.then_some(value)
             })
         });
-        if let Stmt::Store { buffer, value, .. } = stmt
-            && *buffer == element.buffer
+        if let Stmt::Store { buffer, index, value } = stmt
+            && (*buffer, *index) == (element.buffer, element.index)
         {
             *stmt = Stmt::Assign { var: element.var, value: *value };
         }
@@ -225,12 +243,18 @@ fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>
         if kernel.buffer(buffer).role == Role::Input {
             return;
         }
-        let first = index.unwrap_or(ExprId(0));
-        let access =
-            accesses.entry(buffer).or_insert(Access { index: first, single: true, loads: false, stores: false });
-        access.single &= index == Some(access.index);
-        access.loads |= !store;
-        access.stores |= store;
+        let access = accesses.entry(buffer).or_default();
+        let Some(index) = index else {
+            access.otherwise = true;
+            return;
+        };
+        match access.indices.iter_mut().find(|known| known.index == index) {
+            Some(known) => {
+                known.loads |= !store;
+                known.stores |= store;
+            }
+            None => access.indices.push(Indexed { index, loads: !store, stores: store }),
+        }
     };
     match stmt {
         Stmt::Store { buffer, index, .. } => add(*buffer, Some(*index), true),
@@ -277,6 +301,61 @@ mod tests {
             "    y[i] = sum",
         ];
         assert_eq!(after(&[run], make), expected);
+    }
+
+    /// A loop over a list, up to the position of `key`, that adds to `y[own]` and to what the list names.
+    fn both(make: &mut Make, own: ExprId, key: ExprId) {
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        let to = make.b.search_back("to", make.crd, zero, n, key);
+        make.count("q", zero, to, |make, q| {
+            let j = make.load(make.crd, q);
+            let j = make.b.name("j", j);
+            make.add_to(make.y, own, one);
+            make.add_to(make.y, j, one);
+        });
+    }
+
+    #[test]
+    fn what_lies_before_is_another_element() {
+        let mut make = Make::new();
+        let (zero, n, nothing) = (make.int(0), make.n, make.float(0.0));
+        make.count("i", zero, n, |make, i| {
+            make.b.store(make.y, i, nothing);
+            both(make, i, i);
+        });
+        let expected = [
+            "    var sum: f64 = y[i]",
+            "    for q in 0..to",
+            "        let j: i64 = A_crd[q]",
+            "        sum = sum + 1.0",
+            "        y[j] = y[j] + 1.0",
+            "    y[i] = sum",
+        ];
+        assert_eq!(after(&[run], make)[3..], expected);
+    }
+
+    #[test]
+    fn what_may_not_lie_before_stays_in_memory() {
+        // What is searched for is the next number, or may change between the search and the loop.
+        for changes in [false, true] {
+            let mut make = Make::new();
+            let (zero, n, one, nothing) = (make.int(0), make.n, make.int(1), make.float(0.0));
+            let var = make.b.variable_from("p", zero);
+            make.count("i", zero, n, |make, i| {
+                make.b.store(make.y, i, nothing);
+                if changes {
+                    let p = make.b.get(var);
+                    make.b.store(make.y, p, nothing);
+                    both(make, p, p);
+                    let next = make.b.add(p, one);
+                    make.b.assign(var, next);
+                } else {
+                    let next = make.b.add(i, one);
+                    both(make, i, next);
+                }
+            });
+            assert!(!after(&[run], make).iter().any(|line| line.contains("sum")));
+        }
     }
 
     #[test]

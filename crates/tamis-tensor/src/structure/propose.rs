@@ -27,8 +27,8 @@ pub struct Proposal {
 pub enum Part {
     /// Everything.
     Whole,
-    /// The upper triangle of a symmetric matrix, with the diagonal.
-    Upper(Mirror),
+    /// The lower triangle of a symmetric matrix, with the diagonal.
+    Lower(Mirror),
 }
 
 /// What the entry below the diagonal is of the one above it.
@@ -347,8 +347,8 @@ impl Makers<'_> {
             let ones = self.structure.constant.is_some_and(|one| one.same_number(Value::one(self.dtype)));
             let bytes = last.bytes + if ones { 0 } else { entries * value };
             let format = if ones { Format::csr().with_leaf(Leaf::Pattern) } else { Format::csr() };
-            let why = format!("{word}: the upper triangle says it all, each entry is used twice");
-            self.add_part(format, Part::Upper(mirror), bytes, true, why);
+            let why = format!("{word}: the lower triangle says it all, each entry is used twice");
+            self.add_part(format, Part::Lower(mirror), bytes, true, why);
         }
         Ok(())
     }

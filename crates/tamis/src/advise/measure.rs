@@ -1,6 +1,6 @@
 //! Trying formats out: converting, compiling, comparing results, and running by turns.
 
-use super::task::UPPER;
+use super::task::LOWER;
 use super::{Candidate, Outcome, Task, Times};
 use crate::{CompileOptions, Executable, Signature, compile};
 use std::time::{Duration, Instant};
@@ -106,10 +106,10 @@ fn prepare(
 ) -> Result<(Runner, Tensor), Diagnostics> {
     let triangle = match candidate.part {
         Part::Whole => None,
-        Part::Upper(_) => Some(triangle_of(tensor)?),
+        Part::Lower(_) => Some(triangle_of(tensor)?),
     };
     let start = Instant::now();
-    let part = triangle.as_ref().map(|(by_rows, upper)| upper.call(&[by_rows])).transpose()?;
+    let part = triangle.as_ref().map(|(by_rows, lower)| lower.call(&[by_rows])).transpose()?;
     let part = part.into_iter().flatten().next().map(|(_, part)| part);
     let converted = part.as_ref().unwrap_or(tensor).convert(&candidate.format)?;
     let convert = start.elapsed();
@@ -132,11 +132,11 @@ fn prepare(
     Ok((runner, result))
 }
 
-/// The matrix by rows, and code that keeps its upper triangle: converting is timed, compiling that is not.
+/// The matrix by rows, and code that keeps its lower triangle: converting is timed, compiling that is not.
 fn triangle_of(tensor: &Tensor) -> Result<(Tensor, Executable), Diagnostics> {
     let by_rows = tensor.convert(&Format::csr())?;
-    let upper = compile(&Program::parse(UPPER)?, &Signature::of(&[&by_rows]), &CompileOptions::default())?;
-    Ok((by_rows, upper))
+    let lower = compile(&Program::parse(LOWER)?, &Signature::of(&[&by_rows]), &CompileOptions::default())?;
+    Ok((by_rows, lower))
 }
 
 /// Results agree up to rounding, whatever the format: sums are added up in another order.

@@ -91,7 +91,7 @@ pub struct Times {
 impl Candidate {
     fn new(proposal: Proposal, usual: bool, program: String) -> Candidate {
         let Proposal { format, part, why, bytes, exact } = proposal;
-        let prepare = (part != Part::Whole).then_some(task::UPPER);
+        let prepare = (part != Part::Whole).then_some(task::LOWER);
         Candidate { format, part, why, bytes, exact, usual, program, prepare, outcome: Outcome::Untried }
     }
 

@@ -65,7 +65,7 @@ impl Task {
     /// The program for a tensor that is stored as proposed; none if there is none that is worth it.
     pub(super) fn program(&self, proposal: &Proposal, constant: Option<Value>) -> Option<String> {
         let indices = self.indices(self.rank, ", ");
-        if let Part::Upper(mirror) = proposal.part {
+        if let Part::Lower(mirror) = proposal.part {
             let other = match mirror {
                 Mirror::Same => "a",
                 Mirror::Minus => "-a",
@@ -73,8 +73,8 @@ impl Task {
             };
             return self.dense.then(|| {
                 format!(
-                    "def spmv_upper(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        a = A[i,j]\n        \
-                     y[i] += a * x[j]\n        if i < j:\n            y[j] += {other} * x[i]\n    return y\n"
+                    "def spmv_lower(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        a = A[i,j]\n        \
+                     y[i] += a * x[j]\n        if j < i:\n            y[j] += {other} * x[i]\n    return y\n"
                 )
             });
         }
@@ -127,12 +127,12 @@ impl Task {
     }
 }
 
-/// Stores the upper triangle of a matrix.
-pub(super) const UPPER: &str = "\
-def upper(A):
-    U = tensor(\"csr\")
+/// Stores the lower triangle of a matrix.
+pub(super) const LOWER: &str = "\
+def lower(A):
+    L = tensor(\"csr\")
     for i, j in _:
-        if i <= j:
-            U[i,j] = A[i,j]
-    return U
+        if j <= i:
+            L[i,j] = A[i,j]
+    return L
 ";
