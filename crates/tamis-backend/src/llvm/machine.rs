@@ -51,7 +51,7 @@ impl Target {
 
 /// What can be said to LLVM in no other way, after the name of a program. Where values that live long are kept takes a third of the time of
 /// code generation for kernels with many loops, unless the search ends early; machine code is no slower, and shorter.
-const OPTIONS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=10"];
+const OPTIONS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=100"];
 
 /// Gets LLVM ready, once; gives the triple of this machine.
 fn initialise() -> Result<String, Diagnostic> {
