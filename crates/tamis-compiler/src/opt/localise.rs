@@ -295,7 +295,7 @@ mod tests {
             triangle(|make, i| {
                 let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
                 let key = key(make, i);
-                let to = make.b.search_back("to", make.crd, zero, n, key);
+                let to = make.b.search_from("to", make.crd, [zero, n, key], true);
                 let start = if late { make.m } else { zero };
                 make.count("q", start, to, |make, q| {
                     let j = make.load(make.crd, q);

@@ -306,7 +306,7 @@ mod tests {
     /// A loop over a list, up to the position of `key`, that adds to `y[own]` and to what the list names.
     fn both(make: &mut Make, own: ExprId, key: ExprId) {
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
-        let to = make.b.search_back("to", make.crd, zero, n, key);
+        let to = make.b.search_from("to", make.crd, [zero, n, key], true);
         make.count("q", zero, to, |make, q| {
             let j = make.load(make.crd, q);
             let j = make.b.name("j", j);

@@ -492,22 +492,14 @@ impl Builder {
         stop: ExprId,
         key: ExprId,
     ) -> ExprId {
-        let var = self.new_var(name, DType::I64, false);
-        self.emit(Stmt::Search { var, buffer, start, stop, key, back: false });
-        self.get(var)
+        self.search_from(name, buffer, [start, stop, key], false)
     }
 
-    /// The same, if it is likely to be near the stop.
-    pub fn search_back(
-        &mut self,
-        name: impl Into<String>,
-        buffer: BufferId,
-        start: ExprId,
-        stop: ExprId,
-        key: ExprId,
-    ) -> ExprId {
+    /// The same, looked for from the start on, or `back` from the stop, where it is likely to be nearer.
+    pub fn search_from(&mut self, name: impl Into<String>, buffer: BufferId, at: [ExprId; 3], back: bool) -> ExprId {
+        let [start, stop, key] = at;
         let var = self.new_var(name, DType::I64, false);
-        self.emit(Stmt::Search { var, buffer, start, stop, key, back: true });
+        self.emit(Stmt::Search { var, buffer, start, stop, key, back });
         self.get(var)
     }
 

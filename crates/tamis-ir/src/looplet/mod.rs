@@ -210,10 +210,8 @@ impl Stepper {
             return start;
         }
         // Of a list that is looked at from its start on, all but the end may be meant, as in triangles.
-        match end && start == self.start && constant.is_none() {
-            true => b.search_back(name, self.coordinates, start, self.stop, key),
-            false => b.search(name, self.coordinates, start, self.stop, key),
-        }
+        let back = end && start == self.start && constant.is_none();
+        b.search_from(name, self.coordinates, [start, self.stop, key], back)
     }
 }
 
