@@ -36,7 +36,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
         false => None,
     };
     let program = match &notation {
-        Some(notation) => notation.plain()?,
+        Some(notation) => notation.interface()?,
         None => Program::parse_source_with(&source, &operators)?,
     };
     check_names(&program, request)?;
@@ -155,7 +155,7 @@ pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>, operators: &[
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
     Ok(match Notation::is_einsum(&source.text) {
         true => Notation::einsum(source.text.trim_end(), &names, "out")?,
-        false => Notation::parse_source(source, operators)?,
+        false => Notation::parse_given(source, operators, &names)?,
     })
 }
 

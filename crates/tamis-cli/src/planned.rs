@@ -46,7 +46,7 @@ impl Planned {
             }
             _ => execute::notation(source, &specs, operators)?,
         };
-        let plain = notation.plain()?;
+        let plain = notation.interface()?;
         let pins = Pins {
             order: args.order.clone(),
             formats: execute::result_formats(&plain, formats)?,

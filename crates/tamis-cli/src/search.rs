@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
         ]));
     }
     let notation = execute::notation(&source, &request.inputs, &operators::read(&args.operators)?)?;
-    let plain = notation.plain()?;
+    let plain = notation.interface()?;
     execute::check_names(&plain, &request)?;
     let inputs = execute::inputs(&plain, &request)?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();

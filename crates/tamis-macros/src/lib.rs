@@ -103,7 +103,7 @@ fn check(text: &str, operands: &[Operand], span: Span) -> Result<(), Failure> {
     let names: Vec<&str> = operands.iter().map(|(name, ..)| name.as_str()).collect();
     let read = match Notation::is_einsum(text) {
         true => Notation::einsum(text, &names, "out"),
-        false => Notation::parse(text),
+        false => Notation::parse_given(&tamis_ir::Source::new("notation", text), &[], &names),
     };
     let notation = read.and_then(|notation| notation.plain().map(|_| notation));
     let notation = notation.map_err(|errors| (errors.render(false), span))?;

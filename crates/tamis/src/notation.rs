@@ -91,7 +91,10 @@ pub fn einsum(
 /// Reads index notation; operands of NumPy's spelling are those given, and its result is `out`.
 pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnostics> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
-    if Notation::is_einsum(text) { Notation::einsum(text, &names, "out") } else { Notation::parse(text) }
+    match Notation::is_einsum(text) {
+        true => Notation::einsum(text, &names, "out"),
+        false => Notation::parse_given(&tamis_ir::Source::new("notation", text), &[], &names),
+    }
 }
 
 /// Schedules index notation for tensors, given in the order of its parameters, without compiling anything.
@@ -135,7 +138,7 @@ pub(crate) fn schedule_by(
 
 /// For each parameter of the program, which of the notation's it is made of.
 fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
-    let (names, program) = (notation.params(), &plan.program);
+    let (names, program) = (notation.operands(), &plan.program);
     let source = |name: &String| {
         let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
         names.iter().position(|known| *known == source).ok_or_else(|| {

@@ -46,6 +46,24 @@ pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Co
     Expected { format, positions }
 }
 
+/// The format of a target of these sizes that is written at sums of indices, if so few elements are written that it is not dense.
+pub(super) fn scattered(sizes: &[f64], points: f64) -> Option<Expected> {
+    let cells: f64 = sizes.iter().product();
+    if cells < LARGE || points * MANY_TIMES > cells {
+        return None;
+    }
+    let levels = sizes.iter().map(|_| LevelSpec::new(LevelKind::Sparse)).collect();
+    let map = (0..sizes.len()).map(DimExpr::Dim).collect();
+    let format = Format::new(sizes.len(), map, levels, Leaf::Element(None)).ok()?;
+    Some(Expected { format, positions: sizes.iter().map(|n| points.min(*n)).collect() })
+}
+
+/// Targets of fewer elements are dense, however few of them are written at sums of indices: a workspace costs more than clearing.
+const LARGE: f64 = 1e6;
+
+/// Larger ones are dense unless they have so many times as many elements as are written.
+const MANY_TIMES: f64 = 32.0;
+
 /// How many different coordinates the loops `after` have where something is computed, given those of `before`.
 pub(super) fn expect(problem: &Problem, before: u32, after: u32) -> f64 {
     let all = problem.all();

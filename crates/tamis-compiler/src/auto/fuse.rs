@@ -10,29 +10,46 @@ use tamis_ir::text::syntax::{Expr, ExprKind};
 impl Scheduler<'_> {
     /// Computes temporaries where they are used, if their indices are the outer loops there.
     pub(super) fn fuse(&mut self, nests: &mut Vec<Nest>) {
-        let mut at = 0;
-        while at < nests.len() {
-            let name = nests[at].item.assignment.target.text.clone();
-            let users: Vec<usize> = (0..nests.len()).filter(|k| reads(&nests[*k], &name)).collect();
-            let alone = users.len() == 1 && !self.is_result(&name) && !nests[at].item.assignment.again;
-            let written = nests.iter().filter(|n| n.item.assignment.target.text == name).count();
-            if alone
-                && written == 1
-                && let Some(fused) = self.fused(&nests[at], &nests[users[0]])
-            {
-                let user = users[0];
+        let mut slots: Vec<Option<Nest>> = std::mem::take(nests).into_iter().map(Some).collect();
+        let mut written: FxHashMap<String, usize> = FxHashMap::default();
+        let mut readers: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        for (k, nest) in slots.iter().enumerate() {
+            let Some(nest) = nest else { continue };
+            *written.entry(nest.item.assignment.target.text.clone()).or_default() += 1;
+            add_reader(&mut readers, k, nest);
+        }
+        loop {
+            let mut changed = false;
+            for at in 0..slots.len() {
+                let Some(made) = &slots[at] else { continue };
+                let name = made.item.assignment.target.text.clone();
+                let alone = written.get(&name) == Some(&1) && !self.is_result(&name) && !made.item.assignment.again;
+                let Some(&[user]) = readers.get(&name).map(Vec::as_slice).filter(|_| alone) else { continue };
+                let Some(nest) = &slots[user] else { continue };
+                // What is computed inside of the user may need it in other loops.
+                if nest.inner.iter().any(|(_, inner)| reads(inner, &name)) {
+                    continue;
+                }
+                let (made, nest) = (made.clone(), nest.clone());
+                let Some(fused) = self.fused(&made, &nest) else { continue };
                 self.note(
                     &name,
                     "a scalar inside of the loops that use it",
-                    &format!("{:.3e} instead of {:.3e}", fused.cost, nests[at].cost + nests[user].cost),
+                    &format!("{:.3e} instead of {:.3e}", fused.cost, made.cost + nest.cost),
                 );
-                nests[user] = fused;
-                nests.remove(at);
-                at = 0;
-            } else {
-                at += 1;
+                for list in readers.values_mut() {
+                    list.retain(|reader| *reader != at);
+                }
+                add_reader(&mut readers, user, &fused);
+                slots[user] = Some(fused);
+                slots[at] = None;
+                changed = true;
+            }
+            if !changed {
+                break;
             }
         }
+        nests.extend(slots.into_iter().flatten());
     }
 
     fn fused(&mut self, made: &Nest, user: &Nest) -> Option<Nest> {
@@ -151,6 +168,16 @@ impl Scheduler<'_> {
         all.push((depth, inner));
         Some(Nest { tile: None, order, cost, inner: all, body: outer_body, item, ..user.clone() })
     }
+}
+
+fn add_reader(readers: &mut FxHashMap<String, Vec<usize>>, at: usize, nest: &Nest) {
+    for (tensor, _) in nest.item.assignment.accesses() {
+        let list = readers.entry(tensor.to_string()).or_default();
+        if !list.contains(&at) {
+            list.push(at);
+        }
+    }
+    nest.inner.iter().for_each(|(_, inner)| add_reader(readers, at, inner));
 }
 
 fn reads(nest: &Nest, name: &str) -> bool {

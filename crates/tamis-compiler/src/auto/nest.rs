@@ -11,7 +11,7 @@ use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{Constant, Op};
 use tamis_ir::format::{Format, Leaf};
-use tamis_ir::notation::{Assignment, Node, Notation, same_all, text};
+use tamis_ir::notation::{Assignment, IndexRange, Node, Notation, same_all, text};
 use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
@@ -73,7 +73,25 @@ fn start(op: Op, dtype: DType) -> Option<Value> {
     value.is_truthy().then_some(literal)
 }
 
+/// A statement has at most as many loops as a set of them has bits.
+const MOST_LOOPS: usize = u32::BITS as usize;
+
+/// Programs of more statements are not scheduled in several ways to be compared.
+const MOST_COMPARED: usize = 48;
+
+/// Which temporaries are substituted for their uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Inlining {
+    /// Elementwise ones, and sums of products in sums of products.
+    All,
+    /// Those that reduce nothing.
+    Elementwise,
+    /// None: statements stay as they were written.
+    None,
+}
+
 /// Makes a plan.
+#[derive(Clone)]
 pub(super) struct Scheduler<'a> {
     notation: &'a Notation,
     pub(super) costs: &'a Costs,
@@ -81,6 +99,9 @@ pub(super) struct Scheduler<'a> {
     pub(super) operands: FxHashMap<String, Operand>,
     items: Vec<Item>,
     taken: FxHashSet<String>,
+    /// Temporaries below this number have their names.
+    temporaries: usize,
+    results: FxHashSet<String>,
     decisions: Vec<Decision>,
     conversions: Vec<Conversion>,
 }
@@ -123,18 +144,20 @@ impl<'a> Scheduler<'a> {
             .zip(nests)
             .map(|(a, extents)| Item { assignment: a.clone(), extents, dtype: dtype(&a.target.text) })
             .collect();
-        let names = notation.params();
+        let names = notation.operands();
         let mut taken: FxHashSet<String> = names.iter().map(|name| name.to_string()).collect();
         for item in &items {
             taken.insert(item.assignment.target.text.clone());
             taken.extend(item.extents.keys().cloned());
         }
         let operands = names.iter().map(|name| name.to_string()).zip(operands.iter().cloned()).collect();
-        Scheduler { notation, costs, pins, operands, items, taken, decisions: Vec::new(), conversions: Vec::new() }
+        let results = notation.results().into_iter().map(String::from).collect();
+        let (decisions, conversions, temporaries) = (Vec::new(), Vec::new(), 0);
+        Scheduler { notation, costs, pins, operands, items, taken, temporaries, results, decisions, conversions }
     }
 
     pub(super) fn is_result(&self, name: &str) -> bool {
-        self.notation.results().contains(&name) || self.pins.formats.iter().any(|(pinned, _)| pinned == name)
+        self.results.contains(name) || self.pins.formats.iter().any(|(pinned, _)| pinned == name)
     }
 
     pub(super) fn decide(&mut self, about: &str, choice: &str, why: &str, alternatives: Vec<String>) {
@@ -148,15 +171,17 @@ impl<'a> Scheduler<'a> {
         self.decide(about, choice, why, Vec::new());
     }
 
-    pub(super) fn fresh_name(&mut self) -> String {
-        let mut number = 0;
-        loop {
-            let name = format!("t{number}");
-            if self.taken.insert(name.clone()) {
-                return name;
-            }
-            number += 1;
-        }
+    /// A name for a temporary that nothing has yet.
+    pub(super) fn next_name(&self) -> String {
+        (self.temporaries..)
+            .map(|number| format!("t{number}"))
+            .find(|name| !self.taken.contains(name))
+            .unwrap_or_default()
+    }
+
+    /// Takes the name of a temporary that was considered.
+    pub(super) fn taken_name(&mut self, item: &Item) {
+        self.taken.insert(item.assignment.target.text.clone());
     }
 
     /// Whether something has this name.
@@ -172,10 +197,59 @@ impl<'a> Scheduler<'a> {
 
     pub(super) fn plan(mut self, meaning: Program, types: &[ParamType]) -> Result<Plan, Diagnostics> {
         self.check_pins()?;
-        let mut items = std::mem::take(&mut self.items);
-        if !self.pins.separate {
-            self.inline(&mut items);
+        let items = std::mem::take(&mut self.items);
+        let mut found: Option<(f64, Scheduler, Vec<Nest>)> = None;
+        let mut failed = None;
+        for inlining in self.inlinings(&items) {
+            let mut this = self.clone();
+            match this.nests(items.clone(), inlining) {
+                Ok(nests) => {
+                    let cost = this.cost_of(&nests);
+                    if found.as_ref().is_none_or(|(best, ..)| cost < *best) {
+                        found = Some((cost, this, nests));
+                    }
+                }
+                Err(errors) => failed = failed.or(Some(errors)),
+            }
         }
+        let nests = match (found, failed) {
+            (Some((_, this, nests)), _) => {
+                self = this;
+                nests
+            }
+            (None, Some(errors)) => return Err(errors),
+            (None, None) => Vec::new(),
+        };
+        let cost = nests.iter().map(|nest| nest.cost).sum();
+        let nodes = self.nodes(&nests);
+        let params = self.params(&nests);
+        let params: Vec<&str> = params.iter().map(String::as_str).collect();
+        let mut program = self.notation.program("notation", &params, &nodes)?;
+        let schedule = tiles(&nests);
+        if !schedule.is_empty() {
+            let typed = |name: &&str| {
+                let source = self.conversions.iter().find(|c| c.name == **name).map_or(*name, |c| c.source.as_str());
+                self.notation.operands().iter().position(|p| *p == source).and_then(|at| types.get(at).cloned())
+            };
+            let types: Vec<ParamType> = params.iter().filter_map(typed).collect();
+            program = schedule.apply(&program, &program.check(&types)?)?;
+        }
+        Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
+    }
+
+    /// The ways of substituting temporaries that are compared: statements as they were written are always one of them.
+    fn inlinings(&self, items: &[Item]) -> Vec<Inlining> {
+        match items {
+            _ if self.pins.separate => vec![Inlining::None],
+            [] | [_] => vec![Inlining::All],
+            _ if items.len() > MOST_COMPARED => vec![Inlining::Elementwise],
+            _ => vec![Inlining::All, Inlining::Elementwise, Inlining::None],
+        }
+    }
+
+    /// The loops of statements, after temporaries are substituted, products cut and loops fused.
+    fn nests(&mut self, mut items: Vec<Item>, inlining: Inlining) -> Result<Vec<Nest>, Diagnostics> {
+        self.inline(&mut items, inlining);
         let mut whole = Vec::new();
         for item in items {
             let steps = if self.pins.separate { vec![item] } else { self.split(item) };
@@ -186,29 +260,21 @@ impl<'a> Scheduler<'a> {
                 whole.push(step);
             }
         }
-        let mut nests: Vec<Nest> = Vec::new();
-        for item in whole {
-            let nest = self.nest(item)?;
-            nests.push(nest);
-        }
+        let mut nests = whole.into_iter().map(|item| self.nest(item)).collect::<Result<Vec<Nest>, _>>()?;
         if !self.pins.separate {
             self.fuse(&mut nests);
         }
-        let cost = nests.iter().map(|nest| nest.cost).sum();
-        let nodes = self.nodes(&nests);
-        let params = self.params(&nests);
-        let params: Vec<&str> = params.iter().map(String::as_str).collect();
-        let mut program = self.notation.program("notation", &params, &nodes)?;
-        let schedule = tiles(&nests);
-        if !schedule.is_empty() {
-            let typed = |name: &&str| {
-                let source = self.conversions.iter().find(|c| c.name == **name).map_or(*name, |c| c.source.as_str());
-                self.notation.params().iter().position(|p| *p == source).and_then(|at| types.get(at).cloned())
-            };
-            let types: Vec<ParamType> = params.iter().filter_map(typed).collect();
-            program = schedule.apply(&program, &program.check(&types)?)?;
-        }
-        Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
+        Ok(nests)
+    }
+
+    /// What loops cost, with the temporaries that are stored between them.
+    fn cost_of(&self, nests: &[Nest]) -> f64 {
+        let stored = |nest: &Nest| {
+            let name = &nest.item.assignment.target.text;
+            let operand = self.operands.get(name).filter(|_| !self.is_result(name));
+            operand.map_or(0.0, |operand| operand.entries * self.costs.dense_step)
+        };
+        nests.iter().map(|nest| nest.cost + stored(nest)).sum()
     }
 
     fn check_pins(&self) -> Result<(), Diagnostics> {
@@ -258,7 +324,7 @@ impl<'a> Scheduler<'a> {
                     operand,
                     relaid: false,
                     extents: indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect(),
-                    kept: self.pins.keep && self.notation.params().contains(tensor),
+                    kept: self.pins.keep && self.notation.operands().contains(tensor),
                 })
             })
             .collect();
@@ -314,6 +380,12 @@ impl<'a> Scheduler<'a> {
         let distinct = bare(&item.assignment.subscripts).is_some();
         let listed = constant.is_some() && problem.set != Set::All && distinct && rank > 0;
         let mut expected = formats::choose(&problem, &natural, listed, self.costs);
+        if !distinct && constant.is_some() {
+            let sizes: Vec<f64> = item.assignment.subscripts.iter().map(|s| reach(s, &item.extents)).collect();
+            if let Some(scattered) = formats::scattered(&sizes, problem.points(problem.all())) {
+                expected = scattered;
+            }
+        }
         let pinned = self.pins.formats.iter().find(|(pinned, _)| pinned == name).map(|(_, format)| format);
         if let Some(format) = pinned {
             problem.stored = format.dim_order();
@@ -337,6 +409,9 @@ impl<'a> Scheduler<'a> {
 
     /// What an assignment costs.
     pub(super) fn price(&self, item: &Item) -> f64 {
+        if item.assignment.indices().len() > MOST_LOOPS {
+            return f64::INFINITY;
+        }
         let (problem, ..) = self.formatted(item);
         let pinned = self.pinned_loops(&problem);
         let (_, found) = problem.search_formats(self.costs, &pinned);
@@ -345,6 +420,9 @@ impl<'a> Scheduler<'a> {
 
     /// What an assignment costs whose target is read afterwards; the target is known from then on.
     pub(super) fn price_temporary(&mut self, item: &Item) -> f64 {
+        if item.assignment.indices().len() > MOST_LOOPS {
+            return f64::INFINITY;
+        }
         let (problem, expected, fill, pinned) = self.formatted(item);
         let loops = self.pinned_loops(&problem);
         let (problem, found) = problem.search_formats(self.costs, &loops);
@@ -374,6 +452,15 @@ impl<'a> Scheduler<'a> {
     }
 
     fn nest(&mut self, item: Item) -> Result<Nest, Diagnostics> {
+        let count = item.assignment.indices().len();
+        if count > MOST_LOOPS {
+            let message = format!("a statement has {count} indices; loops are nested at most {MOST_LOOPS} deep");
+            return Err(Diagnostic::new(Code::E0105, message)
+                .label(item.assignment.span, "too many indices")
+                .help("cut the statement into several, with temporaries between them")
+                .with_source(&self.notation.source)
+                .into());
+        }
         let (problem, expected, fill, pinned) = self.formatted(&item);
         let loops = self.pinned_loops(&problem);
         let (problem, found) = problem.search_formats(self.costs, &loops);
@@ -490,7 +577,7 @@ impl<'a> Scheduler<'a> {
         for (place, order) in &choice.conversions {
             let Place { tensor, subscripts, operand, .. } = &problem.places[*place];
             let Some(other) = operand.reordered(order) else { continue };
-            let given = self.notation.params().contains(&tensor.as_str());
+            let given = self.notation.operands().contains(&tensor.as_str());
             let known = self.conversions.iter().find(|c| c.source == *tensor && c.format == other.format);
             let name = match known {
                 Some(conversion) => conversion.name.clone(),
@@ -531,7 +618,7 @@ impl<'a> Scheduler<'a> {
             nest.inner.iter().for_each(|(_, nest)| collect(nest, used));
         }
         nests.iter().for_each(|nest| collect(nest, &mut used));
-        let given = self.notation.params().into_iter().map(String::from);
+        let given = self.notation.operands().into_iter().map(String::from);
         let made = self.conversions.iter().map(|conversion| conversion.name.clone());
         given.chain(made).filter(|name| used.contains(name)).collect()
     }
@@ -564,7 +651,7 @@ impl<'a> Scheduler<'a> {
         let assign = Node::Assign { target: name.to_string(), subscripts, op: None, value };
         let order: Vec<String> = operand.order().into_iter().map(index).collect();
         let mut nodes = vec![declare];
-        nodes.extend(Node::nest(&order, vec![assign]));
+        nodes.extend(Node::nest(&order, &[], vec![assign]));
         nodes
     }
 }
@@ -616,6 +703,13 @@ fn declaration(nest: &Nest) -> Node {
     }
 }
 
+/// The ranges of the indices of a nest, and of what is computed inside of it.
+fn ranges(nest: &Nest) -> Vec<IndexRange> {
+    let mut all = nest.item.assignment.ranges.clone();
+    nest.inner.iter().for_each(|(_, inner)| all.extend(ranges(inner)));
+    all
+}
+
 /// The loops of a nest from a depth on.
 fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
@@ -626,7 +720,7 @@ fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
         }
     }
     match nest.order.get(depth) {
-        Some(index) => nodes.push(Node::Loop { index: index.clone(), body: loops(nest, depth + 1) }),
+        Some(index) => nodes.push(Node::over(index, &ranges(nest), loops(nest, depth + 1))),
         None => {
             let Assignment { target, subscripts, op, .. } = &nest.item.assignment;
             let subscripts = if nest.format.is_none() { Vec::new() } else { subscripts.clone() };
@@ -634,6 +728,17 @@ fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
         }
     }
     nodes
+}
+
+/// How many coordinates a subscript of a target reaches: a sum of indices with coefficients goes as far as they do together.
+fn reach(subscript: &Expr, extents: &FxHashMap<String, f64>) -> f64 {
+    match &subscript.kind {
+        ExprKind::Name(index) => extents.get(index).copied().unwrap_or(1.0),
+        ExprKind::Number(value) => value.as_c128().re.abs(),
+        ExprKind::Operator(Op::Mul, operands) => operands.iter().map(|e| reach(e, extents)).product(),
+        ExprKind::Operator(_, operands) => operands.iter().map(|e| reach(e, extents)).sum(),
+        _ => 1.0,
+    }
 }
 
 fn operations(expr: &Expr) -> f64 {

@@ -1,10 +1,10 @@
 //! Temporaries that come and go: one that is used once is written out where it is used, and a product of many factors is cut
 //! where that is cheaper.
 
-use super::nest::{Item, Scheduler};
+use super::nest::{Inlining, Item, Scheduler};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
-use tamis_ir::notation::Assignment;
+use tamis_ir::notation::{Assignment, IndexRange};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{DType, Kind};
 
@@ -82,36 +82,56 @@ pub(super) fn bare(subscripts: &[Expr]) -> Option<Vec<&str>> {
 }
 
 impl Scheduler<'_> {
-    /// Writes temporaries out where they are used, if that is once and nothing is computed more often than before.
-    pub(super) fn inline(&mut self, items: &mut Vec<Item>) {
-        let mut at = 0;
-        while at < items.len() {
-            match self.inlined(items, at) {
-                Some((user, assignment, extents)) => {
-                    let name = items[at].assignment.target.text.clone();
-                    self.note(&name, "written out where it is used", "it is used once, and nothing is computed twice");
-                    items[user].assignment = assignment;
-                    items[user].extents = extents;
-                    items.remove(at);
-                    at = 0;
+    /// Substitutes temporaries for their uses: those of one statement, where the statement stays small.
+    pub(super) fn inline(&mut self, items: &mut Vec<Item>, inlining: Inlining) {
+        if inlining == Inlining::None {
+            return;
+        }
+        let mut slots: Vec<Option<Item>> = std::mem::take(items).into_iter().map(Some).collect();
+        let mut uses = Uses::of(&slots);
+        // A temporary whose users have become one may go in the next round.
+        loop {
+            let mut changed = false;
+            for at in 0..slots.len() {
+                let Some((user, assignment, extents)) = self.inlined(&slots, at, &uses, inlining) else { continue };
+                let Some(made) = slots[at].take() else { continue };
+                let name = &made.assignment.target.text;
+                self.note(name, "written out where it is used", "it is used once, and nothing is computed twice");
+                uses.moved(at, user, &assignment);
+                if let Some(item) = &mut slots[user] {
+                    (item.assignment, item.extents) = (assignment, extents);
                 }
-                None => at += 1,
+                changed = true;
+            }
+            if !changed {
+                break;
             }
         }
+        items.extend(slots.into_iter().flatten());
     }
 
-    fn inlined(&self, items: &[Item], at: usize) -> Option<(usize, Assignment, FxHashMap<String, f64>)> {
-        let Item { assignment: made, extents: inner, .. } = &items[at];
+    fn inlined(
+        &self,
+        slots: &[Option<Item>],
+        at: usize,
+        uses: &Uses,
+        inlining: Inlining,
+    ) -> Option<(usize, Assignment, FxHashMap<String, f64>)> {
+        let made_item = slots[at].as_ref()?;
+        let Item { assignment: made, extents: inner, .. } = made_item;
         let name = &made.target.text;
-        if self.is_result(name) || made.again || items.iter().filter(|i| i.assignment.target.text == *name).count() > 1
-        {
+        if self.is_result(name) || made.again || uses.written.get(name).copied().unwrap_or(0) > 1 {
             return None;
         }
-        let mut users = items
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| item.assignment.accesses().iter().any(|(tensor, _)| tensor == name));
-        let (user, item) = users.next().filter(|_| users.next().is_none())?;
+        let &[user] = uses.readers.get(name).map(Vec::as_slice)? else { return None };
+        let item = slots[user].as_ref()?;
+        // What is written out several times is computed several times, as far as nothing finds it again; and expressions that are
+        // written out in expressions grow.
+        let times = occurrences(&item.assignment.body, name);
+        let grown = size(&item.assignment.body) + times * size(&made.body);
+        if grown > LARGEST_BODY || (times > 1 && size(&made.body) > LARGEST_COPIED) {
+            return None;
+        }
         let accesses = item.assignment.accesses();
         let mut own = accesses.iter().filter(|(tensor, _)| tensor == name);
         let (_, subscripts) = own.next().filter(|_| own.next().is_none())?;
@@ -119,10 +139,10 @@ impl Scheduler<'_> {
         let pure = match made.op {
             None => true,
             // A sum of products in a sum of products.
-            Some(Op::Add) => {
+            Some(Op::Add) if inlining == Inlining::All => {
                 let outer = matches!(item.assignment.op, Some(Op::Add) | None);
                 // Sums of integers go round at the end of their type, which is not that of the other sum.
-                let same_type = items[at].dtype == item.dtype || items[at].dtype.kind() > Kind::Int;
+                let same_type = made_item.dtype == item.dtype || made_item.dtype.kind() > Kind::Int;
                 outer
                     && same_type
                     && factors(&made.body).is_some()
@@ -145,7 +165,15 @@ impl Scheduler<'_> {
         let written = replaced(&made.body, &names, None);
         let body = replaced(&item.assignment.body, &FxHashMap::default(), Some((name, &written)));
         let op = if made.op.is_some() { Some(Op::Add) } else { item.assignment.op };
-        Some((user, Assignment { body, op, ..item.assignment.clone() }, extents))
+        let mut ranges = item.assignment.ranges.clone();
+        for range in &made.ranges {
+            if let Some(Expr { kind: ExprKind::Name(index), .. }) = names.get(&range.index)
+                && !ranges.iter().any(|known| known.index == *index)
+            {
+                ranges.push(IndexRange { index: index.clone(), ..range.clone() });
+            }
+        }
+        Some((user, Assignment { body, op, ranges, ..item.assignment.clone() }, extents))
     }
 
     /// The type of the tensor of an access.
@@ -166,7 +194,7 @@ impl Scheduler<'_> {
 
     /// Cuts products of three and more factors where a temporary makes them cheaper; gives what the whole costs.
     pub(super) fn split(&mut self, item: Item) -> Vec<Item> {
-        let whole = self.price(&item);
+        let whole = self.price_whole(&item);
         let (cost, items) = self.best(&item, whole);
         if items.len() > 1 {
             let lines: Vec<String> = items.iter().map(|item| item.assignment.to_string()).collect();
@@ -180,76 +208,73 @@ impl Scheduler<'_> {
         items
     }
 
-    fn best(&mut self, item: &Item, whole: f64) -> (f64, Vec<Item>) {
-        let mut best = (whole, vec![item.clone()]);
-        let Some(list) = factors(&item.assignment.body) else { return best };
-        let tensors: Vec<Expr> =
-            list.iter().filter(|e| matches!(e.kind, ExprKind::Index { .. })).map(|e| (*e).clone()).collect();
-        if item.assignment.op != Some(Op::Add) || tensors.len() < 3 || tensors.len() > MOST {
-            return best;
+    /// What an assignment costs at once. One of more loops than are searched is not done at once.
+    fn price_whole(&self, item: &Item) -> f64 {
+        if self.is_long(item) { f64::INFINITY } else { self.price(item) }
+    }
+
+    /// Whether a product has too many factors to search all ways of cutting it.
+    fn is_long(&self, item: &Item) -> bool {
+        self.cuttable(item).is_some_and(|(tensors, _)| tensors.len() > MOST)
+            && item.assignment.indices().len() > LONGEST_SEARCH
+    }
+
+    /// The tensors and the other factors of a sum of products that may be cut.
+    fn cuttable(&self, item: &Item) -> Option<(Vec<Expr>, Vec<Expr>)> {
+        let list = factors(&item.assignment.body)?;
+        let (tensors, others): (Vec<&Expr>, Vec<&Expr>) =
+            list.into_iter().partition(|e| matches!(e.kind, ExprKind::Index { .. }));
+        if item.assignment.op != Some(Op::Add) || tensors.len() < 3 {
+            return None;
         }
         // Products of integers go round at the end of their type: which of them are multiplied first shows, unless all is of one type.
         let mut integers = tensors.iter().filter_map(|e| self.dtype_of(e)).filter(|dtype| dtype.kind() == Kind::Int);
         if integers.clone().count() > 1 && integers.any(|dtype| dtype != item.dtype) {
-            return best;
+            return None;
         }
-        let others: Vec<Expr> =
-            list.iter().filter(|e| !matches!(e.kind, ExprKind::Index { .. })).map(|e| (*e).clone()).collect();
-        let free = item.assignment.free();
-        let reduced = item.assignment.reduced();
-        for a in 0..tensors.len() {
-            for b in a + 1..tensors.len() {
-                let pair = [&tensors[a], &tensors[b]];
-                let rest: Vec<&Expr> =
-                    tensors.iter().enumerate().filter(|(k, _)| *k != a && *k != b).map(|(_, e)| e).collect();
-                let in_pair = |index: &String| pair.iter().any(|e| uses(e, index, false));
-                let private = reduced.iter().any(|index| in_pair(index) && !rest.iter().any(|e| uses(e, index, false)));
-                if !private {
-                    continue;
-                }
-                let kept: Vec<String> = free
-                    .iter()
-                    .chain(&reduced)
-                    .filter(|index| {
-                        in_pair(index) && (free.contains(index) || rest.iter().any(|e| uses(e, index, false)))
-                    })
-                    .cloned()
-                    .collect();
-                let span = item.assignment.span;
-                let subscripts: Vec<Expr> =
-                    kept.iter().map(|name| Expr { kind: ExprKind::Name(name.clone()), span }).collect();
-                let name = Name { text: self.fresh_name(), span };
-                let Some(body) = product(pair.into_iter().cloned().collect()) else { continue };
-                let first = Item {
-                    assignment: Assignment {
-                        target: name.clone(),
-                        subscripts: subscripts.clone(),
-                        op: Some(Op::Add),
-                        body,
-                        span,
-                        temporary: true,
-                        again: false,
-                    },
-                    ..item.clone()
-                };
-                let access = match subscripts.is_empty() {
-                    true => Expr { kind: ExprKind::Name(name.text.clone()), span },
-                    false => Expr { kind: ExprKind::Index { base: name.clone(), subscripts }, span },
-                };
-                let factors = others.iter().chain(rest.iter().copied()).cloned().chain([access]);
-                let Some(body) = product(factors.collect()) else { continue };
-                let last = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item.clone() };
-                let before = self.price_temporary(&first);
-                if before < best.0 {
-                    let whole = self.price(&last);
-                    let (after, mut items) = self.best(&last, whole);
-                    if before + after < best.0 * WORTH {
-                        items.insert(0, first);
-                        best = (before + after, items);
-                    }
-                }
-                self.forget(&name.text);
+        Some((tensors.into_iter().cloned().collect(), others.into_iter().cloned().collect()))
+    }
+
+    /// The best way to compute a product in steps: the exact one for few factors, for more the one that contracts the pair with the
+    /// fewest points first.
+    fn best(&mut self, item: &Item, whole: f64) -> (f64, Vec<Item>) {
+        let mut best = (whole, vec![item.clone()]);
+        let Some((tensors, others)) = self.cuttable(item) else { return best };
+        if tensors.len() > MOST {
+            if !self.is_long(item) {
+                return best;
             }
+            let pairs = pairs(tensors.len());
+            let cut = pairs.filter_map(|pair| self.contracted(item, &tensors, &others, pair));
+            let points = |(first, _): &(Item, Item)| {
+                let extent = |index: &String| first.extents.get(index).copied().unwrap_or(1.0);
+                first.assignment.indices().iter().map(extent).product::<f64>()
+            };
+            let found: Vec<(Item, Item)> = cut.collect();
+            let Some((first, last)) = found.into_iter().min_by(|a, b| points(a).total_cmp(&points(b))) else {
+                return best;
+            };
+            self.taken_name(&first);
+            let before = self.price_temporary(&first);
+            let whole = self.price_whole(&last);
+            let (after, mut items) = self.best(&last, whole);
+            items.insert(0, first);
+            return (before + after, items);
+        }
+        for pair in pairs(tensors.len()) {
+            let Some((first, last)) = self.contracted(item, &tensors, &others, pair) else { continue };
+            let name = first.assignment.target.text.clone();
+            self.taken_name(&first);
+            let before = self.price_temporary(&first);
+            if before < best.0 {
+                let whole = self.price(&last);
+                let (after, mut items) = self.best(&last, whole);
+                if before + after < best.0 * WORTH {
+                    items.insert(0, first);
+                    best = (before + after, items);
+                }
+            }
+            self.forget(&name);
         }
         // What was forgotten is known again for those that stay.
         for item in &best.1[..best.1.len() - 1] {
@@ -258,6 +283,128 @@ impl Scheduler<'_> {
         }
         best
     }
+
+    /// A product with two of its factors contracted first, over the indices that only they have; none if there are no such indices.
+    fn contracted(
+        &mut self,
+        item: &Item,
+        tensors: &[Expr],
+        others: &[Expr],
+        (a, b): (usize, usize),
+    ) -> Option<(Item, Item)> {
+        let pair = [&tensors[a], &tensors[b]];
+        let rest: Vec<&Expr> = tensors.iter().enumerate().filter(|(k, _)| *k != a && *k != b).map(|(_, e)| e).collect();
+        let (free, reduced) = (item.assignment.free(), item.assignment.reduced());
+        let in_pair = |index: &String| pair.iter().any(|e| uses(e, index, false));
+        let in_rest = |index: &String| rest.iter().any(|e| uses(e, index, false));
+        if !reduced.iter().any(|index| in_pair(index) && !in_rest(index)) {
+            return None;
+        }
+        let kept: Vec<String> = free
+            .iter()
+            .chain(&reduced)
+            .filter(|index| in_pair(index) && (free.contains(index) || in_rest(index)))
+            .cloned()
+            .collect();
+        let span = item.assignment.span;
+        let subscripts: Vec<Expr> = kept.iter().map(|name| Expr { kind: ExprKind::Name(name.clone()), span }).collect();
+        let name = Name { text: self.next_name(), span };
+        let body = product(pair.into_iter().cloned().collect())?;
+        let first = Assignment {
+            target: name.clone(),
+            subscripts: subscripts.clone(),
+            op: Some(Op::Add),
+            body,
+            span,
+            temporary: true,
+            again: false,
+            ranges: of_indices(&item.assignment.ranges, &in_pair),
+        };
+        let access = match subscripts.is_empty() {
+            true => Expr { kind: ExprKind::Name(name.text.clone()), span },
+            false => Expr { kind: ExprKind::Index { base: name, subscripts }, span },
+        };
+        let factors = others.iter().chain(rest.iter().copied()).cloned().chain([access]);
+        let body = product(factors.collect())?;
+        let in_last = |index: &String| free.contains(index) || uses(&body, index, false);
+        let ranges = of_indices(&item.assignment.ranges, &in_last);
+        let last = Assignment { body: body.clone(), ranges, ..item.assignment.clone() };
+        Some((Item { assignment: first, ..item.clone() }, Item { assignment: last, ..item.clone() }))
+    }
+}
+
+/// Where tensors are read and written, by number of the statement.
+struct Uses {
+    readers: FxHashMap<String, Vec<usize>>,
+    written: FxHashMap<String, usize>,
+}
+
+impl Uses {
+    fn of(slots: &[Option<Item>]) -> Uses {
+        let mut uses = Uses { readers: FxHashMap::default(), written: FxHashMap::default() };
+        for (k, item) in slots.iter().enumerate() {
+            let Some(Item { assignment, .. }) = item else { continue };
+            *uses.written.entry(assignment.target.text.clone()).or_default() += 1;
+            uses.reads(k, assignment);
+        }
+        uses
+    }
+
+    fn reads(&mut self, at: usize, assignment: &Assignment) {
+        for (tensor, _) in assignment.accesses() {
+            let readers = self.readers.entry(tensor.to_string()).or_default();
+            if !readers.contains(&at) {
+                readers.push(at);
+            }
+        }
+    }
+
+    /// One statement went into another, which is this now.
+    fn moved(&mut self, from: usize, to: usize, now: &Assignment) {
+        for (tensor, _) in now.accesses() {
+            if let Some(readers) = self.readers.get_mut(tensor) {
+                readers.retain(|at| *at != from);
+            }
+        }
+        self.reads(to, now);
+    }
+}
+
+fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(move |a| (a + 1..count).map(move |b| (a, b)))
+}
+
+/// How often a tensor is read in an expression.
+fn occurrences(expr: &Expr, name: &str) -> usize {
+    let here = usize::from(mentions(expr, name));
+    here + match &expr.kind {
+        ExprKind::Index { subscripts: list, .. } | ExprKind::Operator(_, list) | ExprKind::Call { args: list, .. } => {
+            list.iter().map(|e| occurrences(e, name)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// How many operators and accesses an expression has.
+fn size(expr: &Expr) -> usize {
+    1 + match &expr.kind {
+        ExprKind::Operator(_, list) | ExprKind::Call { args: list, .. } => list.iter().map(size).sum(),
+        _ => 0,
+    }
+}
+
+/// Statements into which others are written out stay below this many operators and accesses.
+const LARGEST_BODY: usize = 256;
+
+/// What is used several times in a statement is written out each time if it has no more operators and accesses than this.
+const LARGEST_COPIED: usize = 32;
+
+/// Products of more indices than this are cut greedily.
+const LONGEST_SEARCH: usize = 8;
+
+/// The ranges of some indices.
+fn of_indices(ranges: &[IndexRange], some: &dyn Fn(&String) -> bool) -> Vec<IndexRange> {
+    ranges.iter().filter(|range| some(&range.index)).cloned().collect()
 }
 
 /// A temporary must make things cheaper by this much.

@@ -24,6 +24,7 @@ mod reach;
 mod share;
 mod short;
 mod sink;
+mod split_exprs;
 #[cfg(test)]
 mod testing;
 mod thread;
@@ -77,6 +78,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "inline", run: inline::run },
     Pass { name: "hints", run: hints::run },
     Pass { name: "unroll", run: unroll::run },
+    Pass { name: "split_exprs", run: split_exprs::run },
     Pass { name: "compact", run: compact::run },
 ];
 

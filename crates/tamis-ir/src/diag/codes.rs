@@ -88,10 +88,11 @@ E0112 "reduction that can be read in two ways"
 "An index that is missing on the left is reduced over the smallest sub-expression that holds all of its uses. Where a larger one would
 give something else, as in `y[i] = abs(A[i,j])`, say which is meant: `abs(sum[j](A[i,j]))` or `sum[j](abs(A[i,j]))`."
 E0113 "index that nothing bounds"
-"The extent of an index comes from the dimensions that it subscripts on the right. One that stands on the left alone, or only as a number,
-goes nowhere."
-E0114 "name assigned before"
-"A name is assigned once; later statements may read it, or update it with `+=`, `min=` and so on."
+"The extent of an index comes from the dimensions that it subscripts on the right, or from its range: `y[i] = x[i+k] for k in range(3)`. An
+index that stands on the left alone, or only as a number, has no extent."
+E0114 "value overwritten"
+"A second assignment to a name must read its first value, or come after a statement that does; otherwise the first value is lost. A result
+cannot have the name of an operand, unless its statement reads the operand: `x[i] = 2*x[i]`."
 
 E0201 "unknown name"
 "The name is not a parameter, a declared tensor, a scalar, a `let` or a loop index at this place."

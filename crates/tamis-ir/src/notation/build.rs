@@ -1,6 +1,6 @@
 //! Loop programs of assignments in loops, with spans of the notation; and expressions as text.
 
-use super::{Notation, indices_in};
+use super::{IndexRange, Notation, indices_in};
 use crate::algebra::{Op, Value};
 use crate::diag::{Diagnostics, Span};
 use crate::program::Program;
@@ -13,16 +13,22 @@ use rustc_hash::FxHashMap;
 pub enum Node {
     /// `name = tensor("format", fill=..)`, or `name = scalar(fill)` without a format.
     Declare { name: String, format: Option<String>, fill: Option<Value> },
-    /// `for index in _:`
-    Loop { index: String, body: Vec<Node> },
+    /// `for index in _:`, or `for index in range(..):`
+    Loop { index: String, range: Option<IndexRange>, body: Vec<Node> },
     /// `target[subscripts] op= value`
     Assign { target: String, subscripts: Vec<Expr>, op: Option<Op>, value: Expr },
 }
 
 impl Node {
     /// Loops around nodes, the first outermost.
-    pub fn nest<S: AsRef<str>>(order: &[S], body: Vec<Node>) -> Vec<Node> {
-        order.iter().rev().fold(body, |body, index| vec![Node::Loop { index: index.as_ref().to_string(), body }])
+    pub fn nest<S: AsRef<str>>(order: &[S], ranges: &[IndexRange], body: Vec<Node>) -> Vec<Node> {
+        order.iter().rev().fold(body, |body, index| vec![Node::over(index.as_ref(), ranges, body)])
+    }
+
+    /// A loop around nodes, over its range if it has one.
+    pub fn over(index: &str, ranges: &[IndexRange], body: Vec<Node>) -> Node {
+        let range = ranges.iter().find(|range| range.index == index).cloned();
+        Node::Loop { index: index.to_string(), range, body }
     }
 }
 
@@ -43,10 +49,19 @@ impl Notation {
             }
             let (subscripts, op) = (assignment.subscripts.clone(), assignment.op);
             let assign = Node::Assign { target: name, subscripts, op, value: assignment.body.clone() };
-            loops.extend(Node::nest(&assignment.indices(), vec![assign]));
+            loops.extend(Node::nest(&assignment.indices(), &assignment.ranges, vec![assign]));
         }
         nodes.extend(loops);
-        self.program("notation", &self.params(), &nodes)
+        self.program("notation", &self.operands(), &nodes)
+    }
+
+    /// [`Notation::plain`] as callers see it: parameters have the names that they are given by, also where a result has the same.
+    pub fn interface(&self) -> Result<Program, Diagnostics> {
+        let mut program = self.plain()?;
+        for (id, name) in program.params.clone().into_iter().zip(&self.params) {
+            program.tensors[id.index()].name = name.text.clone();
+        }
+        Ok(program)
     }
 
     /// The program that these nodes are, with these parameters and the results of the notation.
@@ -55,9 +70,9 @@ impl Notation {
         let mut body: Vec<Stmt> = nodes.iter().map(|node| self.stmt(node, span)).collect();
         body.push(Stmt { kind: StmtKind::Return(self.results.clone()), span });
         let name = Name { text: name.to_string(), span };
-        let param = |text: &&str| match self.params.iter().find(|known| known.text == **text) {
-            Some(known) => known.clone(),
-            None => Name { text: text.to_string(), span },
+        let param = |text: &&str| {
+            let known = self.operands.iter().position(|known| known == *text);
+            Name { text: text.to_string(), span: known.map_or(span, |at| self.params[at].span) }
         };
         let params = params.iter().map(param).collect();
         let function = Function { name, params, body, span };
@@ -81,11 +96,15 @@ impl Notation {
                 let target = Expr { kind: ExprKind::Name(name.clone()), span };
                 Stmt { kind: StmtKind::Assign { target, op: None, value }, span }
             }
-            Node::Loop { index, body } => {
+            Node::Loop { index, range, body } => {
                 let body: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
                 let span = self.index_span(index).unwrap_or(outer);
                 let indices = vec![Name { text: index.clone(), span }];
-                Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent: Extent::Infer, body }, span }
+                let extent = match range {
+                    Some(IndexRange { start, stop, .. }) => Extent::Range(start.clone(), stop.clone()),
+                    None => Extent::Infer,
+                };
+                Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent, body }, span }
             }
             Node::Assign { target, subscripts, op, value } => {
                 let statement = self.assignments.iter().find(|a| a.target.text == *target);

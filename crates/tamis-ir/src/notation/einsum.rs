@@ -113,7 +113,7 @@ impl Notation {
             return Err(Diagnostics(vec![d.with_source(&source)]));
         };
         let statement = Stmt { kind: StmtKind::Assign { target: access(name, &out), op: None, value }, span: all };
-        Notation::of_statements(&source, Vec::new(), &[statement])
+        Notation::of_statements(&source, Vec::new(), &[statement], &[])
             .map_err(|d| Diagnostics(vec![d.with_source(&source)]))
     }
 }

@@ -8,14 +8,14 @@
 mod build;
 mod einsum;
 mod reduce;
+mod versions;
 
 pub use build::{Node, text};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use crate::text::parser;
-use crate::text::syntax::{self, Expr, ExprKind, Name, StmtKind};
-use rustc_hash::FxHashSet;
+use crate::text::syntax::{self, Expr, ExprKind, Name};
 use std::sync::Arc;
 
 /// Statements of index notation.
@@ -36,6 +36,8 @@ pub struct Notation {
     pub assignments: Vec<Assignment>,
     operators: Vec<Op>,
     params: Vec<Name>,
+    /// What the assignments call each parameter: its name, unless a statement gives that name a new value.
+    operands: Vec<String>,
     results: Vec<Name>,
 }
 
@@ -54,6 +56,17 @@ pub struct Assignment {
     pub temporary: bool,
     /// Whether an assignment before has given values to the target already.
     pub again: bool,
+    /// Indices whose extents are given, and not inferred.
+    pub ranges: Vec<IndexRange>,
+}
+
+/// `for index in range(start, stop)`: the extent of an index that is given, and not inferred.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct IndexRange {
+    pub index: String,
+    pub start: Option<Expr>,
+    pub stop: Expr,
 }
 
 impl Assignment {
@@ -69,7 +82,16 @@ impl Assignment {
         let free = self.free();
         let mut names = Vec::new();
         indices_in(&self.body, false, &mut names);
-        names.into_iter().map(|name| name.text).filter(|name| !free.contains(name)).collect()
+        let mut reduced: Vec<String> = names.into_iter().map(|name| name.text).collect();
+        reduced.extend(self.ranges.iter().map(|range| range.index.clone()));
+        let mut seen = free;
+        reduced.retain(|name| {
+            !seen.contains(name) && {
+                seen.push(name.clone());
+                true
+            }
+        });
+        reduced
     }
 
     /// All indices: those of the target, then the others.
@@ -97,7 +119,12 @@ impl std::fmt::Display for Assignment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let target = build::access_text(&self.target.text, &self.subscripts);
         let op = self.op.and_then(|op| op.info().symbol.or(Some(op.info().name))).unwrap_or("");
-        write!(f, "{target} {op}= {}", build::text(&self.body))
+        write!(f, "{target} {op}= {}", build::text(&self.body))?;
+        for IndexRange { index, start, stop } in &self.ranges {
+            let start = start.as_ref().map_or(String::new(), |start| build::text(start) + ", ");
+            write!(f, " for {index} in range({start}{})", build::text(stop))?;
+        }
+        Ok(())
     }
 }
 
@@ -109,6 +136,23 @@ impl Notation {
 
     /// Reads index notation from a named source, with operators that were defined elsewhere.
     pub fn parse_source(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Notation, Diagnostics> {
+        Notation::parse_given(source, operators, &[])
+    }
+
+    /// [`Notation::parse_source`], where tensors of these names are given: an update of one of them starts from it.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Source};
+    /// let text = Source::new("notation", "y[i] += A[i,j] * x[j]");
+    /// assert_eq!(Notation::parse_given(&text, &[], &["A", "x", "y"])?.params(), ["y", "A", "x"]);
+    /// assert_eq!(Notation::parse_given(&text, &[], &["A", "x"])?.params(), ["A", "x"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn parse_given(
+        source: &Arc<Source>,
+        operators: &[Op],
+        given: &[&str],
+    ) -> std::result::Result<Notation, Diagnostics> {
         let (defined, statements) = parser::parse_notation(source)?;
         let mut operators = operators.to_vec();
         if !defined.is_empty() {
@@ -118,7 +162,7 @@ impl Notation {
             ))?);
         }
         let fail = |d: Diagnostic| Diagnostics(vec![d.with_source(source)]);
-        Notation::of_statements(source, operators, &statements).map_err(fail)
+        Notation::of_statements(source, operators, &statements, given).map_err(fail)
     }
 
     /// Whether a text looks like index notation, and not like a loop program.
@@ -145,75 +189,27 @@ impl Notation {
             && !text.lines().any(|line| line.trim_start().starts_with("return ") && !text.contains("@op"))
     }
 
-    fn of_statements(source: &Arc<Source>, operators: Vec<Op>, statements: &[syntax::Stmt]) -> Result<Notation> {
-        let mut assigned: FxHashSet<&str> = FxHashSet::default();
-        let (mut read, mut targets): (Vec<Name>, Vec<Name>) = (Vec::new(), Vec::new());
-        let mut assignments = Vec::new();
-        let mut makes = reduce::Maker::default();
-        for stmt in statements {
-            let StmtKind::Assign { target, op, value } = &stmt.kind else { continue };
-            let (name, subscripts) = match &target.kind {
-                ExprKind::Index { base, subscripts } => (base.clone(), subscripts.clone()),
-                ExprKind::Name(text) => (Name { text: text.clone(), span: target.span }, Vec::new()),
-                _ => continue,
-            };
-            let mut indices = Vec::new();
-            indices_in(value, false, &mut indices);
-            subscripts.iter().for_each(|s| indices_in(s, true, &mut indices));
-            tensors_in(value, &indices, &assigned, &mut read);
-            makes.reserve(&name.text);
-            read.iter().chain(&indices).for_each(|name| makes.reserve(&name.text));
-            let again = assigned.contains(name.text.as_str());
-            if again && op.is_none() {
-                let first = targets.iter().find(|t| t.text == name.text).map_or(name.span, |t| t.span);
-                return Err(Diagnostic::new(Code::E0114, format!("`{}` is assigned already", name.text))
-                    .label(name.span, "assigned again")
-                    .label(first, "first assigned here")
-                    .help("choose another name")
-                    .help(format!("or add to it: `{} += ...`", name.text)));
-            }
-            if read.iter().any(|other| other.text == name.text) && !again {
-                let at = read.iter().find(|other| other.text == name.text).map_or(name.span, |r| r.span);
-                return Err(Diagnostic::new(Code::E0114, format!("`{}` is read before it is assigned", name.text))
-                    .label(name.span, "assigned here")
-                    .label(at, "read here")
-                    .help("choose another name for the result"));
-            }
-            for s in &subscripts {
-                reduce::target_subscript(s)?;
-            }
-            assignments.extend(makes.statement(&name, &subscripts, *op, value, stmt.span, again)?);
-            assigned.insert(statement_name(stmt));
-            if !again {
-                targets.push(name);
-            }
-        }
-        let used = |name: &Name| {
-            assignments.iter().any(|a: &Assignment| a.accesses().iter().any(|(tensor, _)| *tensor == name.text))
-        };
-        let results: Vec<Name> = targets.iter().filter(|t| !used(t)).cloned().collect();
-        let notation = Notation { source: source.clone(), assignments, operators, params: read, results };
+    fn of_statements(
+        source: &Arc<Source>,
+        operators: Vec<Op>,
+        statements: &[syntax::Stmt],
+        given: &[&str],
+    ) -> Result<Notation> {
+        let versions::Named { assignments, params, operands, results } = versions::name(statements, given)?;
+        let notation = Notation { source: source.clone(), assignments, operators, params, operands, results };
         notation.bounded()?;
         Ok(notation)
     }
 
-    /// Every index subscripts a dimension of something that is read.
+    /// Every index subscripts a dimension of something that is read, or has a range.
     fn bounded(&self) -> Result<()> {
-        for assignment in &self.assignments {
-            let mut bounds = Vec::new();
-            for (_, subscripts) in assignment.accesses() {
-                subscripts.iter().for_each(|s| indices_in(s, true, &mut bounds));
-            }
-            if assignment.again {
-                continue;
-            }
-            let mut all = Vec::new();
-            assignment.subscripts.iter().for_each(|s| indices_in(s, true, &mut all));
-            indices_in(&assignment.body, false, &mut all);
-            if let Some(free) = all.iter().find(|name| !bounds.iter().any(|bound: &Name| bound.text == name.text)) {
-                return Err(Diagnostic::new(Code::E0113, format!("nothing says how far `{}` goes", free.text))
-                    .label(free.span, "subscripts nothing on the right")
-                    .help(format!("let it subscript a tensor, as in `x[{}]`", free.text)));
+        for assignment in self.assignments.iter().filter(|assignment| !assignment.again) {
+            let unbounded = versions::unbounded(&assignment.subscripts, &assignment.body, &assignment.ranges);
+            if let Some(index) = unbounded.first() {
+                return Err(Diagnostic::new(Code::E0113, format!("the extent of index `{}` is unknown", index.text))
+                    .label(index.span, "subscripts no tensor that is read")
+                    .help(format!("let it subscript a tensor, as in `x[{}]`", index.text))
+                    .help(format!("or give its range: `... for {} in range(10)`", index.text)));
             }
         }
         Ok(())
@@ -224,17 +220,14 @@ impl Notation {
         self.params.iter().map(|name| name.text.as_str()).collect()
     }
 
+    /// What the assignments call the parameters, in the order of [`Notation::params`].
+    pub fn operands(&self) -> Vec<&str> {
+        self.operands.iter().map(String::as_str).collect()
+    }
+
     /// What is assigned and not read by a later statement.
     pub fn results(&self) -> Vec<&str> {
         self.results.iter().map(|name| name.text.as_str()).collect()
-    }
-}
-
-fn statement_name(stmt: &syntax::Stmt) -> &str {
-    match &stmt.kind {
-        StmtKind::Assign { target: Expr { kind: ExprKind::Index { base, .. }, .. }, .. } => &base.text,
-        StmtKind::Assign { target: Expr { kind: ExprKind::Name(text), .. }, .. } => text,
-        _ => "",
     }
 }
 
@@ -307,30 +300,6 @@ fn accesses_in<'a>(expr: &'a Expr, found: &mut Vec<(&'a str, &'a [Expr])>) {
         ExprKind::Operator(_, operands) => operands.iter().for_each(|e| accesses_in(e, found)),
         ExprKind::Call { args, .. } => args.iter().for_each(|e| accesses_in(e, found)),
         ExprKind::Reduce { body, .. } => accesses_in(body, found),
-        _ => {}
-    }
-}
-
-/// The tensors and scalars that an expression reads and nothing has assigned, each once.
-fn tensors_in(expr: &Expr, indices: &[Name], assigned: &FxHashSet<&str>, found: &mut Vec<Name>) {
-    let mut add = |name: &Name| {
-        let known = assigned.contains(name.text.as_str()) || found.iter().any(|other| other.text == name.text);
-        if !known {
-            found.push(name.clone());
-        }
-    };
-    match &expr.kind {
-        ExprKind::Name(text) if !indices.iter().any(|index| index.text == *text) => {
-            add(&Name { text: text.clone(), span: expr.span });
-        }
-        ExprKind::Index { base, subscripts } => {
-            add(base);
-            subscripts.iter().for_each(|s| tensors_in(s, indices, assigned, found));
-        }
-        ExprKind::Size { base, .. } | ExprKind::Entry { base, .. } => add(base),
-        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| tensors_in(e, indices, assigned, found)),
-        ExprKind::Call { args, .. } => args.iter().for_each(|e| tensors_in(e, indices, assigned, found)),
-        ExprKind::Reduce { body, .. } => tensors_in(body, indices, assigned, found),
         _ => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Where reductions belong: around the smallest sub-expression that holds all uses of an index.
 
-use super::{Assignment, indices_in, same};
+use super::{Assignment, IndexRange, indices_in, same};
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Result, Span};
 use crate::text::syntax::{Expr, ExprKind, Name};
@@ -14,11 +14,23 @@ pub(super) struct Maker {
     made: Vec<(Op, Expr, Vec<String>, Name)>,
 }
 
+/// The left-hand side of a statement, and how its value gets there.
+pub(super) struct Update<'a> {
+    pub(super) target: &'a Name,
+    pub(super) subscripts: &'a [Expr],
+    pub(super) op: Option<Op>,
+    /// The elements that an update starts from, where they are read and not updated in place.
+    pub(super) start: Option<Expr>,
+    /// Whether the target has values already.
+    pub(super) again: bool,
+    pub(super) ranges: &'a [IndexRange],
+}
+
 /// Subscripts of targets are sums of indices and numbers.
 pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
     let fits = match &expr.kind {
         ExprKind::Name(_) | ExprKind::Number(_) => true,
-        ExprKind::Operator(Op::Add | Op::Sub | Op::Mul | Op::Neg, operands) => {
+        ExprKind::Operator(Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::BitNot, operands) => {
             return operands.iter().try_for_each(target_subscript);
         }
         _ => false,
@@ -48,17 +60,59 @@ impl Maker {
         }
     }
 
+    /// A name that nothing has, made of another and a number.
+    pub(super) fn numbered(&mut self, base: &str) -> String {
+        let mut number = 1;
+        loop {
+            let name = format!("{base}_{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    /// A name that nothing has, made of another and a word.
+    pub(super) fn suffixed(&mut self, base: &str, word: &str) -> String {
+        let name = format!("{base}_{word}");
+        if self.taken.insert(name.clone()) { name } else { self.numbered(&name) }
+    }
+
+    /// An expression in which no reduction binds an index that is also used outside of it: such indices get names of their own, which are
+    /// listed with the ones that they had.
+    fn scoped(&mut self, expr: &Expr, whole: &Expr, renamed: &mut Vec<(String, String)>) -> Expr {
+        let span = expr.span;
+        let kind = match &expr.kind {
+            ExprKind::Reduce { op, indices, body } => {
+                let mut body = self.scoped(body, whole, renamed);
+                let mut indices = indices.clone();
+                for index in &mut indices {
+                    if free_in(whole, &index.text) {
+                        let fresh = self.numbered(&index.text);
+                        body = super::versions::renamed_indices(&body, &index.text, &fresh);
+                        renamed.push((fresh.clone(), std::mem::replace(&mut index.text, fresh)));
+                    }
+                }
+                ExprKind::Reduce { op: *op, indices, body: Box::new(body) }
+            }
+            ExprKind::Operator(op, operands) => {
+                ExprKind::Operator(*op, operands.iter().map(|e| self.scoped(e, whole, renamed)).collect())
+            }
+            ExprKind::Call { function, args, keywords } => {
+                let args = args.iter().map(|e| self.scoped(e, whole, renamed)).collect();
+                ExprKind::Call { function: function.clone(), args, keywords: keywords.clone() }
+            }
+            other => other.clone(),
+        };
+        Expr { kind, span }
+    }
+
     /// The assignments that a statement is.
-    pub(super) fn statement(
-        &mut self,
-        target: &Name,
-        subscripts: &[Expr],
-        update: Option<Op>,
-        value: &Expr,
-        span: Span,
-        again: bool,
-    ) -> Result<Vec<Assignment>> {
+    pub(super) fn statement(&mut self, left: Update, value: &Expr, span: Span) -> Result<Vec<Assignment>> {
+        let Update { target, subscripts, op: update, start, again, ranges } = left;
         explicit_indices(value, subscripts)?;
+        let mut bound = Vec::new();
+        let value = &self.scoped(value, value, &mut bound);
         let op = match update {
             None | Some(Op::Sub) => Op::Add,
             Some(op) => op,
@@ -67,6 +121,16 @@ impl Maker {
         subscripts.iter().for_each(|s| indices_in(s, true, &mut free));
         let mut all = Vec::new();
         indices_in(value, false, &mut all);
+        for IndexRange { index, stop, .. } in ranges {
+            if !all.iter().chain(&free).any(|name| name.text == *index) {
+                if !as_number(value, index) {
+                    return Err(Diagnostic::new(Code::E0113, format!("no tensor is subscripted by `{index}`"))
+                        .label(stop.span, "its range")
+                        .help(format!("leave `for {index} in ...` out")));
+                }
+                all.push(Name { text: index.clone(), span: stop.span });
+            }
+        }
         let mut value = value.clone();
         let explicit = reduced_in(&value);
         for index in &all {
@@ -87,7 +151,17 @@ impl Maker {
             }
             value = place(value, &index.text, op)?;
         }
-        let value = flatten(value);
+        free.iter().for_each(|name| {
+            if !all.iter().any(|other| other.text == name.text) {
+                all.push(name.clone());
+            }
+        });
+        let value = flatten(value, &all);
+        // Where the old values are read, the update is an assignment of what comes of both.
+        let (value, update) = match (start, update) {
+            (Some(start), Some(op)) => (Expr { kind: ExprKind::Operator(op, vec![start, value]), span }, None),
+            (_, update) => (value, update),
+        };
         let mut assignments = Vec::new();
         let root_op = update.unwrap_or(op);
         let (op, body) = match value.kind {
@@ -100,8 +174,9 @@ impl Maker {
             ExprKind::Reduce { op: reduced, body, .. } if update.is_none() => (Some(reduced), *body),
             kind => (update, Expr { kind, span: value.span }),
         };
-        let body = self.extract(body, &mut assignments);
-        assignments.push(Assignment {
+        let known = Extents { indices: &all, ranges, whole: &body.clone(), bound: &bound };
+        let body = self.extract(body, &known, &mut assignments);
+        let mut root = Assignment {
             target: target.clone(),
             subscripts: subscripts.to_vec(),
             op,
@@ -109,21 +184,26 @@ impl Maker {
             span,
             temporary: false,
             again,
-        });
+            ranges: Vec::new(),
+        };
+        root.ranges = known.ranges_of(&root.subscripts, &root.body)?;
+        for assignment in &mut assignments {
+            assignment.ranges = known.ranges_of(&assignment.subscripts, &assignment.body)?;
+        }
+        assignments.push(root);
         Ok(assignments)
     }
 
     /// Makes temporaries of the reductions in an expression.
-    fn extract(&mut self, expr: Expr, assignments: &mut Vec<Assignment>) -> Expr {
+    fn extract(&mut self, expr: Expr, known_extents: &Extents, assignments: &mut Vec<Assignment>) -> Expr {
         let span = expr.span;
         let kind = match expr.kind {
             ExprKind::Reduce { op, indices, body } => {
                 let reduced: Vec<String> = indices.into_iter().map(|name| name.text).collect();
-                let body = self.extract(*body, assignments);
+                let body = self.extract(*body, known_extents, assignments);
                 let known = self.made.iter().find(|(o, b, r, _)| *o == op && same(b, &body) && *r == reduced);
-                let mut free = Vec::new();
-                indices_in(&body, false, &mut free);
-                free.retain(|name| !reduced.contains(&name.text));
+                let mut free: Vec<Name> = known_extents.indices.to_vec();
+                free.retain(|name| uses(&body, &name.text) && !reduced.contains(&name.text));
                 let subscripts: Vec<Expr> =
                     free.into_iter().map(|n| Expr { kind: ExprKind::Name(n.text), span: n.span }).collect();
                 let name = match known {
@@ -139,6 +219,7 @@ impl Maker {
                             span,
                             temporary: true,
                             again: false,
+                            ranges: Vec::new(),
                         });
                         name
                     }
@@ -148,16 +229,84 @@ impl Maker {
                     false => ExprKind::Index { base: name, subscripts },
                 }
             }
-            ExprKind::Operator(op, operands) => {
-                ExprKind::Operator(op, operands.into_iter().map(|e| self.extract(e, assignments)).collect())
-            }
+            ExprKind::Operator(op, operands) => ExprKind::Operator(
+                op,
+                operands.into_iter().map(|e| self.extract(e, known_extents, assignments)).collect(),
+            ),
             ExprKind::Call { function, args, keywords } => {
-                let args = args.into_iter().map(|e| self.extract(e, assignments)).collect();
+                let args = args.into_iter().map(|e| self.extract(e, known_extents, assignments)).collect();
                 ExprKind::Call { function, args, keywords }
             }
             other => other,
         };
         Expr { kind, span }
+    }
+}
+
+/// What a statement says of the extents of its indices.
+struct Extents<'a> {
+    indices: &'a [Name],
+    ranges: &'a [IndexRange],
+    whole: &'a Expr,
+    /// Indices of reductions that were renamed, with the names that they had.
+    bound: &'a [(String, String)],
+}
+
+impl Extents<'_> {
+    /// The ranges of the indices that an assignment uses: those that are given, and those of indices that it uses as numbers only,
+    /// which are the extents of the dimensions that they subscript elsewhere in the statement.
+    fn ranges_of(&self, subscripts: &[Expr], body: &Expr) -> Result<Vec<IndexRange>> {
+        let mut used = Vec::new();
+        subscripts.iter().for_each(|s| indices_in(s, true, &mut used));
+        indices_in(body, false, &mut used);
+        let mut ranges = Vec::new();
+        for index in self.indices {
+            let number = as_number(body, &index.text);
+            if !number && !used.iter().any(|name| name.text == index.text) {
+                continue;
+            }
+            let written = self.bound.iter().find(|(new, _)| *new == index.text).map_or(&index.text, |(_, old)| old);
+            if let Some(range) = self.ranges.iter().find(|range| range.index == *written) {
+                ranges.push(IndexRange { index: index.text.clone(), ..range.clone() });
+            } else if number && !subscripts_something(body, &index.text) {
+                let Some(stop) = extent_of(self.whole, written) else {
+                    return Err(Diagnostic::new(
+                        Code::E0113,
+                        format!("the extent of index `{}` is unknown", index.text),
+                    )
+                    .label(index.span, "subscripts no tensor that is read")
+                    .help(format!("let it subscript a tensor, as in `x[{}]`", index.text))
+                    .help(format!("or give its range: `... for {} in range(10)`", index.text)));
+                };
+                ranges.push(IndexRange { index: index.text.clone(), start: None, stop });
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// Whether an index subscripts a tensor in an expression.
+fn subscripts_something(expr: &Expr, index: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Index { subscripts, .. } => subscripts.iter().any(|s| as_number(s, index)),
+        ExprKind::Operator(_, operands) => operands.iter().any(|e| subscripts_something(e, index)),
+        ExprKind::Call { args, .. } => args.iter().any(|e| subscripts_something(e, index)),
+        ExprKind::Reduce { body, .. } => subscripts_something(body, index),
+        _ => false,
+    }
+}
+
+/// The size of a dimension that an index subscripts.
+fn extent_of(expr: &Expr, index: &str) -> Option<Expr> {
+    match &expr.kind {
+        ExprKind::Index { base, subscripts } => {
+            let dim = subscripts.iter().position(|s| matches!(&s.kind, ExprKind::Name(text) if text == index))?;
+            Some(Expr { kind: ExprKind::Size { base: base.clone(), dim: dim as u64 }, span: expr.span })
+        }
+        ExprKind::Operator(_, operands) => operands.iter().find_map(|e| extent_of(e, index)),
+        ExprKind::Call { args, .. } => args.iter().find_map(|e| extent_of(e, index)),
+        ExprKind::Reduce { body, .. } => extent_of(body, index),
+        _ => None,
     }
 }
 
@@ -171,12 +320,10 @@ pub(super) fn reduces(op: Op) -> bool {
 fn explicit_indices(expr: &Expr, target: &[Expr]) -> Result<()> {
     match &expr.kind {
         ExprKind::Reduce { indices, body, .. } => {
-            let mut used = Vec::new();
-            indices_in(body, false, &mut used);
             let mut free = Vec::new();
             target.iter().for_each(|s| indices_in(s, true, &mut free));
             for index in indices {
-                if !used.iter().any(|name| name.text == index.text) {
+                if !uses(body, &index.text) {
                     return Err(Diagnostic::new(
                         Code::E0113,
                         format!("`{}` is reduced over, but nothing in the parentheses uses it", index.text),
@@ -220,6 +367,19 @@ fn uses(expr: &Expr, index: &str) -> bool {
     let mut names = Vec::new();
     indices_in(expr, false, &mut names);
     names.iter().any(|name| name.text == index) || as_number(expr, index)
+}
+
+/// Whether an index is used outside of reductions that bind it.
+fn free_in(expr: &Expr, index: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Name(text) => text == index,
+        ExprKind::Index { subscripts: list, .. }
+        | ExprKind::Operator(_, list)
+        | ExprKind::Call { args: list, .. }
+        | ExprKind::Entry { at: list, .. } => list.iter().any(|e| free_in(e, index)),
+        ExprKind::Reduce { indices, body, .. } => !indices.iter().any(|i| i.text == index) && free_in(body, index),
+        _ => false,
+    }
 }
 
 /// Whether an index is used as a number, outside of subscripts.
@@ -443,10 +603,10 @@ fn join(parts: Vec<(bool, Expr)>, product: bool, span: Span) -> Expr {
 }
 
 /// Sums of sums are one, and a product with one sum among its factors is a sum of products.
-fn flatten(expr: Expr) -> Expr {
+fn flatten(expr: Expr, known: &[Name]) -> Expr {
     let span = expr.span;
     match expr.kind {
-        ExprKind::Reduce { op, indices, body } => match flatten(*body).kind {
+        ExprKind::Reduce { op, indices, body } => match flatten(*body, known).kind {
             ExprKind::Reduce { op: inner, indices: more, body } if inner == op => {
                 let mut all = indices;
                 all.extend(more);
@@ -458,7 +618,7 @@ fn flatten(expr: Expr) -> Expr {
             }
         },
         ExprKind::Operator(Op::Mul, operands) => {
-            let operands: Vec<Expr> = operands.into_iter().map(flatten).collect();
+            let operands: Vec<Expr> = operands.into_iter().map(|e| flatten(e, known)).collect();
             let mut parts = Vec::new();
             factors(Expr { kind: ExprKind::Operator(Op::Mul, operands), span }, &mut parts);
             let is_sum = |e: &Expr| matches!(&e.kind, ExprKind::Reduce { op: Op::Add, .. });
@@ -469,8 +629,11 @@ fn flatten(expr: Expr) -> Expr {
             };
             let sum = parts.remove(at).1;
             let ExprKind::Reduce { op, indices, body } = sum.kind else { return join(parts, true, span) };
-            // A name that the other factors use, too, means something else there.
-            if parts.iter().any(|(_, e)| indices.iter().any(|i| uses(e, &i.text))) {
+            // A name that the other factors use, too, means something else there; and an index that only another factor uses, as
+            // a number, would be a loop that the sum does not need.
+            let foreign =
+                |e: &Expr| known.iter().any(|i| as_number(e, &i.text) && !subscripts_something(&body, &i.text));
+            if parts.iter().any(|(_, e)| foreign(e) || indices.iter().any(|i| uses(e, &i.text))) {
                 parts.insert(at, (false, Expr { kind: ExprKind::Reduce { op, indices, body }, span: sum.span }));
                 return join(parts, true, span);
             }
@@ -479,10 +642,10 @@ fn flatten(expr: Expr) -> Expr {
             Expr { kind: ExprKind::Reduce { op, indices, body }, span }
         }
         ExprKind::Operator(op, operands) => {
-            Expr { kind: ExprKind::Operator(op, operands.into_iter().map(flatten).collect()), span }
+            Expr { kind: ExprKind::Operator(op, operands.into_iter().map(|e| flatten(e, known)).collect()), span }
         }
         ExprKind::Call { function, args, keywords } => {
-            let args = args.into_iter().map(flatten).collect();
+            let args = args.into_iter().map(|e| flatten(e, known)).collect();
             Expr { kind: ExprKind::Call { function, args, keywords }, span }
         }
         kind => Expr { kind, span },

@@ -45,12 +45,13 @@ struct Kept {
 }
 
 impl Prepared {
-    /// Reads notation. `operands` are the names for NumPy's spelling, which has none; its result is called `out`.
+    /// Reads notation. `operands` are the names of what is given: those of NumPy's spelling, which has none, and whose result is
+    /// called `out`; elsewhere, updates of them start from them.
     pub fn new(text: &str, operands: &[&str], ops: &[Op], options: EinsumOptions) -> Result<Prepared, Diagnostics> {
         let notation = if is_spelled_by_letters(text) {
             Notation::einsum(text, operands, "out")?
         } else {
-            Notation::parse_source(&tamis_ir::Source::new("notation", text), ops)?
+            Notation::parse_given(&tamis_ir::Source::new("notation", text), ops, operands)?
         };
         let params = notation.params().into_iter().map(String::from).collect();
         Ok(Prepared { notation, params, options, kept: RwLock::default() })

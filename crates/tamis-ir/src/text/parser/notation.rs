@@ -1,7 +1,7 @@
 //! Index notation: statements without loops, also as TACO spells them.
 
 use super::super::lexer::{Tok, lex};
-use super::super::syntax::{Expr, ExprKind, Operator, Stmt, StmtKind};
+use super::super::syntax::{Expr, ExprKind, Extent, Name, Operator, Stmt, StmtKind};
 use super::{MAX_ERRORS, Parser};
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
@@ -67,12 +67,42 @@ impl Parser {
                 .help("write `y[i] = ...`, or `s = ...` for a single number"));
         }
         let value = as_access(self.expr()?, round);
+        let ranges = self.index_ranges()?;
         let span = start.to(self.last_end());
         if self.is("=") {
             return Err(self.unexpected("the end of the statement").help("to compare, write `==`"));
         }
         self.end_of_statement()?;
-        Ok(Stmt { kind: StmtKind::Assign { target, op, value }, span })
+        let mut stmt = Stmt { kind: StmtKind::Assign { target, op, value }, span };
+        for (index, extent) in ranges.into_iter().rev() {
+            let (indices, attributes, body) = (vec![index], Vec::new(), vec![stmt]);
+            stmt = Stmt { kind: StmtKind::For { indices, attributes, extent, body }, span };
+        }
+        Ok(stmt)
+    }
+
+    /// The ranges of indices after a statement: `for i in range(10) for k in range(-1, 2)`, also with commas between.
+    fn index_ranges(&mut self) -> Result<Vec<(Name, Extent)>> {
+        let form = "`y[i] = x[i+k] for k in range(3)`";
+        let mut ranges: Vec<(Name, Extent)> = Vec::new();
+        while self.is_word("for") || (!ranges.is_empty() && self.is(",")) {
+            let comma = self.eat(",");
+            if !self.eat_word("for") && !comma {
+                break;
+            }
+            let index = self.name("an index")?;
+            if !self.eat_word("in") {
+                return Err(self.unexpected("`in`").help(format!("the form is {form}")));
+            }
+            let extent = self.extent(form)?;
+            if ranges.iter().any(|(other, _)| other.text == index.text) {
+                return Err(Diagnostic::new(Code::E0113, format!("index `{}` has two ranges", index.text))
+                    .label(index.span, "again")
+                    .help("give each index one range"));
+            }
+            ranges.push((index, extent));
+        }
+        Ok(ranges)
     }
 }
 

@@ -1,0 +1,250 @@
+//! Programs of several statements in index notation: reassignment, updates, self-reference and sharing, against a dense evaluator
+//! that knows nothing of the compiler. A right-hand side means the values before its statement.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+use tamis::{CompileOptions, EinsumOptions, Format, Notation, Tensor, Value};
+use tamis_tests::random::Random;
+
+const N: usize = 4;
+
+const FORMATS: &[&str] = &["dense", "sparse", "hash", "blocks"];
+
+const MATRICES: &[&str] = &["dense", "csr", "csc", "coo", "dcsr"];
+
+fn vector(values: &[f64], format: &str) -> Tensor {
+    let format = Format::parse(format, 1).unwrap();
+    Tensor::from_dense(&[values.len() as u64], values.to_vec().into(), &format, Value::F64(0.0)).unwrap()
+}
+
+fn matrix(values: &[f64], format: &str) -> Tensor {
+    let n = values.len().isqrt() as u64;
+    let format = Format::parse(format, 2).unwrap();
+    Tensor::from_dense(&[n, n], values.to_vec().into(), &format, Value::F64(0.0)).unwrap()
+}
+
+fn dense(tensor: &Tensor) -> Vec<f64> {
+    let all = tensor.to_dense().unwrap();
+    (0..all.len()).map(|k| all.get(k).as_c128().re).collect()
+}
+
+fn checked() -> EinsumOptions {
+    let compile = CompileOptions { check: true, ..CompileOptions::default() };
+    EinsumOptions { compile, ..EinsumOptions::default() }
+}
+
+/// The results of a text, by name.
+fn computed(text: &str, inputs: &[(&str, &Tensor)]) -> HashMap<String, Vec<f64>> {
+    let results = tamis::einsum(text, inputs, &checked());
+    let results = results.unwrap_or_else(|d| panic!("{text}: {}", d.render(false)));
+    results.into_iter().map(|(name, tensor)| (name, dense(&tensor))).collect()
+}
+
+#[test]
+fn a_right_hand_side_means_the_values_before_its_statement() {
+    let (a, c) = ([1.0, 2.0, 3.0], [10.0, 0.0, 30.0]);
+    let m = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0, 7.0, 0.0, 9.0];
+    // A text, the result's name, and its values.
+    let cases: &[(&str, &str, &[f64])] = &[
+        ("T[l]=A[l]; U[l]=T[l]*2; T[l]+=C[l]; V[l]=U[l]+T[l]", "V", &[13.0, 6.0, 39.0]),
+        ("T[i,j]=M[i,j]; T[i,j]+=T[j,i]; R[i,j]=T[i,j]", "R", &[2.0, 6.0, 7.0, 6.0, 10.0, 6.0, 7.0, 6.0, 18.0]),
+        ("y[i]=A[i]; y[i]+=y[j]; z[i]=y[i]", "z", &[7.0, 8.0, 9.0]),
+        ("x[i]=A[i]; x[i]+=x[i]*2", "x", &[3.0, 6.0, 9.0]),
+        ("T0[i]=A[i]; T1[i]=T0[i]+C[i]; T0[i]+=T1[i]*3", "T0", &[34.0, 8.0, 102.0]),
+        ("A[i] *= 3", "A", &[3.0, 6.0, 9.0]),
+        ("A[i] = A[i]*3", "A", &[3.0, 6.0, 9.0]),
+        ("A[i] -= C[i]", "A", &[-9.0, 2.0, -27.0]),
+        ("A[i] max= M[i,j]", "A", &[2.0, 6.0, 9.0]),
+        ("A[i] += M[i,j] * C[j]", "A", &[11.0, 222.0, 343.0]),
+        ("A[i] += A[j]; B[i] = A[i]; A[i] = A[i] - A[j]", "A", &[-17.0, -16.0, -15.0]),
+        ("M[i,j] += M[j,i]", "M", &[2.0, 6.0, 7.0, 6.0, 10.0, 6.0, 7.0, 6.0, 18.0]),
+        ("M[i,i] += A[i]", "M", &[2.0, 2.0, 0.0, 4.0, 7.0, 6.0, 7.0, 0.0, 12.0]),
+        ("s = A[i]; s += s; s *= s", "s", &[144.0]),
+        ("T[m,k] = M[m,i]*k + M[m,k]", "T", &[1.0, 5.0, 6.0, 4.0, 20.0, 36.0, 7.0, 16.0, 41.0]),
+        ("y[i] = A[i] + sum[j](j*j) for j in range(3)", "y", &[6.0, 7.0, 8.0]),
+        ("y[i] = M[i,j] * sum[j](j)", "y", &[9.0, 45.0, 48.0]),
+        ("y[i] = M[i,j] * max[j](M[i,j])", "y", &[6.0, 90.0, 144.0]),
+        ("y[i] = A[i+k] for i in range(2) for k in range(2)", "y", &[3.0, 5.0]),
+        ("y[i] = coalesce(A[~(i+k)], 0) for k in range(-1, 2), i in range(3)", "y", &[3.0, 6.0, 5.0]),
+        ("y[~(i-1)] = A[i]", "y", &[2.0, 3.0]),
+        (
+            "t[i,k]=M[i,k]+A[k]; m[i]=max[k](t[i,k]); o[i,k]=t[i,k]-m[i]",
+            "o",
+            &[-2.0, 0.0, -1.0, -4.0, -2.0, 0.0, -4.0, -10.0, 0.0],
+        ),
+    ];
+    for vectors in ["dense", "sparse", "hash", "runs"] {
+        for matrices in ["dense", "csr", "csc", "dcsr", "coo"] {
+            let (a, c, m) = (vector(&a, vectors), vector(&c, vectors), matrix(&m, matrices));
+            let given = [("A", &a), ("C", &c), ("M", &m)];
+            for (text, name, wanted) in cases {
+                let notation = Notation::parse_given(&tamis::Source::new("notation", *text), &[], &["A", "C", "M"]);
+                let params = notation.unwrap_or_else(|d| panic!("{text}: {d}"));
+                let params = params.params();
+                let inputs: Vec<_> = given.iter().filter(|(name, _)| params.contains(name)).copied().collect();
+                let results = computed(text, &inputs);
+                assert_eq!(results.get(*name).map(Vec::as_slice), Some(*wanted), "{text} {vectors} {matrices}");
+            }
+        }
+    }
+}
+
+/// Whether an update starts from its target depends on whether the target is given.
+#[test]
+fn updates_start_from_what_is_given() {
+    let (x, y) = (vector(&[1.0, 2.0], "dense"), vector(&[5.0, 5.0], "dense"));
+    assert_eq!(computed("y[i] += x[i]", &[("x", &x)])["y"], [1.0, 2.0]);
+    assert_eq!(computed("y[i] += x[i]", &[("x", &x), ("y", &y)])["y"], [6.0, 7.0]);
+    // Operands never change.
+    assert_eq!(dense(&y), [5.0, 5.0]);
+}
+
+#[test]
+fn mistakes_are_reported() {
+    let code = |text: &str| match Notation::parse(text) {
+        Ok(_) => panic!("{text} was accepted"),
+        Err(d) => d.0[0].code.to_string(),
+    };
+    assert_eq!(code("T[i] = A[i]; T[i] = B[i]"), "E0114");
+    assert_eq!(code("y[i] = x[i]; x[i] = A[i]"), "E0114");
+    assert_eq!(code("s = sum[j](j)"), "E0113");
+    assert_eq!(code("y[i] = x[i] for k in range(3)"), "E0113");
+    assert_eq!(code("y[i] = x[i+k] for k in range(3) for k in range(2)"), "E0113");
+    assert_eq!(code("y[i] = x[i] for i"), "E0101");
+}
+
+/// An expression of the generator: a number for each `i`.
+enum Term {
+    /// `c * x[i]`
+    Scaled(f64, String),
+    /// `x[i] * y[i]`
+    Product(String, String),
+    /// `A[i,j] * x[j]`, or with `A[j,i]`
+    MatVec(String, bool, String),
+    /// `sum[k](x[k])`
+    Total(String),
+}
+
+/// What values are when a program has run so far.
+struct Model {
+    vectors: HashMap<String, Vec<f64>>,
+    matrices: HashMap<String, Vec<f64>>,
+}
+
+impl Model {
+    fn eval(&self, term: &Term) -> Vec<f64> {
+        let x = |name: &String| &self.vectors[name];
+        match term {
+            Term::Scaled(c, name) => x(name).iter().map(|v| c * v).collect(),
+            Term::Product(a, b) => x(a).iter().zip(x(b)).map(|(a, b)| a * b).collect(),
+            Term::MatVec(m, transposed, v) => {
+                let (m, v) = (&self.matrices[m], x(v));
+                let at = |i: usize, j: usize| if *transposed { m[j * N + i] } else { m[i * N + j] };
+                (0..N).map(|i| (0..N).map(|j| at(i, j) * v[j]).sum()).collect()
+            }
+            Term::Total(name) => vec![x(name).iter().sum(); N],
+        }
+    }
+}
+
+fn text_of(term: &Term) -> String {
+    match term {
+        Term::Scaled(c, x) => format!("{c:?} * {x}[i]"),
+        Term::Product(a, b) => format!("{a}[i] * {b}[i]"),
+        Term::MatVec(m, false, v) => format!("{m}[i,j] * {v}[j]"),
+        Term::MatVec(m, true, v) => format!("{m}[j,i] * {v}[j]"),
+        Term::Total(x) => format!("sum[k]({x}[k])"),
+    }
+}
+
+/// Random statements over a few names, so that reassignment, updates and self-reference are frequent.
+#[test]
+fn random_programs_agree_with_a_dense_evaluator() {
+    let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    for seed in 0..rounds {
+        let mut random = Random(seed + 1);
+        let number = |random: &mut Random| random.below(5) as f64 - 2.0;
+        let mut model = Model { vectors: HashMap::new(), matrices: HashMap::new() };
+        let mut tensors = HashMap::new();
+        for name in ["a", "b"] {
+            let values: Vec<f64> = (0..N).map(|_| number(&mut random)).collect();
+            tensors.insert(name, vector(&values, FORMATS[random.below(FORMATS.len())]));
+            model.vectors.insert(name.to_string(), values);
+        }
+        let values: Vec<f64> = (0..N * N).map(|_| if random.one_in(2) { number(&mut random) } else { 0.0 }).collect();
+        tensors.insert("M", matrix(&values, MATRICES[random.below(MATRICES.len())]));
+        model.matrices.insert("M".to_string(), values);
+        let mut text = String::new();
+        for _ in 0..2 + random.below(5) {
+            let known: Vec<String> = {
+                let mut names: Vec<String> = model.vectors.keys().cloned().collect();
+                names.sort();
+                names
+            };
+            let target = random.pick(&["a", "t", "u", "v"]).to_string();
+            // The first term gives `i` its extent.
+            let term = |random: &mut Random, kinds: usize| match random.below(kinds) {
+                0 => Term::Scaled(number(random), random.pick(&known).clone()),
+                1 => Term::Product(random.pick(&known).clone(), random.pick(&known).clone()),
+                2 => Term::MatVec("M".to_string(), random.one_in(2), random.pick(&known).clone()),
+                _ => Term::Total(random.pick(&known).clone()),
+            };
+            let terms: Vec<Term> =
+                (0..1 + random.below(2)).map(|k| term(&mut random, if k == 0 { 3 } else { 4 })).collect();
+            let mut value = vec![0.0; N];
+            for term in &terms {
+                model.eval(term).iter().zip(&mut value).for_each(|(x, sum)| *sum += x);
+            }
+            let shown: Vec<String> = terms.iter().map(text_of).collect();
+            let old = model.vectors.get(&target);
+            // Every first assignment of an operand, and every second one of a temporary, reads its target.
+            let (op, value): (&str, Vec<f64>) = match (old, random.below(4)) {
+                (None, _) => ("", value),
+                (Some(old), 0) => ("+", old.iter().zip(&value).map(|(x, y)| x + y).collect()),
+                (Some(old), 1) => ("-", old.iter().zip(&value).map(|(x, y)| x - y).collect()),
+                (Some(old), _) => {
+                    let sum = old.iter().zip(&value).map(|(x, y)| x + y).collect();
+                    writeln!(text, "{target}[i] = {target}[i] + {}", shown.join(" + ")).unwrap();
+                    model.vectors.insert(target, sum);
+                    continue;
+                }
+            };
+            writeln!(text, "{target}[i] {op}= {}", shown.join(" + ")).unwrap();
+            model.vectors.insert(target, value);
+        }
+        let source = tamis::Source::new("notation", text.as_str());
+        let notation = match Notation::parse_given(&source, &[], &["a", "b", "M"]) {
+            Ok(notation) => notation,
+            Err(d) => panic!("{text}\n{}", d.render(false)),
+        };
+        let inputs: Vec<(&str, &Tensor)> = notation.params().into_iter().map(|name| (name, &tensors[name])).collect();
+        let results = computed(&text, &inputs);
+        assert!(!results.is_empty(), "{text}");
+        for (name, values) in results {
+            assert_eq!(values, model.vectors[&name], "{name} of\n{text}");
+        }
+    }
+}
+
+/// Time and size stay in proportion to the text: a temporary that is read twice is not written out twice.
+#[test]
+fn long_programs_compile_in_time() {
+    let x = vector(&[1.0, 2.0], "dense");
+    let started = Instant::now();
+    let chain: Vec<String> = (0..100).map(|k| format!("t{}[i] = t{k}[i]*0.5 + 0.5*t{k}[i]", k + 1)).collect();
+    assert_eq!(computed(&chain.join("; "), &[("t0", &x)])["t100"], [1.0, 2.0]);
+    let sum = format!("y[i] = {}", vec!["x[i]"; 1000].join(" + "));
+    assert_eq!(computed(&sum, &[("x", &x)])["y"], [1000.0, 2000.0]);
+    let many: Vec<String> = (0..300).map(|k| format!("y{k}[i] = x[i] + {k}")).collect();
+    assert_eq!(computed(&many.join("; "), &[("x", &x)])["y299"], [300.0, 301.0]);
+    // A product of many matrices is contracted pair by pair.
+    let a = matrix(&[1.0, 1.0, 0.0, 1.0], "csr");
+    let names: Vec<String> = (0..40).map(|k| format!("A{k}")).collect();
+    let factors: Vec<String> = names.iter().enumerate().map(|(k, name)| format!("{name}[i{k},i{}]", k + 1)).collect();
+    let inputs: Vec<(&str, &Tensor)> = names.iter().map(|name| (name.as_str(), &a)).collect();
+    let product = format!("P[i0,i40] = {}", factors.join(" * "));
+    let results = tamis::einsum(&product, &inputs, &EinsumOptions::default());
+    assert_eq!(dense(&results.unwrap_or_else(|d| panic!("{}", d.render(false)))[0].1), [1.0, 40.0, 0.0, 1.0]);
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
