@@ -45,6 +45,24 @@ fn the_interpreter_and_the_program_name_no_tensor_crate() {
     }
 }
 
+/// Tests of a crate are modules of one binary: a file that nothing names would never run.
+#[test]
+fn every_file_of_tests_runs() {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    for folder in crates.chain([root().join("tests")]) {
+        let Ok(suite) = std::fs::read_to_string(folder.join("tests/suite.rs")) else { continue };
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for entry in std::fs::read_dir(folder.join("tests")).unwrap() {
+            let path = entry.unwrap().path();
+            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
+            if path.extension().is_some_and(|kind| kind == "rs") {
+                let named = suite.lines().any(|line| line == format!("mod {name};"));
+                assert!(named || manifest.contains(&format!("path = \"tests/{name}.rs\"")), "{}", path.display());
+            }
+        }
+    }
+}
+
 /// The lowerer sees looplets; what levels there are is data.
 #[test]
 fn the_lowerer_names_no_level() {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::time::{Duration, Instant};
+use tamis::auto::Pins;
 use tamis::{CompileOptions, EinsumOptions, Format, Notation, Tensor, Value};
 use tamis_tests::random::Random;
 
@@ -227,12 +227,20 @@ fn random_programs_agree_with_a_dense_evaluator() {
     }
 }
 
-/// Time and size stay in proportion to the text: a temporary that is read twice is not written out twice.
+/// Programs stay in proportion to the text: a temporary that is read twice is not written out twice.
 #[test]
-fn long_programs_compile_in_time() {
+fn long_programs_stay_in_proportion() {
     let x = vector(&[1.0, 2.0], "dense");
-    let started = Instant::now();
+    // Loops as text are about as long as the statements.
+    let planned = |text: &str, inputs: &[(&str, &Tensor)]| {
+        let notation = Notation::parse(text).unwrap();
+        let tensors: Vec<&Tensor> =
+            notation.params().iter().map(|name| inputs.iter().find(|(given, _)| given == name).unwrap().1).collect();
+        let length = tamis::plan(&notation, &tensors, &Pins::default()).unwrap().program.to_string().len();
+        assert!(length < 10 * text.len(), "{length} characters for {}", text.len());
+    };
     let chain: Vec<String> = (0..100).map(|k| format!("t{}[i] = t{k}[i]*0.5 + 0.5*t{k}[i]", k + 1)).collect();
+    planned(&chain.join("; "), &[("t0", &x)]);
     assert_eq!(computed(&chain.join("; "), &[("t0", &x)])["t100"], [1.0, 2.0]);
     let sum = format!("y[i] = {}", vec!["x[i]"; 1000].join(" + "));
     assert_eq!(computed(&sum, &[("x", &x)])["y"], [1000.0, 2000.0]);
@@ -246,5 +254,5 @@ fn long_programs_compile_in_time() {
     let product = format!("P[i0,i40] = {}", factors.join(" * "));
     let results = tamis::einsum(&product, &inputs, &EinsumOptions::default());
     assert_eq!(dense(&results.unwrap_or_else(|d| panic!("{}", d.render(false)))[0].1), [1.0, 40.0, 0.0, 1.0]);
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    planned(&product, &inputs);
 }

@@ -1,8 +1,6 @@
 //! The cache: what is found again, what is not, and what happens to files that are not as they were written.
 
-mod common;
-
-use common::{floats, spmv};
+use crate::common::{floats, spmv};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,7 @@
 //! Kernels written by hand: their text, growth, failures, and checks.
 
-mod common;
-
-use common::native::{Native, run_c};
-use common::{floats, run_llvm, same, spmm, spmv};
+use crate::common::native::{Native, run_c};
+use crate::common::{floats, run_llvm, same, spmm, spmv};
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{Failure, Options, RawBuffer, Storage, c, llvm};
 use tamis_ir::algebra::Op;

@@ -1,10 +1,8 @@
 //! Every operator on every type and its edge values, against its definition.
 
-mod common;
-
-use common::native::run_c;
-use common::operators::{Case, cases, kernel, wrong};
-use common::{run_llvm, same_value};
+use crate::common::native::run_c;
+use crate::common::operators::{Case, cases, kernel, wrong};
+use crate::common::{run_llvm, same_value};
 use tamis_backend::Options;
 use tamis_ir::algebra::{Op, Typing};
 use tamis_ir::{Kind, Value};

@@ -1,10 +1,8 @@
 //! Random kernels: machine code and C against the interpreter. `TAMIS_SEEDS=1000..2000` tries others.
 
-mod common;
-
-use common::native::Native;
-use common::random::kernel;
-use common::{run_pieces, same};
+use crate::common::native::Native;
+use crate::common::random::kernel;
+use crate::common::{run_pieces, same};
 use tamis_backend::llvm::Level;
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{Failure, Options};

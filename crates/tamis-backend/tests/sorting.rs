@@ -1,9 +1,7 @@
 //! Sorting by machine code and by C, against the standard library: lengths around every change of method.
 
-mod common;
-
-use common::native::Native;
-use common::run_llvm;
+use crate::common::native::Native;
+use crate::common::run_llvm;
 use tamis_backend::{Options, runtime::run_on_arrays};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt};

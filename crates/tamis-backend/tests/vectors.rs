@@ -1,8 +1,6 @@
 //! Loops that are written as vectors, for every type and for lengths around those of vectors: as the interpreter runs them.
 
-mod common;
-
-use common::{run_llvm, same};
+use crate::common::{run_llvm, same};
 use tamis_backend::{Options, llvm};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt, run};

@@ -1,10 +1,8 @@
 //! Workspaces in kernels: machine code of every policy and capacity, and C, against the interpreter.
 
-mod common;
-
-use common::native::run_c;
-use common::random::Random;
-use common::{run_llvm, same};
+use crate::common::native::run_c;
+use crate::common::random::Random;
+use crate::common::{run_llvm, same};
 use std::sync::Arc;
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{Options, llvm};
@@ -190,7 +188,7 @@ fn c_brings_its_own() {
 fn what_lies_outside_is_refused_in_check_mode() {
     let case = Case { widths: vec![Width::U32], policy: Some("hash"), turns: 1, ..cases()[0].clone() };
     let kernel = kernel(&case);
-    let arrays = vec![Array::from_indices(&[3]), common::floats(&[1.0])];
+    let arrays = vec![Array::from_indices(&[3]), crate::common::floats(&[1.0])];
     let arrays = arrays.into_iter().chain((0..3).map(|_| Array::from_values([]))).collect();
     let memory = Memory { arrays, scalars: vec![Value::I64(1), Value::I64(3)] };
     assert!(run(&kernel, memory.clone(), 1000).is_err());

@@ -1,7 +1,6 @@
 //! `tamis advise`, good and bad. Times differ from run to run, so that snapshots are of proposals alone.
 
-mod common;
-use common::{folder, status, tamis, transcript};
+use crate::common::{folder, status, tamis, transcript};
 
 #[test]
 fn proposals() {

@@ -1,7 +1,6 @@
 //! `explain --analyze` on the command line.
 
-mod common;
-use common::{SPMV, folder, tamis, transcript};
+use crate::common::{SPMV, folder, tamis, transcript};
 
 const GUSTAVSON: &str = "\
 def gustavson(A, B):

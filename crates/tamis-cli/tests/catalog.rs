@@ -1,8 +1,7 @@
 //! `tamis info` agrees with the catalogue of the shared data, file by file. The data lies beside the project; where it is absent, the
 //! test says so and checks nothing.
 
-mod common;
-use common::tamis;
+use crate::common::tamis;
 use std::path::Path;
 
 /// A row of the catalogue: file, shape, entries.

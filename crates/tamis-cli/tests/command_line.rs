@@ -1,7 +1,6 @@
 //! The outer shape of the command: help, mistakes on the command line, codes, and what becomes of output.
 
-mod common;
-use common::{SPMV, folder, show, status, tamis, transcript};
+use crate::common::{SPMV, folder, show, status, tamis, transcript};
 use std::io::Read;
 use std::process::Stdio;
 

@@ -1,7 +1,6 @@
 //! Programs that the command compiles: engines, times, the cache on disk, and `tamis explain PROGRAM`.
 
-mod common;
-use common::{SPMV, folder, status, tamis, transcript};
+use crate::common::{SPMV, folder, status, tamis, transcript};
 use std::path::Path;
 
 /// The same for every machine: times are not shown, nor how they are aligned.

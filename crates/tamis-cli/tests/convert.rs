@@ -1,7 +1,6 @@
 //! `tamis convert`, good and bad.
 
-mod common;
-use common::{folder, status, tamis, transcript};
+use crate::common::{folder, status, tamis, transcript};
 use std::io::Read;
 use std::process::Stdio;
 

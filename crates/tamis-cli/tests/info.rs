@@ -1,7 +1,6 @@
 //! `tamis info`, good and bad.
 
-mod common;
-use common::{folder, status, tamis, transcript};
+use crate::common::{folder, status, tamis, transcript};
 
 fn all(lines: &[&[&str]], folder: &std::path::Path) -> String {
     lines.iter().map(|line| transcript(line, folder)).collect::<Vec<_>>().join("\n")

@@ -1,7 +1,6 @@
 //! Index notation on the command line: run, explained, searched.
 
-mod common;
-use common::{SPMV, folder, tamis, transcript};
+use crate::common::{SPMV, folder, tamis, transcript};
 
 #[test]
 fn notation_runs() {
@@ -74,7 +73,7 @@ fn operators_come_from_files() {
     let shown: Vec<String> = lines.iter().map(|line| transcript(line, folder.path())).collect();
     insta::assert_snapshot!(shown.join("\n"));
     let line = ["search", "y[i] = nearer(x[i], 0.5)", "x=rand(3)", "--ops", "nearer.py", "--time-limit", "1"];
-    assert_eq!(common::status(&line, folder.path()), 0);
+    assert_eq!(crate::common::status(&line, folder.path()), 0);
 }
 
 /// Times differ from run to run; what is tried and what is chosen does not.

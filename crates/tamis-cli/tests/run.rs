@@ -1,7 +1,6 @@
 //! `tamis run`, good and bad; and every example by the command line it states.
 
-mod common;
-use common::{SPMV, folder, status, tamis, transcript};
+use crate::common::{SPMV, folder, status, tamis, transcript};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;

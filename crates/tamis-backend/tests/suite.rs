@@ -1,0 +1,10 @@
+//! Tests of the back end, in one binary. `workspace_memory` has one of its own, because it limits the memory of its process.
+
+mod cache;
+mod common;
+mod kernels;
+mod operators;
+mod random_kernels;
+mod sorting;
+mod vectors;
+mod workspaces;

@@ -1,0 +1,12 @@
+//! Tests of the command, in one binary.
+
+mod advise;
+mod analyze;
+mod catalog;
+mod command_line;
+mod common;
+mod compile;
+mod convert;
+mod info;
+mod notation;
+mod run;

@@ -1,0 +1,6 @@
+//! Tests of the languages and the operator table, in one binary.
+
+mod hostile_programs;
+mod laws;
+mod operators;
+mod programs;

@@ -1,0 +1,33 @@
+//! Tests across the crates, in one binary: linking it takes longer than most of them run.
+
+mod alike;
+mod analyze;
+mod architecture;
+mod book;
+mod budgets;
+mod conformance;
+mod conformance_writing;
+mod convolutions;
+mod filetests;
+mod fuzz;
+mod gathers;
+mod goldens;
+mod growth;
+mod lanes;
+mod lowering;
+mod neighbours;
+mod nonordered;
+mod notation;
+mod open_windows;
+mod positions;
+mod processors;
+mod random_programs;
+mod schedules;
+mod statements;
+mod structures;
+mod threads;
+mod triangles;
+mod updates;
+mod windows;
+mod workspaces;
+mod zoo;
