@@ -42,6 +42,8 @@ def tensor(
     >>> tm.tensor(np.full(3, np.inf), format="sparse", fill=np.inf).nnz
     0
     """
+    if fill is not None:
+        refuse_gradient(fill)
     return _make(data, format, fill, dtype, duplicates, borrow=False)
 
 
@@ -79,13 +81,24 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
         from ._interop import from_scipy
 
         return from_scipy(data, format, fill, wanted, borrow)
-    if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
-        from ._interop import from_torch
+    if "torch" in sys.modules:
+        from ._torch import from_torch
 
-        return from_torch(data, format, fill, wanted, borrow)
+        # In lists and in coordinates and values a gradient would be lost as well.
+        refuse_gradient(data)
+        if isinstance(data, sys.modules["torch"].Tensor):
+            return from_torch(data, format, fill, wanted, borrow)
     if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], (tuple, list)) and _are_coordinates(data[0]):
         return from_coordinates(data[0], data[1], data[2], format, fill, wanted, duplicates)
     return from_numpy(_array(data), format, fill, wanted, borrow)
+
+
+def refuse_gradient(*given: Any) -> None:
+    """Refuses PyTorch tensors that require a gradient, also in nested lists: the result would not be connected to them."""
+    if "torch" in sys.modules:
+        from ._torch import refuse_gradient
+
+        refuse_gradient(given)
 
 
 def _are_coordinates(coords: Any) -> bool:

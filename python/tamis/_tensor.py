@@ -176,7 +176,7 @@ class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
 
     def to_torch(self) -> Any:
         """A PyTorch tensor: strided if this one is dense, else sparse CSR, CSC, BSR or COO."""
-        from ._interop import to_torch
+        from ._torch import to_torch
 
         return to_torch(self)
 
