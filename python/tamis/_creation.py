@@ -202,5 +202,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     array([1., 1.])
     """
     _construct.refuse_gradient(x)
+    if not hasattr(x, "__dlpack__"):
+        raise fail("E0709", f"{type(x).__name__} has no `__dlpack__`", "`tamis.asarray(x)` takes lists and arrays")
     array = np.from_dlpack(x)
     return _construct.tensor(array) if copy else _construct.asarray(array)

@@ -98,7 +98,8 @@ def expand(text: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     most = max((sum(len(i) > 1 for i in own) for own in indices), default=0)
     extra = [f"e{k}" for k in reversed(range(most))]
     result = _result(_term(right), extra, sizes) if arrow else _implicit(terms, extra)
-    given, accesses = [], []
+    given: list[Any] = []
+    accesses: list[str] = []
     for own, tensor in zip(indices, tensors):
         tensor, kept = _squeezed(tensor, own, sizes)
         accesses.append(_access(f"x{len(given)}", kept))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import _tamis
+from ._errors import fail
 from ._lazy import np
 
 #: Names that mean something else in index notation.
@@ -48,6 +49,8 @@ class Graph:
     def __init__(self, make: Callable[..., Any]) -> None:
         self.make = make
         self.statements: list[str] = []
+        #: What was stated before, by its text: a subexpression that occurs again is the same temporary.
+        self.stated: dict[tuple[str, str], str] = {}
         self.captured: dict[str, Any] = {}
         self.names: set[str] = set(_RESERVED)
         self.read: set[str] = set()
@@ -79,10 +82,12 @@ class Graph:
 
     def state(self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str]) -> Any:
         """A statement whose result has this shape; dimensions whose index nothing bounds exist only here."""
-        name = self.fresh(f"t{len(self.statements)}")
         real = [d for d in range(len(shape)) if indices[d] in used]
         access = f"[{','.join(indices[d] for d in real)}]" if real else ""
-        self.statements.append(f"{name}{access} = {body}")
+        name = self.stated.get((access, body), "")
+        if not name:
+            name = self.stated[access, body] = self.fresh(f"t{len(self.statements)}")
+            self.statements.append(f"{name}{access} = {body}")
         return self.make(self, name, shape, dtype, tuple(real))
 
 
@@ -94,6 +99,12 @@ def _operand(graph: Graph, given: Any) -> Any:
     from . import _construct
 
     if isinstance(given, Traced):
+        if given.graph is not graph:
+            raise fail(
+                "E0303",
+                f"`{given.name}` is a value of another traced call, which has ended",
+                "return what a traced function computes; do not keep it elsewhere",
+            )
         return given
     return graph.capture(given if isinstance(given, _tamis.Tensor) else _construct.asarray(given))
 
