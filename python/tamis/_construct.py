@@ -9,6 +9,7 @@ from . import _tamis
 from ._errors import fail
 from ._lazy import np
 from ._tensor import Tensor, contiguous, dtype_of
+from ._traced import Symbolic
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -65,8 +66,9 @@ def asarray(
     """
     if device not in (None, "cpu"):
         raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
-    if isinstance(data, Tensor):
-        return data if dtype is None else data.astype(dtype)
+    if isinstance(data, Tensor) or hasattr(data, "__tamis_tensor__"):
+        tensor: Tensor = data if isinstance(data, Tensor) else data.__tamis_tensor__
+        return tensor if dtype is None else tensor.astype(dtype)
     return _make(data, None, None, dtype, "sum", borrow=not copy)
 
 
@@ -76,6 +78,10 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
         return from_numpy(data, format, fill, wanted, borrow)
     if isinstance(data, Tensor):
         return _from_tensor(data, format, fill, wanted)
+    if isinstance(data, Symbolic):
+        raise fail("E0709", "an expression of indices is no tensor yet", "say which dimensions it has: `expression.evaluate(i, j)`")
+    if hasattr(data, "__tamis_tensor__"):
+        return _make(data.__tamis_tensor__, format, fill, dtype, duplicates, borrow)
     # A SciPy or PyTorch object exists only where that library was imported: it is never imported here.
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(data):
         from ._interop import from_scipy

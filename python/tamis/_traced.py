@@ -9,12 +9,18 @@ from ._errors import fail
 from ._lazy import np
 
 #: Names that mean something else in index notation.
-_RESERVED = frozenset(
+RESERVED = frozenset(
     "and or not if else for in def return True False inf nan sum prod min max any all select coalesce choose abs sqrt cbrt exp exp2 "
     "expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid atan2 hypot isnan isinf isfinite "
     "real imag conj sign relu floor ceil round trunc follow walk gallop tensor scalar bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 "
     "c128 range pass import".split()
 )
+
+
+class Symbolic:
+    """The base of expressions of index variables, which functions of the package recognise by it."""
+
+    __slots__ = ()
 
 
 class Traced:
@@ -52,7 +58,7 @@ class Graph:
         #: What was stated before, by its text: a subexpression that occurs again is the same temporary.
         self.stated: dict[tuple[str, str], str] = {}
         self.captured: dict[str, Any] = {}
-        self.names: set[str] = set(_RESERVED)
+        self.names: set[str] = set(RESERVED)
         self.read: set[str] = set()
 
     def fresh(self, wanted: str) -> str:

@@ -104,3 +104,9 @@ def test_sums_of_products(data: Any) -> None:
     a, b, c = (data.draw(stored(z)) for z in (x, y, v))
     same(tm.einsum("r[i] = A[i,j] * v[j] + max[k](B[i,k])", A=a, B=b, v=c), x @ v + y.max(axis=1))
     same(tm.einsum("r[i,j] = (A[i,j] + B[i,j]) * (v[j] + 1)", A=a, B=b, v=c), (x + y) * (v + 1))
+
+
+def test_temporaries_are_named_around_later_statements() -> None:
+    x = np.arange(9.0).reshape(3, 3)
+    text = "t0[i] = sqrt(sum[j](A[i,j])); t1[i] = sqrt(t0[i] + 1); y[i] = t1[i] * t2[i]"
+    same(tm.einsum(text, A=x, t2=np.ones(3)), np.sqrt(np.sqrt(x.sum(axis=1)) + 1))

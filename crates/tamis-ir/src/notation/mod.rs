@@ -150,6 +150,15 @@ impl Notation {
         let (mut read, mut targets): (Vec<Name>, Vec<Name>) = (Vec::new(), Vec::new());
         let mut assignments = Vec::new();
         let mut makes = reduce::Maker::default();
+        // Temporaries are named around every name in the text, also around those that later statements use.
+        statements.iter().for_each(|stmt| {
+            let StmtKind::Assign { value, .. } = &stmt.kind else { return };
+            let (mut indices, mut tensors) = (Vec::new(), Vec::new());
+            indices_in(value, false, &mut indices);
+            tensors_in(value, &indices, &FxHashSet::default(), &mut tensors);
+            makes.reserve(statement_name(stmt));
+            indices.iter().chain(&tensors).for_each(|name| makes.reserve(&name.text));
+        });
         for stmt in statements {
             let StmtKind::Assign { target, op, value } = &stmt.kind else { continue };
             let (name, subscripts) = match &target.kind {
