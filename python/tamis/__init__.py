@@ -155,6 +155,16 @@ if _TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from ._index_notation import (
+        Expression,
+        Index,
+        Result,
+        call,
+        evaluate,
+        index,
+        indices,
+        result,
+    )
     from ._jit import (
         Jit,
         jit,
@@ -234,6 +244,9 @@ _LATER = {
     "_creation": (
         "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"
     ).split(),
+    "_index_notation": (
+        "Expression Index Result call evaluate index indices result"
+    ).split(),
     "_jit": (
         "Jit jit"
     ).split(),
@@ -278,7 +291,9 @@ __all__ = [
     "Bug",
     "Error",
     "Explanation",
+    "Expression",
     "FileError",
+    "Index",
     "InvalidIndex",
     "InvalidType",
     "InvalidValue",
@@ -286,6 +301,7 @@ __all__ = [
     "Kernel",
     "Operator",
     "Program",
+    "Result",
     "Settings",
     "Span",
     "Tensor",
@@ -323,6 +339,7 @@ __all__ = [
     "bool",
     "broadcast_arrays",
     "broadcast_to",
+    "call",
     "can_cast",
     "cbrt",
     "ceil",
@@ -347,6 +364,7 @@ __all__ = [
     "empty",
     "empty_like",
     "equal",
+    "evaluate",
     "exp",
     "exp2",
     "expand_dims",
@@ -368,6 +386,8 @@ __all__ = [
     "hypot",
     "iinfo",
     "imag",
+    "index",
+    "indices",
     "inf",
     "int16",
     "int32",
@@ -424,6 +444,7 @@ __all__ = [
     "remainder",
     "repeat",
     "reshape",
+    "result",
     "result_type",
     "roll",
     "round",

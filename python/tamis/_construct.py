@@ -9,6 +9,7 @@ from . import _tamis
 from ._errors import fail
 from ._lazy import np
 from ._tensor import Tensor, contiguous, dtype_of
+from ._traced import Symbolic
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -42,6 +43,8 @@ def tensor(
     >>> tm.tensor(np.full(3, np.inf), format="sparse", fill=np.inf).nnz
     0
     """
+    if fill is not None:
+        refuse_gradient(fill)
     return _make(data, format, fill, dtype, duplicates, borrow=False)
 
 
@@ -63,8 +66,9 @@ def asarray(
     """
     if device not in (None, "cpu"):
         raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
-    if isinstance(data, Tensor):
-        return data if dtype is None else data.astype(dtype)
+    if isinstance(data, Tensor) or hasattr(data, "__tamis_tensor__"):
+        tensor: Tensor = data if isinstance(data, Tensor) else data.__tamis_tensor__
+        return tensor if dtype is None else tensor.astype(dtype)
     return _make(data, None, None, dtype, "sum", borrow=not copy)
 
 
@@ -74,18 +78,33 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
         return from_numpy(data, format, fill, wanted, borrow)
     if isinstance(data, Tensor):
         return _from_tensor(data, format, fill, wanted)
+    if isinstance(data, Symbolic):
+        raise fail("E0709", "an expression of indices is no tensor yet", "say which dimensions it has: `expression.evaluate(i, j)`")
+    if hasattr(data, "__tamis_tensor__"):
+        return _make(data.__tamis_tensor__, format, fill, dtype, duplicates, borrow)
     # A SciPy or PyTorch object exists only where that library was imported: it is never imported here.
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(data):
         from ._interop import from_scipy
 
         return from_scipy(data, format, fill, wanted, borrow)
-    if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
-        from ._interop import from_torch
+    if "torch" in sys.modules:
+        from ._torch import from_torch
 
-        return from_torch(data, format, fill, wanted, borrow)
+        # In lists and in coordinates and values a gradient would be lost as well.
+        refuse_gradient(data)
+        if isinstance(data, sys.modules["torch"].Tensor):
+            return from_torch(data, format, fill, wanted, borrow)
     if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], (tuple, list)) and _are_coordinates(data[0]):
         return from_coordinates(data[0], data[1], data[2], format, fill, wanted, duplicates)
     return from_numpy(_array(data), format, fill, wanted, borrow)
+
+
+def refuse_gradient(*given: Any) -> None:
+    """Refuses PyTorch tensors that require a gradient, also in nested lists: the result would not be connected to them."""
+    if "torch" in sys.modules:
+        from ._torch import refuse_gradient
+
+        refuse_gradient(given)
 
 
 def _are_coordinates(coords: Any) -> bool:

@@ -33,6 +33,7 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device:
     0
     """
     _on(device)
+    _construct.refuse_gradient(fill_value)
     sizes = shape_of(shape)
     found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
     try:
@@ -153,6 +154,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
     array([0, 1, 2])
     """
     _on(device)
+    _construct.refuse_gradient(start, stop, step)
     if step == 0:
         raise fail("E0405", "steps of 0 lead nowhere", "give a step that is not 0")
     first, last = (0, start) if stop is None else (start, stop)
@@ -171,6 +173,7 @@ def linspace(
     array([0. , 0.5, 1. ])
     """
     _on(device)
+    _construct.refuse_gradient(start, stop)
     count = operator.index(num)
     if count < 0:
         raise fail("E0403", f"{num} numbers cannot be made", "give 0 or more")
@@ -198,5 +201,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     >>> tm.from_dlpack(np.ones(2)).to_numpy()
     array([1., 1.])
     """
+    _construct.refuse_gradient(x)
+    if not hasattr(x, "__dlpack__"):
+        raise fail("E0709", f"{type(x).__name__} has no `__dlpack__`", "`tamis.asarray(x)` takes lists and arrays")
     array = np.from_dlpack(x)
     return _construct.tensor(array) if copy else _construct.asarray(array)

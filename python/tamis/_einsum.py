@@ -6,7 +6,7 @@ from collections import namedtuple
 from functools import lru_cache
 from typing import Any, Callable, Iterable, Mapping
 
-from . import _tamis
+from . import _subscripts, _tamis
 from ._tensor import Tensor
 
 
@@ -22,7 +22,7 @@ def results(names: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Any:
 
 
 def einsum(
-    text: str,
+    text: Any,
     /,
     *operands: Any,
     format: str | Mapping[str, str] | None = None,
@@ -33,7 +33,8 @@ def einsum(
     """Computes index notation on tensors, NumPy arrays, SciPy arrays, lists and numbers.
 
     ``text`` is index notation, ``"C[i,k] = A[i,j] * B[j,k]"`` with tensors by name (or by position, in the order in which they
-    are read), or NumPy's ``"ij,jk->ik"`` with operands by position. Loops, the format of the result and what is converted first
+    are read), or NumPy's ``"ij,jk->ik"`` with operands by position: with ``...``, implicit results, broadcasting of dimensions of
+    size 1, and lists of integers instead of letters, as :func:`numpy.einsum` takes them. Loops, the format of the result and what is converted first
     are chosen for these tensors; the choice is kept for tensors of the same formats and types whose sizes and numbers of entries
     differ by less than a factor of two. :func:`tamis.explain` takes the same arguments and tells what was chosen.
 
@@ -50,5 +51,10 @@ def einsum(
     >>> r = tm.einsum("s[i] = A[i,j]; m = max[i,j](A[i,j])", A=A)
     >>> r.s.to_numpy(), r.m.item()
     (array([1., 5.]), 3.0)
+    >>> tm.einsum("...ij,...j->...i", [A.to_numpy()] * 3, [1.0, 10.0]).shape
+    (3, 2)
     """
+    if not isinstance(text, str) or (not tensors and _subscripts.is_subscripts(text)):
+        options = {"format": format, "order": order, "schedule": schedule, **tensors}
+        return _subscripts.einsum(_tamis.einsum, text, operands, options)
     return _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)

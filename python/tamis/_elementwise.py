@@ -15,7 +15,7 @@ from . import _construct, _tamis, _tensor
 from ._errors import fail
 from ._lazy import np
 from ._shapes import Shape, bare, broadcast, cells, check_size, is_full, lists
-from ._traced import Traced, trace_elementwise
+from ._traced import Symbolic, Traced, trace_elementwise
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -117,6 +117,10 @@ def apply(name: str, *given: Any) -> Any:
     for operand in given:
         if isinstance(operand, Traced):
             return trace_elementwise(name, given)
+        if isinstance(operand, Symbolic):
+            from . import _index_notation
+
+            return _index_notation.apply(name, *given)
     op = OPS[name]
     operands: list[Any] = [x if isinstance(x, _tamis.Tensor) or is_number(x) else _construct.asarray(x) for x in given]
     tensors: list[Any] = [x for x in operands if isinstance(x, _tamis.Tensor)]

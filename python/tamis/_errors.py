@@ -112,7 +112,7 @@ class Bug(Error, RuntimeError):
 
 _BY_CODE: dict[str, type[Error]] = {
     **dict.fromkeys(["E0201", "E0202", "E0205", "E0902", "E0903"], UnknownName),
-    **dict.fromkeys(["E0301", "E0302", "E0303", "E0304", "E0305", "E0307", "E0308", "E0709", "E0907"], InvalidType),
+    **dict.fromkeys(["E0301", "E0302", "E0303", "E0304", "E0305", "E0307", "E0308", "E0709", "E0710", "E0907"], InvalidType),
     **dict.fromkeys(["E0405", "E0703", "E0806", "E1001", "E1002"], InvalidIndex),
     **dict.fromkeys(["E0404", "E0706", "E1003"], TooLarge),
     **dict.fromkeys(["E0801", "E0811", "E0812"], FileError),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _tamis
+from . import _subscripts, _tamis
 from ._program import Program
 
 
@@ -106,4 +106,6 @@ def explain(subject: Any, /, *operands: Any, **options: Any) -> Explanation:
         return Explanation(_tamis.explain_notation(text, **tensors))
     if isinstance(subject, str) and subject.lstrip().startswith(("def ", "@op")) and "return" in subject:
         return Explanation(_tamis.explain_program(Program(subject), *operands, **options))
+    if operands and _subscripts.is_subscripts(subject):
+        return Explanation(_subscripts.einsum(_tamis.explain_notation, subject, operands, options))
     return Explanation(_tamis.explain_notation(subject, *operands, **options))

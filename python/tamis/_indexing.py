@@ -15,6 +15,7 @@ from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
 from ._errors import fail
 from ._lazy import np
 from ._shapes import Shape, cells, is_full
+from ._traced import Symbolic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +42,11 @@ class Indexing:
 def getitem(x: Tensor, key: Any) -> Any:
     """What ``x[key]`` is."""
     keys = key if isinstance(key, tuple) else (key,)
+    for k in keys:
+        if isinstance(k, Symbolic):
+            from ._index_notation import access
+
+            return access(x, key)
     if len(keys) == x.ndim and all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in keys):
         return x.element([_at(k, d, n) for d, (k, n) in enumerate(zip(keys, x.shape))])
     if len(keys) == 1 and _is_truth(keys[0]):

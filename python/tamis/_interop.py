@@ -1,4 +1,4 @@
-"""SciPy's sparse arrays and PyTorch's tensors, both ways. Imported only when one of them is met or asked for."""
+"""SciPy's sparse arrays, both ways. Imported only when one of them is met or asked for."""
 
 from __future__ import annotations
 
@@ -188,69 +188,3 @@ def to_scipy(tensor: Tensor, copy: bool) -> Any:
     made.has_sorted_indices = True
     made.has_canonical_format = True
     return made
-
-
-def from_torch(data: Any, format: str | None, fill: Any, dtype: Any, borrow: bool) -> Tensor:
-    """A PyTorch tensor: strided, COO, CSR, CSC, BSR or BSC. Gradients are not followed."""
-    import torch
-
-    data = data.detach()
-    if data.device.type != "cpu":
-        data = data.cpu()
-    if data.layout == torch.strided:
-        return from_numpy(_torch_values(data), format, fill, dtype, borrow)
-    if data.layout == torch.sparse_coo:
-        data = data.coalesce()
-        if data.dense_dim():
-            raise fail("E0707", "a hybrid tensor has dense values below its coordinates", "convert it before: `x.to_dense()`")
-        coords, values = data.indices().numpy(), _torch_values(data.values())
-        made = from_coordinates(list(coords), values, list(data.shape), "coo", None, dtype, "sum")
-        return _finish(made, format, fill)
-    if data.dim() != 2 or data.dense_dim():
-        raise fail("E0707", "batches of compressed matrices are not known", "convert it before: `x.to_sparse_coo()`")
-    if data.layout in (torch.sparse_csr, torch.sparse_bsr):
-        pos, crd = data.crow_indices(), data.col_indices()
-    elif data.layout in (torch.sparse_csc, torch.sparse_bsc):
-        pos, crd = data.ccol_indices(), data.row_indices()
-    else:
-        raise fail("E0601", f"`{data.layout}` is no layout that is known", "convert it before: `x.to_sparse_csr()`")
-    values = data.values()
-    if data.layout == torch.sparse_bsc:
-        return from_torch(data.to_sparse_coo(), format or "csc", fill, dtype, borrow)
-    view = _Compressed(tuple(data.shape), pos.numpy(), crd.numpy(), _torch_values(values))
-    kind = {torch.sparse_csr: "csr", torch.sparse_csc: "csc", torch.sparse_bsr: "bsr"}[data.layout]
-    return _finish(_from_compressed(view, kind, dtype, borrow), format, fill)
-
-
-class _Compressed:
-    """PyTorch's arrays by SciPy's names."""
-
-    def __init__(self, shape: tuple[int, ...], indptr: Any, indices: Any, data: Any) -> None:
-        self.shape, self.indptr, self.indices, self.data = shape, indptr, indices, data
-        self.blocksize = data.shape[1:]
-
-
-def _torch_values(data: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(data.resolve_conj().resolve_neg().numpy())
-    except TypeError as error:
-        raise fail("E0308", f"`{data.dtype}` is no type that tensors hold: {error}", "convert it before: `x.float()`") from None
-
-
-def to_torch(tensor: Tensor) -> Any:
-    """See :meth:`Tensor.to_torch`."""
-    import torch
-
-    if tensor.is_dense:
-        return torch.from_numpy(tensor.to_numpy(copy=True))
-    _zero_fill(tensor, "PyTorch")
-    if tensor.ndim == 2 and _kind(tensor) != "coo":
-        tensor = _as_matrix(tensor)
-        kind, pos, crd, values = _parts(tensor, True)
-        if kind == "bsr":
-            values = values.reshape(-1, *_block(tensor))
-        make = {"csr": torch.sparse_csr_tensor, "csc": torch.sparse_csc_tensor, "bsr": torch.sparse_bsr_tensor}[kind]
-        return make(torch.from_numpy(pos), torch.from_numpy(crd), torch.from_numpy(values), size=tensor.shape)
-    coords, values = tensor.to_coo()
-    made = torch.sparse_coo_tensor(torch.from_numpy(coords), torch.from_numpy(values), size=tensor.shape)
-    return made.coalesce()

@@ -7,9 +7,11 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from . import _construct, _tamis, _tensor
-from ._errors import Error, fail
+from ._errors import Error, InvalidType, fail
 from ._operators import Operators
 from ._reductions import Reductions
+from ._shapes import cells
+from ._shaping import Shaping
 from ._traced import Graph, Traced, trace_cast, trace_reshape, trace_transpose
 
 if TYPE_CHECKING:
@@ -20,24 +22,48 @@ _STATIC = (bool, int, str, type(None))
 _KEPT = 256
 
 
-class Variable(Operators, Reductions, Traced):
+class NotTraced(InvalidType, AttributeError):
+    """An attribute of tensors that does not exist while a function is traced."""
+
+
+class Variable(Operators, Reductions, Shaping, Traced):
     """What a traced function is given instead of tensors: it has their shapes, types and operators, but no values."""
 
     __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return cells(self.shape)
 
     @property
     def T(self) -> Any:
         """The dimensions reversed."""
         return self.transpose()
 
-    @property
-    def mT(self) -> Any:
-        """The last two dimensions exchanged."""
-        return self.transpose((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
-
     def transpose(self, axes: Iterable[int] | None = None) -> Any:
         """The dimensions in another order."""
-        return trace_transpose(self, list(range(self.ndim))[::-1] if axes is None else list(axes))
+        return trace_transpose(self, _tensor.order_of(axes, self.ndim))
+
+    def copy(self) -> Any:
+        """Itself: nothing changes it."""
+        return self
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(_tensor.Tensor, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        error = _not_traced(
+            f"`.{name}` needs the stored values or the format, which are not there while the function is traced",
+            "ask outside of the traced function",
+            "shapes, types, elementwise functions, reductions, products and transposes are traced",
+        )
+        raise NotTraced(str(error), error.code, error.message, None, error.notes, error.help)
 
     def astype(self, dtype: DTypeLike) -> Any:
         """The same numbers in another type."""
@@ -46,11 +72,17 @@ class Variable(Operators, Reductions, Traced):
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
-        if not all(k is None or k is Ellipsis or k == slice(None) for k in keys):
+        if not all(k is None or k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in keys):
             raise _not_traced(
                 "only `:`, `...` and `None` can stand in an index of a traced value", "take the part before the call"
             )
         count = sum(k is not None for k in keys if k is not Ellipsis)
+        if count > self.ndim or sum(k is Ellipsis for k in keys) > 1:
+            raise fail(
+                "E1001",
+                f"{count} subscripts do not fit {self.ndim} dimensions" if count > self.ndim else "`...` stands in an index twice",
+                "give at most one subscript for each dimension, and `...` once",
+            )
         whole = [slice(None)] * (self.ndim - count)
         place = next((p for p, k in enumerate(keys) if k is Ellipsis), None)
         full = [*keys, *whole] if place is None else [*keys[:place], *whole, *keys[place + 1 :]]
@@ -77,8 +109,8 @@ class Variable(Operators, Reductions, Traced):
         return f"<traced {self.name}: {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype}>"
 
 
-def _not_traced(message: str, help: str) -> Error:
-    return fail("E0303", message, help)
+def _not_traced(message: str, *help: str) -> Error:
+    return fail("E0303", message, *help)
 
 
 class _Trace(NamedTuple):

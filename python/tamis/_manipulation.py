@@ -81,8 +81,12 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     >>> tm.reshape(tm.eye(4, format="csr"), (2, -1)).nnz
     4
     """
-    x = plain(x)
-    sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    traced = isinstance(x, Traced)
+    x = x if traced else plain(x)
+    try:
+        sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+    except TypeError:
+        raise fail("E0305", f"{shape!r} is no shape", "sizes are integers; one of them may be -1") from None
     if sizes.count(-1) == 1:
         rest = cells(n for n in sizes if n != -1)
         if rest and cells(x.shape) % rest == 0:
@@ -96,11 +100,21 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     new = tuple(sizes)
     if new == x.shape:
         return x
+    if traced:
+        return _trace_reshaped(x, new)
     dense = on_dense("reshape", x, lambda array: array.reshape(new))
     if dense is not None:
         return dense
     columns, values = entries(x)
     return rebuilt(x, unlinear(linear(columns, x.shape), new), values, new)
+
+
+def _trace_reshaped(x: Any, shape: Shape) -> Any:
+    """A traced value in another shape, if the shapes differ by dimensions of size 1 only."""
+    if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        plain(x)  # Elements would have to be moved: it is refused there.
+    bare_value = trace_reshape(x, (), tuple(d for d, n in enumerate(x.shape) if n == 1))
+    return trace_reshape(bare_value, tuple(d for d, n in enumerate(shape) if n == 1), ())
 
 
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
@@ -111,9 +125,9 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     (4, 2, 3)
     """
     x = x if isinstance(x, Traced) else plain(x)
-    order = [axis_of(a, x.ndim) for a in axes]
+    order = [axis_of(a, x.ndim) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if sorted(order) != list(range(x.ndim)):
-        raise fail("E0401", f"{tuple(axes)} is no order of {x.ndim} dimensions", "name each dimension once")
+        raise fail("E0401", f"{tuple(order)} is no order of {x.ndim} dimensions", "name each dimension once")
     return x.transpose(order)
 
 
@@ -124,7 +138,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     >>> tm.moveaxis(tm.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    x = plain(x)
+    x = x if isinstance(x, Traced) else plain(x)
     sources = [axis_of(a, x.ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
     places = [axis_of(a, x.ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))]
     if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):

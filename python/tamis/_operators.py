@@ -206,4 +206,5 @@ class Operators:
             "tensors do not change",
             "make a new one: `tamis.where(mask, value, t)` changes the elements that a mask selects",
             "collect entries first, and build it once: `tamis.tensor((coords, values, shape))`",
+            "expressions of index variables are assigned to `tamis.result()`",
         )

@@ -14,7 +14,7 @@ from ._entries import entries, from_array, linear
 from ._errors import fail
 from ._lazy import np
 from ._shapes import axes_of, axis_of, cells, check_size, is_full
-from ._traced import Traced, trace_reduction
+from ._traced import Symbolic, Traced, trace_reduction
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -67,6 +67,13 @@ def _plain(given: Any) -> Any:
     return given if isinstance(given, (_tamis.Tensor, Traced)) else _construct.asarray(given)
 
 
+def _over(word: str, x: Any, over: Any) -> Any:
+    """The reduction of an expression of index variables over some of them."""
+    from ._index_notation import reduced
+
+    return reduced(word, x, () if over is None else over)
+
+
 def _wide(dtype: np.dtype[Any]) -> str:
     """Sums of small integers are counted in 64 bits, as in NumPy."""
     if dtype.kind == "u" and dtype.itemsize < 8:
@@ -74,7 +81,9 @@ def _wide(dtype: np.dtype[Any]) -> str:
     return "i64({0})" if dtype.kind in "bi" and dtype.itemsize < 8 else "{0}"
 
 
-def sum(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def sum(
+    x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
+) -> Tensor:
     """The sum over axes, or of all elements; small integers are summed in 64 bits.
 
     >>> import tamis as tm
@@ -82,6 +91,8 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdim
     >>> tm.sum(A).item(), A.sum(axis=0).to_numpy(), A.sum(axis=1, keepdims=True).shape
     (6.0, array([3., 3.]), (2, 1))
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("sum", x, over)
     x = _plain(x)
     if dtype is not None:
         x = x.astype(dtype)
@@ -89,13 +100,17 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdim
     return made if dtype is None else made.astype(dtype)
 
 
-def prod(x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def prod(
+    x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
+) -> Tensor:
     """The product over axes, or of all elements.
 
     >>> import tamis as tm
     >>> tm.prod([[1, 2], [3, 4]], axis=0).to_numpy()
     array([3, 8])
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("prod", x, over)
     x = _plain(x)
     if dtype is not None:
         x = x.astype(dtype)
@@ -110,48 +125,56 @@ def _not_empty(x: Any, axis: Axis, what: str) -> None:
         )
 
 
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
     """The least element over axes; NaN if there is one.
 
     >>> import tamis as tm
     >>> tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr").min(axis=1).to_numpy()
     array([0., 2.])
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("min", x, over)
     x = _plain(x)
     _not_empty(x, axis, "min")
     return _reduce(x, "min", axis, keepdims)
 
 
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
     """The greatest element over axes; NaN if there is one.
 
     >>> import tamis as tm
     >>> tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr").max(axis=0).to_numpy()
     array([2., 3.])
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("max", x, over)
     x = _plain(x)
     _not_empty(x, axis, "max")
     return _reduce(x, "max", axis, keepdims)
 
 
-def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether there is an element that is not zero.
 
     >>> import tamis as tm
     >>> tm.any([[0, 1], [0, 0]], axis=1).to_numpy()
     array([ True, False])
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("any", x, over)
     x = _plain(x)
     return _reduce(x, "any", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0", 0)
 
 
-def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether no element is zero.
 
     >>> import tamis as tm
     >>> tm.all([[0, 1], [1, 1]], axis=1).to_numpy()
     array([False,  True])
     """
+    if over is not None or isinstance(x, Symbolic):
+        return _over("all", x, over)
     x = _plain(x)
     return _reduce(x, "all", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0")
 

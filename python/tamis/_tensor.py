@@ -57,6 +57,18 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     return found.newbyteorder("=")
 
 
+def order_of(axes: Iterable[int] | None, rank: int) -> list[int]:
+    """Dimensions in another order, counted from 0; reversed if none is given."""
+    try:
+        order = list(range(rank))[::-1] if axes is None else [operator.index(axis) for axis in axes]
+    except TypeError:
+        raise fail("E0305", f"{axes!r} is no order of dimensions", f"name each of 0..{rank - 1} once, in a tuple") from None
+    whole = [axis % rank for axis in order if -rank <= axis < rank]
+    if sorted(whole) != list(range(rank)) or len(order) != rank:
+        raise fail("E0401", f"{tuple(order)} is no order of {rank} dimensions", f"name each of 0..{rank - 1} once")
+    return whole
+
+
 def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """An array of at least one dimension whose elements lie side by side, where processors load them; itself, if it is that."""
     plain = np.ascontiguousarray(array, dtype=dtype)
@@ -97,12 +109,7 @@ class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
         >>> tm.gallery.random((2, 3, 4), 0.5).transpose((2, 0, 1)).shape
         (4, 2, 3)
         """
-        rank = self.ndim
-        order = list(range(rank))[::-1] if axes is None else [operator.index(axis) for axis in axes]
-        whole = [axis % rank for axis in order if -rank <= axis < rank]
-        if sorted(whole) != list(range(rank)) or len(order) != rank:
-            raise fail("E0401", f"{tuple(order)} is no order of {rank} dimensions", f"name each of 0..{rank - 1} once")
-        return self.permuted(whole)
+        return self.permuted(order_of(axes, self.ndim))
 
     def astype(self, dtype: DTypeLike) -> Tensor:
         """The same numbers in another type.
@@ -176,7 +183,7 @@ class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
 
     def to_torch(self) -> Any:
         """A PyTorch tensor: strided if this one is dense, else sparse CSR, CSC, BSR or COO."""
-        from ._interop import to_torch
+        from ._torch import to_torch
 
         return to_torch(self)
 

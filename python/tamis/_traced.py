@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import _tamis
+from ._errors import fail
 from ._lazy import np
 
 #: Names that mean something else in index notation.
-_RESERVED = frozenset(
+RESERVED = frozenset(
     "and or not if else for in def return True False inf nan sum prod min max any all select coalesce choose abs sqrt cbrt exp exp2 "
     "expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid atan2 hypot isnan isinf isfinite "
     "real imag conj sign relu floor ceil round trunc follow walk gallop tensor scalar bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 "
     "c128 range pass import".split()
 )
+
+
+class Symbolic:
+    """The base of expressions of index variables, which functions of the package recognise by it."""
+
+    __slots__ = ()
 
 
 class Traced:
@@ -48,8 +55,10 @@ class Graph:
     def __init__(self, make: Callable[..., Any]) -> None:
         self.make = make
         self.statements: list[str] = []
+        #: What was stated before, by its text: a subexpression that occurs again is the same temporary.
+        self.stated: dict[tuple[str, str], str] = {}
         self.captured: dict[str, Any] = {}
-        self.names: set[str] = set(_RESERVED)
+        self.names: set[str] = set(RESERVED)
         self.read: set[str] = set()
 
     def fresh(self, wanted: str) -> str:
@@ -79,10 +88,12 @@ class Graph:
 
     def state(self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str]) -> Any:
         """A statement whose result has this shape; dimensions whose index nothing bounds exist only here."""
-        name = self.fresh(f"t{len(self.statements)}")
         real = [d for d in range(len(shape)) if indices[d] in used]
         access = f"[{','.join(indices[d] for d in real)}]" if real else ""
-        self.statements.append(f"{name}{access} = {body}")
+        name = self.stated.get((access, body), "")
+        if not name:
+            name = self.stated[access, body] = self.fresh(f"t{len(self.statements)}")
+            self.statements.append(f"{name}{access} = {body}")
         return self.make(self, name, shape, dtype, tuple(real))
 
 
@@ -94,6 +105,12 @@ def _operand(graph: Graph, given: Any) -> Any:
     from . import _construct
 
     if isinstance(given, Traced):
+        if given.graph is not graph:
+            raise fail(
+                "E0303",
+                f"`{given.name}` is a value of another traced call, which has ended",
+                "return what a traced function computes; do not keep it elsewhere",
+            )
         return given
     return graph.capture(given if isinstance(given, _tamis.Tensor) else _construct.asarray(given))
 

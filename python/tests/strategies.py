@@ -29,6 +29,7 @@ FORMATS = {
     2: ["dense", "csr", "csc", "coo", "dcsr", "dense, runs", "dense, hash", "dense, blocks", "dense, bytemap", "sparse, dense"],
     3: ["dense", "csf", "coo"],
     4: ["dense", "csf"],
+    5: ["dense", "coo"],
 }
 
 

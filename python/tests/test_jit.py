@@ -90,6 +90,66 @@ def test_what_cannot_be_traced() -> None:
         tm.jit(lambda x: x)(1, 2)
 
 
+def test_every_attribute_of_tensors_is_traced_or_a_diagnostic() -> None:
+    for name in dir(tm.Tensor):
+        if name.startswith("_"):
+            continue
+
+        def use(x: Any, name: str = name) -> Any:
+            found = getattr(x, name)
+            return found() if callable(found) else found
+
+        try:
+            tm.jit(use)(X)
+        except tm.Error as error:
+            assert error.help, name
+        except TypeError as error:
+            assert "positional argument" in str(error), name
+    with pytest.raises(AttributeError):
+        tm.jit(lambda x: x.nonsense)(X)
+    assert tm.jit(lambda x: x * 2 if hasattr(x, "to_numpy") else x * 3)(X)[0, 0] == 3.0
+
+
+def test_shapes_that_differ_by_dimensions_of_size_1() -> None:
+    @tm.jit
+    def f(x: Any) -> Any:
+        y = x.reshape(1, 3, 1, 3) + 1
+        return y, y.squeeze(), tm.reshape(x.sum(axis=0), (3, -1)) * x, x.sum().reshape(1, 1), x.mT, x.clip(0, 2), x.conj().real, x.size
+
+    out = f(X)
+    want = [(X + 1).reshape(1, 3, 1, 3), X + 1, X.sum(axis=0)[:, None] * X, X.sum().reshape(1, 1), X.T, X.clip(0, 2), X]
+    for ours, theirs in zip(out, want):
+        same(ours, theirs)
+    assert out[-1] == 9
+    for wrong in (lambda x: x.reshape(9), lambda x: x.reshape(-1), lambda x: x.ravel(), lambda x: x.reshape("a"), lambda x: x.reshape(7),
+                  lambda x: x.transpose((0, 0)), lambda x: x.transpose(1), lambda x: x[np.array([0])], lambda x: x[:, :, :], lambda x: x[..., ...]):
+        with pytest.raises(tm.Error) as caught:
+            tm.jit(wrong)(X)
+        assert caught.value.help
+
+
+def test_values_of_another_call_are_refused() -> None:
+    kept: list[Any] = []
+    tm.jit(lambda x: kept.append(x) or x * 2)(X)
+    with pytest.raises(tm.Error):
+        tm.jit(lambda x: x + kept[0])(X + 1)
+
+
+def test_each_value_is_one_statement() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(20):
+            x = x * 1.5 + x
+        return x
+
+    text = tm.jit(f).text(X)
+    assert len(text.splitlines()) == 40 and len(text) < 40 * 40
+    g = tm.jit(lambda x: tm.exp(x) / tm.sum(tm.exp(x), axis=1, keepdims=True) + tm.exp(x))
+    assert g.text(X).count("exp(") == 1
+    h = tm.jit(lambda x: tm.exp(x) * tm.exp(x) - tm.exp(x))
+    assert h.text(X).count("exp(") == 1
+    same(h(X), np.exp(2 * X) - np.exp(X))
+
+
 def test_explained() -> None:
     f = tm.jit(lambda A, x: tm.sum(A @ x))
     e = tm.explain(f, tm.tensor(X, format="csr"), np.ones(3))

@@ -92,25 +92,31 @@ impl Scheduler<'_> {
         let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
         restore(self, operand);
         let choice = choice?;
-        // The temporary in the same outer loops.
-        let names: FxHashMap<String, Expr> = dims
-            .iter()
-            .zip(&outer)
-            .filter(|(d, o)| d != o)
-            .map(|(d, o)| {
-                (d.to_string(), Expr { kind: ExprKind::Name(o.to_string()), span: made.item.assignment.span })
-            })
-            .collect();
+        // The temporary in the same outer loops; indices that it reduces and that have other meanings there get other names.
+        let span = made.item.assignment.span;
+        let name_of = |index: &str| Expr { kind: ExprKind::Name(index.to_string()), span };
+        let mut names: FxHashMap<String, Expr> =
+            dims.iter().zip(&outer).filter(|(d, o)| d != o).map(|(d, o)| (d.to_string(), name_of(o))).collect();
         let mut assignment = made.item.assignment.clone();
-        // Another meaning of a name inside would hide the loop outside.
-        if assignment.reduced().iter().any(|r| outer.contains(&r.as_str()))
-            || (!names.is_empty() && !made.inner.is_empty())
-        {
+        let mut extents = made.item.extents.clone();
+        for reduced in assignment.reduced() {
+            if outer.contains(&reduced.as_str()) {
+                let taken = user.item.extents.iter().chain(&extents).map(|(name, n)| (name.clone(), *n)).collect();
+                let fresh = self.fresh_index(&reduced, &taken);
+                extents.insert(fresh.clone(), extents.get(&reduced).copied().unwrap_or(1.0));
+                names.insert(reduced, name_of(&fresh));
+            }
+        }
+        if !names.is_empty() && !made.inner.is_empty() {
             return None;
+        }
+        for range in &mut assignment.ranges {
+            if let Some(Expr { kind: ExprKind::Name(index), .. }) = names.get(&range.index) {
+                range.index = index.clone();
+            }
         }
         assignment.body = replaced(&assignment.body, &names, None);
         assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
-        let mut extents = made.item.extents.clone();
         for (d, o) in dims.iter().zip(&outer) {
             if let Some(n) = made.item.extents.get(*d) {
                 extents.insert(o.to_string(), *n);

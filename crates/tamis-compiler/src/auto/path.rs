@@ -182,7 +182,7 @@ impl Scheduler<'_> {
         self.operands.get(&base.text).map(|operand| operand.dtype)
     }
 
-    fn fresh_index(&self, name: &str, taken: &FxHashMap<String, f64>) -> String {
+    pub(super) fn fresh_index(&self, name: &str, taken: &FxHashMap<String, f64>) -> String {
         let mut fresh = name.to_string();
         let mut number = 0;
         while taken.contains_key(&fresh) || (number > 0 && self.is_taken(&fresh)) {

@@ -217,6 +217,9 @@ E0708 "duplicate coordinates"
 prod, any, all, first or last."
 E0709 "value of another type"
 "A pattern holds only `true`; a fill must be a value of the tensor's type."
+E0710 "gradient would be lost"
+"The operand is a PyTorch tensor that requires a gradient, or was computed from one. No derivatives are recorded here, so the result would
+not be connected to it, and training would go on without this part of the model. `x.detach()` says that no gradient is wanted."
 
 E0801 "file cannot be read"
 "The operating system refused, or the file is not there."

@@ -109,6 +109,10 @@ fn work_and_memory_are_bounded() {
         assert!(report.merged < 3 * report.inserts, "{capacity:?}: {report:?}");
         assert!(report.all_bytes < 32 << 20, "{capacity:?}: {report:?}");
     }
+    // A table with room for all elements is never emptied: memory is for elements alone.
+    let hash = Description { policy: "hash".into(), capacity: NonZero::new(20_000), ..sum() };
+    let report = compare(&shape, &hash, 1_500_000);
+    assert!(report.flushes == 0 && report.peak_bytes < 4 << 20, "{report:?}");
 }
 
 /// A workspace that was left in the middle starts anew.
