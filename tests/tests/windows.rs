@@ -235,3 +235,132 @@ fn hostile_coefficients() {
         }
     }
 }
+
+/// How many windows of some width hold an entry.
+fn windows_with_entries(n: u64, width: u64, entries: &[(u32, i64)]) -> u64 {
+    (0..n - width + 1).filter(|i| entries.iter().any(|(x, _)| (*i..i + width).contains(&u64::from(*x)))).count() as u64
+}
+
+/// Entries that lie apart, a few next to each other, and at both ends.
+fn apart(n: u32) -> Vec<(u32, i64)> {
+    let mut entries: Vec<(u32, i64)> = (0..n / 50).map(|k| (k * 50 + k % 7, i64::from(k % 5) + 1)).collect();
+    entries.extend([(n / 2 + 20, 3), (n / 2 + 21, 3), (n - 1, 2)]);
+    entries.sort_unstable();
+    entries.dedup_by_key(|(x, _)| *x);
+    entries
+}
+
+/// Formats of a vector that do not store every coordinate.
+const ANY: [&str; 7] = ["sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "(i) -> (i/2, i%2): sparse, dense"];
+
+/// Identities, constants, products with sums, negations and bound names are no part of what a subscript is.
+#[test]
+fn subscripts_have_one_normal_form() {
+    let (n, width) = (2_000, 5);
+    let entries = apart(n as u32);
+    let f = vector(width, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], "dense");
+    let wanted = windows_with_entries(n, width, &entries);
+    for subscript in [
+        "C[1*i+k]", "C[i+k+0]", "C[i*1+1*k]", "C[1*(i+k)]", "C[-(-i-k)]", "C[k- -i]", "C[i+1+k-1]", "C[0+i+(k+0)]",
+        "C[2*i+k-i]", "C[p]", "C[p+0]", "C[1*p]", "C[m]", "C[i-q]", "C[walk(p+0)]", "C[i64(i)+k]",
+    ] {
+        let text = format!(
+            "def f(C, F):\n    O = tensor(\"dense\")\n    for i, k in _:\n        p = i + k\n        q = -k\n        m = 2*p - i - k\n        O[i] += {subscript} * F[k]\n    return O\n"
+        );
+        for format in ["sparse", "sparse_runs", "blocks"] {
+            let c = vector(n, &entries, format);
+            assert_eq!(visited(&text, &[c, f.clone()], "i"), wanted, "{subscript} {format}");
+        }
+    }
+    // One index alone.
+    for subscript in ["1*i", "i+0", "p", "-(-i)", "2*i-i", "i+3-3"] {
+        let text = format!(
+            "def f(C, B):\n    O = tensor(\"dense\")\n    for i in _:\n        p = 1*i\n        O[i] += C[{subscript}] * B[i]\n    return O\n"
+        );
+        let b = vector(n, &(0..n as u32).map(|i| (i, 1)).collect::<Vec<_>>(), "dense");
+        for format in ["sparse", "hash", "bytemap"] {
+            let c = vector(n, &entries, format);
+            assert_eq!(visited(&text, &[c, b.clone()], "i"), entries.len() as u64, "{subscript} {format}");
+        }
+    }
+    // Permissive ones, and strides.
+    for (subscript, plain) in [("~(1*i+k-1+0)", "~(i+k-1)"), ("2*i+k+0", "2*i+k"), ("2*(i+k)", "2*i+2*k"), ("~(2*p)", "~(2*i+2*k)")] {
+        let text = |subscript: &str| format!(
+            "def f(C, F):\n    O = tensor(\"sparse\")\n    for i, k in _:\n        p = i + k\n        O[i] += coalesce(C[{subscript}], 0) * F[k]\n    return O\n"
+        );
+        let c = vector(n, &entries, "sparse");
+        let seen = |subscript| visited(&text(subscript), &[c.clone(), f.clone()], "i");
+        assert_eq!(seen(subscript), seen(plain), "{subscript}");
+    }
+}
+
+/// A condition around a read cuts windows like everything else, and nothing is checked in the loop.
+#[test]
+fn conditions_keep_windows() {
+    let (n, width) = (2_000u64, 5);
+    let entries = apart(n as u32);
+    let most = windows_with_entries(n, width, &entries);
+    let f = vector(width, &[(0, 1), (1, 2), (2, -3), (3, 4), (4, 5)], "dense");
+    for body in [
+        "if k != 1:\n            O[i] += C[i+k] * F[k]",
+        "if F[k] > 0:\n            O[i] += C[i+k] * F[k]",
+        "if C[i+k] != 0:\n            O[i] += F[k]",
+        "if C[i+k] > 1 and F[k] > 0:\n            O[i] += 1",
+        "if F[k] > 0 and C[i+k] > 1:\n            O[i] += 1",
+        "if k <= i:\n            O[i] += C[i+k] * F[k]",
+        "if k <= i and i <= 1500:\n            O[i] += C[i+k] * F[k]",
+        "if i % 2 == 0:\n            O[i] += C[i+k] * F[k]",
+        "if F[k] > 0:\n            if k != 2:\n                O[i] += C[i+k] * F[k]",
+        "if F[k] > 2:\n            O[i] += C[i+k]\n        else:\n            O[i] += 2*C[i+k]",
+        "p = i + k\n        if p != 700:\n            O[i] += C[p] * F[k]",
+        "c = C[i+k]\n        if c > 1:\n            O[i] += c * F[k]",
+        "O[i] += C[i+k] * F[k] if k != 1 else 0",
+        "O[i] += C[i+k] * F[k] if F[k] > 0 else 0",
+        "O[i] += 0 if F[k] < 0 else C[i+k]",
+        "O[i] += select(k != 1, C[i+k] * F[k], 0)",
+        "O[i] += select(C[i+k] > 1, C[i+k], 0) * F[k]",
+        "O[i] max= C[i+k] if F[k] > 0 else 0",
+        "O[i] |= (C[i+k] > 1 and F[k] > 0)",
+    ] {
+        let text = format!("def f(C, F):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
+        for format in ANY {
+            let c = vector(n, &entries, format);
+            let seen = visited(&text, &[c.clone(), f.clone()], "i");
+            let most = if format.contains("i/2") { 2 * most } else { most };
+            assert!(seen <= most, "{seen} instead of {most}: {format}\n{text}");
+            let program = Program::parse(&text).unwrap();
+            let (lowered, _) = run_stage(&program, &[c, f.clone()], Stage::Optimised, Engine::Interpreter(1 << 22)).unwrap();
+            assert!(!lowered.kernel.to_string().contains("leaves dimension"), "{format}\n{text}{}", lowered.kernel);
+        }
+    }
+}
+
+/// The same in two dimensions, in formats of matrices.
+#[test]
+fn conditions_keep_windows_of_matrices() {
+    let (n, m) = (60u64, 50u64);
+    let mut image = Input { shape: vec![n, m], values: vec![Value::I64(0); (n * m) as usize], dtype: DType::I64 };
+    let entries = [(3u64, 7u64), (3, 8), (20, 0), (21, 1), (40, 49), (59, 20)];
+    for (y, x) in entries {
+        image.values[(y * m + x) as usize] = Value::I64((y + x) as i64);
+    }
+    let f = Input { shape: vec![3, 3], values: (1..10).map(Value::I64).collect(), dtype: DType::I64 }.tensor("dense").unwrap();
+    let rows = (0..n - 2).filter(|y| entries.iter().any(|(a, _)| (*y..y + 3).contains(a))).count() as u64;
+    let windows = (0..n - 2)
+        .flat_map(|y| (0..m - 2).map(move |x| (y, x)))
+        .filter(|(y, x)| entries.iter().any(|(a, b)| (*y..y + 3).contains(a) && (*x..x + 3).contains(b)))
+        .count() as u64;
+    for guard in ["r != 1", "q <= x", "F[r,q] > 2", "I[y+r,x+q] > 10", "y <= x and q != 2"] {
+        for order in ["y, r, x, q", "y, x, r, q"] {
+            let text = format!("def f(I, F):\n    O = tensor(\"dense\")\n    for {order} in _:\n        if {guard}:\n            O[y,x] += I[y+r,x+q] * F[r,q]\n    return O\n");
+            for format in ["dcsr", "sparse, sparse_runs", "sparse, blocks", "hash, sparse", "bytemap, hash", "coo"] {
+                let i = image.tensor(format).unwrap();
+                let seen = visited(&text, &[i.clone(), f.clone()], "y");
+                assert!(seen <= rows, "y: {seen} instead of {rows}: {format}\n{text}");
+                let seen = visited(&text, &[i, f.clone()], "x");
+                let most = if order == "y, x, r, q" { windows } else { 3 * windows };
+                assert!(seen <= most, "x: {seen} instead of {most}: {format}\n{text}");
+            }
+        }
+    }
+}

@@ -153,7 +153,9 @@ impl Lowerer<'_> {
         (0..access.subscripts.len())
             .map(|dim| {
                 let subscript = access.subscripts[dim];
+                let proven = !subscript.permissive && self.checked.extents.is_inside(access.tensor, dim, subscript.expr);
                 let inside = match self.program.expr(subscript.expr) {
+                    _ if proven => true,
                     Expr::Index(index) => {
                         let limit = self.limits[index.index()];
                         let limited = limit.is_some_and(|of| self.checked.is_one_size(of, (access.tensor, dim)));

@@ -381,6 +381,11 @@ impl Lowerer<'_> {
             match (payload, &access.source) {
                 (Payload::Truth(value), _) => Node::Known(Value::Bool(*value)),
                 (Payload::Missing, _) => Node::Missing,
+                // It is found, and checked, where it is read.
+                (Payload::Outside, _) => {
+                    access.id = access.own;
+                    Node::Access(access)
+                }
                 (Payload::Fill, Source::Tensor(tensor, subs)) => {
                     self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
                 }
@@ -403,6 +408,13 @@ impl Lowerer<'_> {
                 (Payload::Window(edge), _) => {
                     access.id = access.own;
                     access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
+                    // All of the window was found to lie inside, unless that does not matter.
+                    let level = access.level;
+                    if let Source::Tensor(_, subs) = &mut access.source
+                        && let Some(sub) = subs.get_mut(level)
+                    {
+                        sub.inside |= !sub.permissive;
+                    }
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }

@@ -241,6 +241,7 @@ impl Lowerer<'_> {
                 Some(Sum::of(node.clone()))
             }
             Node::Call(op, DType::I64, operands) => match (op, &operands[..]) {
+                (Op::Cast(DType::I64), [a]) => self.sum(a, index),
                 (Op::Add, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?),
                 (Op::Sub, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?.times(-1)?),
                 (Op::Neg, [a]) => self.sum(a, index)?.times(-1),

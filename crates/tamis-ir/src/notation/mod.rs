@@ -8,6 +8,7 @@
 mod build;
 mod einsum;
 mod reduce;
+mod subscripts;
 
 pub use build::{Node, text};
 
@@ -146,11 +147,12 @@ impl Notation {
     }
 
     fn of_statements(source: &Arc<Source>, operators: Vec<Op>, statements: &[syntax::Stmt]) -> Result<Notation> {
+        let statements: Vec<syntax::Stmt> = statements.iter().map(subscripts::normal).collect();
         let mut assigned: FxHashSet<&str> = FxHashSet::default();
         let (mut read, mut targets): (Vec<Name>, Vec<Name>) = (Vec::new(), Vec::new());
         let mut assignments = Vec::new();
         let mut makes = reduce::Maker::default();
-        for stmt in statements {
+        for stmt in &statements {
             let StmtKind::Assign { target, op, value } = &stmt.kind else { continue };
             let (name, subscripts) = match &target.kind {
                 ExprKind::Index { base, subscripts } => (base.clone(), subscripts.clone()),
