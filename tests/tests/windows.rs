@@ -448,3 +448,24 @@ fn gaps_are_one_step() {
         }
     }
 }
+
+/// A filter without elements has no windows, wherever they would begin.
+#[test]
+fn filters_without_elements() {
+    let b = vector(6, &[(1, 2), (5, 3)], "dense");
+    for body in [
+        "O[i] += C[i - k + 5] * F[k] + B[i]",
+        "O[i] += C[i - k + 5] * F[k]",
+        "O[i] += C[i + k] * F[k] + B[i]",
+        "if k != 1:\n            O[i] += C[i - k + 5] * F[k] + B[i]",
+        "if F[k] > 0:\n            O[i] += C[i + 2*k + 3] + B[i]",
+    ] {
+        let text = format!("def f(C, F, B):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
+        for format in ["dense", "sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "band"] {
+            for entries in [&[][..], &[(0, 4), (5, 1), (10, 2)]] {
+                let (c, f) = (vector(11, entries, format), vector(0, &[], "dense"));
+                check(&text, &[c, f, b.clone()], Engine::Interpreter(1 << 20));
+            }
+        }
+    }
+}

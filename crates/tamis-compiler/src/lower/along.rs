@@ -57,7 +57,12 @@ impl Lowerer<'_> {
         }
         let (zero, one, size) = (self.b.int(0), self.b.int(1), self.bound[tensor.index()].dims[sub.dim]);
         let (low, high) = if mirrored { (self.b.sub(one, size), one) } else { (zero, size) };
-        let (first, end) = (window.from(&mut self.b, low), window.reaching(&mut self.b, high));
+        let (first, mut end) = (window.from(&mut self.b, low), window.reaching(&mut self.b, high));
+        // Where inner loops have no iterations, no window lies inside.
+        if window.open && !self.b.is_at_most(window.low, window.last) {
+            let some = self.b.call_in(Op::Le, DType::I64, &[window.low, window.last]);
+            end = self.b.call_in(Op::Select, DType::I64, &[some, end, first]);
+        }
         Some(between(looplet, first, end, Payload::Outside))
     }
 
