@@ -469,3 +469,40 @@ fn filters_without_elements() {
         }
     }
 }
+
+/// Index notation says the same: normal forms and conditions leave nothing to go over one by one.
+#[test]
+fn notation_keeps_windows() {
+    let n = 20_000;
+    let entries: Vec<(u32, i64)> = (0..20).map(|k| (k * 990 + k % 7, i64::from(k % 5) + 1)).collect();
+    let f = vector(5, &[(0, 1), (1, 2), (2, -3), (3, 4), (4, 5)], "dense");
+    let mut dense = Vec::new();
+    for text in [
+        "O[i] = A[i+k] * F[k]",
+        "O[i] = A[1*i+k] * F[k]",
+        "O[i] = A[i+k+0] * F[k]",
+        "O[i] = A[1*(k+i)] * F[k]",
+        "O[i] = A[i+2*k-k] * F[k]",
+        "O[1*i] = A[i+0] * A[1*i]",
+        "O[i] = sum[k](select(k != 1, A[i+k] * F[k], 0))",
+        "O[i] = sum[k](select(F[k] > 0, A[i+k] * F[k], 0))",
+        "O[i] = sum[k](select(A[i+k] > 1, F[k], 0))",
+        "O[i] = any[k](A[i+k] > 1 and F[k] > 0)",
+        "O[i] = any[k](F[k] > 0 and A[i+k] > 1)",
+    ] {
+        let notation = tamis_ir::Notation::parse(text).unwrap_or_else(|d| panic!("{text}\n{d}"));
+        for format in ["sparse", "hash", "bytemap", "sparse_runs", "blocks"] {
+            let a = vector(n, &entries, format);
+            let refs: Vec<&Tensor> = notation.params().iter().map(|name| if *name == "A" { &a } else { &f }).collect();
+            let plan = tamis::plan(&notation, &refs, &tamis::auto::Pins::default()).unwrap_or_else(|d| panic!("{text}\n{d}"));
+            let made = tamis::operands_of(&plan, &notation, &refs).unwrap();
+            let params: Vec<Tensor> = made.into_iter().map(|tensor| tensor.into_owned()).collect();
+            let executed = tamis_tests::lowered::count(&plan.program, &params, 10_000_000).unwrap();
+            if executed >= n {
+                dense.push(format!("{executed} {format}: {text}\n{}", plan.program));
+            }
+            check(&plan.program.to_string(), &params, Engine::Interpreter(1 << 24));
+        }
+    }
+    assert!(dense.is_empty(), "{}", dense.join("\n"));
+}
