@@ -4,8 +4,10 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Format, Program, Value};
 use tamis_tensor::{Combine, Coordinates, Tensor};
 use tamis_tests::convolve::{check, random, visited};
+use tamis_tests::counted::count;
 use tamis_tests::generate::Input;
 use tamis_tests::lowered::{Engine, Stage, run_stage};
+use tamis_tests::random::Random;
 
 /// A vector of integers, 0 but for these.
 fn vector(n: u64, entries: &[(u32, i64)], format: &str) -> Tensor {
@@ -505,4 +507,146 @@ fn notation_keeps_windows() {
         }
     }
     assert!(dense.is_empty(), "{}", dense.join("\n"));
+}
+
+/// Random conditions and arithmetic around an affine read of a long vector with a few entries: what is visited is bounded by
+/// the windows that hold an entry, as counted one by one.
+#[test]
+fn visits_are_bounded_by_what_is_stored() {
+    let cases = std::env::var("TAMIS_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    for seed in 0..cases {
+        let mut random = Random(seed ^ 0x0077_1d00);
+        let (width, a, b) = (1 + random.below(5) as i64, *random.pick(&[1, 1, 2, 3]), *random.pick(&[1, 1, 2, -1]));
+        let rows = 400 + random.below(400) as i64;
+        let low = if b < 0 { b * (width - 1) } else { 0 };
+        let constant = random.below(4) as i64 - low;
+        // Some reads leave the tensor, unless a condition keeps them inside.
+        let leaves = random.one_in(4);
+        let reach = a * (rows - 1) + constant + if b > 0 { b * (width - 1) } else { 0 };
+        let size = if leaves { reach - 3 } else { reach + 1 + random.below(3) as i64 };
+        let constant = if leaves { constant - 2 } else { constant };
+        let mut stored: Vec<i64> = (0..random.below(9)).map(|_| random.below(size as usize) as i64).collect();
+        if random.one_in(2) {
+            stored.extend(stored.clone().iter().map(|x| (x + 1).min(size - 1)));
+        }
+        stored.sort_unstable();
+        stored.dedup();
+        let entries: Vec<(u32, i64)> = stored.iter().map(|x| (*x as u32, 1 + x % 4)).collect();
+        let sum = format!("{a}*i {} {}*k + {constant}", if b < 0 { "-" } else { "+" }, b.abs());
+        let sum = match random.below(6) {
+            0 => format!("1*({sum})"),
+            1 => format!("{sum} + 0"),
+            2 => format!("-(-({sum}))"),
+            3 => format!("2*({sum}) - ({sum})"),
+            _ => sum,
+        };
+        let bound = random.one_in(4);
+        let read = if bound { "w".to_string() } else { sum.clone() };
+        let mut body = String::new();
+        let mut pad = "            ".to_string();
+        let mut line = |pad: &str, text: String| body += &format!("{pad}{text}\n");
+        if bound {
+            line(&pad, format!("w = {sum}"));
+        }
+        if leaves {
+            line(&pad, format!("if {read} >= 0 and {read} < C.shape[0]:"));
+            pad += "    ";
+        }
+        let element = format!("C[{read}]");
+        let conditions = ["k != 1", "F[k] > 1", "k <= i", "i % 2 == 0", "i != 7", "i + k > 3", &format!("{element} > 1")];
+        let condition = |random: &mut Random| {
+            let first = random.pick(&conditions).to_string();
+            if random.one_in(3) { format!("({first} {} {})", random.pick(&["and", "or"]), random.pick(&conditions)) } else { first }
+        };
+        let value = format!("{element} * F[k]");
+        match random.below(6) {
+            0 => line(&pad, format!("O[i] += {value}")),
+            1 => line(&pad, format!("O[i] += {value} if {} else 0", condition(&mut random))),
+            2 => line(&pad, format!("O[i] += select({}, {value}, 0)", condition(&mut random))),
+            3 => line(&pad, format!("O[i] |= ({element} > 1 and {})", condition(&mut random))),
+            _ => {
+                line(&pad, format!("if {}:", condition(&mut random)));
+                line(&pad, format!("    O[i] += {value}"));
+            }
+        }
+        let result = *random.pick(&["dense", "sparse", "bytemap"]);
+        let first = random.one_in(4);
+        let (outer, inner) = if first { ("k in range(WIDTH)", "i in range(ROWS)") } else { ("i in range(ROWS)", "k in range(WIDTH)") };
+        let text = format!("def f(C, F):\n    O = tensor(\"{result}\", shape=(ROWS,))\n    for {outer}:\n        for {inner}:\n{body}    return O\n")
+            .replace("ROWS", &rows.to_string())
+            .replace("WIDTH", &width.to_string());
+        let format = *random.pick(&LISTS);
+        let filter: Vec<(u32, i64)> = (0..width as u32).filter(|k| k % 3 != 1).map(|k| (k, 1 + i64::from(k))).collect();
+        let filtered = *random.pick(&["dense", "sparse"]);
+        let tensors = [vector(size as u64, &entries, format), vector(width as u64, &filter, filtered)];
+        let at = |i: i64, k: i64| a * i + b * k + constant;
+        let pairs = (0..rows).map(|i| (0..width).filter(|k| stored.contains(&at(i, *k))).count() as u64);
+        let pairs: Vec<u64> = pairs.collect();
+        let (windows, met) = (pairs.iter().filter(|n| **n > 0).count() as u64, pairs.iter().sum::<u64>());
+        // Windows that reach beyond an edge are looked at one by one.
+        let edges = if leaves { 4 * (width * b.abs()) as u64 + 8 } else { 0 };
+        check(&text, &tensors, Engine::Interpreter(1 << 24));
+        let counted = count(&Program::parse(&text).unwrap(), &tensors, Engine::Interpreter(1 << 24)).unwrap();
+        let (i, k) = (counted.visits("i"), counted.visits("k"));
+        let most = if first { met + edges * width as u64 } else { windows + edges };
+        assert!(i <= most, "seed {seed}, {format}: i is visited {i} times, not {most}\n{entries:?}\n{text}");
+        // The entries of a sparse filter may lead, and the vector is looked up.
+        let most = match (first, filtered) {
+            (true, _) => width as u64,
+            (_, "sparse") => i * width as u64,
+            _ => 2 * met + (edges + 4) * width as u64,
+        };
+        assert!(k <= most, "seed {seed}, {format}: k is visited {k} times, not {most}\n{entries:?}\n{text}");
+    }
+}
+
+/// Of a dilated window, only the coordinates count that inner loops reach.
+#[test]
+fn dilated_windows_are_exact() {
+    for (subscript, widths) in [
+        ("i + 2*k", [3, 1]),
+        ("2*k + i", [5, 1]),
+        ("i + 3*k", [4, 1]),
+        ("2*i + 2*k + 1", [3, 1]),
+        ("3*i + 2*k", [4, 1]),
+        ("i - 2*k + 8", [3, 1]),
+        ("i + 2*k + 5*l", [3, 2]),
+        ("i + 4*k + 6*l", [2, 3]),
+        ("2*i + 3*k + 7*l", [4, 2]),
+        ("i + 2*k + 2*l", [2, 2]),
+    ] {
+        let coefficient = |name: &str| {
+            subscript.replace("- ", "+ -").split('+').find_map(|part| {
+                let part = part.trim();
+                match part.strip_suffix(name)?.strip_suffix('*') {
+                    Some(by) => by.parse::<i64>().ok(),
+                    None => Some(1),
+                }
+            })
+        };
+        let (a, b, c) = (coefficient("i").unwrap(), coefficient("k").unwrap(), coefficient("l").unwrap_or(0));
+        let constant = subscript.split_once("+ 1").map_or(if subscript.contains("+ 8") { 8 } else { 0 }, |_| 1);
+        let (n, rows) = (120u64, 25);
+        let entries = [(0, 1), (7, 2), (8, 3), (21, 4), (23, 1), (24, 1), (40, 2), (41, 5), (47, 7)];
+        let wanted = (0..rows)
+            .filter(|i| {
+                (0..widths[0]).any(|k| {
+                    (0..widths[1]).any(|l| entries.iter().any(|(x, _)| i64::from(*x) == a * i + b * k + c * l + constant))
+                })
+            })
+            .count() as u64;
+        let text = format!(
+            "def f(C):\n    O = tensor(\"dense\", shape=({rows},))\n    for i in range({rows}):\n        for k in range({}):\n            for l in range({}):\n                O[i] += C[{subscript}] * (k + 2*l + 1)\n    return O\n",
+            widths[0], widths[1]
+        );
+        for format in LISTS {
+            let c = vector(n, &entries, format);
+            check(&text, std::slice::from_ref(&c), Engine::Interpreter(1 << 20));
+            let program = Program::parse(&text).unwrap();
+            let seen = count(&program, std::slice::from_ref(&c), Engine::Interpreter(1 << 20)).unwrap().visits("i");
+            // Two dilations over pieces are not told apart.
+            let exact = widths[1] == 1 || !["sparse_runs", "blocks"].contains(&format);
+            assert!(if exact { seen == wanted } else { seen >= wanted }, "{seen}, not {wanted}: {format} {subscript}");
+        }
+    }
 }

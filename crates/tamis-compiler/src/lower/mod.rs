@@ -12,6 +12,7 @@ mod alike;
 mod along;
 mod assign;
 pub mod bind;
+mod dilation;
 mod emit;
 pub mod entries;
 mod fibers;

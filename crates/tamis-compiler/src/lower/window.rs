@@ -64,6 +64,15 @@ pub(super) struct Cover {
     pub(super) open: bool,
 }
 
+/// What a subscript covers inside of a loop that other loops move it in.
+pub(super) struct OpenCover {
+    /// These loops, with how far each moves it.
+    pub(super) terms: Vec<(IndexId, i64)>,
+    /// The least it is, and the greatest.
+    pub(super) low: ExprId,
+    pub(super) last: ExprId,
+}
+
 impl Lowerer<'_> {
     /// What a subscript covers along a loop that is about to be entered, if it moves with it, and it is known how far the
     /// inner loops go that move it.
@@ -231,6 +240,15 @@ impl Lowerer<'_> {
         }
         let (start, stop) = self.ranges[index.index()].clone()?;
         (self.is_known(&start) && self.is_known(&stop)).then(|| (self.integer(&start), self.integer(&stop)))
+    }
+
+    /// The loops that are not entered yet and move a subscript, with how far, and what it covers meanwhile; `inner` is one
+    /// of them, and `index` is entered.
+    pub(super) fn cover_of_open(&mut self, node: &Node, index: IndexId, inner: IndexId) -> Option<OpenCover> {
+        let sum = self.sum(node, inner)?;
+        let terms = sum.open.clone();
+        let (low, last, open) = self.least_and_greatest(sum, index)?;
+        open.then_some(OpenCover { terms, low, last })
     }
 
     fn sum(&self, node: &Node, index: IndexId) -> Option<Sum> {
