@@ -168,7 +168,9 @@ impl Lowerer<'_> {
             // Coordinates one by one.
             Window { stride: 1, low, open: false, .. } => {
                 let shift = self.b.sub(zero, low);
-                looplet.along(&mut self.b, 1, Some(shift))?
+                let moved = looplet.clone().along(&mut self.b, 1, Some(shift));
+                // Pieces that are mirrored are not moved, but seen through windows of one coordinate.
+                moved.or_else(|| looplet.reduced(&mut self.b, window))?
             }
             window => looplet.reduced(&mut self.b, window)?,
         };
