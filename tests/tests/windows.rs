@@ -253,7 +253,8 @@ fn apart(n: u32) -> Vec<(u32, i64)> {
 }
 
 /// Formats of a vector that do not store every coordinate.
-const ANY: [&str; 7] = ["sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "(i) -> (i/2, i%2): sparse, dense"];
+const ANY: [&str; 7] =
+    ["sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "(i) -> (i/2, i%2): sparse, dense"];
 
 /// Identities, constants, products with sums, negations and bound names are no part of what a subscript is.
 #[test]
@@ -263,8 +264,22 @@ fn subscripts_have_one_normal_form() {
     let f = vector(width, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], "dense");
     let wanted = windows_with_entries(n, width, &entries);
     for subscript in [
-        "C[1*i+k]", "C[i+k+0]", "C[i*1+1*k]", "C[1*(i+k)]", "C[-(-i-k)]", "C[k- -i]", "C[i+1+k-1]", "C[0+i+(k+0)]",
-        "C[2*i+k-i]", "C[p]", "C[p+0]", "C[1*p]", "C[m]", "C[i-q]", "C[walk(p+0)]", "C[i64(i)+k]",
+        "C[1*i+k]",
+        "C[i+k+0]",
+        "C[i*1+1*k]",
+        "C[1*(i+k)]",
+        "C[-(-i-k)]",
+        "C[k- -i]",
+        "C[i+1+k-1]",
+        "C[0+i+(k+0)]",
+        "C[2*i+k-i]",
+        "C[p]",
+        "C[p+0]",
+        "C[1*p]",
+        "C[m]",
+        "C[i-q]",
+        "C[walk(p+0)]",
+        "C[i64(i)+k]",
     ] {
         let text = format!(
             "def f(C, F):\n    O = tensor(\"dense\")\n    for i, k in _:\n        p = i + k\n        q = -k\n        m = 2*p - i - k\n        O[i] += {subscript} * F[k]\n    return O\n"
@@ -286,10 +301,14 @@ fn subscripts_have_one_normal_form() {
         }
     }
     // Permissive ones, and strides.
-    for (subscript, plain) in [("~(1*i+k-1+0)", "~(i+k-1)"), ("2*i+k+0", "2*i+k"), ("2*(i+k)", "2*i+2*k"), ("~(2*p)", "~(2*i+2*k)")] {
-        let text = |subscript: &str| format!(
-            "def f(C, F):\n    O = tensor(\"sparse\")\n    for i, k in _:\n        p = i + k\n        O[i] += coalesce(C[{subscript}], 0) * F[k]\n    return O\n"
-        );
+    for (subscript, plain) in
+        [("~(1*i+k-1+0)", "~(i+k-1)"), ("2*i+k+0", "2*i+k"), ("2*(i+k)", "2*i+2*k"), ("~(2*p)", "~(2*i+2*k)")]
+    {
+        let text = |subscript: &str| {
+            format!(
+                "def f(C, F):\n    O = tensor(\"sparse\")\n    for i, k in _:\n        p = i + k\n        O[i] += coalesce(C[{subscript}], 0) * F[k]\n    return O\n"
+            )
+        };
         let c = vector(n, &entries, "sparse");
         let seen = |subscript| visited(&text(subscript), &[c.clone(), f.clone()], "i");
         assert_eq!(seen(subscript), seen(plain), "{subscript}");
@@ -323,7 +342,8 @@ fn conditions_keep_windows() {
         "O[i] += select(C[i+k] > 1, C[i+k], 0) * F[k]",
         "O[i] |= (C[i+k] > 1 and F[k] > 0)",
     ] {
-        let text = format!("def f(C, F):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
+        let text =
+            format!("def f(C, F):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
         for format in ANY {
             let c = vector(n, &entries, format);
             let seen = visited(&text, &[c.clone(), f.clone()], "i");
@@ -335,7 +355,8 @@ fn conditions_keep_windows() {
             };
             assert!(seen <= most, "{seen} instead of {most}: {format}\n{text}");
             let program = Program::parse(&text).unwrap();
-            let (lowered, _) = run_stage(&program, &[c, f.clone()], Stage::Optimised, Engine::Interpreter(1 << 22)).unwrap();
+            let (lowered, _) =
+                run_stage(&program, &[c, f.clone()], Stage::Optimised, Engine::Interpreter(1 << 22)).unwrap();
             let kernel = lowered.kernel.to_string();
             let checked = |line: &str| line.contains("leaves dimension") && line.starts_with("     ");
             assert!(!kernel.lines().any(checked), "{format}\n{text}{kernel}");
@@ -352,7 +373,9 @@ fn conditions_keep_windows_of_matrices() {
     for (y, x) in entries {
         image.values[(y * m + x) as usize] = Value::I64((y + x) as i64);
     }
-    let f = Input { shape: vec![3, 3], values: (1..10).map(Value::I64).collect(), dtype: DType::I64 }.tensor("dense").unwrap();
+    let f = Input { shape: vec![3, 3], values: (1..10).map(Value::I64).collect(), dtype: DType::I64 }
+        .tensor("dense")
+        .unwrap();
     let rows = (0..n - 2).filter(|y| entries.iter().any(|(a, _)| (*y..y + 3).contains(a))).count() as u64;
     let windows = (0..n - 2)
         .flat_map(|y| (0..m - 2).map(move |x| (y, x)))
@@ -360,7 +383,9 @@ fn conditions_keep_windows_of_matrices() {
         .count() as u64;
     for guard in ["r != 1", "q <= x", "F[r,q] > 2", "I[y+r,x+q] > 10", "y <= x and q != 2"] {
         for order in ["y, r, x, q", "y, x, r, q"] {
-            let text = format!("def f(I, F):\n    O = tensor(\"dense\")\n    for {order} in _:\n        if {guard}:\n            O[y,x] += I[y+r,x+q] * F[r,q]\n    return O\n");
+            let text = format!(
+                "def f(I, F):\n    O = tensor(\"dense\")\n    for {order} in _:\n        if {guard}:\n            O[y,x] += I[y+r,x+q] * F[r,q]\n    return O\n"
+            );
             for format in ["dcsr", "sparse, sparse_runs", "sparse, blocks", "hash, sparse", "bytemap, hash", "coo"] {
                 let i = image.tensor(format).unwrap();
                 let seen = visited(&text, &[i.clone(), f.clone()], "y");
@@ -412,6 +437,28 @@ fn conditions_that_keep_reads_inside() {
     }
 }
 
+/// The fill is absorbed by an extremum that starts with it: pooling visits windows that hold something.
+#[test]
+fn pooling_visits_what_is_stored() {
+    let n = 2_000;
+    let entries = apart(n as u32);
+    let most = windows_with_entries(n, 4, &entries);
+    for (update, format) in
+        [("max=", "sparse"), ("max=", "sparse_runs"), ("max=", "hash"), ("min=", "sparse"), ("|=", "blocks")]
+    {
+        for subscript in ["i + k", "2*i + k", "4*i + k"] {
+            let text = format!(
+                "def f(C):\n    O = tensor(\"dense\", shape=(400,))\n    for i in range(400):\n        for k in range(4):\n            O[i] {update} C[{subscript}]\n    return O\n"
+            );
+            let seen = visited(&text, &[vector(n, &entries, format)], "i");
+            assert!(seen <= most, "{seen} instead of {most}: {format}\n{text}");
+        }
+    }
+    // Another update in between.
+    let text = "def f(C):\n    O = tensor(\"dense\", shape=(400,))\n    for i in range(400):\n        O[i] += -1\n    for i in range(400):\n        for k in range(4):\n            O[i] max= C[i + k]\n    return O\n";
+    check(text, &[vector(n, &entries, "sparse")], Engine::Interpreter(1 << 20));
+}
+
 /// Gaps in which every iteration does the same are one step, although a dense operand takes part where something is stored.
 #[test]
 fn gaps_are_one_step() {
@@ -433,8 +480,13 @@ fn gaps_are_one_step() {
         "y[i] |= (A[i,j] * x[j] >= 0)",
         "y[i] max= x[j] if A[i,j] > 1 else -1",
     ] {
-        let text = format!("def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        {body}\n    return y\n");
-        for format in ["csr", "dcsr", "dense, sparse_runs", "dense, blocks", "dense, hash", "dense, bytemap", "sparse, band"] {
+        let fill = if body.contains("= A") { -700 } else { 0 };
+        let text = format!(
+            "def f(A, x):\n    y = tensor(\"dense\", fill={fill})\n    for i, j in _:\n        {body}\n    return y\n"
+        );
+        for format in
+            ["csr", "dcsr", "dense, sparse_runs", "dense, blocks", "dense, hash", "dense, bytemap", "sparse, band"]
+        {
             let seen = visited(&text, &[a.tensor(format).unwrap(), x.clone()], "j");
             // A band holds what lies between its entries.
             let most = if format == "sparse, band" { n * m / 2 } else { 2 * stored + n + 2 * stored };
@@ -443,7 +495,9 @@ fn gaps_are_one_step() {
     }
     // Into a result of runs.
     for result in ["dense, runs", "dense, sparse_runs"] {
-        let text = format!("def f(A, x):\n    y = tensor(\"{result}\")\n    for i, j in _:\n        y[i,j] = A[i,j] * x[j] + 2\n    return y\n");
+        let text = format!(
+            "def f(A, x):\n    y = tensor(\"{result}\")\n    for i, j in _:\n        y[i,j] = A[i,j] * x[j] + 2\n    return y\n"
+        );
         for format in ["csr", "dense, sparse_runs", "dense, blocks"] {
             let seen = visited(&text, &[a.tensor(format).unwrap(), x.clone()], "j");
             assert!(seen <= 4 * stored + n, "{seen}: {format} {result}");
@@ -462,7 +516,8 @@ fn filters_without_elements() {
         "if k != 1:\n            O[i] += C[i - k + 5] * F[k] + B[i]",
         "if F[k] > 0:\n            O[i] += C[i + 2*k + 3] + B[i]",
     ] {
-        let text = format!("def f(C, F, B):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
+        let text =
+            format!("def f(C, F, B):\n    O = tensor(\"dense\")\n    for i, k in _:\n        {body}\n    return O\n");
         for format in ["dense", "sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "band"] {
             for entries in [&[][..], &[(0, 4), (5, 1), (10, 2)]] {
                 let (c, f) = (vector(11, entries, format), vector(0, &[], "dense"));
@@ -496,7 +551,8 @@ fn notation_keeps_windows() {
         for format in ["sparse", "hash", "bytemap", "sparse_runs", "blocks"] {
             let a = vector(n, &entries, format);
             let refs: Vec<&Tensor> = notation.params().iter().map(|name| if *name == "A" { &a } else { &f }).collect();
-            let plan = tamis::plan(&notation, &refs, &tamis::auto::Pins::default()).unwrap_or_else(|d| panic!("{text}\n{d}"));
+            let plan =
+                tamis::plan(&notation, &refs, &tamis::auto::Pins::default()).unwrap_or_else(|d| panic!("{text}\n{d}"));
             let made = tamis::operands_of(&plan, &notation, &refs).unwrap();
             let params: Vec<Tensor> = made.into_iter().map(|tensor| tensor.into_owned()).collect();
             let executed = tamis_tests::lowered::count(&plan.program, &params, 10_000_000).unwrap();
@@ -553,10 +609,15 @@ fn visits_are_bounded_by_what_is_stored() {
             pad += "    ";
         }
         let element = format!("C[{read}]");
-        let conditions = ["k != 1", "F[k] > 1", "k <= i", "i % 2 == 0", "i != 7", "i + k > 3", &format!("{element} > 1")];
+        let conditions =
+            ["k != 1", "F[k] > 1", "k <= i", "i % 2 == 0", "i != 7", "i + k > 3", &format!("{element} > 1")];
         let condition = |random: &mut Random| {
             let first = random.pick(&conditions).to_string();
-            if random.one_in(3) { format!("({first} {} {})", random.pick(&["and", "or"]), random.pick(&conditions)) } else { first }
+            if random.one_in(3) {
+                format!("({first} {} {})", random.pick(&["and", "or"]), random.pick(&conditions))
+            } else {
+                first
+            }
         };
         let value = format!("{element} * F[k]");
         match random.below(6) {
@@ -571,7 +632,8 @@ fn visits_are_bounded_by_what_is_stored() {
         }
         let result = *random.pick(&["dense", "sparse", "bytemap"]);
         let first = random.one_in(4);
-        let (outer, inner) = if first { ("k in range(WIDTH)", "i in range(ROWS)") } else { ("i in range(ROWS)", "k in range(WIDTH)") };
+        let (outer, inner) =
+            if first { ("k in range(WIDTH)", "i in range(ROWS)") } else { ("i in range(ROWS)", "k in range(WIDTH)") };
         let text = format!("def f(C, F):\n    O = tensor(\"{result}\", shape=(ROWS,))\n    for {outer}:\n        for {inner}:\n{body}    return O\n")
             .replace("ROWS", &rows.to_string())
             .replace("WIDTH", &width.to_string());
@@ -631,7 +693,8 @@ fn dilated_windows_are_exact() {
         let wanted = (0..rows)
             .filter(|i| {
                 (0..widths[0]).any(|k| {
-                    (0..widths[1]).any(|l| entries.iter().any(|(x, _)| i64::from(*x) == a * i + b * k + c * l + constant))
+                    (0..widths[1])
+                        .any(|l| entries.iter().any(|(x, _)| i64::from(*x) == a * i + b * k + c * l + constant))
                 })
             })
             .count() as u64;
@@ -647,6 +710,29 @@ fn dilated_windows_are_exact() {
             // Two dilations over pieces are not told apart.
             let exact = widths[1] == 1 || !["sparse_runs", "blocks"].contains(&format);
             assert!(if exact { seen == wanted } else { seen >= wanted }, "{seen}, not {wanted}: {format} {subscript}");
+        }
+    }
+}
+
+/// Where lists at two offsets are merged, what one of them does not hold is not looked at beyond the tensor.
+#[test]
+fn merged_offsets_stay_inside() {
+    let b = vector(5, &[(0, 1), (4, 2)], "dense");
+    for (subscript, other) in
+        [("5 - i", "6 - i"), ("i + 1", "i + 2"), ("i", "i - 1"), ("i", "i + 3"), ("5 - i", "4 - i")]
+    {
+        for result in ["runs", "dense", "sparse"] {
+            let text = format!(
+                "def f(C, B):\n    O = tensor(\"{result}\", shape=(5,))\n    for i in _:\n        O[i] += B[i] * (C[{subscript}] + coalesce(C[~({other})], 0))\n    return O\n"
+            );
+            let text = if result == "runs" { text.replace("B[i] * ", "") } else { text };
+            for format in ["sparse", "bytemap", "hash", "blocks", "runs", "band"] {
+                for entries in [&[(5, 4)][..], &[(0, 1), (5, 4)], &[(0, 3)], &[(1, 2), (2, 2), (4, 1)]] {
+                    let size = if subscript == "i" { 5 } else { 6 };
+                    let entries: Vec<(u32, i64)> = entries.iter().copied().filter(|(x, _)| *x < size).collect();
+                    check(&text, &[vector(u64::from(size), &entries, format), b.clone()], Engine::Interpreter(1 << 20));
+                }
+            }
         }
     }
 }

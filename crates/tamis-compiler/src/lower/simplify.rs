@@ -185,7 +185,11 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                     (Node::Known(v), Some(e)) => v.cast(update.operand).same_number(e) && update.extra.is_empty(),
                     _ => false,
                 };
-                if !nothing {
+                let absorbed = match (&value, update.absorbed) {
+                    (Node::Known(v), Some(fill)) => v.cast(update.operand) == fill,
+                    _ => false,
+                };
+                if !nothing && !absorbed {
                     out.push(Step::Assign(target, Some(update), value));
                 }
             }

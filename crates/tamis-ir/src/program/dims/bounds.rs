@@ -87,7 +87,8 @@ impl Inference<'_> {
             }
             let Some(affine) = self.affine(place.2) else { continue };
             // A window that no loop goes over is empty: where it lies says nothing.
-            if affine.terms.iter().any(|(index, _)| self.index_range(*index).is_none_or(|(start, stop)| stop <= start)) {
+            if affine.terms.iter().any(|(index, _)| self.index_range(*index).is_none_or(|(start, stop)| stop <= start))
+            {
                 continue;
             }
             let node = self.dim_node(place.0, place.1);
