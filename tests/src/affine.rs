@@ -82,6 +82,8 @@ struct Axis {
     subscript: String,
     size: u64,
     permissive: bool,
+    /// It may leave the tensor, unless a condition keeps it inside.
+    leaves: bool,
     bounds: Vec<(String, u64)>,
 }
 
@@ -130,7 +132,49 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
         subscript += &if constant > 0 { format!(" + {constant}") } else { format!(" - {}", -constant) };
     }
     let bounds = terms.iter().map(|(name, _, size)| (name.clone(), *size)).collect();
-    Axis { outer, inner, subscript, size, permissive, bounds }
+    let leaves = !permissive && random.one_in(6);
+    if leaves {
+        let by = random.below(4);
+        subscript += &if random.one_in(2) { format!(" - {by}") } else { format!(" + {by}") };
+    }
+    let subscript = if random.one_in(4) { mangled(random, &subscript) } else { subscript };
+    Axis { outer, inner, subscript, size, permissive, leaves, bounds }
+}
+
+/// The same sum, with arithmetic that changes nothing.
+fn mangled(random: &mut Random, sum: &str) -> String {
+    let by = 1 + random.below(4);
+    match random.below(9) {
+        0 => format!("1*({sum})"),
+        1 => format!("({sum})*1"),
+        2 => format!("{sum} + 0"),
+        3 => format!("0 + {sum}"),
+        4 => format!("-(-({sum}))"),
+        5 => format!("{sum} + {by} - {by}"),
+        6 => format!("{by}*({sum}) - {}*({sum})", by - 1),
+        7 => format!("{by} - ({by} - ({sum}))"),
+        _ => format!("i64({sum})"),
+    }
+}
+
+/// Conditions on the indices of loops, and on elements.
+fn condition(random: &mut Random, loops: &[(String, u64)], elements: &[String]) -> String {
+    let index = |random: &mut Random| loops[random.below(loops.len())].0.clone();
+    let number = random.below(5);
+    match random.below(9) {
+        0 => format!("{} <= {}", index(random), index(random)),
+        1 => format!("{} != {number}", index(random)),
+        2 => format!("{} >= {}", index(random), 1 + number % 2),
+        3 => format!("{} + {} < {}", index(random), index(random), 2 + number),
+        4 => format!("{} % 2 == 0", index(random)),
+        5 | 6 if !elements.is_empty() => format!("{} > {}", random.pick(elements), number % 3),
+        7 if !elements.is_empty() => format!("{} != {number}", random.pick(elements)),
+        5..=7 => format!("{} > 0", index(random)),
+        _ => {
+            let (a, b) = (condition(random, loops, elements), condition(random, loops, elements));
+            format!("({a} {} {b})", random.pick(&["and", "or"]))
+        }
+    }
 }
 
 /// A random program with inputs.
@@ -153,12 +197,25 @@ pub fn case(seed: u64) -> Case {
     if other {
         inputs.push(("B".to_string(), input(&mut random, vec![length(&axes[along])])));
     }
+    let mut axes = axes;
+    let mut named: Vec<String> = Vec::new();
+    for (dim, axis) in axes.iter_mut().enumerate() {
+        if random.one_in(6) {
+            named.push(format!("w{dim} = {}", axis.subscript));
+            axis.subscript = format!("w{dim}");
+        }
+    }
+    let axes = axes;
     let read: Vec<String> =
         axes.iter().map(|a| if a.permissive { format!("~({})", a.subscript) } else { a.subscript.clone() }).collect();
     let outers: Vec<&str> = axes.iter().map(|a| a.outer.as_str()).collect();
     let mut value = format!("T[{}]", if transposed { outers.join(",") } else { read.join(", ") });
     if axes.iter().any(|a| a.permissive) && !transposed {
         value = format!("coalesce({value}, {})", if random.one_in(4) { 2 } else { 0 });
+    }
+    let mut elements: Vec<String> = Vec::new();
+    if axes.iter().all(|a| !a.permissive && !a.leaves) && !transposed {
+        elements.push(value.clone());
     }
     if !transposed && random.one_in(6) {
         // The same tensor again, a little further on in one dimension.
@@ -172,10 +229,14 @@ pub fn case(seed: u64) -> Case {
     }
     if filter {
         let names: Vec<&str> = inner.iter().map(|(name, _)| name.as_str()).collect();
-        value = format!("{value} * F[{}]", names.join(","));
+        let element = format!("F[{}]", names.join(","));
+        value = format!("{value} * {element}");
+        elements.push(element);
     }
     if other {
-        value = format!("{value} {} B[{}]", random.pick(&["*", "+"]), axes[along].outer);
+        let element = format!("B[{}]", axes[along].outer);
+        value = format!("{value} {} {element}", random.pick(&["*", "+"]));
+        elements.push(element);
     }
     let mut loops: Vec<(String, u64)> = axes.iter().flat_map(|a| a.bounds.clone()).collect();
     for k in (1..loops.len()).rev() {
@@ -202,12 +263,28 @@ pub fn case(seed: u64) -> Case {
         let _ = writeln!(text, "{pad}for {name} in {extent}:");
         pad += "    ";
     }
-    if random.one_in(6) {
-        let (a, b) = (random.below(loops.len()), random.below(loops.len()));
-        if a != b {
-            let _ = writeln!(text, "{pad}if {} <= {}:", loops[a].0, loops[b].0);
-            pad += "    ";
-        }
+    for name in &named {
+        let _ = writeln!(text, "{pad}{name}");
+    }
+    let tensor = if transposed { "O" } else { "T" };
+    let kept = |(dim, a): (usize, &Axis)| format!("{0} >= 0 and {0} < {tensor}.shape[{dim}]", a.subscript);
+    let kept: Vec<String> = axes.iter().enumerate().filter(|(_, a)| a.leaves).map(kept).collect();
+    if !kept.is_empty() {
+        let _ = writeln!(text, "{pad}if {}:", kept.join(" and "));
+        pad += "    ";
+    }
+    let guarded = random.one_in(3);
+    if guarded && random.one_in(2) {
+        let _ = writeln!(text, "{pad}if {}:", condition(&mut random, &loops, &elements));
+        pad += "    ";
+    } else if guarded {
+        let cond = condition(&mut random, &loops, &elements);
+        let other = if random.one_in(4) { 1 } else { 0 };
+        value = match random.below(3) {
+            0 => format!("select({cond}, {value}, {other})"),
+            1 => format!("select(not {cond}, {other}, {value})"),
+            _ => format!("({value} if {cond} else {other})"),
+        };
     }
     let update = *random.pick(&["+=", "+=", "+=", "max"]);
     let target = format!("O[{}]", if transposed { read.join(", ") } else { outers.join(",") });

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{Builder, Kernel};
-use tamis_ir::program::{Access, Checked, Expr, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind};
+use tamis_ir::program::{
+    Access, Checked, Expr, ExprId, Extent, IndexId, LoopExtent, ParamType, Program, Stmt, StmtKind, TensorId,
+};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
 /// What was done in one pass.
@@ -229,6 +231,8 @@ pub struct Specialisation {
     blocks: Vec<[bool; 2]>,
     /// For each dimension, whether it is small, if there are reads beyond edges.
     small: Vec<bool>,
+    /// Subscripts under conditions that are not checked, because they stay inside.
+    inside: Vec<(TensorId, usize, ExprId)>,
 }
 
 impl Specialisation {
@@ -271,7 +275,8 @@ impl Specialisation {
         }
         let sizes = shapes.iter().flatten().filter(|_| has_edges(program));
         let small = sizes.map(|size| *size < ROOMY).collect();
-        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small }
+        let inside = checked.extents.inside.clone();
+        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small, inside }
     }
 }
 

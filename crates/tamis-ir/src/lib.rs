@@ -5,6 +5,7 @@
 //! [`text`] (lexer and parser), [`program`] (loop programs and what is inferred of them), [`interp`] (the reference interpreter),
 //! [`looplet`] and [`kernel`] (what programs are lowered through and to), [`diag`] (diagnostics).
 
+mod affine;
 pub mod algebra;
 pub mod diag;
 pub mod format;

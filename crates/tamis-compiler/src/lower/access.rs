@@ -306,6 +306,8 @@ impl Lowerer<'_> {
                     let empty = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, none]);
                     self.check_steps(index, start, stop, empty, body);
                 }
+                // What stands under a condition is checked where it is reached, unless it is known to be inside.
+                Step::If(cond, ..) => self.check_node(index, start, stop, empty, cond),
                 _ => {}
             }
         }
@@ -325,9 +327,10 @@ impl Lowerer<'_> {
                     }
                 }
             }
-            // What is read only sometimes is checked when it is read.
-            Node::Call(op, _, operands) if !op.is_lazy() => {
-                operands.iter_mut().for_each(|n| self.check_node(index, start, stop, empty, n));
+            // What is read only sometimes is checked when it is read; the first operand always is.
+            Node::Call(op, _, operands) => {
+                let read = if op.is_lazy() { 1 } else { operands.len() };
+                operands.iter_mut().take(read).for_each(|n| self.check_node(index, start, stop, empty, n));
             }
             _ => {}
         }

@@ -27,12 +27,55 @@ impl Lowerer<'_> {
         extent: (ExprId, ExprId),
         alike: bool,
     ) -> Option<Looplet> {
+        let Source::Tensor(_, subs) = &access.source else { return None };
+        let sub = subs.get(access.level)?;
+        let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));
+        match sub.inside || sub.permissive || numbers_pieces {
+            true => self.unfurl_inside(access, index, extent, alike),
+            false => self.unfurl_checked(access, index, extent),
+        }
+    }
+
+    /// The structure of an access that may leave its tensor where a condition does not hold: inside, what is stored there;
+    /// outside, each coordinate is checked where it is reached.
+    fn unfurl_checked(&mut self, access: &Access, index: IndexId, extent: (ExprId, ExprId)) -> Option<Looplet> {
+        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let (tensor, sub) = (*tensor, subs.get(access.level)?);
+        // Nothing that is absent may hide a subscript that is still to be checked.
+        let below = subs.get(access.level + 1..).unwrap_or_default();
+        if sub.part != Part::Whole || below.iter().any(|other| other.dim == sub.dim || !other.inside) {
+            return None;
+        }
+        let (window, mirrored) = self.window(sub, index)?;
+        let mut inside = access.clone();
+        if let Source::Tensor(_, subs) = &mut inside.source {
+            subs[access.level].inside = true;
+        }
+        let looplet = self.unfurl_inside(&inside, index, extent, false)?;
+        if looplet.is_lookup() {
+            return None;
+        }
+        let (zero, one, size) = (self.b.int(0), self.b.int(1), self.bound[tensor.index()].dims[sub.dim]);
+        let (low, high) = if mirrored { (self.b.sub(one, size), one) } else { (zero, size) };
+        let (first, mut end) = (window.from(&mut self.b, low), window.reaching(&mut self.b, high));
+        // Where inner loops have no iterations, no window lies inside.
+        if window.open && !self.b.is_at_most(window.low, window.last) {
+            let some = self.b.call_in(Op::Le, DType::I64, &[window.low, window.last]);
+            end = self.b.call_in(Op::Select, DType::I64, &[some, end, first]);
+        }
+        Some(between(looplet, first, end, Payload::Outside))
+    }
+
+    fn unfurl_inside(
+        &mut self,
+        access: &Access,
+        index: IndexId,
+        extent: (ExprId, ExprId),
+        alike: bool,
+    ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));
-        if !sub.inside && !sub.permissive && !numbers_pieces {
-            return None;
-        }
         if sub.node == Node::Index(index) && sub.part == Part::Whole && sub.inside {
             return self.unfurl(tensor, access, sub.protocol);
         }
@@ -171,6 +214,9 @@ impl Lowerer<'_> {
                 Node::Call(Op::Mul, _, operands) if operands[1] == Node::Known(Value::I64(*by as i64)) => {
                     self.integer(&operands[0])
                 }
+                Node::Call(Op::Mul, _, operands) if operands[0] == Node::Known(Value::I64(*by as i64)) => {
+                    self.integer(&operands[1])
+                }
                 _ => {
                     let by = self.b.int(*by as i64);
                     self.b.call_in(Op::FloorDiv, DType::I64, &[at, by])
@@ -235,6 +281,7 @@ pub(super) fn between(looplet: Looplet, first: ExprId, end: ExprId, outside: Pay
 
 /// Whether an expression is an index times a number.
 fn is_multiple(node: &Node, index: IndexId, by: u64) -> bool {
+    let by = Node::Known(Value::I64(by as i64));
     matches!(node, Node::Call(Op::Mul, _, operands)
-        if operands[..] == [Node::Index(index), Node::Known(Value::I64(by as i64))])
+        if operands.contains(&by) && operands.contains(&Node::Index(index)) && operands.len() == 2)
 }

@@ -12,6 +12,7 @@ mod alike;
 mod along;
 mod assign;
 pub mod bind;
+mod dilation;
 mod emit;
 pub mod entries;
 mod fibers;
@@ -218,6 +219,7 @@ fn start<'a>(
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         masks: program::Masks::new(program),
+        updated_by: prepare::updated_by(program),
         cursors: Vec::new(),
         counted: Vec::new(),
         vars: vec![None; program.vars.len()],
@@ -275,6 +277,8 @@ struct Lowerer<'a> {
     lets: FxHashMap<VarId, program::ExprId>,
     /// What is known of comparisons.
     masks: program::Masks<'a>,
+    /// The one operator that each tensor is updated by, if nothing else is written to it.
+    updated_by: Vec<Option<tamis_ir::algebra::Op>>,
     /// The positions above those that loops go over.
     cursors: Vec<entries::Cursor>,
     /// Expressions that count some of the entries of a parameter.

@@ -199,6 +199,8 @@ pub struct Update {
     pub extra: Vec<Node>,
     /// It is done so many times over.
     pub times: Option<ExprId>,
+    /// Updating with this changes nothing, because the tensor starts with it and all its updates are by this operator.
+    pub absorbed: Option<Value>,
 }
 
 impl Node {

@@ -9,7 +9,7 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
-use super::region::{Presence, Region};
+use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
 use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Pieces, Stepper};
@@ -343,7 +343,9 @@ impl Lowerer<'_> {
     /// Everything, cut wherever a piece begins or ends.
     fn cut_all(&mut self, region: Region, found: Vec<(u32, Pieces)>, steps: Vec<Step>) {
         let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
-        let idle = self.idle_without(&steps, &ids);
+        let gaps = self.without(&steps, &ids);
+        let idle = gaps.is_empty();
+        let apart = !idle && self.is_gap_apart(region, &found, &steps, &gaps);
         let (inner, steps) = self.inner(&ids, steps);
         let walkers = self.piece_walkers(region, found);
         let from = self.b.variable_from("from", region.start);
@@ -387,9 +389,16 @@ impl Lowerer<'_> {
             let filled = walkers.iter().all(|w| w.pieces.window.is_none());
             let part = Region { start: here, stop: next, filled, ..region.part() };
             let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
+            let some = some.filter(|_| idle || apart);
+            let copies = this.copies;
+            this.copies *= if apart { 2 } else { 1 };
+            let parts = apart.then(|| this.begin_parts());
             let then = this.in_block(|this| {
                 let known = this.assumed.len();
-                this.assumed.extend(some.filter(|_| idle));
+                this.assumed.extend(some);
+                // A list that cuts alone is at its coordinate.
+                let point = apart && matches!(&walkers[..], [walker] if walker.pieces.is_points());
+                let part = Region { point: part.point || point, ..part };
                 let mut steps = steps;
                 for ((walker, end), present) in walkers.iter().zip(&ends).zip(&present) {
                     let q = this.b.get(walker.cursor);
@@ -398,8 +407,18 @@ impl Lowerer<'_> {
                 this.part(part, &inner, steps);
                 this.assumed.truncate(known);
             });
-            match some.filter(|_| idle) {
-                Some(some) => this.b.emit(Stmt::If { cond: some, then, otherwise: Vec::new() }),
+            let mut otherwise = Vec::new();
+            if let Some(mut parts) = parts {
+                this.end_part(&mut parts);
+                if some.is_some() {
+                    otherwise = this.in_block(|this| this.region(part, gaps));
+                    this.end_part(&mut parts);
+                }
+                this.end_parts(parts);
+            }
+            this.copies = copies;
+            match some {
+                Some(some) => this.b.emit(Stmt::If { cond: some, then, otherwise }),
                 None => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
             }
             for (walker, end) in walkers.iter().zip(&ends) {
@@ -416,6 +435,23 @@ impl Lowerer<'_> {
             this.b.assign(from, next);
         });
         self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// Whether gaps between pieces are lowered by themselves: there, every iteration does the same, so that a gap is one
+    /// step, and inside of pieces it does not.
+    fn is_gap_apart(&mut self, region: Region, found: &[(u32, Pieces)], steps: &[Step], gaps: &[Step]) -> bool {
+        if self.copies * 2 > COPIES || !self.repeats(region.index, gaps) {
+            return false;
+        }
+        let zero = self.b.int(0);
+        let mut inside = steps.to_vec();
+        for (id, pieces) in found {
+            if pieces.overlapping() || pieces.set().is_some() || pieces.child(&mut self.b, zero).is_none() {
+                return true;
+            }
+            inside = self.replace(inside, *id, &Payload::Fill, None);
+        }
+        !self.repeats(region.index, &inside)
     }
 
     /// A part of the region, with what the pieces around it do not cut brought there first.

@@ -71,11 +71,23 @@ impl Lowerer<'_> {
                 let update = update.as_ref().map(|u| {
                     let tensor = self.checked.types.tensors[target.tensor.index()];
                     let operand = self.checked.types.updates.get(&stmt.id).copied().unwrap_or(tensor);
-                    Update { op: u.op, operand, extra: u.extra.iter().map(|e| self.node(*e)).collect(), times: None }
+                    let extra: Vec<Node> = u.extra.iter().map(|e| self.node(*e)).collect();
+                    let absorbed = self.absorbed(target.tensor, u.op, operand).filter(|_| extra.is_empty());
+                    Update { op: u.op, operand, extra, times: None, absorbed }
                 });
                 Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }
         }
+    }
+
+    /// The fill of a tensor that is only updated by one operator of a semilattice (`max`): taken again, it changes nothing.
+    fn absorbed(&self, tensor: TensorId, op: Op, operand: DType) -> Option<Value> {
+        let fill = self.bound[tensor.index()].fill;
+        let lattice = matches!(op, Op::Min | Op::Max | Op::BitAnd | Op::BitOr);
+        // A fill that annihilates does so until something is stored, which is then different.
+        let annihilates = self.annihilator(op, operand).is_some_and(|zero| fill.same_number(zero));
+        let alone = self.updated_by[tensor.index()] == Some(op);
+        (lattice && alone && fill.dtype() == operand && !annihilates).then_some(fill)
     }
 
     /// The subscripts of an access as its levels store them.
@@ -153,7 +165,10 @@ impl Lowerer<'_> {
         (0..access.subscripts.len())
             .map(|dim| {
                 let subscript = access.subscripts[dim];
+                let proven =
+                    !subscript.permissive && self.checked.extents.is_inside(access.tensor, dim, subscript.expr);
                 let inside = match self.program.expr(subscript.expr) {
+                    _ if proven => true,
                     Expr::Index(index) => {
                         let limit = self.limits[index.index()];
                         let limited = limit.is_some_and(|of| self.checked.is_one_size(of, (access.tensor, dim)));
@@ -265,6 +280,19 @@ fn int(value: i64) -> Node {
 
 fn call(op: Op, a: Node, b: Node) -> Node {
     Node::Call(op, DType::I64, vec![a, b])
+}
+
+/// For each tensor, the operator of all its updates, if it is only updated, and by one.
+pub(super) fn updated_by(program: &program::Program) -> Vec<Option<Op>> {
+    let mut found: Vec<Option<Option<Op>>> = vec![None; program.tensors.len()];
+    program.visit(&mut |stmt| {
+        if let StmtKind::Assign { target, update, .. } = &stmt.kind {
+            let op = update.as_ref().map(|update| update.op);
+            let known = &mut found[target.tensor.index()];
+            *known = Some(op.filter(|_| known.is_none_or(|other| other == op)));
+        }
+    });
+    found.into_iter().map(Option::flatten).collect()
 }
 
 /// A sum as people write it: `2*i - j + 3`.

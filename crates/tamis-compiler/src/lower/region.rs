@@ -107,18 +107,20 @@ impl Lowerer<'_> {
 
     /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.
     fn limit(&mut self, body: Vec<Step>) -> Vec<Step> {
-        let mut found: Vec<(u32, Looplet)> = Vec::new();
+        let mut found: Vec<(u32, bool, Looplet)> = Vec::new();
         visit_steps(&body, &mut |node| {
             if let Node::Access(access) = node
                 && let Some(looplet) = &access.looplet
-                && found.iter().all(|(id, _)| *id != access.id)
+                && found.iter().all(|(id, ..)| *id != access.id)
             {
-                found.push((access.id, looplet.clone()));
+                found.push((access.id, matches!(access.source, Source::Mask(..)), looplet.clone()));
             }
         });
+        // Without its structure, a tensor costs every coordinate of the loop, and a mask one comparison for each.
+        found.sort_by_key(|(_, is_mask, _)| *is_mask);
         let mut copies = self.copies;
         let mut flat: Vec<u32> = Vec::new();
-        for (id, looplet) in found {
+        for (id, _, looplet) in found {
             match copies * self.parts(&body, id, &looplet) {
                 more if more <= COPIES => copies = more,
                 _ => flat.push(id),
@@ -354,14 +356,27 @@ impl Lowerer<'_> {
     /// what the coordinate fixes is written.
     pub(super) fn at(&mut self, index: IndexId, i: ExprId, steps: Vec<Step>) -> Vec<Stmt> {
         let before = self.indices[index.index()].replace(i);
+        let mut guarded = false;
         let block = self.in_block(|this| {
-            let opened = this.open_slots(index, &steps);
-            let steps = this.look_up(i, steps);
-            this.steps(steps);
-            this.close_slots(opened);
+            let (steps, some) = this.narrow_windows(index, steps);
+            let body = |this: &mut Self| {
+                let opened = this.open_slots(index, &steps);
+                let steps = this.look_up(i, steps);
+                this.steps(steps);
+                this.close_slots(opened);
+            };
+            match some {
+                Some(cond) => {
+                    let then = this.under(body);
+                    let then = this.with_visit(index, then);
+                    guarded = true;
+                    this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+                }
+                None => body(this),
+            }
         });
         self.indices[index.index()] = before;
-        self.with_visit(index, block)
+        if guarded { block } else { self.with_visit(index, block) }
     }
 
     /// Resolves an access by one level.
@@ -381,6 +396,11 @@ impl Lowerer<'_> {
             match (payload, &access.source) {
                 (Payload::Truth(value), _) => Node::Known(Value::Bool(*value)),
                 (Payload::Missing, _) => Node::Missing,
+                // It is found, and checked, where it is read.
+                (Payload::Outside, _) => {
+                    access.id = access.own;
+                    Node::Access(access)
+                }
                 (Payload::Fill, Source::Tensor(tensor, subs)) => {
                     self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
                 }
@@ -403,6 +423,13 @@ impl Lowerer<'_> {
                 (Payload::Window(edge), _) => {
                     access.id = access.own;
                     access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
+                    // All of the window was found to lie inside, unless that does not matter.
+                    let level = access.level;
+                    if let Source::Tensor(_, subs) = &mut access.source
+                        && let Some(sub) = subs.get_mut(level)
+                    {
+                        sub.inside |= !sub.permissive;
+                    }
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }

@@ -1,6 +1,6 @@
 //! Simplification by the operator table: what is not stored annihilates, identities vanish, and with them whole statements.
 
-use super::node::{Access, Node, Source, Step, Target, map_steps, visit_steps, visit_targets};
+use super::node::{Access, Node, Source, Step, Sub, Target, map_steps, visit_steps, visit_targets};
 use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
@@ -56,6 +56,13 @@ fn node(node: Node, policy: Policy) -> Node {
                 let chosen = operands.into_iter().nth(if cond.is_truthy() { 1 } else { 2 });
                 return convert(chosen.unwrap_or(Node::Missing), dtype);
             }
+            // Both branches are the same constant, so the condition does not matter.
+            if let [cond, Node::Known(a), Node::Known(b)] = &operands[..]
+                && a.cast(dtype) == b.cast(dtype)
+                && !may_be_missing(cond)
+            {
+                return Node::Known(a.cast(dtype));
+            }
             return Node::Call(op, dtype, operands);
         }
         _ => {}
@@ -100,10 +107,28 @@ fn unless_missing(node: &Node) -> Option<Value> {
     }
 }
 
+/// Whether an expression may have no value, because something that it reads lies outside of its tensor.
+fn may_be_missing(node: &Node) -> bool {
+    let mut found = false;
+    node.visit(&mut |node| {
+        found |= match node {
+            Node::Missing | Node::Var(_) => true,
+            Node::Access(access) => {
+                let permissive = |subs: &[Sub]| subs.iter().any(|sub| sub.permissive);
+                access.missing.is_some() || matches!(&access.source, Source::Tensor(_, subs) if permissive(subs))
+            }
+            _ => false,
+        };
+    });
+    found
+}
+
 fn convert(node: Node, dtype: DType) -> Node {
     match node {
         Node::Known(value) => Node::Known(value.cast(dtype)),
         Node::Missing => Node::Missing,
+        // Indices and sizes have this type already, and stay what they are in subscripts.
+        Node::Index(_) | Node::Size(..) if dtype == DType::I64 => node,
         // A conversion to the same type is folded when the kernel is built.
         other => Node::Call(Op::Cast(dtype), dtype, vec![other]),
     }
@@ -160,7 +185,11 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                     (Node::Known(v), Some(e)) => v.cast(update.operand).same_number(e) && update.extra.is_empty(),
                     _ => false,
                 };
-                if !nothing {
+                let absorbed = match (&value, update.absorbed) {
+                    (Node::Known(v), Some(fill)) => v.cast(update.operand) == fill,
+                    _ => false,
+                };
+                if !nothing && !absorbed {
                     out.push(Step::Assign(target, Some(update), value));
                 }
             }

@@ -271,12 +271,23 @@ impl Lowerer<'_> {
             });
             let child = self.below(&walker.stepper, q, i);
             let cond = Some(*cond).filter(|c| self.b.as_constant(*c).is_none());
-            let presence = Presence { cond, group_stop, safe };
+            let presence = Presence { cond, group_stop, safe: safe && self.is_anywhere_inside(walker) };
             steps = self.replace(steps, walker.id, &Payload::Child(child), Some(presence));
         }
         let block = self.at(region.index, i, steps);
         block.into_iter().for_each(|stmt| self.b.emit(stmt));
         next
+    }
+
+    /// Whether what lies below a walker may be looked at wherever the loop is: at its cursor, or at a coordinate that is never
+    /// outside of the tensor.
+    fn is_anywhere_inside(&self, walker: &Walker) -> bool {
+        let permissive = match self.accesses.get(walker.id as usize) {
+            Some(Source::Tensor(_, subs)) => subs.iter().any(|sub| sub.permissive),
+            _ => false,
+        };
+        let plain = walker.stepper.shift.is_none() && !walker.stepper.mirrored && !permissive;
+        walker.stepper.below == Below::Position || plain
     }
 
     /// [`Self::visit`] where some walker is present for certain.

@@ -64,6 +64,15 @@ pub(super) struct Cover {
     pub(super) open: bool,
 }
 
+/// What a subscript covers inside of a loop that other loops move it in.
+pub(super) struct OpenCover {
+    /// These loops, with how far each moves it.
+    pub(super) terms: Vec<(IndexId, i64)>,
+    /// The least it is, and the greatest.
+    pub(super) low: ExprId,
+    pub(super) last: ExprId,
+}
+
 impl Lowerer<'_> {
     /// What a subscript covers along a loop that is about to be entered, if it moves with it, and it is known how far the
     /// inner loops go that move it.
@@ -159,7 +168,9 @@ impl Lowerer<'_> {
             // Coordinates one by one.
             Window { stride: 1, low, open: false, .. } => {
                 let shift = self.b.sub(zero, low);
-                looplet.along(&mut self.b, 1, Some(shift))?
+                let moved = looplet.clone().along(&mut self.b, 1, Some(shift));
+                // Pieces that are mirrored are not moved, but seen through windows of one coordinate.
+                moved.or_else(|| looplet.reduced(&mut self.b, window))?
             }
             window => looplet.reduced(&mut self.b, window)?,
         };
@@ -233,6 +244,15 @@ impl Lowerer<'_> {
         (self.is_known(&start) && self.is_known(&stop)).then(|| (self.integer(&start), self.integer(&stop)))
     }
 
+    /// The loops that are not entered yet and move a subscript, with how far, and what it covers meanwhile; `inner` is one
+    /// of them, and `index` is entered.
+    pub(super) fn cover_of_open(&mut self, node: &Node, index: IndexId, inner: IndexId) -> Option<OpenCover> {
+        let sum = self.sum(node, inner)?;
+        let terms = sum.open.clone();
+        let (low, last, open) = self.least_and_greatest(sum, index)?;
+        open.then_some(OpenCover { terms, low, last })
+    }
+
     fn sum(&self, node: &Node, index: IndexId) -> Option<Sum> {
         let is_open = |i: IndexId| i == index || self.indices[i.index()].is_none();
         match node {
@@ -241,6 +261,7 @@ impl Lowerer<'_> {
                 Some(Sum::of(node.clone()))
             }
             Node::Call(op, DType::I64, operands) => match (op, &operands[..]) {
+                (Op::Cast(DType::I64), [a]) => self.sum(a, index),
                 (Op::Add, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?),
                 (Op::Sub, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?.times(-1)?),
                 (Op::Neg, [a]) => self.sum(a, index)?.times(-1),

@@ -38,6 +38,8 @@ pub enum Payload {
     Truth(bool),
     /// Outside of the tensor, where that is permitted.
     Missing,
+    /// Outside of the tensor, where that is a mistake if it is read: each coordinate is checked when it is.
+    Outside,
     /// The same fiber still: a window over it, one end of which may be known.
     Window(Option<Edge>),
 }
@@ -250,6 +252,7 @@ impl Looplet {
             Payload::Child(position) => format!("child({})", kernel.show(*position)),
             Payload::Truth(value) => value.to_string(),
             Payload::Missing => "missing".to_string(),
+            Payload::Outside => "outside".to_string(),
             Payload::Window(Some(Edge::From(at))) => format!("window(from {})", kernel.show(*at)),
             Payload::Window(Some(Edge::To(at))) => format!("window(to {})", kernel.show(*at)),
             Payload::Window(None) => "window".to_string(),

@@ -84,6 +84,11 @@ impl Pieces {
         matches!(self.extents, Extents::Ends(_))
     }
 
+    /// Whether each piece is one coordinate of the loop.
+    pub fn is_points(&self) -> bool {
+        matches!(self.extents, Extents::Points(..)) && self.scale == 1 && self.window.is_none()
+    }
+
     /// Whether a piece may begin before the one before ends; it then begins where that ends.
     pub fn overlapping(&self) -> bool {
         self.set().is_some() || self.window.is_some_and(|window| window.open)

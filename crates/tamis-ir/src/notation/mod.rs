@@ -8,6 +8,7 @@
 mod build;
 mod einsum;
 mod reduce;
+mod subscripts;
 mod versions;
 
 pub use build::{Node, text};
@@ -195,7 +196,8 @@ impl Notation {
         statements: &[syntax::Stmt],
         given: &[&str],
     ) -> Result<Notation> {
-        let versions::Named { assignments, params, operands, results } = versions::name(statements, given)?;
+        let statements: Vec<syntax::Stmt> = statements.iter().map(subscripts::normal).collect();
+        let versions::Named { assignments, params, operands, results } = versions::name(&statements, given)?;
         let notation = Notation { source: source.clone(), assignments, operators, params, operands, results };
         notation.bounded()?;
         Ok(notation)

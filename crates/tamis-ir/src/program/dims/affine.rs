@@ -1,15 +1,10 @@
-//! Integer expressions as sums over loop indices.
+//! Affine forms of integer expressions over loop indices, and the ranges they take.
 
 use super::super::{Expr, ExprId, Extent, IndexId};
 use super::Inference;
-use crate::algebra::{DType, Op, Value, eval};
+use crate::algebra::{DType, Op};
 
-/// `sum of coefficient * index, plus a constant`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Affine {
-    pub(super) terms: Vec<(IndexId, i64)>,
-    pub(super) constant: i64,
-}
+pub(super) type Affine = crate::affine::Affine<IndexId>;
 
 impl Inference<'_> {
     /// Finds out which bound names are affine, in the order of the program: each is looked at once, however often
@@ -34,7 +29,7 @@ impl Inference<'_> {
         let program = self.program;
         match program.expr(id) {
             Expr::Literal(value) => value.as_i64().map(Affine::constant),
-            Expr::Index(index) => Some(Affine { terms: vec![(*index, 1)], constant: 0 }),
+            Expr::Index(index) => Some(Affine::atom(*index)),
             Expr::Var(var) => self.understood.get(var).cloned(),
             Expr::Size(tensor, dim) if *dim < self.ranks[tensor.index()] => {
                 let node = self.dim_node(*tensor, *dim);
@@ -88,42 +83,6 @@ impl Inference<'_> {
             greatest = greatest.checked_add(a.max(b))?;
         }
         Some((least, greatest))
-    }
-}
-
-impl Affine {
-    fn constant(constant: i64) -> Affine {
-        Affine { terms: Vec::new(), constant }
-    }
-
-    /// An operator on affine forms, if the result is one and nothing overflows.
-    fn apply(op: Op, operands: &[Affine]) -> Option<Affine> {
-        match (op, operands) {
-            (Op::Add, [a, b]) => a.clone().plus(b, 1),
-            (Op::Sub, [a, b]) => a.clone().plus(b, -1),
-            (Op::Neg, [a]) => Affine::default().plus(a, -1),
-            (Op::Mul, [a, b]) if a.terms.is_empty() => Affine::default().plus(b, a.constant),
-            (Op::Mul, [a, b]) if b.terms.is_empty() => Affine::default().plus(a, b.constant),
-            (Op::FloorDiv | Op::Mod | Op::Min | Op::Max, _) if operands.iter().all(|o| o.terms.is_empty()) => {
-                let values: Vec<Value> = operands.iter().map(|o| Value::I64(o.constant)).collect();
-                eval(op, DType::I64, &values).as_i64().map(Affine::constant)
-            }
-            _ => None,
-        }
-    }
-
-    /// `self + scale * other`, if nothing overflows.
-    fn plus(mut self, other: &Affine, scale: i64) -> Option<Affine> {
-        self.constant = self.constant.checked_add(other.constant.checked_mul(scale)?)?;
-        for (index, coefficient) in &other.terms {
-            let added = coefficient.checked_mul(scale)?;
-            match self.terms.iter_mut().find(|(i, _)| i == index) {
-                Some((_, c)) => *c = c.checked_add(added)?,
-                None => self.terms.push((*index, added)),
-            }
-        }
-        self.terms.retain(|(_, c)| *c != 0);
-        Some(self)
     }
 }
 

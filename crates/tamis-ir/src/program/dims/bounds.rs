@@ -3,7 +3,7 @@
 
 use super::Inference;
 use crate::diag::{Code, Diagnostic};
-use crate::program::Bound;
+use crate::program::{Bound, ExprId, TensorId};
 
 impl Inference<'_> {
     /// Subscripts that certainly leave their tensor: not under an `if`, and every loop around runs.
@@ -71,6 +71,39 @@ impl Inference<'_> {
                 self.error(d.help("change or leave out the bound, or call the program with tensors of that size"));
             }
         }
+    }
+}
+
+impl Inference<'_> {
+    /// Subscripts that may not be reached for all indices, but would stay inside for all of them: nothing needs to be
+    /// checked where they are reached.
+    pub(super) fn guarded_inside(&mut self) -> Vec<(TensorId, usize, ExprId)> {
+        let mut found: Vec<(TensorId, usize, ExprId)> = Vec::new();
+        for k in 0..self.sites.len() {
+            let site = &self.sites[k];
+            let place = (site.tensor, site.dim, site.subscript.expr);
+            if !site.guarded || site.subscript.permissive {
+                continue;
+            }
+            let Some(affine) = self.affine(place.2) else { continue };
+            // A window that no loop goes over is empty: where it lies says nothing.
+            if affine.terms.iter().any(|(index, _)| self.index_range(*index).is_none_or(|(start, stop)| stop <= start))
+            {
+                continue;
+            }
+            let node = self.dim_node(place.0, place.1);
+            let node = self.find(node);
+            let size = self.known[node].as_ref().map(|known| known.size);
+            if let (Some((least, greatest)), Some(size)) = (self.range(&affine, None), size)
+                && least >= 0
+                && u64::try_from(greatest).is_ok_and(|greatest| greatest < size)
+            {
+                found.push(place);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }
 

@@ -45,6 +45,16 @@ pub struct Extents {
     pub loops: Vec<LoopExtent>,
     /// By [`TensorId`]; for parameters, with what was to be inferred.
     pub shapes: Vec<Vec<u64>>,
+    /// Affine subscripts under a condition that stay inside of their dimension for all indices, whether or not the
+    /// condition holds; sorted.
+    pub inside: Vec<(TensorId, usize, ExprId)>,
+}
+
+impl Extents {
+    /// Whether a subscript under a condition is known to stay inside of its dimension for all indices.
+    pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
+        self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
+    }
 }
 
 pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, Diagnostics> {
@@ -207,6 +217,6 @@ impl<'a> Inference<'a> {
                 .collect()
             })
             .collect();
-        Extents { loops, shapes }
+        Extents { loops, shapes, inside: self.guarded_inside() }
     }
 }

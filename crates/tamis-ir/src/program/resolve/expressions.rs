@@ -1,6 +1,6 @@
 //! Expressions: names, calls, accesses and their subscripts.
 
-use super::super::{Access, Entry, EntryPart, Expr, ExprId, Protocol, Subscript, TensorId};
+use super::super::{Access, Entry, EntryPart, Expr, ExprId, Subscript, TensorId};
 use super::{Binding, Resolver};
 use crate::algebra::{Op, TABLE, Value};
 use crate::diag::{Code, Diagnostic, Span, did_you_mean};
@@ -156,33 +156,6 @@ impl Resolver {
             );
         }
         Some(Access { tensor, subscripts: subscripts.into_iter().collect::<Option<_>>()? })
-    }
-
-    /// `e`, `~e`, `follow(e)`, or both.
-    pub(super) fn subscript(&mut self, expr: &syntax::Expr) -> Option<Subscript> {
-        match &expr.kind {
-            ExprKind::Operator(Op::BitNot, operands) => {
-                let inner = self.subscript(&operands[0])?;
-                Some(Subscript { permissive: true, ..inner })
-            }
-            ExprKind::Call { function, args, keywords } if keywords.is_empty() && args.len() == 1 => {
-                match Protocol::ALL.into_iter().find(|p| p.name() == function.text) {
-                    Some(protocol) => {
-                        let inner = self.subscript(&args[0])?;
-                        if inner.protocol.is_some() {
-                            return self.error(
-                                Diagnostic::new(Code::E0101, "a subscript has one protocol")
-                                    .label(expr.span, "two protocols")
-                                    .help("write one of walk, follow, gallop"),
-                            );
-                        }
-                        Some(Subscript { protocol: Some(protocol), ..inner })
-                    }
-                    None => Some(Subscript { expr: self.expr(expr)?, protocol: None, permissive: false }),
-                }
-            }
-            _ => Some(Subscript { expr: self.expr(expr)?, protocol: None, permissive: false }),
-        }
     }
 }
 

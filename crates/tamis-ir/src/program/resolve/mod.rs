@@ -4,10 +4,12 @@ mod declarations;
 mod expressions;
 pub(super) mod operators;
 mod statements;
+mod subscripts;
 
 use operators::Operators;
 
 use super::{ExprId, ExprPool, IndexId, Origin, Program, StmtId, Storage, TensorId, TensorInfo, VarId};
+use crate::affine::Affine;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, did_you_mean};
 use crate::text::parser::MAX_ERRORS;
 use crate::text::syntax::{self, ExprKind, Function, Name};
@@ -47,6 +49,10 @@ struct Resolver {
     operators: Operators,
     /// How many operators expressions have, where that was asked.
     sizes: FxHashMap<ExprId, usize>,
+    /// The values of bound names.
+    lets: FxHashMap<VarId, ExprId>,
+    /// Affine forms of expressions, where that was asked.
+    forms: FxHashMap<ExprId, Option<Affine<ExprId>>>,
     /// The statement that spans are recorded for.
     stmt: StmtId,
     errors: Vec<Diagnostic>,
@@ -74,6 +80,8 @@ impl Resolver {
             ranks: FxHashMap::default(),
             operators,
             sizes: FxHashMap::default(),
+            lets: FxHashMap::default(),
+            forms: FxHashMap::default(),
             stmt: StmtId(0),
             errors: Vec::new(),
         }

@@ -298,6 +298,9 @@ impl Resolver {
         self.program.vars.push(name.text.clone());
         // Bound even if the value is wrong, so that its uses are not reported, too.
         self.rebind(name, Binding::Var(var));
+        if let Some(value) = value {
+            self.lets.insert(var, value);
+        }
         Some(Stmt { id, kind: StmtKind::Let { var, value: value? } })
     }
 }
