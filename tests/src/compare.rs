@@ -12,8 +12,8 @@ use tamis_tensor::Tensor;
 /// The kernel interpreter, for so many steps.
 pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 
-/// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
-const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
+/// What a compiler may refuse that the interpreter runs: a level that cannot gallop.
+const REFUSALS: &[Code] = &[Code::E0608];
 
 /// Whether two values are the same, up to rounding.
 pub fn close(a: Value, b: Value, rough: f64) -> bool {
