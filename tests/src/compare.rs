@@ -52,6 +52,12 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
         tensors.push(input.tensor(format).map_err(|d| d.to_string())?);
     }
     let Some(expected) = oracle(&program, &tensors) else { return Ok(false) };
+    // A NaN that comes once a value is final does not count, unless arithmetic is strict.
+    let nan = |value: &Value| value.as_c128().is_nan();
+    let strict = ways.iter().all(|(stage, _)| *stage == Stage::Strict);
+    if !strict && case.text.contains("short_circuit_scalar") && expected.iter().flatten().any(nan) {
+        return Ok(false);
+    }
     // The order of sums shows: a run is added at once.
     let single = case.text.contains("f32")
         || case.inputs.iter().any(|(_, input)| input.values.iter().any(|v| matches!(v, Value::F32(_) | Value::C64(_))));

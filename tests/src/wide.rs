@@ -175,7 +175,7 @@ impl Writer {
             // Levels that store what is false, too, are written as others.
             let levels = match variable.axes.len() {
                 1 => ["bytemap", "dense", "runs", "band", "interval"],
-                2 => ["dense, sparse", "dense, dense", "dense, band", "sparse, singleton", "runs, blocks"],
+                2 => ["dense, sparse", "dense, dense", "dense, band", "dense, singleton", "runs, blocks"],
                 _ => [
                     "sparse, dense, hash",
                     "dense, dense, dense",

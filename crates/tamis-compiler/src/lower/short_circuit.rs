@@ -182,7 +182,8 @@ impl Lowerer<'_> {
             (Op::Choose, []) if dtype == operand => Test::IsNot(Value::zero(dtype)),
             (Op::Choose, [Node::Known(nothing)]) if dtype == operand => Test::IsNot(nothing.cast(dtype)),
             (op, []) => {
-                let zero = op.info().annihilator?.value(operand)?;
+                // Strictly, what annihilates numbers does not annihilate NaN.
+                let zero = self.policy.annihilator(op, operand)?;
                 let kept = zero.cast(dtype);
                 Test::Is(Some(kept).filter(|kept| kept.cast(operand).same_number(zero))?)
             }
