@@ -12,8 +12,8 @@ use tamis_tensor::Tensor;
 /// The kernel interpreter, for so many steps.
 pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 
-/// What a compiler may refuse that the interpreter runs: a level that cannot gallop, a pattern that stores everything.
-const REFUSALS: &[Code] = &[Code::E0608, Code::E0604];
+/// What a compiler may refuse that the interpreter runs: a level that cannot gallop.
+const REFUSALS: &[Code] = &[Code::E0608];
 
 /// Whether two values are the same, up to rounding.
 pub fn close(a: Value, b: Value, rough: f64) -> bool {
@@ -52,6 +52,12 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
         tensors.push(input.tensor(format).map_err(|d| d.to_string())?);
     }
     let Some(expected) = oracle(&program, &tensors) else { return Ok(false) };
+    // A NaN that comes once a value is final does not count, unless arithmetic is strict.
+    let nan = |value: &Value| value.as_c128().is_nan();
+    let strict = ways.iter().all(|(stage, _)| *stage == Stage::Strict);
+    if !strict && case.text.contains("short_circuit_scalar") && expected.iter().flatten().any(nan) {
+        return Ok(false);
+    }
     // The order of sums shows: a run is added at once.
     let single = case.text.contains("f32")
         || case.inputs.iter().any(|(_, input)| input.values.iter().any(|v| matches!(v, Value::F32(_) | Value::C64(_))));

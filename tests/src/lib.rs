@@ -5,6 +5,7 @@ pub mod compare;
 pub mod conform;
 pub mod convolve;
 pub mod counted;
+pub mod early_exit;
 pub mod filetest;
 pub mod fuzz;
 pub mod gather;

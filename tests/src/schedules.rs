@@ -20,7 +20,7 @@ pub fn random(
         if schedule.len() == length {
             break;
         }
-        let Some(command) = command(random, &current, checked) else { break };
+        let Some(command) = command(random, program, &current, checked) else { break };
         let longer = schedule.clone().then(command);
         match longer.apply_to(program, checked, formats, Policy::default()) {
             Ok(changed) => (schedule, current) = (longer, changed),
@@ -33,7 +33,7 @@ pub fn random(
 /// What commands are refused for; anything else is a mistake of ours.
 pub fn is_refusal(code: Code) -> bool {
     use Code::*;
-    matches!(code, E0406 | E0605 | E0603 | E1202 | E1203 | E1204 | E1205 | E1206 | E1207 | E1208 | E1210)
+    matches!(code, E0406 | E0605 | E0603 | E1202 | E1203 | E1204 | E1205 | E1206 | E1207 | E1208 | E1209 | E1210)
 }
 
 /// All loops by a name that means one of them.
@@ -71,8 +71,8 @@ fn parts(program: &Program) -> Vec<(ExprId, bool)> {
     found
 }
 
-/// One command, legal or not.
-fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<Command> {
+/// One command, legal or not. `original` is the program before any command.
+fn command(random: &mut Random, original: &Program, program: &Program, checked: &Checked) -> Option<Command> {
     let loops = loops(program);
     if loops.is_empty() {
         return None;
@@ -82,7 +82,7 @@ fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<
     let plain = |name: &str| name.split('#').next().unwrap_or(name).to_string();
     let fresh = |suffix: &str| format!("{}_{}{suffix}", plain(&index), program.indices.len());
     let factor = *random.pick(&[1, 2, 3, 4, 7, 32]);
-    Some(match random.below(17) {
+    Some(match random.below(19) {
         0..=3 => {
             let mut order = loops.clone();
             for k in 0..order.len() {
@@ -132,10 +132,20 @@ fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<
             let formats = crate::generate::formats(program.tensor(program.params[at]).rank);
             Command::Convert { tensor, format: (*random.pick(formats)).to_string() }
         }
+        18 => Command::InsertWorkspace {
+            policy: (*random.pick(&["coord", "hash", "bucket", "vector"])).to_string(),
+            capacity: *random.pick(&[None, Some(1), Some(3), Some(64)]),
+            pipelined: random.one_in(4),
+        },
         _ => {
-            let parts = parts(program);
+            // Expressions and index variables of the original loops are still understood.
+            let written = if random.one_in(3) { original } else { program };
+            let parts = parts(written);
             let (part, whole) = if parts.is_empty() { return None } else { *random.pick(&parts) };
             let mut indices = vec![plain(&index)];
+            if !program.vars.is_empty() && random.one_in(3) {
+                indices[0] = random.pick(&program.vars).clone();
+            }
             if random.one_in(3) && plain(&other) != indices[0] {
                 indices.push(plain(&other));
             }
@@ -148,7 +158,7 @@ fn command(random: &mut Random, program: &Program, checked: &Checked) -> Option<
                 _ => ["dense", "dense, bytemap", "hash, hash", "dense, sparse"],
             };
             let format = if whole || random.one_in(2) { Some((*random.pick(&formats)).to_string()) } else { None };
-            Command::Precompute { expression: program.show(part), indices, workspace, format }
+            Command::Precompute { expression: written.show(part), indices, workspace, format }
         }
     })
 }

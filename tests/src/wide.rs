@@ -172,7 +172,19 @@ impl Writer {
         let format = *self.random.pick(formats(variable.axes.len()));
         let leaf = !format.contains("->") && self.random.one_in(5);
         if kind == Kind::Bool && fill == "False" && !variable.axes.is_empty() && self.random.one_in(2) {
-            let levels = ["bytemap", "dense, sparse", "sparse, dense, hash"][variable.axes.len() - 1];
+            // Levels that store what is false, too, are written as others.
+            let levels = match variable.axes.len() {
+                1 => ["bytemap", "dense", "runs", "band", "interval"],
+                2 => ["dense, sparse", "dense, dense", "dense, band", "dense, singleton", "runs, blocks"],
+                _ => [
+                    "sparse, dense, hash",
+                    "dense, dense, dense",
+                    "sparse, band, dense",
+                    "dense, sparse, runs",
+                    "(i,j,k) -> (i/2, j, k, i%2): sparse, dense, dense, dense",
+                ],
+            };
+            let levels = *self.random.pick(&levels);
             self.line(depth, &format!("{name} = tensor(\"{levels}; pattern\"{shape})"));
             return (variable, Some(DType::Bool));
         }

@@ -7,7 +7,7 @@ use tamis_tests::counted::{Counted, count};
 use tamis_tests::filetest::{Section, sections};
 use tamis_tests::lowered::{Engine, Problem, Stage, run_stage};
 use tamis_tests::random::Random;
-use tamis_tests::{affine, conform, generate};
+use tamis_tests::{affine, conform, early_exit, generate};
 
 const BUDGET: u64 = 60_000_000;
 
@@ -251,4 +251,163 @@ fn surprises_are_told() {
     assert!(far.is_some(), "{analysis}");
     assert!(analysis.remarks.iter().any(|remark| remark.contains("A, B were counted")), "{analysis}");
     assert!(analysis.to_string().contains('!'), "{analysis}");
+}
+
+/// A dense vector of zeros with ones at some coordinates.
+fn marked(n: u64, at: &[u64], format: &str) -> Tensor {
+    let values: Vec<f64> = (0..n).map(|i| f64::from(u8::from(at.contains(&i)))).collect();
+    Tensor::from_dense(&[n], values.into(), &Format::parse(format, 1).unwrap(), Value::F64(0.0)).unwrap()
+}
+
+/// Counted visits of a loop, and results as numbers.
+fn counted(text: &str, tensors: &[Tensor], index: &str) -> (u64, Vec<f64>) {
+    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let counted = count(&program, tensors, Engine::Interpreter(BUDGET)).unwrap();
+    let results = counted.results.iter().map(|values| values[0].as_c128().re).collect();
+    // The same index may stand for several loops of the program.
+    let loops = counted.indices.iter().zip(&counted.counts.loops).filter(|(name, _)| *name == index);
+    (loops.map(|(_, row)| row.visits).sum(), results)
+}
+
+/// Two reductions in one loop that become final at different coordinates: the loop ends with the later one, whatever the formats.
+#[test]
+fn short_circuits_compose() {
+    let n = 1000;
+    let text = "
+def both(a, b):
+    s = short_circuit_scalar(False)
+    t = short_circuit_scalar(0)
+    for i in _:
+        s |= a[i] > 0.5
+        t = choose(t, b[i] * i)
+    return s, t
+";
+    for (first, second) in [(10, 20), (20, 10), (15, 15)] {
+        for formats in [["dense", "dense"], ["runs", "dense"], ["dense", "blocks"], ["band", "dense"]] {
+            let a = marked(n, &[first, 400], formats[0]);
+            let b = marked(n, &[second, 500], formats[1]);
+            let (visits, results) = counted(text, &[a, b], "i");
+            assert!(visits <= first.max(second) + 1, "{visits} visits of {formats:?}, {first}, {second}");
+            assert_eq!(results, [1.0, second as f64]);
+        }
+    }
+    // Lists: as many as are stored up to there.
+    let (a, b) = (marked(n, &[3, 5, 900], "sparse"), marked(n, &[1, 4, 6, 8, 950], "sparse"));
+    let (visits, results) = counted(text, &[a, b], "i");
+    assert!(visits <= 3, "{visits}");
+    assert_eq!(results, [1.0, 1.0]);
+    // Final from the start: nothing is visited for it.
+    let (a, b) = (marked(n, &[700], "dense"), marked(n, &[2], "dense"));
+    let (visits, results) = counted(&text.replace("scalar(False)", "scalar(True)"), &[a, b], "i");
+    assert_eq!((visits, results), (3, vec![1.0, 2.0]));
+    // Never final: everything is.
+    let (visits, results) = counted(text, &[marked(n, &[], "dense"), marked(n, &[2], "dense")], "i");
+    assert_eq!((visits, results), (n, vec![0.0, 2.0]));
+}
+
+/// More reductions than a loop has versions for: it still ends with the last of them.
+#[test]
+fn many_short_circuits_end_their_loop() {
+    let (mut text, mut results) = (String::from("def many(a):\n"), Vec::new());
+    for k in 0..9 {
+        text += &format!("    s{k} = short_circuit_scalar(False)\n");
+        results.push(format!("s{k}"));
+    }
+    text += "    for i in _:\n";
+    for k in 0..9 {
+        text += &format!("        s{k} |= a[i] + i > {}\n", 10 * k);
+    }
+    text += &format!("    return {}\n", results.join(", "));
+    let (visits, results) = counted(&text, &[marked(1000, &[3], "dense")], "i");
+    assert_eq!((visits, results), (82, vec![1.0; 9]));
+}
+
+/// Beside another statement, the rest of the loop is specialised for that statement alone.
+#[test]
+fn loops_are_specialised_again() {
+    let n = 2000;
+    let sparse = [7, 30, 1500, 1600, 1999];
+    for format in ["sparse", "hash", "blocks", "sparse_runs"] {
+        let text = "
+def beside(a, B):
+    found = short_circuit_scalar(False)
+    total = scalar(0.0)
+    for i in _:
+        found |= a[i] > 0.5
+        total += B[i] * i
+    return found, total
+";
+        let (visits, results) = counted(text, &[marked(n, &[11], "dense"), marked(n, &sparse, format)], "i");
+        let after = sparse.iter().filter(|i| **i > 11).count() as u64;
+        assert!(visits <= 12 + after, "{visits} visits of {format}");
+        assert_eq!(results, [1.0, sparse.iter().sum::<u64>() as f64]);
+    }
+    // At any depth; what served the reduction alone goes with it.
+    let text = "
+def rows(A, b, y):
+    found = short_circuit_scalar(False)
+    R = tensor('dense')
+    for i in _:
+        t = scalar(0.0)
+        for k in _:
+            t += A[i,k] * b[k]
+        found |= t > 0.5
+        for j in _:
+            R[i] += A[i,j] * y[j]
+    return found, R
+";
+    let stored = entries(300, 40, 2000, 3);
+    let a = matrix(300, 40, &stored, "csr");
+    let row = stored.iter().find(|(_, k)| *k == 5).unwrap().0;
+    let (visits, results) = counted(text, &[a.clone(), marked(40, &[5], "dense"), dense(&[40])], "k");
+    assert_eq!(visits, stored.iter().filter(|(i, _)| *i <= row).count() as u64);
+    assert_eq!(results[0], 1.0);
+    let (visits, _) = counted(text, &[a, marked(40, &[5], "dense"), dense(&[40])], "j");
+    assert_eq!(visits, stored.len() as u64);
+    // Both loops of a nest: the inner one in the row where it becomes final, the outer one after that row.
+    let text = "
+def nest(A, B):
+    found = short_circuit_scalar(False)
+    total = scalar(0.0)
+    for i, j in _:
+        found |= A[i,j] > 0.5
+        total += B[i,j]
+    return found, total
+";
+    let b = entries(300, 40, 100, 4);
+    let (visits, results) = counted(text, &[dense(&[300, 40]), matrix(300, 40, &b, "csr")], "j");
+    assert_eq!(visits, 300 * 40, "never final: 0.5 is not above 0.5");
+    assert_eq!(results[0], 0.0);
+    let found = text.replace("> 0.5", "> 0.25");
+    let (visits, results) = counted(&found, &[dense(&[300, 40]), matrix(300, 40, &b, "csr")], "j");
+    assert!(visits <= 1 + b.len() as u64, "{visits}");
+    assert_eq!(results, [1.0, (1..=100).sum::<u64>() as f64]);
+}
+
+/// No loop visits more because its reductions are left early.
+#[test]
+fn early_exits_never_visit_more() {
+    let mut compared = 0;
+    for seed in 0..300 {
+        let case = early_exit::case(seed);
+        let mut random = Random(seed);
+        let tensors: Option<Vec<Tensor>> = case
+            .inputs
+            .iter()
+            .map(|(_, input)| input.tensor(random.pick::<&str>(generate::formats(input.shape.len()))).ok())
+            .collect();
+        let Some(tensors) = tensors else { continue };
+        let visits = |text: &str| -> Option<Vec<(String, u64)>> {
+            let counted = count(&Program::parse(text).ok()?, &tensors, Engine::Interpreter(BUDGET)).ok()?;
+            let rows = counted.counts.loops.iter().map(|row| row.visits);
+            Some(counted.indices.iter().cloned().zip(rows).collect())
+        };
+        let plain = visits(&case.text.replace("short_circuit_scalar", "scalar"));
+        let (Some(plain), Some(early)) = (plain, visits(&case.text)) else { continue };
+        for ((index, most), (_, seen)) in plain.iter().zip(&early) {
+            assert!(seen <= most, "seed {seed}: {seen} visits of `{index}` instead of {most}\n{}", case.text);
+        }
+        compared += 1;
+    }
+    assert!(compared > 200, "{compared}");
 }

@@ -200,8 +200,6 @@ fn types_fills_and_leaves() {
             );
             judge.case(&format!("fill {fill} in {format}"), &text, &sets(&data, &["dcsr"], DType::F64), Wanted::Same);
         }
-        // Levels that store what nobody wrote have no room for what is false.
-        let full = tamis_tensor::levels::tree::pads(Format::parse(format, 2).unwrap().levels());
         for op in ["|= A[i,j] > 0", "= A[i,j] > 0", "= True"] {
             for order in ["i, j", "j, i"] {
                 let body = if op == "= True" {
@@ -212,9 +210,9 @@ fn types_fills_and_leaves() {
                 let text = format!(
                     "def f(A):\n    C = tensor(\"{format}; pattern\")\n    for {order} in _:\n        {body}\n    return C\n"
                 );
-                let wanted = if full { Wanted::Refused(Code::E0604) } else { Wanted::Same };
+                // Where a level stores what is false, too, it does not fit, for the interpreter either.
                 let what = format!("{format}; pattern, loops {order}");
-                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), wanted);
+                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), Wanted::Same);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use tamis_tests::affine;
 use tamis_tests::compare::{INTERPRETED, compared};
+use tamis_tests::early_exit;
 use tamis_tests::generate::{case, formats};
 use tamis_tests::lowered::{Engine, Stage};
 use tamis_tests::wide;
@@ -91,4 +92,18 @@ fn machine_code_of_affine_programs() {
 fn checked_machine_code_of_affine_programs() {
     let compared = compared(0..1500, checked, affine::case, affine::formats, &[(Stage::Optimised, Engine::Checked)]);
     assert!(compared > 80, "{compared}");
+}
+
+/// Loops that are left, or specialised again, where a reduction is final.
+#[test]
+fn early_exits() {
+    let ways = [(Stage::Lowered, INTERPRETED), (Stage::Optimised, INTERPRETED)];
+    let compared = compared(0..1500, all, early_exit::case, formats, &ways);
+    assert!(compared > 1000, "{compared}");
+}
+
+#[test]
+fn machine_code_of_early_exits() {
+    let compared = compared(0..1500, native, early_exit::case, formats, &[(Stage::Optimised, Engine::Native)]);
+    assert!(compared > 100, "{compared}");
 }

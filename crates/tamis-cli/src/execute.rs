@@ -95,7 +95,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
     for (name, tensor) in called.results {
         let wanted = request.formats.iter().find(|(n, _)| *n == name);
         let tensor = match wanted {
-            Some((_, spec)) => tensor.convert(&spec.with_rank(tensor.rank())?)?,
+            Some((_, spec)) => stored_as(&name, &tensor, spec)?,
             None => tensor,
         };
         finished.push((name, tensor));
@@ -341,9 +341,15 @@ fn made_with_shape(
 
 fn converted(name: &str, tensor: Tensor, request: &RunRequest) -> Result<Tensor, Failure> {
     match request.formats.iter().find(|(n, _)| n == name) {
-        Some((_, spec)) => Ok(tensor.convert(&spec.with_rank(tensor.rank())?)?),
+        Some((_, spec)) => Ok(stored_as(name, &tensor, spec)?),
         None => Ok(tensor),
     }
+}
+
+/// A tensor in a format of the command line; what does not fit says which of them that was.
+fn stored_as(name: &str, tensor: &Tensor, spec: &FormatSpec) -> Result<Tensor, Diagnostic> {
+    let converted = spec.with_rank(tensor.rank()).and_then(|format| tensor.convert(&format));
+    converted.map_err(|d| d.note(format!("`{name}` was to be stored as `{spec}` (`-f {name}=...`)")))
 }
 
 /// The interpreter visits every point of every loop; somebody who waits should know for how long.

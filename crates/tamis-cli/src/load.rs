@@ -87,7 +87,7 @@ pub(crate) fn load(argument: &OsStr, wish: &Wish) -> std::result::Result<Loaded,
         None => tensor,
         Some(format) => {
             let _progress = Progress::start(format!("converting {name}"));
-            tensor.convert(&format.with_rank(tensor.rank())?)?
+            tensor.convert(&format.with_rank(tensor.rank())?).map_err(|d| d.in_file(&name))?
         }
     };
     Ok(Loaded { name, origin, tensor })

@@ -179,7 +179,8 @@ fn with_workspaces(
         return Ok(None);
     }
     let scattered = insert::scattered(&plans);
-    let Some((with, inserted)) = insert::insert(program, &as_written(program, checked), &scattered, &Wish::Any) else {
+    let Some((with, inserted)) = insert::insert(program, &insert::as_written(program, checked), &scattered, &Wish::Any)
+    else {
         return Ok(None);
     };
     let Ok(checked) = with.check(params) else { return Ok(None) };
@@ -188,23 +189,6 @@ fn with_workspaces(
     let left =
         inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
-}
-
-/// The formats in which tensors are declared, as kernels write them: levels that need to know all of a fiber are written as
-/// others, and made of these when all is written.
-fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
-    let mut written = Cow::Borrowed(checked);
-    for (k, format) in checked.formats.iter().enumerate() {
-        if let Some(format) = format
-            && program.tensors[k].declaration.is_some()
-        {
-            let other = tamis_tensor::written_as(format);
-            if other != *format {
-                written.to_mut().formats[k] = Some(other);
-            }
-        }
-    }
-    written
 }
 
 /// A kernel that is not well-formed is our own mistake.

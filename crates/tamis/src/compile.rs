@@ -154,7 +154,7 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     share_memory();
     let start = Instant::now();
     let checked = program.check(&signature.types)?;
-    check_policies(program, &checked)?;
+    check_policies(program, &checked, &Schedule::default())?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
     let program = Arc::new(program.clone());
     let (scheduled, checked, schedule_pass) = if options.schedule.is_empty() {
@@ -162,7 +162,7 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     } else {
         let start = Instant::now();
         let (scheduled, checked) = schedule(&program, &checked, signature, options)?;
-        check_policies(&scheduled, &checked)?;
+        check_policies(&scheduled, &checked, &options.schedule)?;
         (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
     };
     let mut code = CodeForm::new(&scheduled, &checked, &signature.types, &signature.layouts, options)?;
@@ -183,8 +183,9 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     })
 }
 
-/// The policies of workspaces are known.
-pub(crate) fn check_policies(program: &Program, checked: &Checked) -> Result<(), Diagnostics> {
+/// The policies of workspaces are known. What is not stands in the program, in the schedule that made this program of it, or in a
+/// format that was given beside both.
+pub(crate) fn check_policies(program: &Program, checked: &Checked, schedule: &Schedule) -> Result<(), Diagnostics> {
     let mut errors = Vec::new();
     for (k, format) in checked.formats.iter().enumerate() {
         let Some(ism) = format.as_ref().and_then(|format| format.ism()) else { continue };
@@ -192,14 +193,20 @@ pub(crate) fn check_policies(program: &Program, checked: &Checked) -> Result<(),
         if known.contains(&ism.policy) {
             continue;
         }
-        let span = program.origin.tensor(TensorId(k as u32));
-        let mut d = Diagnostic::new(Code::E0602, format!("`{}` is not a policy of workspaces", ism.policy))
-            .label(span, "unknown policy");
+        let mut d = Diagnostic::new(Code::E0602, format!("`{}` is not a policy of workspaces", ism.policy));
+        let id = TensorId(k as u32);
+        let (span, source) = (program.origin.tensor(id), program.origin.source.as_ref());
+        let written = source.filter(|source| source.text.get(span.range()).is_some_and(|text| text.contains("ism(")));
+        d = match (schedule.blame_policy(&ism.policy, &d, "unknown policy"), written) {
+            (Some(told), _) => told,
+            (None, Some(source)) => d.label(source.find(span, &ism.policy), "unknown policy").with_source(source),
+            (None, None) => d.note(format!("in the format that was given for `{}`", program.tensor(id).name)),
+        };
         if let Some(meant) = did_you_mean(&ism.policy, known.iter().map(String::as_str)) {
             d = d.help(format!("did you mean `ism({meant})`?"));
         }
         d = d.help(format!("policies are {}", known.join(", ")));
-        errors.push(program.origin.attach(d.help("a policy of your own is registered before the program is compiled")));
+        errors.push(d.help("a policy of your own is registered before the program is compiled"));
     }
     if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
 }

@@ -42,7 +42,7 @@ pub struct Explanation {
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
     let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
     let compile = |program: &Program| {
-        crate::compile::check_policies(program, &program.check(&signature.types)?)?;
+        crate::compile::check_policies(program, &program.check(&signature.types)?, &options.schedule)?;
         let mut compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
         let shared = sharing(&compilation, signature, options);
         compilation.warnings.extend(parallel_loops(program, shared.as_ref().err()));

@@ -1,16 +1,18 @@
 //! State-space search: formats of operands and orders of loops, and for the fastest of those widths of arrays and schedules; each
 //! compiled, run and verified.
 
+mod space;
+
 use crate::calibrate::costs;
 use crate::compile::{CompileOptions, compile};
 use crate::notation::{EinsumOptions, operands_of, schedule};
 use crate::signature::Signature;
 use rustc_hash::FxHashMap;
+use space::Seen;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 use tamis_compiler::auto::{self, Pins, Plan};
 use tamis_compiler::schedule::Schedule;
-use tamis_ir::format::Width;
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
@@ -73,7 +75,7 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
         return Err(d.help("search its statements one by one").into());
     };
     let indices = assignment.indices();
-    let orders = permutations(&indices);
+    let orders = if indices.len() > MOST { vec![indices.clone()] } else { space::permutations(&indices) };
     // What Tamis does on its own: the reference.
     let scheduled = schedule(notation, tensors, &EinsumOptions::default())?;
     let plan: &Plan = &scheduled.plan;
@@ -99,12 +101,19 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
         compile: scheduled.executable.build().total(),
         chosen: true,
     };
-    let choices: Vec<Vec<Format>> = tensors.iter().map(|tensor| formats(tensor)).collect();
+    let choices =
+        tensors.iter().map(|tensor| space::formats(tensor)).collect::<Result<Vec<Vec<Format>>, Diagnostic>>()?;
     let combinations = product(&choices);
     found.total = combinations.len() * orders.len();
+    let mut seen = Seen::default();
     let mut made: FxHashMap<(usize, String), Tensor> = FxHashMap::default();
     let mut planned = Vec::new();
     for combination in &combinations {
+        // Planning takes time, too.
+        if start.elapsed() > options.limit / 2 && !planned.is_empty() {
+            found.ended = true;
+            break;
+        }
         for (k, format) in combination.iter().enumerate() {
             if let Entry::Vacant(place) = made.entry((k, format.to_string())) {
                 place.insert(tensors[k].convert(format)?);
@@ -130,6 +139,7 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
             progress(done as u64, total);
         }
         let none = Schedule::new();
+        seen.add(combination, order, &none);
         match try_one(notation, plan, &stored(&made, combination), (order, &none), &reference, options)? {
             Some(state) => {
                 let same = state.order == chosen.order && state.formats == chosen.formats;
@@ -138,34 +148,14 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
             None => found.skipped += 1,
         }
     }
-    found.states.sort_by_key(|state| state.kernel);
-    let fastest: Vec<State> = found.states.iter().take(REFINED).cloned().collect();
-    for state in &fastest {
-        for (formats, schedule) in refinements(state, tensors) {
-            if start.elapsed() > options.limit {
-                found.ended = true;
-                break;
-            }
-            let stored: Result<Vec<Tensor>, Diagnostic> =
-                tensors.iter().zip(&formats).map(|(tensor, format)| tensor.convert(format)).collect();
-            found.total += 1;
-            // What a width does not hold, or a command does not take, is not a state.
-            let Ok(stored) = stored else {
-                found.skipped += 1;
-                continue;
-            };
-            let inputs: Vec<&Tensor> = stored.iter().collect();
-            let plan = planned_for(notation, &inputs, &state.order);
-            let tried = match &plan {
-                Some(plan) => try_one(notation, plan, &inputs, (&state.order, &schedule), &reference, options)?,
-                None => None,
-            };
-            match tried {
-                Some(state) => found.states.push(state),
-                None => found.skipped += 1,
-            }
-        }
-    }
+    let mut refine = Refine { notation, tensors, reference: &reference, options, start, seen };
+    refine.run(&mut found, |state| {
+        space::widths(&state.formats, tensors).into_iter().map(|formats| (formats, Schedule::new())).collect()
+    })?;
+    refine.run(&mut found, |state| {
+        let schedules = space::schedules(&state.order, &state.formats, tensors);
+        schedules.into_iter().map(|schedule| (state.formats.clone(), schedule)).collect()
+    })?;
     match found.states.iter_mut().find(|state| state.chosen) {
         Some(state) => state.kernel = state.kernel.min(chosen.kernel),
         None => found.states.push(chosen),
@@ -275,34 +265,6 @@ fn loops(program: &crate::Program) -> Vec<String> {
     names
 }
 
-/// The formats that are tried for a tensor, its own first. What is dense stays so.
-fn formats(tensor: &Tensor) -> Vec<Format> {
-    let mut all = vec![tensor.format().clone()];
-    if !tensor.format().is_all_dense() {
-        let names: &[&str] = match tensor.rank() {
-            1 => &["sparse"],
-            2 => &["csr", "csc", "dcsr", "coo"],
-            3 => &[
-                "csf",
-                "coo",
-                "(i,j,k) -> (j,i,k): sparse, sparse, sparse",
-                "(i,j,k) -> (k,i,j): sparse, sparse, sparse",
-                "dense, sparse, sparse",
-            ],
-            _ => &["csf", "coo"],
-        };
-        let leaf = tensor.format().leaf();
-        for name in names {
-            if let Ok(format) = Format::parse(name, tensor.rank()).map(|format| format.with_leaf(leaf))
-                && !all.contains(&format)
-            {
-                all.push(format);
-            }
-        }
-    }
-    all
-}
-
 fn product(choices: &[Vec<Format>]) -> Vec<Vec<Format>> {
     choices.iter().fold(vec![Vec::new()], |before, formats| {
         before.iter().flat_map(|start| formats.iter().map(|f| [start.clone(), vec![f.clone()]].concat())).collect()
@@ -310,49 +272,63 @@ fn product(choices: &[Vec<Format>]) -> Vec<Vec<Format>> {
 }
 
 /// So many of the fastest states are tried with other widths and schedules.
-const REFINED: usize = 2;
-
-/// The formats and commands that a state is tried with, besides its own.
-fn refinements(state: &State, tensors: &[&Tensor]) -> Vec<(Vec<Format>, Schedule)> {
-    let mut all = Vec::new();
-    let none = Schedule::new();
-    for width in [Width::U16, Width::U64] {
-        let formats: Vec<Format> = state.formats.iter().map(|format| format.clone().with_coordinates(width)).collect();
-        if formats != state.formats {
-            all.push((formats, none.clone()));
-        }
-    }
-    let Some(last) = state.order.last() else { return all };
-    all.push((state.formats.clone(), none.clone().unroll(last, 4)));
-    // Loops cut into pieces, of which the inner one goes to the end: parts of rows that stay in the cache.
-    let dense = tensors.iter().zip(&state.formats).any(|(tensor, format)| format.is_all_dense() && tensor.rank() > 1);
-    if dense && state.order.len() > 1 {
-        for length in [32, 256] {
-            let (outer, inner) = (format!("{last}_tile"), format!("{last}_in"));
-            let mut order = vec![outer.clone()];
-            order.extend(state.order[..state.order.len() - 1].iter().cloned());
-            order.push(inner.clone());
-            all.push((state.formats.clone(), none.clone().split(last, &outer, &inner, length).reorder(order)));
-        }
-    }
-    all
-}
+const REFINED: usize = 3;
 
 /// So many loops are put in every order.
 const MOST: usize = 5;
 
-fn permutations(names: &[String]) -> Vec<Vec<String>> {
-    if names.is_empty() || names.len() > MOST {
-        return vec![names.to_vec()];
+/// Trying the fastest states so far in other ways.
+struct Refine<'a> {
+    notation: &'a Notation,
+    tensors: &'a [&'a Tensor],
+    reference: &'a [(String, Tensor)],
+    options: &'a SearchOptions<'a>,
+    start: Instant,
+    seen: Seen,
+}
+
+impl Refine<'_> {
+    fn run(
+        &mut self,
+        found: &mut Searched,
+        ways: impl Fn(&State) -> Vec<(Vec<Format>, Schedule)>,
+    ) -> Result<(), Diagnostics> {
+        found.states.sort_by_key(|state| state.kernel);
+        let mut wanted: Vec<(Vec<String>, Vec<Format>, Schedule)> = Vec::new();
+        for state in found.states.iter().take(REFINED) {
+            for (formats, schedule) in ways(state) {
+                if self.seen.add(&formats, &state.order, &schedule) {
+                    wanted.push((state.order.clone(), formats, schedule));
+                }
+            }
+        }
+        let before = found.states.len() as u64;
+        found.total += wanted.len();
+        for (done, (order, formats, schedule)) in wanted.iter().enumerate() {
+            if self.start.elapsed() > self.options.limit {
+                found.ended = true;
+                break;
+            }
+            if let Some(progress) = self.options.progress {
+                progress(before + done as u64, before + wanted.len() as u64);
+            }
+            match self.one(order, formats, schedule)? {
+                Some(state) => found.states.push(state),
+                None => found.skipped += 1,
+            }
+        }
+        Ok(())
     }
-    let mut all = Vec::new();
-    for k in 0..names.len() {
-        let mut rest = names.to_vec();
-        let first = rest.remove(k);
-        all.extend(permutations(&rest).into_iter().map(|mut order| {
-            order.insert(0, first.clone());
-            order
-        }));
+
+    /// What a width does not hold, or a command does not take, is not a state.
+    fn one(&self, order: &[String], formats: &[Format], schedule: &Schedule) -> Result<Option<State>, Diagnostics> {
+        let stored: Result<Vec<Tensor>, Diagnostic> =
+            self.tensors.iter().zip(formats).map(|(tensor, format)| tensor.convert(format)).collect();
+        let Ok(stored) = stored else { return Ok(None) };
+        let inputs: Vec<&Tensor> = stored.iter().collect();
+        match planned_for(self.notation, &inputs, order) {
+            Some(plan) => try_one(self.notation, &plan, &inputs, (order, schedule), self.reference, self.options),
+            None => Ok(None),
+        }
     }
-    all
 }

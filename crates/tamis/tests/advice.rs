@@ -135,3 +135,61 @@ fn time_limits_hold_and_progress_is_told() {
     let told = told.borrow();
     assert!(told.iter().all(|(done, total)| done <= total) && told.is_sorted());
 }
+
+/// Some rows of a matrix, each of them whole.
+fn whole_rows(n: u32, rows: std::ops::Range<u32>) -> Tensor {
+    let cells: Vec<(u32, u32)> = rows.flat_map(|i| (0..n).map(move |j| (i, j))).collect();
+    let column = |of: fn(&(u32, u32)) -> u32| cells.iter().map(of).collect::<Vec<u32>>().into();
+    let values: Vec<f64> = (0..cells.len()).map(|k| 1.0 + (k % 5) as f64).collect();
+    let shape = vec![u64::from(n), u64::from(n)];
+    let entries = Coordinates { shape, columns: vec![column(|e| e.0), column(|e| e.1)], values: values.into() };
+    Tensor::from_coordinates(&entries, &Format::csr(), Value::F64(0.0), Combine::Error).unwrap()
+}
+
+/// Rows that are whole where there are any are proposed as listed rows with a dense level below.
+#[test]
+fn listed_rows_are_proposed() {
+    let advice = advised(&whole_rows(60, 20..26));
+    let format = Format::parse("sparse, dense", 2).unwrap();
+    let found = advice.candidates.iter().find(|candidate| candidate.format == format);
+    let found =
+        found.unwrap_or_else(|| panic!("{:?}", advice.candidates.iter().map(|c| &c.format).collect::<Vec<_>>()));
+    assert!(found.times().is_some());
+    assert_eq!(found.bytes, whole_rows(60, 20..26).convert(&format).unwrap().nbytes() as u64);
+    // Where no row is empty, a dense matrix is the same.
+    let all = advised(&whole_rows(12, 0..12));
+    assert!(all.candidates.iter().all(|candidate| candidate.format != format));
+}
+
+/// A search tries level types, orders, widths and schedules, each once, and stops when time is up.
+#[test]
+fn searches_cover_the_state_space() {
+    use tamis::search::{SearchOptions, search};
+    let (a, x) =
+        (whole_rows(60, 20..24), Tensor::from_dense(&[60], vec![1.0; 60].into(), &Format::dense(1), Value::F64(0.0)));
+    let x = x.unwrap();
+    let notation = tamis::Notation::parse("y[i] = A[i,j] * x[j]").unwrap();
+    let told = std::cell::Cell::new(0);
+    let tell = |done: u64, total: u64| {
+        assert!(done <= total);
+        told.set(told.get() + 1);
+    };
+    let options = SearchOptions { limit: Duration::from_secs(120), repeats: 1, progress: Some(&tell) };
+    let found = search(&notation, &[&a, &x], &options).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let formats: Vec<String> = found.states.iter().map(|state| state.formats[0].to_string()).collect();
+    for format in ["csr", "csc", "dcsr", "dense, dense", "sparse, dense", "sparse(nonunique), singleton"] {
+        assert!(formats.iter().any(|known| known == format), "{format} is not among {formats:?}");
+    }
+    assert!(formats.iter().any(|format| format.contains("u8")), "{formats:?}");
+    assert!(formats.iter().any(|format| format.contains("u64")), "{formats:?}");
+    assert!(found.states.iter().any(|state| state.schedule.contains("vectorize")));
+    assert!(told.get() > 0 && found.states.windows(2).all(|pair| pair[0].kernel <= pair[1].kernel));
+    let keys: Vec<_> =
+        found.states.iter().map(|s| (format!("{:?}", s.formats), s.order.clone(), s.schedule.clone())).collect();
+    assert!((1..keys.len()).all(|k| !keys[..k].contains(&keys[k])));
+    // What Tamis chooses may be none of them.
+    assert!((found.total..=found.total + 1).contains(&(found.states.len() + found.skipped)));
+    let hurried = SearchOptions { limit: Duration::ZERO, repeats: 1, progress: None };
+    let found = search(&notation, &[&a, &x], &hurried).unwrap();
+    assert!(found.ended && !found.states.is_empty());
+}

@@ -3,11 +3,11 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
-use super::node::{Node, Step, Target, Update, visit_targets};
+use super::node::{Node, Step, Target, Update};
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
-use tamis_ir::kernel::{BufferId, ExprId, LabelId, Stmt, VarId};
-use tamis_ir::program::{Declaration, IndexId, ScalarKind, Storage, TensorId};
+use tamis_ir::kernel::{BufferId, ExprId, Stmt, VarId};
+use tamis_ir::program::TensorId;
 
 /// Where an element is.
 #[derive(Clone, Copy)]
@@ -116,8 +116,8 @@ impl Lowerer<'_> {
             Place::Element(buffer, position) => self.b.store(buffer, position, new),
             Place::Nothing => {}
         }
-        if let Some(update) = update {
-            self.leave_when_final(tensor, update);
+        if update.is_some() {
+            self.leave_when_final(tensor);
         }
     }
 
@@ -223,87 +223,6 @@ impl Lowerer<'_> {
             let written = self.b.get(written);
             let not = self.b.call_in(Op::Not, DType::Bool, &[written]);
             self.b.assign(fresh, not);
-        }
-    }
-
-    // Early exit
-
-    /// A loop that does nothing but update a short-circuit scalar can be left when that is final.
-    pub(super) fn leaving(&mut self, _: IndexId, body: &[Step], lower: impl FnOnce(&mut Self)) {
-        let inner = declared(body);
-        let mut written: Vec<TensorId> = Vec::new();
-        visit_targets(body, &mut |target| {
-            if !inner.contains(&target.tensor) && !written.contains(&target.tensor) {
-                written.push(target.tensor);
-            }
-        });
-        let scalar = match written[..] {
-            [only] if self.is_short_circuit(only) && !self.exits.iter().any(|(t, _)| *t == only) => only,
-            _ => return lower(self),
-        };
-        // A value is final only under one and the same operator.
-        let mut updates: Vec<Option<Op>> = Vec::new();
-        collect_updates(body, scalar, &mut updates);
-        if updates.windows(2).any(|w| w[0] != w[1]) || updates.contains(&None) {
-            return lower(self);
-        }
-        let mut label = None;
-        let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
-        inner.labelled(|b, l| {
-            std::mem::swap(&mut self.b, b);
-            label = Some(l);
-            self.exits.push((scalar, l));
-            lower(self);
-            self.exits.pop();
-            std::mem::swap(&mut self.b, b);
-        });
-        self.b = inner;
-    }
-
-    fn is_short_circuit(&self, tensor: TensorId) -> bool {
-        matches!(
-            self.program.tensor(tensor).declaration,
-            Some(Declaration { storage: Storage::Scalar(ScalarKind::ShortCircuit), .. })
-        )
-    }
-
-    /// Leaves once a short-circuit scalar can no longer change.
-    fn leave_when_final(&mut self, tensor: TensorId, update: &Update) {
-        let Some((_, label)) = self.exits.iter().find(|(t, _)| *t == tensor).copied() else { return };
-        let label: LabelId = label;
-        let Stored::Scalar { var, .. } = self.bound[tensor.index()].storage else { return };
-        let value = self.b.get(var);
-        let dtype = self.bound[tensor.index()].dtype;
-        let is_final = match (update.op, update.op.info().annihilator.and_then(|a| a.value(dtype))) {
-            (Op::Choose, _) => {
-                // What was chosen stays, unless it is what stands for nothing.
-                let nothing = match update.extra.first() {
-                    Some(extra) => self.emit(extra).value,
-                    None => self.b.constant(Value::zero(dtype)),
-                };
-                self.b.call_in(Op::Ne, dtype, &[value, nothing])
-            }
-            (_, Some(zero)) => {
-                let zero = self.b.constant(zero);
-                self.b.call_in(Op::Eq, dtype, &[value, zero])
-            }
-            _ => return,
-        };
-        self.b.emit(Stmt::If { cond: is_final, then: vec![Stmt::Leave(label)], otherwise: Vec::new() });
-    }
-}
-
-/// The operators by which a tensor is updated.
-fn collect_updates(steps: &[Step], tensor: TensorId, found: &mut Vec<Option<Op>>) {
-    for step in steps {
-        match step {
-            Step::Assign(target, update, _) if target.tensor == tensor => found.push(update.as_ref().map(|u| u.op)),
-            Step::For(_, _, body) => collect_updates(body, tensor, found),
-            Step::If(_, then, otherwise) => {
-                collect_updates(then, tensor, found);
-                collect_updates(otherwise, tensor, found);
-            }
-            _ => {}
         }
     }
 }

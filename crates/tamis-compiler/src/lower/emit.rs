@@ -44,13 +44,13 @@ impl Lowerer<'_> {
                     self.b.emit(Stmt::If { cond, then, otherwise });
                 }
             }
-            Step::For(index, bounds, body) => self.leaving(index, &body.clone(), |this| {
-                let (start, stop, whole) = match this.turns_of_part(index) {
+            Step::For(index, bounds, body) => {
+                let (start, stop, whole) = match self.turns_of_part(index) {
                     Some((start, stop)) => (start, stop, false),
-                    None => this.bounds(index, &bounds),
+                    None => self.bounds(index, &bounds),
                 };
-                this.lower_loop(index, start, stop, whole, body);
-            }),
+                self.lower_loop(index, start, stop, whole, body);
+            }
             Step::Assign(target, update, value) => self.assign(&target, update.as_ref(), &value),
         }
     }

@@ -31,6 +31,7 @@ mod repeat;
 mod run;
 mod scatter;
 pub mod sequence;
+mod short_circuit;
 pub mod simplify;
 mod slot;
 mod spike;
@@ -51,7 +52,7 @@ pub use writes::{Mode, Plan};
 use node::{Source, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
-use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, LabelId, Stmt};
+use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, Stmt};
 use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
 /// A kernel and what its parameters are.
@@ -232,6 +233,8 @@ fn start<'a>(
         when: Vec::new(),
         resolved: Vec::new(),
         exits: Vec::new(),
+        versions: Vec::new(),
+        version_copies: 1,
         ends: Vec::new(),
         fiber_sets: Vec::new(),
         run: None,
@@ -301,8 +304,12 @@ struct Lowerer<'a> {
     when: Vec<ExprId>,
     /// Accesses that were resolved already, here or in a block around, with what they became.
     resolved: Vec<(node::Access, node::Node)>,
-    /// Scalars that can end loops, with where to go then.
-    exits: Vec<(TensorId, LabelId)>,
+    /// Scalars that end loops once they are final.
+    exits: Vec<short_circuit::Exit>,
+    /// Versions of loops that are left once more scalars are final.
+    versions: Vec<short_circuit::Version>,
+    /// How many copies of this place there are because of versions of loops around.
+    version_copies: usize,
     /// Lists that were cut here or in a block around: the access, where the list starts, up to which coordinate it was
     /// cut, and where that is.
     ends: Vec<(u32, ExprId, ExprId, ExprId)>,

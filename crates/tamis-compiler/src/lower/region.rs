@@ -30,6 +30,8 @@ pub(super) struct Region {
     pub(super) short: bool,
     /// It is one of the pieces that a loop is cut into, of this length unless it is the last.
     pub(super) piece: Option<u64>,
+    /// The loop may still be specialised again where reductions are final.
+    pub(super) unversioned: bool,
 }
 
 impl Region {
@@ -100,7 +102,8 @@ impl Lowerer<'_> {
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
         let shared = whole || self.turns_of_part(index).is_some();
-        self.region(Region { index, start, stop, whole, point: false, filled, shared, short: false, piece }, body);
+        let (point, short, unversioned) = (false, false, true);
+        self.region(Region { index, start, stop, whole, point, filled, shared, short, piece, unversioned }, body);
         self.depth -= 1;
         self.cursors.truncate(cursors);
     }
@@ -335,6 +338,11 @@ impl Lowerer<'_> {
             }
         });
         let first = first.cloned();
+        // What looplets need is set up once, for all versions of the loop.
+        let set_up = first.as_ref().and_then(|access| access.looplet.as_ref());
+        if region.unversioned && !matches!(set_up, Some(Looplet::Switch { .. } | Looplet::Thunk { .. })) {
+            return self.short_circuit(Region { unversioned: false, ..region }, steps);
+        }
         let Some((id, looplet)) = first.and_then(|access| Some((access.id, access.looplet?))) else {
             return self.lookups(region, steps);
         };
@@ -360,10 +368,12 @@ impl Lowerer<'_> {
         let block = self.in_block(|this| {
             let (steps, some) = this.narrow_windows(index, steps);
             let body = |this: &mut Self| {
+                let watched = this.watched(index, &steps);
                 let opened = this.open_slots(index, &steps);
                 let steps = this.look_up(i, steps);
                 this.steps(steps);
                 this.close_slots(opened);
+                this.leave_version(index, i, &watched);
             };
             match some {
                 Some(cond) => {

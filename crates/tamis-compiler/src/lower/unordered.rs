@@ -154,8 +154,9 @@ impl Lowerer<'_> {
                 read_back |= meetings.iter().any(|meeting| meeting.tensor == *tensor);
             }
         });
-        let leaves = self.exits.iter().any(|(scalar, _)| meetings.iter().any(|meeting| meeting.tensor == *scalar));
-        !read_back && !leaves && meetings.iter().all(|meeting| !meeting.apart.is_empty() || meeting.op.is_some())
+        !read_back
+            && !self.resumes(index)
+            && meetings.iter().all(|meeting| !meeting.apart.is_empty() || meeting.op.is_some())
     }
 
     /// Whether some level that a loop goes over is stored in any order.

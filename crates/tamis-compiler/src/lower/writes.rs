@@ -90,9 +90,8 @@ impl Lowerer<'_> {
                 .collect();
             let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
             let pattern = format.leaf() == Leaf::Pattern;
-            // Without levels, too, there is nothing that could be left out.
-            let declared = self.checked.formats[k].as_ref().unwrap_or(&format);
-            if pattern && (declared.levels().is_empty() || tree::pads(declared.levels())) {
+            // Without levels there is nothing that could be left out. Others are written as formats that leave it out.
+            if pattern && (format.levels().is_empty() || tree::pads(format.levels())) {
                 self.refuse_full_pattern(TensorId(k as u32));
             }
             let computed = placements.iter().all(|p| *p == Placement::Computed);

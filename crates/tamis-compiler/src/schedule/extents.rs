@@ -93,7 +93,7 @@ impl Classes {
         node(a).zip(node(b)).is_some_and(|(a, b)| self.find(a) == self.find(b))
     }
 
-    fn size_of_dim(&self, tensor: TensorId, dim: usize) -> Option<Size> {
+    pub(super) fn size_of_dim(&self, tensor: TensorId, dim: usize) -> Option<Size> {
         let offset = self.offsets.get(tensor.index())?;
         self.sizes.get(&self.find(offset + dim)).copied()
     }

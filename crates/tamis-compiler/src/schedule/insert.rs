@@ -6,6 +6,7 @@
 
 use super::classify::productions;
 use crate::lower::{Mode, Plan};
+use std::borrow::Cow;
 use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
 use tamis_ir::program::{
@@ -68,6 +69,23 @@ pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered
         }
     }
     found
+}
+
+/// The formats in which tensors are declared, as kernels write them: levels that need to know all of a fiber, and maps that cut or
+/// combine dimensions, are written as others, and made of these when all is written.
+pub fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
+    let mut written = Cow::Borrowed(checked);
+    for (k, format) in checked.formats.iter().enumerate() {
+        if let Some(format) = format
+            && program.tensors.get(k).is_some_and(|info| info.declaration.is_some())
+        {
+            let other = tamis_tensor::written_as(format);
+            if other != *format {
+                written.to_mut().formats[k] = Some(other);
+            }
+        }
+    }
+    written
 }
 
 /// The program with a workspace for every tensor that is scattered into, where that can be written as a program: the

@@ -2,7 +2,7 @@
 //! of this policy, where the compiler would choose one by itself.
 
 use super::edit::Work;
-use super::insert::{Wish, insert, scattered_by_loops};
+use super::insert::{Wish, as_written, insert, scattered_by_loops};
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::format::Ism;
 
@@ -16,8 +16,10 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipeline
         }
     };
     let wish = Wish::Sparse(Ism { policy: policy.to_string(), capacity, pipelined });
-    let scattered = scattered_by_loops(&work.program, work.checked);
-    match insert(&work.program, work.checked, &scattered, &wish) {
+    // Order is that of what a kernel writes, as it is where the compiler inserts a workspace by itself.
+    let checked = as_written(&work.program, work.checked);
+    let scattered = scattered_by_loops(&work.program, &checked);
+    match insert(&work.program, &checked, &scattered, &wish) {
         Some((program, _)) => {
             work.program = program;
             Ok(())

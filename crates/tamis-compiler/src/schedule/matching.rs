@@ -1,9 +1,10 @@
 //! Finding an expression that a user wrote in the statements of a program.
 
 use super::edit::Work;
+use super::extents::lets;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source};
-use tamis_ir::program::{Access, Expr, ExprId, Program, Protocol, Stmt, StmtKind};
+use tamis_ir::program::{Access, Entry, EntryPart, Expr, ExprId, Program, Protocol, Stmt, StmtKind};
 use tamis_ir::text::parser::parse_expression;
 use tamis_ir::text::syntax::{self, ExprKind};
 
@@ -99,6 +100,9 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
         (Expr::Entry(entry), ExprKind::Entry { base, part, at }) => {
             program.tensor(entry.tensor).name == base.text && entry.what == *part && all(&entry.at, at)
         }
+        // An access that a loop over positions goes along is still what it was.
+        (Expr::Entry(entry), ExprKind::Index { base, subscripts }) => is_entry(program, entry, &base.text, subscripts),
+        (Expr::Entry(entry), ExprKind::Call { function, args, .. }) => is_entry(program, entry, &function.text, args),
         (Expr::Call(op, operands), ExprKind::Operator(written, patterns)) => op == written && all(operands, patterns),
         (Expr::Call(op, operands), ExprKind::Call { function, args, .. }) => {
             let named = match op {
@@ -109,6 +113,36 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
         }
         _ => false,
     }
+}
+
+/// Whether the value of an entry is the element at these subscripts: each is a name that is bound to the coordinate of the entry, or
+/// one that the bounds of loops over entries are computed from.
+fn is_entry(program: &Program, entry: &Entry, name: &str, patterns: &[syntax::Expr]) -> bool {
+    let info = program.tensor(entry.tensor);
+    if entry.what != EntryPart::Value || info.name != name || info.rank != patterns.len() {
+        return false;
+    }
+    let lets = lets(program);
+    patterns.iter().enumerate().all(|(dim, pattern)| {
+        let pattern = subscript(pattern);
+        let coordinate = Expr::Entry(Entry { what: EntryPart::Coordinate(dim), ..entry.clone() });
+        let mut bound = lets.iter().filter(|(_, value)| *program.expr(**value) == coordinate).peekable();
+        if bound.peek().is_some() {
+            let name = match &pattern.kind {
+                ExprKind::Name(name) => name,
+                _ => return false,
+            };
+            return bound.any(|(var, _)| program.vars[var.index()] == *name);
+        }
+        program.exprs.ids().any(|id| match program.expr(id) {
+            Expr::Entry(first) => {
+                first.tensor == entry.tensor
+                    && first.what == EntryPart::First
+                    && first.at.iter().any(|at| is(program, *at, pattern))
+            }
+            _ => false,
+        })
+    })
 }
 
 /// A subscript without what it says about how it is read.

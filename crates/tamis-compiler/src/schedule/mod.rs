@@ -24,6 +24,7 @@ mod parse;
 mod pos;
 mod precompute;
 mod print;
+mod recovered;
 mod reorder;
 mod split;
 mod tile;
@@ -33,7 +34,7 @@ use edit::Work;
 use std::sync::Arc;
 use tamis_ir::format::Leaf;
 use tamis_ir::program::{Checked, Program};
-use tamis_ir::{Diagnostics, Format, Source, Span, Value};
+use tamis_ir::{Diagnostic, Diagnostics, Format, Source, Span, Value};
 
 /// A list of scheduling commands.
 ///
@@ -164,6 +165,25 @@ impl Schedule {
             shorter.steps.remove(at);
         }
         shorter
+    }
+
+    /// Points a diagnostic about a policy of workspaces to the command that asks for it; `None` if no command does.
+    pub fn blame_policy(&self, policy: &str, d: &Diagnostic, label: &str) -> Option<Diagnostic> {
+        let asks = |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == policy);
+        let (step, arg) = self.steps.iter().find_map(|step| {
+            let (text, arg) = match &step.command {
+                Command::InsertWorkspace { policy, .. } => (policy, 0),
+                Command::Precompute { format: Some(format), .. } => (format, 3),
+                Command::Convert { format, .. } => (format, 1),
+                _ => return None,
+            };
+            asks(text).then_some((step, arg))
+        })?;
+        let span = step.args.get(arg).copied().or(step.span);
+        Some(match (span, &self.source) {
+            (Some(span), Some(source)) => d.clone().label(source.find(span, policy), label).with_source(source),
+            _ => d.clone().note(format!("in the scheduling command `{}`", step.command)),
+        })
     }
 
     /// Adds a command.

@@ -8,6 +8,7 @@ use super::edit::{Work, index_of, path_to};
 use super::extents::{indices, lets, reads};
 use super::legal::{Chain, Link};
 use super::matching::{self, Found};
+use super::recovered::Recovered;
 use super::reorder::rebuild;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
@@ -26,8 +27,11 @@ pub(super) fn run(
     format: Option<&str>,
 ) -> Result<()> {
     let found = matching::find(work, expression)?;
+    let format = spec(work, format.unwrap_or("dense"), names.len())?;
+    if let Some(recovered) = Recovered::of(work, &found, names, workspace)? {
+        return recovered.reduce(work, format);
+    }
     let given = given(work, &found.stmt, names)?;
-    let format = spec(work, format.unwrap_or("dense"), given.len())?;
     let plan = Plan::new(work, found, given, workspace)?;
     match plan.reduction(work)? {
         true => plan.reduce(work, format),
@@ -62,7 +66,7 @@ fn given(work: &Work, stmt: &Stmt, names: &[String]) -> Result<Vec<IndexId>> {
         .collect()
 }
 
-fn loops_around(work: &Work, stmt: StmtId) -> Vec<IndexId> {
+pub(super) fn loops_around(work: &Work, stmt: StmtId) -> Vec<IndexId> {
     let mut path = Vec::new();
     path_to(&work.program.body, &|other| other.id == stmt, &mut path);
     path.into_iter().filter_map(index_of).collect()
@@ -571,7 +575,7 @@ impl Plan {
 }
 
 /// A value as the text of a program says it, if it can.
-fn literal(value: Value) -> Option<Value> {
+pub(super) fn literal(value: Value) -> Option<Value> {
     match value.dtype().kind() {
         Kind::Bool => Some(value),
         Kind::Int => value.as_i64().map(Value::I64),

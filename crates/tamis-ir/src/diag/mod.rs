@@ -48,6 +48,15 @@ pub struct Source {
 }
 
 impl Source {
+    /// Where a word stands first inside of a span, or the span.
+    pub fn find(&self, span: Span, word: &str) -> Span {
+        let at = self.text.get(span.range()).and_then(|text| text.find(word));
+        at.filter(|_| !word.is_empty()).map_or(span, |at| {
+            let start = span.range().start + at;
+            Span::new(start..start + word.len())
+        })
+    }
+
     /// A source to be shared by the spans that point into it.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
         Arc::new(Source { name: name.into(), text: text.into() })

@@ -40,7 +40,39 @@ fn in_text(d: &Diagnostic, name: &str, text: &str, colour: bool) -> String {
     let mut out = Vec::new();
     // Writing to memory cannot fail.
     let _ = report.finish().write((name, ariadne::Source::from(text)), &mut out);
-    tidy(&String::from_utf8_lossy(&out))
+    tidy(&relocated(d, &String::from_utf8_lossy(&out)))
+}
+
+/// Related places that are shown apart stand under the place of the mistake: each gets its own.
+fn relocated(d: &Diagnostic, text: &str) -> String {
+    let Some(source) = &d.source else { return text.to_string() };
+    let place = |label: &super::Label| source.line_column(label.span.start);
+    let written = |(line, column): (usize, usize)| format!("{}:{line}:{column} ", source.name);
+    let first = written(place(&d.labels[0]));
+    let lines: Vec<&str> = text.lines().collect();
+    let mut shown = String::new();
+    for (k, line) in lines.iter().enumerate() {
+        let related = k > 1 && line.contains(&first) && (line.contains("|-[") || line.contains("├─["));
+        // The number of the line that is quoted next says which label it is.
+        let quoted = lines[k + 1..].iter().take(2).find_map(|next| number(next));
+        let label = d.labels.iter().skip(1).find(|label| related && Some(place(label).0) == quoted);
+        shown += &label.map_or_else(|| line.to_string(), |label| line.replacen(&first, &written(place(label)), 1));
+        shown.push('\n');
+    }
+    shown
+}
+
+/// The number at the beginning of a quoted line, which may be coloured.
+fn number(line: &str) -> Option<usize> {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain += &rest[..at];
+        rest = rest[at..].split_once('m').map_or("", |(_, after)| after);
+    }
+    plain += rest;
+    let digits: String = plain.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
 }
 
 /// Lines end where their text ends.

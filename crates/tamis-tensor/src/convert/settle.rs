@@ -7,12 +7,14 @@ use super::{convert_settled, last, merge};
 use crate::Tensor;
 use crate::levels::tree;
 use tamis_ir::diag::Result;
-use tamis_ir::format::{Format, LevelKind, LevelSpec};
+use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 
 /// The format in which a kernel writes a tensor that is to have this one; [`settle`] does the rest.
 ///
 /// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose map cuts or combines
-/// dimensions as a list of coordinates (or `dense`, if all their levels are). Other formats are written as they are.
+/// dimensions as a list of coordinates (or `dense`, if all their levels are). A pattern stores what is true and nothing else while
+/// it is written, so the last level of one whose levels pad (`dense`, a `singleton` below it) is `sparse` until then.
+/// Other formats are written as they are.
 /// The width of coordinates stays; positions of a level that changes have any width, since there may be more of them.
 ///
 /// ```
@@ -21,14 +23,17 @@ use tamis_ir::format::{Format, LevelKind, LevelSpec};
 /// let written = |text: &str| Format::parse(text, 2).map(|format| written_as(&format).to_string());
 /// assert_eq!(written("dense, runs; pattern")?, "dense, sparse_runs; pattern");
 /// assert_eq!(written("dense, band")?, "csr");
+/// assert_eq!(written("dense, dense; pattern")?, "csr; pattern");
 /// assert_eq!(written("bsr(4,4)")?, "sparse(nonunique), singleton");
 /// assert_eq!(written("csc")?, "csc");
 /// # Ok::<(), tamis_ir::Diagnostic>(())
 /// ```
 pub fn written_as(format: &Format) -> Format {
     let list = || Format::coo(format.rank()).with_leaf(format.leaf());
+    let pattern = format.leaf() == Leaf::Pattern;
     if format.dim_order().is_none() {
-        return if format.is_all_dense() { Format::dense(format.rank()).with_leaf(format.leaf()) } else { list() };
+        let dense = format.is_all_dense() && !pattern;
+        return if dense { Format::dense(format.rank()).with_leaf(format.leaf()) } else { list() };
     }
     let replace = |spec: &LevelSpec| {
         let kind = match spec.kind {
@@ -38,7 +43,13 @@ pub fn written_as(format: &Format) -> Format {
         };
         LevelSpec { kind, pos: None, ..*spec }
     };
-    let levels: Vec<LevelSpec> = format.levels().iter().map(replace).collect();
+    let mut levels: Vec<LevelSpec> = format.levels().iter().map(replace).collect();
+    if pattern
+        && tree::pads(&levels)
+        && let Some(last) = levels.last_mut()
+    {
+        *last = LevelSpec { crd: last.crd, ..LevelSpec::new(LevelKind::Sparse) };
+    }
     if levels == format.levels() {
         return format.clone();
     }

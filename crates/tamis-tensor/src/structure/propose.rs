@@ -264,6 +264,7 @@ impl Makers<'_> {
         let singleton = format!("{rows} hold one entry each");
         tried.push((single, LevelKind::Singleton, parents * crd, parents, singleton));
         let limit = MOST.saturating_mul(self.baseline());
+        self.listed_rows(first_dense)?;
         for (suits, kind, arrays, values, why) in tried {
             let bytes = above.saturating_add(arrays).saturating_add(values.saturating_mul(value));
             let without = above.saturating_add(arrays);
@@ -277,6 +278,22 @@ impl Makers<'_> {
         self.narrow(levels, above, parents)
     }
 
+    /// Rows that are listed where they are not empty, and stored whole (CDR): of a matrix some of whose rows are dense.
+    fn listed_rows(&mut self, first_dense: bool) -> Result<()> {
+        let (levels, bytes, rows) = self.above(false);
+        let values = rows.saturating_mul(u128::from(self.extent()));
+        let full = share(self.entries(), values);
+        // Where rows are listed anyway, a dense level below is among the others.
+        if self.rank() < 2 || !first_dense || full < FILLED || u128::from(self.shape[0]) == rows {
+            return Ok(());
+        }
+        let bytes = bytes.saturating_add(values.saturating_mul(self.value()));
+        let rows = if self.rank() == 2 { "rows" } else { "lines" };
+        let format = self.format(levels, level(LevelKind::Dense))?;
+        self.add(format, bytes, format!("{rows} that are not empty are {} full", percent(full)));
+        Ok(())
+    }
+
     /// Coordinates in fewer bits.
     fn narrow(&mut self, levels: Vec<LevelSpec>, above: u128, parents: u128) -> Result<()> {
         let (entries, extent) = (self.entries(), self.extent());
@@ -286,7 +303,11 @@ impl Makers<'_> {
             0x101..=0x1_0000 => Width::U16,
             _ => return Ok(()),
         };
-        let pos = Width::automatic(entries as u64);
+        let pos = match entries {
+            0..=0xff => Width::U8,
+            0x100..=0xffff => Width::U16,
+            _ => Width::automatic(entries as u64),
+        };
         let spec = LevelSpec { pos: Some(pos), crd: Some(width), ..level(LevelKind::Sparse) };
         let last = self.sparse(parents, entries, spec);
         let bytes = above + last.bytes + last.values * self.value();

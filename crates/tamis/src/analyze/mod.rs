@@ -13,6 +13,7 @@ use crate::signature::Signature;
 use std::time::{Duration, Instant};
 use tamis_compiler::auto::{self, Operand, Prediction};
 use tamis_compiler::pipeline::Compilation;
+use tamis_compiler::schedule::Schedule;
 use tamis_ir::notation::Notation;
 use tamis_ir::{Diagnostics, Program};
 use tamis_tensor::Tensor;
@@ -200,11 +201,12 @@ fn measured(
 ) -> Result<Analysis, Diagnostics> {
     let signature = Signature::of(tensors);
     let checked = program.check(&signature.types)?;
-    check_policies(program, &checked)?;
+    check_policies(program, &checked, &Schedule::default())?;
     let (program, checked) = match options.schedule.is_empty() {
         true => (program.clone(), checked),
         false => schedule(program, &checked, &signature, options)?,
     };
+    check_policies(&program, &checked, &options.schedule)?;
     let run = measure::Run::new(&program, &checked, &signature, tensors, options.strict)?;
     let measured = run.measure()?;
     let expected = expect(&run.counted);
