@@ -158,6 +158,72 @@ fn identities_and_annihilators() {
     assert!(checked > 50 * ROUNDS);
 }
 
+/// Infinities that decide sums and differences, whatever finite number the other operand is.
+#[test]
+fn absorbing_operands() {
+    let mut random = Random(7);
+    let mut checked = 0;
+    for row in binary_rows().filter(|row| !row.absorbing.is_empty()) {
+        for dtype in types(row).into_iter().filter(|dtype| dtype.kind() == Kind::Float) {
+            for absorbing in row.absorbing {
+                let (z, result) = (absorbing.value.value(dtype).unwrap(), absorbing.result.value(dtype).unwrap());
+                for _ in 0..ROUNDS {
+                    let a = random.value(dtype);
+                    let got =
+                        if absorbing.operand == 0 { apply(row.op, dtype, z, a) } else { apply(row.op, dtype, a, z) };
+                    assert!(got.same_number(result), "{} {dtype}: {z} at {} with {a}", row.name, absorbing.operand);
+                    assert_eq!(row.absorbed(dtype, absorbing.operand, z), Some(result));
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked >= 16 * ROUNDS);
+}
+
+/// Pairs of operators: a reduction is left alone by what a fill makes of the inner operator, whatever is beside the fill.
+#[test]
+fn reductions_skip_what_is_absorbed() {
+    let mut random = Random(8);
+    let mut pairs = Vec::new();
+    for reduction in binary_rows().filter(|row| row.commutative && row.associative) {
+        for inner in binary_rows() {
+            for dtype in types(&reduction) {
+                if operand_type(inner.op, dtype, 2) != Some(dtype) {
+                    continue;
+                }
+                let ends = [Constant::Zero, Constant::One, Constant::Ones, Constant::Least, Constant::Greatest];
+                for fill in ends.iter().filter_map(|c| c.value(dtype)) {
+                    for position in 0..2 {
+                        if !inner.idle_under(reduction.op, dtype, position, fill) {
+                            continue;
+                        }
+                        pairs.push((reduction.name, inner.name, dtype, position));
+                        for _ in 0..ROUNDS {
+                            let (start, a) = (random.value(dtype), random.value(dtype));
+                            let (x, y) = if position == 0 { (fill, a) } else { (a, fill) };
+                            let got = apply(reduction.op, dtype, start, apply(inner.op, dtype, x, y));
+                            assert!(
+                                got.same_number(start),
+                                "{} {} {dtype}: {start} {x} {y}",
+                                reduction.name,
+                                inner.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for pair in
+        [("min", "add"), ("max", "add"), ("min", "sub"), ("add", "mul"), ("min", "max"), ("logical_or", "logical_and")]
+    {
+        assert!(pairs.iter().any(|(reduction, inner, ..)| (*reduction, *inner) == pair), "{pair:?}");
+    }
+    // Integers wrap around.
+    assert!(!pairs.iter().any(|(r, i, dtype, _)| (*r, *i) == ("min", "add") && dtype.kind() != Kind::Float));
+}
+
 #[test]
 fn distributive() {
     let mut random = Random(5);

@@ -21,7 +21,7 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
     let param = |id: &TensorId| {
         let shape = checked.extents.shapes.get(id.index()).map_or(Vec::new(), |s| s.iter().map(|n| Some(*n)).collect());
         let dtype = checked.types.tensors.get(id.index()).copied().unwrap_or(DType::F64);
-        ParamType { dtype, shape, value: None }
+        ParamType { dtype, shape, value: None, weak: false }
     };
     let params: Vec<ParamType> = program.params.iter().map(param).collect();
     let Ok(types) = program.infer_types(&params) else { return Some((stmt.clone(), Value::I64(0))) };
@@ -120,11 +120,8 @@ impl Known<'_> {
             Op::Coalesce => return values.first().copied().flatten().map(|value| value.cast(dtype)),
             _ => {}
         }
-        let annihilator = self.policy.annihilator(op, dtype);
-        if let Some(zero) = annihilator
-            && values.iter().flatten().any(|value| value.cast(dtype).same_number(zero))
-        {
-            return Some(zero);
+        if let Some(result) = self.policy.decided(op, dtype, values.iter().copied()) {
+            return Some(result);
         }
         let values: Option<Vec<Value>> = values.into_iter().collect();
         Some(eval(op, dtype, &values?))

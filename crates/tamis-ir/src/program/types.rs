@@ -45,6 +45,8 @@ struct Inference<'a> {
     guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
+    /// The values of parameters that stand for integer literals.
+    literals: FxHashMap<TensorId, Value>,
     errors: Vec<Diagnostic>,
 }
 
@@ -61,8 +63,10 @@ impl<'a> Inference<'a> {
             .map(|info| info.declaration.as_ref().and_then(|d| d.dtype).map(Ty::strong))
             .collect();
         for (id, param) in program.params.iter().zip(params) {
-            tensors[id.index()] = Some(Ty::strong(param.dtype));
+            tensors[id.index()] = Some(Ty { weak: param.weak, ..Ty::strong(param.dtype) });
         }
+        let literals = program.params.iter().zip(params).filter(|(_, param)| param.weak);
+        let literals = literals.filter_map(|(id, param)| Some((*id, Value::I64(param.value?)))).collect();
         Ok(Inference {
             program,
             tensors,
@@ -71,6 +75,7 @@ impl<'a> Inference<'a> {
             settled: vec![false; program.tensors.len()],
             guessing: false,
             ranks: program.ranks(params),
+            literals,
             errors: Vec::new(),
         })
     }
@@ -87,8 +92,13 @@ impl<'a> Inference<'a> {
                 break;
             }
         }
-        for ty in self.tensors.iter_mut().flatten() {
-            ty.weak = false;
+        // What is declared has a type of its own in the end; parameters that stand for literals go on adapting.
+        for (ty, info) in self.tensors.iter_mut().zip(&program.tensors) {
+            if let Some(ty) = ty
+                && info.declaration.is_some()
+            {
+                ty.weak = false;
+            }
         }
         program.visit(&mut |stmt| {
             self.type_stmt(stmt);
@@ -113,6 +123,9 @@ impl<'a> Inference<'a> {
             {
                 let t = target.tensor.index();
                 let stored = Ty { nullable: false, ..stored };
+                // A logical update stores a truth value, whatever it is computed from.
+                let logical = update.as_ref().is_some_and(|update| update.op.info().typing == Typing::Logical);
+                let stored = if logical { Ty::strong(DType::Bool) } else { stored };
                 joined[t] = Some(joined[t].map_or(stored, |ty| ty.join(stored)));
                 updates.extend(update.as_ref().map(|update| (t, update, stored)));
             }
@@ -334,6 +347,7 @@ impl<'a> Inference<'a> {
     fn literal_value(&self, id: ExprId) -> Option<Value> {
         match (self.program.expr(id), &self.exprs[id.index()]) {
             (Expr::Literal(value), _) => Some(*value),
+            (Expr::Read(access), _) => self.literals.get(&access.tensor).copied(),
             (Expr::Call(op, operands), Some(Ok(op_type))) if op_type.result.weak => {
                 let values: Option<Vec<Value>> = operands.iter().map(|operand| self.literal_value(*operand)).collect();
                 Some(eval(*op, op_type.operand, &values?))
