@@ -199,6 +199,8 @@ pub struct Update {
     pub extra: Vec<Node>,
     /// It is done so many times over.
     pub times: Option<ExprId>,
+    /// Whether the operator's identity leaves the old value as it is; see [`tamis_ir::program::Types::identity_keeps`].
+    pub keeps: bool,
 }
 
 impl Node {

@@ -71,7 +71,9 @@ impl Lowerer<'_> {
                 let update = update.as_ref().map(|u| {
                     let tensor = self.checked.types.tensors[target.tensor.index()];
                     let operand = self.checked.types.updates.get(&stmt.id).copied().unwrap_or(tensor);
-                    Update { op: u.op, operand, extra: u.extra.iter().map(|e| self.node(*e)).collect(), times: None }
+                    let keeps = self.checked.types.identity_keeps(target.tensor, operand);
+                    let extra = u.extra.iter().map(|e| self.node(*e)).collect();
+                    Update { op: u.op, operand, extra, times: None, keeps }
                 });
                 Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }

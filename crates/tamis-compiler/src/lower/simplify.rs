@@ -177,7 +177,9 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
             Step::Assign(target, Some(update), value) => {
                 let [_, identity] = policy.identities(update.op, update.operand);
                 let nothing = match (&value, identity) {
-                    (Node::Known(v), Some(e)) => v.cast(update.operand).same_number(e) && update.extra.is_empty(),
+                    (Node::Known(v), Some(e)) if update.keeps && update.extra.is_empty() => {
+                        v.cast(update.operand).same_number(e)
+                    }
                     _ => false,
                 };
                 if !nothing {

@@ -80,7 +80,8 @@ impl Known<'_> {
                         let operand = self.types.updates.get(&stmt.id).copied().unwrap_or(dtype);
                         let [_, identity] = self.policy.identities(update.op, operand);
                         let is = |value: Value| identity.is_some_and(|e| value.cast(operand).same_number(e));
-                        update.extra.is_empty() && value.is_some_and(is)
+                        let keeps = self.types.identity_keeps(target.tensor, operand);
+                        update.extra.is_empty() && keeps && value.is_some_and(is)
                     }
                     None => {
                         let fill = self.types.fills.get(target.tensor.index()).copied();

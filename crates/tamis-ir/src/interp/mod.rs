@@ -223,7 +223,9 @@ impl<'a> Machine<'a> {
             Some(Update { op, extra }) => {
                 let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(grid.dtype());
                 let identity = op.info().right_identity.and_then(|e| e.value(operand));
-                extra.is_empty() && identity.is_some_and(|e| value.cast(operand).same_number(e))
+                extra.is_empty()
+                    && self.checked.types.identity_keeps(target.tensor, operand)
+                    && identity.is_some_and(|e| value.cast(operand).same_number(e))
             }
             None => {
                 let (old, stored) = grid.read(position);
@@ -235,13 +237,6 @@ impl<'a> Machine<'a> {
     fn update(&mut self, target: &Access, position: &[u64], update: &Update, value: Seen) -> Result<Seen> {
         let (old, stored) = self.tensors[target.tensor.index()].read(position);
         let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(old.dtype());
-        // A number is not made a truth value by what leaves truth values alone, stored or not.
-        if operand == DType::Bool && old.dtype() != DType::Bool && update.extra.is_empty() {
-            let identity = update.op.info().right_identity.and_then(|e| e.value(operand));
-            if value.value.zip(identity).is_some_and(|(value, e)| value.cast(operand).same_number(e)) {
-                return Ok(Seen { value: Some(old), structural: !stored && value.structural });
-            }
-        }
         // An update by an operator is not a read of stored data where nothing is stored yet.
         let mut operands = vec![Seen { value: Some(old), structural: !stored }, value];
         for extra in &update.extra {

@@ -24,6 +24,16 @@ pub struct Types {
     pub operands: Vec<DType>,
     /// For each update, the type that the old value and its operands are converted to.
     pub updates: FxHashMap<StmtId, DType>,
+    /// For each tensor, whether it holds nothing but truth values, of whatever type: true and false are 1 and 0.
+    pub truths: Vec<bool>,
+}
+
+impl Types {
+    /// Whether an update of a tensor by the identity of its operator leaves the old value as it is. A logical update does not, where
+    /// the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
+    pub fn identity_keeps(&self, tensor: TensorId, operand: DType) -> bool {
+        operand != DType::Bool || self.truths.get(tensor.index()).copied().unwrap_or(true)
+    }
 }
 
 pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Types, Diagnostics> {
@@ -471,7 +481,7 @@ impl<'a> Inference<'a> {
             Some(Declaration { fill: Some(fill), .. }) => fill.cast(*dtype),
             _ => Value::zero(*dtype),
         };
-        let fills = self.program.tensors.iter().zip(&tensors).map(fill).collect();
+        let fills: Vec<Value> = self.program.tensors.iter().zip(&tensors).map(fill).collect();
         let known = |k: usize| match &self.exprs[k] {
             Some(Ok(op_type)) => *op_type,
             // Not part of any statement: never evaluated.
@@ -488,7 +498,26 @@ impl<'a> Inference<'a> {
                 updates.insert(stmt.id, op_type.operand);
             }
         });
-        Types { tensors, fills, exprs, operands, updates }
+        let truths = self.truths(&tensors, &fills);
+        Types { tensors, fills, exprs, operands, updates, truths }
+    }
+
+    /// Tensors that start from 0 or 1 and are given nothing but truth values.
+    fn truths(&self, tensors: &[DType], fills: &[Value]) -> Vec<bool> {
+        let is_truth =
+            |fill: &Value| [Value::zero(fill.dtype()), Value::one(fill.dtype())].iter().any(|t| t.same_number(*fill));
+        let declared = self.program.tensors.iter().map(|info| info.declaration.is_some());
+        let mut truths: Vec<bool> = declared.zip(fills).map(|(declared, fill)| declared && is_truth(fill)).collect();
+        self.program.visit(&mut |stmt| {
+            if let StmtKind::Assign { target, update, value } = &stmt.kind {
+                let stored = match update {
+                    Some(update) => update.op.info().typing == Typing::Logical,
+                    None => self.ty(*value).is_some_and(|ty| ty.dtype == DType::Bool),
+                };
+                truths[target.tensor.index()] &= stored;
+            }
+        });
+        truths.iter().zip(tensors).map(|(truth, dtype)| *truth || *dtype == DType::Bool).collect()
     }
 }
 
