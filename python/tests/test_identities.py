@@ -142,3 +142,17 @@ def test_truth_values_as_numbers() -> None:
         text = f"def f(A):\n    r = tensor('dense', fill={start}, dtype='f64')\n    for i, j in _:\n        r[i] {update} A[i,j]\n    return r\n"
         for format in FORMATS:
             same(tm.program(text)(tm.tensor(x, format=format)), function.reduce(x, axis=1).astype("f8"), (update, format))
+
+
+def test_numbers_become_truth_values() -> None:
+    """`2 or 0` is 1, whether the 0 is stored or not."""
+    x = rows("f8")
+    for update, function in (("or=", np.logical_or), ("and=", np.logical_and)):
+        for start in (0.0, 1.0, 2.0, np.nan):
+            text = f"def f(A):\n    r = tensor('dense', fill={start}, dtype='f64')\n    for i, j in _:\n        r[i] {update} A[i,j]\n    return r\n"
+            expected = np.full(len(x), start)
+            for column in x.T:
+                expected = function(expected, column).astype("f8")
+            with tm.config(check=True):
+                for format in FORMATS:
+                    same(tm.program(text)(tm.tensor(x, format=format)), expected, (update, start, format))

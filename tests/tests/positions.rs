@@ -268,7 +268,9 @@ fn shortest_paths_go_over_positions() {
                     let got: Vec<f64> = (0..2).map(|i| results[0].1.get(&[i]).unwrap().as_c128().re).collect();
                     assert_eq!(got, [2.0, 4.5]);
                 }
-                Err(errors) => assert!((strict || !moves) && errors.0[0].code == Code::E1210, "{}", errors.render(false)),
+                Err(errors) => {
+                    assert!((strict || !moves) && errors.0[0].code == Code::E1210, "{}", errors.render(false))
+                }
             }
         }
     }
