@@ -237,7 +237,7 @@ fn reductions_skip_what_is_absorbed() {
     let mut pairs = Vec::new();
     for reduction in binary_rows().filter(|row| row.commutative && row.associative) {
         for inner in binary_rows() {
-            for dtype in types(&reduction) {
+            for dtype in types(reduction) {
                 if operand_type(inner.op, dtype, 2) != Some(dtype) {
                     continue;
                 }
