@@ -33,6 +33,8 @@ class Op(NamedTuple):
     annihilates: bool = False
     #: Gives truth values; numbers in it keep their own type.
     compares: bool = False
+    #: Computed in floating point: operands are converted to the type of the result first.
+    floats: bool = False
 
 
 OPS = {
@@ -83,9 +85,10 @@ OPS = {
     "hypot": Op("hypot({0}, {1})"),
     "copysign": Op(
         "select(({1} < 0) or (({1} == 0) and (atan2({1}, -1) < 0)), -abs({0}), abs({0}))",
-        "",
+        floats=True,
     ),
-    "logaddexp": Op("max({0}, {1}) + log1p(exp(-abs({0} - {1})))"),
+    # Equal infinities have no difference.
+    "logaddexp": Op("max({0}, {1}) + log1p(exp(-select({0} == {1}, 0, abs({0} - {1}))))", floats=True),
     "expm1": Op("expm1({0})", complexes="exp({0}) - 1"),
     "log1p": Op("log1p({0})", complexes="log(1 + {0})"),
     "log2": Op("log2({0})", complexes="log({0}) * 1.4426950408889634"),
@@ -130,12 +133,14 @@ def apply(name: str, *given: Any) -> Any:
         operands = [_construct.asarray(x) if t or not any(typed) else x for x, t in zip(operands, typed)]
         tensors = [x for x in operands if isinstance(x, _tamis.Tensor)]
     text = _spelled(name, op, operands)
+    if op.floats:
+        text = _in_floats(text, operands)
     ranked = [x for x in tensors if x.ndim]
     fixed = [_fixed(x, operands, op, name) if is_number(x) else x for x in operands]
     if len(ranked) == 1:
         return _on_values(text, fixed, ranked[0])
     if not ranked:
-        return _tamis.einsum(_scalar_text(text, len(fixed)), *fixed, format="dense")
+        return _tamis.einsum(_scalar_text(text, len(fixed)), format="dense", **_named(fixed))
     return _stretched(name, op, text, fixed, ranked)
 
 
@@ -154,6 +159,13 @@ def _spelled(name: str, op: Op, operands: list[Any]) -> str:
             "convert them before: `t.astype(int)`",
         )
     return op.booleans
+
+
+def _in_floats(text: str, operands: list[Any]) -> str:
+    """The text with operands converted to the floating type that NumPy computes in; integers are computed in 64 bits."""
+    dtype = np.result_type(*(getattr(x, "dtype", x) for x in operands))
+    ours = _tensor.OURS[(dtype if dtype.kind in "fc" else np.dtype(float)).name]
+    return text.format(*(f"{ours}({{{k}}})" for k in range(len(operands))))
 
 
 def _fixed(number: Any, operands: list[Any], op: Op, name: str) -> np.ndarray[Any, Any]:
@@ -180,6 +192,11 @@ def _fixed(number: Any, operands: list[Any], op: Op, name: str) -> np.ndarray[An
 @lru_cache(maxsize=1024)
 def _scalar_text(text: str, count: int) -> str:
     return "r = " + text.format(*(f"x{k}" for k in range(count)))
+
+
+def _named(operands: list[Any]) -> dict[str, Any]:
+    """Operands by the names that texts give them: by position they would be taken in the order in which a text reads them."""
+    return {f"x{k}": x for k, x in enumerate(operands)}
 
 
 @lru_cache(maxsize=1024)
@@ -232,6 +249,19 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
     wish = _format(sparse, shape) if listed else "dense"
     made: Tensor = _tamis.einsum(target + text.format(*terms), format=wish, **given)
     return made
+
+
+def plain(number: Any) -> str:
+    """A number of Python's as index notation writes it, without a type: it adapts.
+
+    >>> from tamis._elementwise import plain
+    >>> plain(2.5), plain(-3), plain(1 + 2j)
+    ('2.5', '(-3)', '(1.0 + 2.0 * 1.0j)')
+    """
+    if isinstance(number, complex):
+        return f"({plain(number.real)} + {plain(number.imag)} * 1.0j)"
+    text = repr(number)
+    return f"({text})" if text.startswith("-") else text
 
 
 def literal(number: Any, dtype: np.dtype[Any]) -> str:

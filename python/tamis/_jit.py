@@ -12,7 +12,7 @@ from ._operators import Operators
 from ._reductions import Reductions
 from ._shapes import cells
 from ._shaping import Shaping
-from ._traced import Graph, Traced, trace_cast, trace_reshape, trace_transpose
+from ._traced import Graph, Traced, is_weak, trace_cast, trace_reshape, trace_transpose
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -167,7 +167,7 @@ class Jit:
         bound.apply_defaults()
         flat: list[Any] = []
         key = tuple((name, _flatten(value, flat)) for name, value in bound.arguments.items())
-        seen = (key, tuple((t.shape, t.dtype) for t in flat))
+        seen = (key, tuple(type(t) if is_weak(t) else (t.shape, t.dtype) for t in flat))
         trace = self._traces.get(seen)
         if trace is None:
             trace = self._trace(bound, flat)
@@ -292,7 +292,8 @@ def _flatten(value: Any, flat: list[Any]) -> Any:
         return (type(value), tuple(_flatten(v, flat) for v in value))
     if isinstance(value, dict):
         return (dict, tuple((k, _flatten(v, flat)) for k, v in value.items()))
-    flat.append(value if isinstance(value, _tamis.Tensor) else _construct.asarray(value))
+    # Numbers stay Python's own: their type adapts to that of the tensors.
+    flat.append(value if isinstance(value, _tamis.Tensor) or is_weak(value) else _construct.asarray(value))
     return None
 
 

@@ -30,12 +30,20 @@ class Traced:
     one of size 1 that is not seen. Dimensions that no entry names have size 1, and exist only here.
     """
 
-    __slots__ = ("dtype", "graph", "name", "shape", "subscripts")
+    __slots__ = ("dtype", "graph", "name", "shape", "subscripts", "weak")
 
     def __init__(
-        self, graph: Graph, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], subscripts: tuple[int | None, ...]
+        self,
+        graph: Graph,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        subscripts: tuple[int | None, ...],
+        weak: bool = False,
     ) -> None:
         self.graph, self.name, self.shape, self.dtype, self.subscripts = graph, name, shape, dtype, subscripts
+        #: Whether it is a number of Python's, or computed from such alone: its type adapts to those that it meets.
+        self.weak = weak
 
     @property
     def ndim(self) -> int:
@@ -70,7 +78,9 @@ class Graph:
         return name
 
     def leaf(self, name: str, tensor: Any) -> Any:
-        """A tensor that is read under a name."""
+        """A tensor, or a number of Python's, that is read under a name."""
+        if is_weak(tensor):
+            return self.make(self, self.fresh(name), (), np.dtype(type(tensor)), (), True)
         return self.make(self, self.fresh(name), tuple(tensor.shape), tensor.dtype, tuple(range(tensor.ndim)))
 
     def capture(self, tensor: Any) -> Any:
@@ -86,7 +96,9 @@ class Graph:
             name += "_"
         return name
 
-    def state(self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str]) -> Any:
+    def state(
+        self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str], weak: bool = False
+    ) -> Any:
         """A statement whose result has this shape; dimensions whose index nothing bounds exist only here."""
         real = [d for d in range(len(shape)) if indices[d] in used]
         access = f"[{','.join(indices[d] for d in real)}]" if real else ""
@@ -94,7 +106,12 @@ class Graph:
         if not name:
             name = self.stated[access, body] = self.fresh(f"t{len(self.statements)}")
             self.statements.append(f"{name}{access} = {body}")
-        return self.make(self, name, shape, dtype, tuple(real))
+        return self.make(self, name, shape, dtype, tuple(real), weak)
+
+
+def is_weak(given: Any) -> bool:
+    """Whether it is a number of Python's own, whose type adapts to those that it meets (truth values have one type)."""
+    return type(given) in (int, float, complex)
 
 
 def _graph(given: tuple[Any, ...]) -> Graph:
@@ -126,13 +143,19 @@ def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
     values = [x for x in operands if isinstance(x, Traced)]
     shape = broadcast(x.shape for x in values)
     indices = {d: graph.index(d) for d in range(len(shape))}
-    samples = [np.ones((), dtype=x.dtype) if isinstance(x, Traced) else x for x in operands]
+    # What adapts is represented by a number of Python's, which does, too.
+    ones = [x.dtype.type(1).item() if x.weak else np.ones((), dtype=x.dtype) for x in values]
+    rest = iter(ones)
+    samples = [next(rest) if isinstance(x, Traced) else x for x in operands]
+    weak = all(is_weak(x) for x in samples)
     tensors = [_construct.asarray(x) if isinstance(x, np.ndarray) else x for x in samples]
     op = elementwise.OPS[name]
     text = elementwise._spelled(name, op, tensors)
+    if op.floats:
+        text = elementwise._in_floats(text, tensors)
     fixed = [elementwise._fixed(x, tensors, op, name) if elementwise.is_number(x) else x for x in tensors]
     # The type of the result is that of one element.
-    dtype = _tamis.einsum(elementwise._scalar_text(text, len(fixed)), *fixed).dtype
+    dtype = _tamis.einsum(elementwise._scalar_text(text, len(fixed)), **elementwise._named(fixed)).dtype
     terms, used = [], set()
     for x, number in zip(operands, fixed):
         if isinstance(x, Traced):
@@ -142,8 +165,8 @@ def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
             graph.read.add(x.name)
             terms.append(x.access(own))
         else:
-            terms.append(elementwise.literal(number[()], number.dtype))
-    return graph.state(text.format(*terms), shape, dtype, indices, used)
+            terms.append(elementwise.plain(x) if weak else elementwise.literal(number[()], number.dtype))
+    return graph.state(text.format(*terms), shape, dtype, indices, used, weak and dtype != bool)
 
 
 def trace_cast(x: Any, dtype: np.dtype[Any], ours: str) -> Any:
@@ -212,11 +235,11 @@ def trace_reshape(x: Any, added: tuple[int, ...], removed: tuple[int, ...]) -> A
     for d, place in moved.items():
         shape[place] = x.shape[d]
     subscripts = tuple(None if s is None else moved.get(s) for s in x.subscripts)
-    return x.graph.make(x.graph, x.name, tuple(shape), x.dtype, subscripts)
+    return x.graph.make(x.graph, x.name, tuple(shape), x.dtype, subscripts, x.weak)
 
 
 def trace_transpose(x: Any, axes: list[int]) -> Any:
     """Dimensions in another order: nothing is computed."""
     place = {axis: k for k, axis in enumerate(axes)}
     subscripts = tuple(None if s is None else place[s] for s in x.subscripts)
-    return x.graph.make(x.graph, x.name, tuple(x.shape[a] for a in axes), x.dtype, subscripts)
+    return x.graph.make(x.graph, x.name, tuple(x.shape[a] for a in axes), x.dtype, subscripts, x.weak)

@@ -29,11 +29,22 @@ pub struct Input {
 }
 
 impl Input {
-    /// The input in a format.
+    /// The input in a format. Its fill is 0, or the infinity of which there are more.
     pub fn tensor(&self, format: &str) -> tamis_ir::diag::Result<Tensor> {
         let format = tamis_ir::Format::parse(format, self.shape.len())?;
         let values = ValueArray::from_values(&self.values, self.dtype);
-        Tensor::from_dense(&self.shape, values, &format, Value::zero(self.dtype))
+        Tensor::from_dense(&self.shape, values, &format, self.fill())
+    }
+
+    fn fill(&self) -> Value {
+        let zero = Value::zero(self.dtype);
+        let ends = match self.dtype.kind() {
+            tamis_ir::Kind::Float => vec![Value::F64(f64::INFINITY), Value::F64(f64::NEG_INFINITY)],
+            _ => Vec::new(),
+        };
+        let count = |fill: Value| self.values.iter().filter(|value| value.same_number(fill)).count();
+        let ends = ends.into_iter().map(|end| end.cast(self.dtype));
+        ends.fold(zero, |fill, end| if count(end) > count(fill) { end } else { fill })
     }
 
     /// The input for the interpreter.
@@ -174,8 +185,14 @@ impl Generator {
             *self.random.pick(&[DType::F64, DType::F64, DType::F32, DType::I64, DType::I32, DType::U8, DType::Bool]);
         let cells: u64 = shape.iter().product();
         let density = 1 + self.random.below(4);
+        // What is not stored is an infinity, as in the tropical semirings.
+        let infinite = dtype.kind() == tamis_ir::Kind::Float && self.random.one_in(5);
+        let rest = *self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY]);
         let values = (0..cells)
             .map(|_| {
+                if infinite && self.random.below(4) >= density {
+                    return Value::F64(rest).cast(dtype);
+                }
                 let number = if self.random.below(4) < density { self.random.below(19) as i64 - 9 } else { 0 };
                 let number = if dtype == DType::U8 { number.abs() } else { number };
                 let halves = dtype.kind() == tamis_ir::Kind::Float && self.random.one_in(2);
@@ -308,12 +325,14 @@ impl Generator {
         if let Some(also) = also {
             value = format!("{also} + {value}");
         }
-        let text = match self.random.below(7) {
+        let text = match self.random.below(9) {
             0 => format!("{place} = {value}"),
             1 => format!("{place} = max({place}, {value})"),
             2 => format!("{place} min= {value}"),
             3 => format!("{place} -= {value}"),
             4 => format!("{place} = choose({place}, {value}, -1)"),
+            5 => format!("{place} or= {value}"),
+            6 => format!("{place} and= {value}"),
             _ => format!("{place} += {value}"),
         };
         self.line(depth, &text);

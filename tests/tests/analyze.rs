@@ -216,6 +216,57 @@ def inner(A, B):
     assert!(steps >= counted.visits("j") && steps <= (a.len() + b.len()) as u64, "{steps}");
 }
 
+/// The (min, +) and (max, +) products go over what is stored: an infinity that is not stored decides a sum, and changes no
+/// extremum. So do differences, and sums of three.
+#[test]
+fn infinities_are_skipped() {
+    let (rows, columns) = (60, 80);
+    let stored = entries(rows, columns, 300, 5);
+    let programs = [
+        ("min", "A[i,j] + l[j]", f64::INFINITY),
+        ("min", "l[j] + A[i,j]", f64::INFINITY),
+        ("min", "A[i,j] - l[j]", f64::INFINITY),
+        ("min", "l[j] - A[i,j]", f64::NEG_INFINITY),
+        ("min", "(A[i,j] + l[j]) + 1", f64::INFINITY),
+        ("min", "max(A[i,j], l[j])", f64::INFINITY),
+        ("max", "A[i,j] + l[j]", f64::NEG_INFINITY),
+        ("max", "l[j] - A[i,j]", f64::INFINITY),
+        ("max", "min(A[i,j], l[j])", f64::NEG_INFINITY),
+    ];
+    let l: Vec<f64> = (0..columns).map(|j| (j as f64 * 7.0) % 11.0 - 3.0).collect();
+    let lengths = Tensor::from_dense(&[columns], l.clone().into(), &Format::dense(1), Value::F64(0.0)).unwrap();
+    for format in ["csr", "dcsr", "coo", "dense, hash", "dense, blocks", "dense, sparse_runs", "dense, bytemap"] {
+        for (op, value, fill) in programs {
+            let zeros = matrix(rows, columns, &stored, format);
+            let mut all = vec![fill; (rows * columns) as usize];
+            for (i, j) in &stored {
+                all[(i * columns + j) as usize] = zeros.get(&[*i, *j]).unwrap().as_c128().re;
+            }
+            let format_of = Format::parse(format, 2).unwrap();
+            let a = Tensor::from_dense(&[rows, columns], all.into(), &format_of, Value::F64(fill)).unwrap();
+            let start = if op == "min" { "inf" } else { "-inf" };
+            let text = format!(
+                "def f(A, l):\n    m = tensor(\"dense\", fill={start})\n    for i, j in _:\n        m[i] {op}= {value}\n    return m\n"
+            );
+            let program = Program::parse(&text).unwrap();
+            let tensors = [a.clone(), lengths.clone()];
+            let counted = count(&program, &tensors, Engine::Native).unwrap();
+            assert_eq!(counted.visits("j"), stored.len() as u64, "{format}: {value}");
+            let inputs = [("A", &a), ("l", &lengths)];
+            let options = tamis::RunOptions { interpret: true, ..Default::default() };
+            let expected = tamis::run(&program, &inputs, &options).unwrap();
+            let expected = expected[0].1.to_dense().unwrap();
+            for (i, got) in counted.results[0].iter().enumerate() {
+                assert!(got.same_number(expected.get(i)), "{format}: {value}, row {i}: {got}");
+            }
+            for text in [format!("m[i] {op}= {value}"), format!("m[i] = {op}[j]({value})")] {
+                let inner = visits(&text, &inputs).iter().map(|(_, visits)| *visits).max();
+                assert_eq!(inner, Some(stored.len() as u64), "{format}: {text}");
+            }
+        }
+    }
+}
+
 /// Bytes are those of the elements that are there, and predictions those of the schedule.
 #[test]
 fn bytes_and_predictions() {

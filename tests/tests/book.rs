@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use tamis_ir::algebra::{Constant, Domain, NanPolicy, TABLE, Typing};
+use tamis_ir::DType;
+use tamis_ir::algebra::{Constant, Domain, NanPolicy, OpInfo, TABLE, Ty, Typing};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -65,9 +66,43 @@ fn operators() -> String {
             "| `{}` | {symbol} | {takes} | {} | {identity} | {} | {} | {nan} | {summary} |",
             row.name,
             laws.join(" "),
-            constant(row.annihilator),
+            if row.absorbing.is_empty() { constant(row.annihilator) } else { "inf, -inf (floats)" },
             over.join(", "),
         );
+    }
+    page += "\n## Pairs of operators\n\nWhat a fill makes of an operator may be what a reduction leaves alone. Then the reduction skips what is not stored:\n\n| reduction | of | fill |\n|---|---|---|\n";
+    let skips = |reduction: &OpInfo, dtype: DType| {
+        let mut rows = Vec::new();
+        for inner in TABLE.iter().filter(|row| row.arity.0 <= 2 && row.arity.1 >= 2) {
+            let takes = inner.op.type_of(&[Ty::strong(dtype); 2]).is_ok_and(|t| t.operand == dtype);
+            let fills = [Constant::Zero, Constant::Ones, Constant::Least, Constant::Greatest];
+            for fill in fills.iter().filter_map(|c| c.value(dtype)).filter(|_| takes) {
+                let sides: Vec<usize> = (0..2).filter(|k| inner.idle_under(reduction.op, dtype, *k, fill)).collect();
+                let of = match sides[..] {
+                    [0, 1] => "on either side",
+                    [0] => "on the left",
+                    [1] => "on the right",
+                    _ => continue,
+                };
+                rows.push(format!("| `{}` | `{}` | {fill} {of} ({dtype}) |", reduction.name, inner.name));
+            }
+        }
+        rows.dedup();
+        rows
+    };
+    for (name, dtype) in [
+        ("add", DType::F64),
+        ("min", DType::F64),
+        ("max", DType::F64),
+        ("logical_and", DType::Bool),
+        ("logical_or", DType::Bool),
+        ("bitand", DType::U8),
+        ("bitor", DType::U8),
+        ("bitxor", DType::U8),
+    ] {
+        for reduction in TABLE.iter().filter(|row| row.name == name) {
+            skips(reduction, dtype).iter().for_each(|row| page += &format!("{row}\n"));
+        }
     }
     page
 }

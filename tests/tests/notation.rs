@@ -85,6 +85,11 @@ const STATEMENTS: &[(&str, &[&str])] = &[
     ("d[j] = max[i](A[i,j])", &["ij"]),
     ("y[l] = A[i,j] - B[k,j] + C[k,j] * D[l,i,k] + E[k,i]", &["ij", "kj", "kj", "lik", "ki"]),
     ("y[l] = sum[k](sum[j](sum[i](A[k,j] * B[l,i,k]) - C[k,j]) + sum[i](D[k,i])) + 1", &["kj", "lik", "kj", "ki"]),
+    ("b[i] = all[j](A[i,j])", &["ij"]),
+    ("b[j] = any[i](A[i,j])", &["ij"]),
+    ("b[i] and= A[i,j] + x[j]", &["ij", "j"]),
+    ("b = any[i,j](A[i,j] * x[j])", &["ij", "j"]),
+    ("y[i] = any[j](A[i,j]) * x[i]", &["ij", "i"]),
 ];
 
 const SIZES: &[(char, u64)] = &[('i', 7), ('j', 6), ('k', 4), ('l', 3), ('d', 2)];
@@ -326,6 +331,61 @@ fn sums_of_unsigned_integers_are_subtracted() {
     assert!(numbers(&got, &[-3.0, -3.0]), "{got:?}");
     let got = computed("y[k] = max[l](x[k] - U[k,l])", &[x, ("U", &[4, 1], &u, U8)]);
     assert!(numbers(&got, &[-1.0, 0.0, -2.0, -3.0]), "{got:?}");
+}
+
+/// Reductions start from their identity, whatever the type: by hand, since the reference interpreter runs the same start.
+#[test]
+fn reductions_on_every_type() {
+    let rows = [0.0, 0.0, 0.0, 2.0, 3.0, 5.0, 0.0, 4.0, 0.0];
+    let vectors: [(&str, [f64; 3]); 7] = [
+        ("all", [0.0, 1.0, 0.0]),
+        ("any", [0.0, 1.0, 1.0]),
+        ("sum", [0.0, 10.0, 4.0]),
+        ("prod", [0.0, 30.0, 0.0]),
+        ("min", [0.0, 2.0, 0.0]),
+        ("max", [0.0, 5.0, 4.0]),
+        ("and=", [0.0, 1.0, 0.0]),
+    ];
+    for dtype in tamis::DType::ALL {
+        for (word, wanted) in &vectors {
+            let logical = matches!(*word, "all" | "any" | "and=");
+            let ordered = matches!(*word, "min" | "max");
+            if dtype.kind() == tamis_ir::Kind::Complex && ordered || dtype == tamis::DType::Bool && !logical {
+                continue;
+            }
+            let text = match word.strip_suffix('=') {
+                Some(op) => format!("y[i] {op}= A[i,j]"),
+                None => format!("y[i] = {word}[j](A[i,j])"),
+            };
+            let got = computed(&text, &[("A", &[3, 3], &rows, dtype)]);
+            assert!(numbers(&got, wanted), "{text} on {dtype}: {got:?}");
+            let expected = if logical { tamis::DType::Bool } else { dtype };
+            assert_eq!(got[0].dtype(), expected, "{text} on {dtype}");
+        }
+    }
+}
+
+/// Literals that are operands adapt to the types that they meet.
+#[test]
+fn literals_have_weak_types() {
+    use tamis::DType::{C64, F32, F64, I32};
+    let tensor = |dtype| {
+        Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), Value::F64(0.0)).unwrap().cast(dtype)
+    };
+    let number = |value: Value| Tensor::literal(value);
+    let cases = [
+        (F32, number(Value::F64(2.5)), F32),
+        (F32, number(Value::I64(3)), F32),
+        (F32, number(Value::C128(num_complex::Complex::new(1.0, 2.0))), C64),
+        (I32, number(Value::F64(2.5)), F64),
+        (I32, number(Value::I64(3)), I32),
+        (F32, Tensor::scalar(Value::F64(2.5)), F64),
+    ];
+    for (dtype, s, expected) in cases {
+        let a = tensor(dtype);
+        let got = tamis::einsum("y[i] = a[i] * s", &[("a", &a), ("s", &s)], &EinsumOptions::default()).unwrap();
+        assert_eq!(got[0].1.dtype(), expected, "{dtype} with {}", s.dtype());
+    }
 }
 
 /// Integers go round at the end of their type, in whichever order a schedule would like to multiply and add.

@@ -243,3 +243,35 @@ fn strict_products_do_not_go_over_positions() {
         }
     }
 }
+
+/// An infinity that is not stored decides a sum, and changes no least element: the loop goes over what is stored, unless
+/// arithmetic is strict or the fill is another one.
+#[test]
+fn shortest_paths_go_over_positions() {
+    let program = Program::parse(
+        "def f(A, x):\n    y = tensor(\"dense\", fill=inf)\n    for i, j in _:\n        y[i] min= A[i,j] + x[j]\n    return y\n",
+    )
+    .unwrap();
+    let (infinity, zero) = (Value::F64(f64::INFINITY), Value::F64(0.0));
+    let x = Tensor::from_dense(&[3], vec![1.0, -2.0, 4.0].into(), &Format::dense(1), zero).unwrap();
+    for (fill, moves) in [(infinity, true), (zero, false), (Value::F64(f64::NEG_INFINITY), false)] {
+        let rest = fill.as_c128().re;
+        let values = vec![1.0, rest, rest, rest, rest, 0.5];
+        let a = Tensor::from_dense(&[2, 3], values.into(), &Format::csr(), fill).unwrap();
+        for strict in [false, true] {
+            let options =
+                CompileOptions { strict, schedule: Schedule::parse("pos(j, p, A)").unwrap(), ..Default::default() };
+            match tamis::compile(&program, &Signature::of(&[&a, &x]), &options) {
+                Ok(executable) => {
+                    assert!(moves && !strict, "{fill}");
+                    let results = executable.call(&[&a, &x]).unwrap();
+                    let got: Vec<f64> = (0..2).map(|i| results[0].1.get(&[i]).unwrap().as_c128().re).collect();
+                    assert_eq!(got, [2.0, 4.5]);
+                }
+                Err(errors) => {
+                    assert!((strict || !moves) && errors.0[0].code == Code::E1210, "{}", errors.render(false))
+                }
+            }
+        }
+    }
+}

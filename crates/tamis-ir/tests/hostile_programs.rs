@@ -5,7 +5,7 @@ use tamis_ir::{Code, DType, Program, Value, interp};
 
 fn check_with(text: &str, value: i64) {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    let param = ParamType { dtype: DType::I64, shape: vec![], value: Some(value) };
+    let param = ParamType { dtype: DType::I64, shape: vec![], value: Some(value), weak: false };
     let _ = program.check(&[param]);
 }
 
@@ -116,7 +116,7 @@ fn result_types(text: &str, params: &[(DType, usize)]) -> String {
     assert!(Program::parse(&program.to_string()).as_ref() == Ok(&program), "{program}");
     let params: Vec<ParamType> = params
         .iter()
-        .map(|(dtype, rank)| ParamType { dtype: *dtype, shape: vec![Some(3); *rank], value: None })
+        .map(|(dtype, rank)| ParamType { dtype: *dtype, shape: vec![Some(3); *rank], value: None, weak: false })
         .collect();
     let checked = program.check(&params).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let results = program.results.iter().map(|id| {
@@ -165,7 +165,7 @@ fn literals_that_do_not_fit() {
     for line in ["R[i] = A[i] + (100 + 200)", "R[i] = choose(R[i], A[i], -1)", "R[i] = max(A[i], 256)"] {
         let text = format!("def f(A):\n    R = tensor('dense')\n    for i in _:\n        {line}\n    return R\n");
         let program = Program::parse(&text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-        let param = ParamType { dtype: DType::U8, shape: vec![Some(3)], value: None };
+        let param = ParamType { dtype: DType::U8, shape: vec![Some(3)], value: None, weak: false };
         let errors = program.check(&[param]).expect_err(line);
         assert_eq!(errors.0[0].code, Code::E0306, "{line}");
     }

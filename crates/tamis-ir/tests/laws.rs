@@ -158,6 +158,121 @@ fn identities_and_annihilators() {
     assert!(checked > 50 * ROUNDS);
 }
 
+/// What reductions start from changes nothing, on every type; and what NumPy starts from, by hand.
+#[test]
+fn reductions_start_from_identities() {
+    let mut random = Random(9);
+    for row in binary_rows().filter(|row| row.commutative && row.associative) {
+        for dtype in DType::ALL {
+            let Some(start) = row.op.start(dtype) else { continue };
+            assert_eq!(start.dtype(), dtype);
+            let Ok(op_type) = row.op.type_of(&[Ty::strong(dtype); 2]) else { continue };
+            for _ in 0..ROUNDS {
+                let a = random.value(dtype);
+                let got = apply(row.op, op_type.operand, start, a);
+                // Truth values of numbers are 0 and 1.
+                let wanted =
+                    if row.typing == Typing::Logical { Value::Bool(a.is_truthy()) } else { a.cast(got.dtype()) };
+                assert!(got.same_number(wanted), "{} {dtype}: {start} {a}", row.name);
+            }
+        }
+    }
+    use Value::{Bool, F32, F64, I8, I64, U8, U64};
+    let vectors = [
+        (Op::Add, DType::F64, Some(F64(0.0))),
+        (Op::Sub, DType::F64, Some(F64(0.0))),
+        (Op::Mul, DType::U8, Some(U8(1))),
+        (Op::Min, DType::F32, Some(F32(f32::INFINITY))),
+        (Op::Max, DType::F64, Some(F64(f64::NEG_INFINITY))),
+        (Op::Min, DType::I8, Some(I8(127))),
+        (Op::Max, DType::I64, Some(I64(i64::MIN))),
+        (Op::Min, DType::U64, Some(U64(u64::MAX))),
+        (Op::Max, DType::U8, Some(U8(0))),
+        (Op::Min, DType::Bool, Some(Bool(true))),
+        (Op::Min, DType::C128, None),
+        (Op::And, DType::Bool, Some(Bool(true))),
+        (Op::And, DType::F64, Some(F64(1.0))),
+        (Op::And, DType::I8, Some(I8(1))),
+        (Op::And, DType::U64, Some(U64(1))),
+        (Op::Or, DType::F64, Some(F64(0.0))),
+        (Op::BitAnd, DType::I8, Some(I8(-1))),
+        (Op::BitAnd, DType::U8, Some(U8(255))),
+        (Op::BitOr, DType::U8, Some(U8(0))),
+        (Op::BitXor, DType::I64, Some(I64(0))),
+        (Op::BitAnd, DType::F64, None),
+    ];
+    for (op, dtype, expected) in vectors {
+        assert_eq!(op.start(dtype), expected, "{op:?} {dtype}");
+    }
+    assert_eq!(Op::And.start(DType::C64).map(|v| v.as_c128()), Some(num_complex::Complex::new(1.0, 0.0)));
+}
+
+/// Infinities that decide sums and differences, whatever finite number the other operand is.
+#[test]
+fn absorbing_operands() {
+    let mut random = Random(7);
+    let mut checked = 0;
+    for row in binary_rows().filter(|row| !row.absorbing.is_empty()) {
+        for dtype in types(row).into_iter().filter(|dtype| dtype.kind() == Kind::Float) {
+            for absorbing in row.absorbing {
+                let (z, result) = (absorbing.value.value(dtype).unwrap(), absorbing.result.value(dtype).unwrap());
+                for _ in 0..ROUNDS {
+                    let a = random.value(dtype);
+                    let got =
+                        if absorbing.operand == 0 { apply(row.op, dtype, z, a) } else { apply(row.op, dtype, a, z) };
+                    assert!(got.same_number(result), "{} {dtype}: {z} at {} with {a}", row.name, absorbing.operand);
+                    assert_eq!(row.absorbed(dtype, absorbing.operand, z), Some(result));
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked >= 16 * ROUNDS);
+}
+
+/// Pairs of operators: a reduction is left alone by what a fill makes of the inner operator, whatever is beside the fill.
+#[test]
+fn reductions_skip_what_is_absorbed() {
+    let mut random = Random(8);
+    let mut pairs = Vec::new();
+    for reduction in binary_rows().filter(|row| row.commutative && row.associative) {
+        for inner in binary_rows() {
+            for dtype in types(reduction) {
+                if operand_type(inner.op, dtype, 2) != Some(dtype) {
+                    continue;
+                }
+                let ends = [Constant::Zero, Constant::One, Constant::Ones, Constant::Least, Constant::Greatest];
+                for fill in ends.iter().filter_map(|c| c.value(dtype)) {
+                    for position in 0..2 {
+                        if !inner.idle_under(reduction.op, dtype, position, fill) {
+                            continue;
+                        }
+                        pairs.push((reduction.name, inner.name, dtype, position));
+                        for _ in 0..ROUNDS {
+                            let (start, a) = (random.value(dtype), random.value(dtype));
+                            let (x, y) = if position == 0 { (fill, a) } else { (a, fill) };
+                            let got = apply(reduction.op, dtype, start, apply(inner.op, dtype, x, y));
+                            assert!(
+                                got.same_number(start),
+                                "{} {} {dtype}: {start} {x} {y}",
+                                reduction.name,
+                                inner.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for pair in
+        [("min", "add"), ("max", "add"), ("min", "sub"), ("add", "mul"), ("min", "max"), ("logical_or", "logical_and")]
+    {
+        assert!(pairs.iter().any(|(reduction, inner, ..)| (*reduction, *inner) == pair), "{pair:?}");
+    }
+    // Integers wrap around.
+    assert!(!pairs.iter().any(|(r, i, dtype, _)| (*r, *i) == ("min", "add") && dtype.kind() != Kind::Float));
+}
+
 #[test]
 fn distributive() {
     let mut random = Random(5);

@@ -72,7 +72,7 @@ fn laws_are_tested_on_the_types_in_use() {
     let p = program("@op(commutative)\ndef g(a, b): return abs(a - b)\n");
     let check = |dtype| {
         let p = Program::parse(&p.to_string().replace("\"dense\"", &format!("\"dense\", dtype=\"{dtype}\""))).unwrap();
-        let errors = p.check(&[ParamType { dtype, shape: vec![Some(3)], value: None }]).err();
+        let errors = p.check(&[ParamType { dtype, shape: vec![Some(3)], value: None, weak: false }]).err();
         errors.map(|d| d.0.iter().map(|d| d.code).collect::<Vec<_>>()).unwrap_or_default()
     };
     for dtype in [DType::I8, DType::I64, DType::F32, DType::F64, DType::C128] {

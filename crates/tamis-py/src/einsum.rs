@@ -3,15 +3,16 @@
 use crate::settings::{self, Settings};
 use crate::tensor::{PyTensor, wrap};
 use crate::{arrays, construct, errors, hooks, program, work};
+use num_complex::Complex;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, RwLock};
 use tamis::schedule::Schedule;
-use tamis::{Code, Diagnostic, Diagnostics, EinsumOptions, FormatSpec, Pins, Prepared, Tensor};
+use tamis::{Code, Diagnostic, Diagnostics, EinsumOptions, FormatSpec, Pins, Prepared, Tensor, Value};
 
 /// How many texts are kept.
 const KEPT: usize = 1024;
@@ -34,6 +35,9 @@ impl<'py> Operand<'py> {
         {
             return Ok(Operand::Made(construct::dense(array, true)?.0));
         }
+        if let Some(value) = number(given) {
+            return Ok(Operand::Made(Tensor::literal(value)));
+        }
         let Some(hooks) = hooks::get(given.py()) else {
             return Err(PyTypeError::new_err("a tensor was expected"));
         };
@@ -47,6 +51,18 @@ impl<'py> Operand<'py> {
             Operand::Made(tensor) => tensor,
         }
     }
+}
+
+/// A number of Python's own, whose type adapts; none for booleans, integers beyond 64 bits, and numbers of other libraries.
+fn number(given: &Bound<'_, PyAny>) -> Option<Value> {
+    if let Ok(float) = given.cast_exact::<PyFloat>() {
+        return Some(Value::F64(float.value()));
+    }
+    if given.is_exact_instance_of::<PyInt>() {
+        let signed = given.extract::<i64>().ok().map(Value::I64);
+        return signed.or_else(|| given.extract::<u64>().ok().map(Value::U64));
+    }
+    given.cast_exact::<PyComplex>().ok().map(|c| Value::C128(Complex::new(c.real(), c.imag())))
 }
 
 /// An operand that can be used while the interpreter is released.

@@ -25,5 +25,5 @@ pub use stats::{LevelStatistics, Statistics};
 pub use structure::{
     BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Part, Proposal, Slices, Structure, propose,
 };
-pub use tensor::Tensor;
+pub use tensor::{LiteralRange, Tensor};
 pub use threads::{set_threads, threads, with_threads};

@@ -23,6 +23,10 @@ impl Operand for Tensor {
         self.for_each(visit);
     }
 
+    fn is_literal(&self) -> bool {
+        self.literal_range().is_some()
+    }
+
     fn storage_order(&self) -> Vec<usize> {
         self.format().dim_order().unwrap_or_else(|| (0..self.shape().len()).collect())
     }

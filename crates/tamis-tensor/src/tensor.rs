@@ -12,7 +12,7 @@ use crate::{Coordinates, ValueArray};
 use elements::Elements;
 use std::sync::{Arc, OnceLock};
 use tamis_ir::format::{Format, Leaf, map};
-use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
+use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 
 /// A tensor in some format: immutable, cheap to clone, and safe to share between threads.
 ///
@@ -42,6 +42,15 @@ pub struct Tensor {
     parts: Arc<Parts>,
 }
 
+/// The integer types that a literal fits, which decide where it may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LiteralRange {
+    /// It is not an integer.
+    Any,
+    /// A bit for each type of [`DType::ALL`].
+    Integers(u32),
+}
+
 struct Parts {
     format: Format,
     extents: Vec<u64>,
@@ -50,6 +59,8 @@ struct Parts {
     levels: Levels,
     values: Option<ValueArray>,
     nnz: OnceLock<usize>,
+    /// Whether it stands for a number in a text, whose type adapts.
+    literal: bool,
 }
 
 /// A pattern below `dense` stores nothing at all, however many entries it has; so many may be listed.
@@ -69,7 +80,8 @@ impl Tensor {
         let room = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
         if tree::shares(format.levels()) && room.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
             // There cannot be too many, and counting them takes a look at every run.
-            let parts = Parts { format, extents, shape: shape.to_vec(), fill, levels, values, nnz: OnceLock::new() };
+            let (shape, nnz) = (shape.to_vec(), OnceLock::new());
+            let parts = Parts { format, extents, shape, fill, levels, values, nnz, literal: false };
             return Ok(Tensor { parts: Arc::new(parts) });
         }
         let nnz =
@@ -85,7 +97,8 @@ impl Tensor {
         };
         // Where not everything that is stored is an element, somebody who asks has them counted.
         let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
-        Ok(Tensor { parts: Arc::new(Parts { format, extents, shape: shape.to_vec(), fill, levels, values, nnz }) })
+        let shape = shape.to_vec();
+        Ok(Tensor { parts: Arc::new(Parts { format, extents, shape, fill, levels, values, nnz, literal: false }) })
     }
 
     /// A tensor of arrays that are taken as they are, without copying.
@@ -369,8 +382,43 @@ impl Tensor {
                 levels: parts.levels.clone(),
                 values: Some(values),
                 nnz: parts.nnz.clone(),
+                literal: false,
             }),
         }
+    }
+
+    /// A tensor of rank 0 that stands for a literal: its type is weak, as that of Python's numbers is in NumPy. It adapts to the
+    /// types that it meets, within its kind: with `f32` it computes in `f32`, with `i32` a float computes in `f64`.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_tensor::{LiteralRange, Tensor};
+    /// let three = Tensor::literal(Value::F64(3.0));
+    /// assert_eq!(three.literal_range(), Some(LiteralRange::Any));
+    /// assert_eq!(Tensor::scalar(Value::F64(3.0)).literal_range(), None);
+    /// ```
+    pub fn literal(value: Value) -> Tensor {
+        let mut tensor = Tensor::scalar(value);
+        if let Some(parts) = Arc::get_mut(&mut tensor.parts) {
+            // Truth values have one type.
+            parts.literal = value.dtype() != DType::Bool;
+        }
+        tensor
+    }
+
+    /// The integer types that a literal fits; none if the tensor is not a literal. Two literals of one type and range are
+    /// interchangeable where types are inferred.
+    pub fn literal_range(&self) -> Option<LiteralRange> {
+        if !self.parts.literal {
+            return None;
+        }
+        let value = self.get(&[])?;
+        if value.dtype().kind() != Kind::Int {
+            return Some(LiteralRange::Any);
+        }
+        let fits = DType::ALL.into_iter().enumerate();
+        let fits = fits.filter(|(_, dtype)| dtype.kind() == Kind::Int && value.cast_exact(*dtype).is_some());
+        Some(LiteralRange::Integers(fits.fold(0, |set, (k, _)| set | 1 << k)))
     }
 
     /// A tensor that stores the same coordinates with other values, one for each of these, and another fill; nothing else is copied.

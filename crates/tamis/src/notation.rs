@@ -229,6 +229,7 @@ struct Scale {
     dtype: tamis_ir::DType,
     sizes: Vec<u32>,
     entries: u32,
+    literal: Option<tamis_tensor::LiteralRange>,
 }
 
 fn scale(tensor: &Tensor) -> Scale {
@@ -238,6 +239,7 @@ fn scale(tensor: &Tensor) -> Scale {
         dtype: tensor.dtype(),
         sizes: tensor.shape().iter().map(|n| bits(*n)).collect(),
         entries: bits(tensor.nnz() as u64),
+        literal: tensor.literal_range(),
     }
 }
 

@@ -119,7 +119,7 @@ pub fn infer_shapes(program: &Program, known: &[Option<&Tensor>]) -> Result<Vec<
         Some(tensor) => interp::param_type(*tensor),
         None => {
             let rank = program.params.get(k).map_or(0, |id| program.tensor(*id).rank);
-            ParamType { dtype: DType::F64, shape: vec![None; rank], value: None }
+            ParamType { dtype: DType::F64, shape: vec![None; rank], value: None, weak: false }
         }
     };
     let params: Vec<ParamType> = known.iter().enumerate().map(param).collect();

@@ -85,7 +85,7 @@ impl Signature {
                 Leaf::Element(fill) => said.or(fill.map(|fill| fill.dtype())).unwrap_or(otherwise),
             };
             signature.layouts.push(ParamLayout::of(&smallest(&spec, info.rank, dtype)?));
-            signature.types.push(ParamType { dtype, shape: vec![None; info.rank], value: None });
+            signature.types.push(ParamType { dtype, shape: vec![None; info.rank], value: None, weak: false });
         }
         signature.invent_sizes(program, dtypes)?;
         Ok(signature)
@@ -172,7 +172,7 @@ fn smallest(spec: &FormatSpec, rank: usize, dtype: DType) -> Result<Tensor, Diag
 /// What a program needs to know of a tensor.
 pub(crate) fn param_type(tensor: &Tensor) -> ParamType {
     let shape = tensor.shape().iter().map(|n| Some(*n)).collect();
-    ParamType { dtype: tensor.dtype(), shape, value: integer(tensor) }
+    ParamType { dtype: tensor.dtype(), shape, value: integer(tensor), weak: tensor.literal_range().is_some() }
 }
 
 /// The value of a tensor without dimensions that is an integer.
@@ -207,13 +207,14 @@ impl<'a> Argument<'a> {
         layout.dtype == self.tensor.dtype()
             && layout.fill == self.tensor.fill()
             && layout.format == *self.tensor.format()
+            && layout.literal == self.tensor.literal_range()
             && self.levels.len() == layout.widths.len()
             && self.levels.iter().zip(&layout.widths).all(|(arrays, widths)| same_widths(arrays, widths))
     }
 
     /// What differs between tensors that one piece of code cannot serve; tensors that hash alike may still differ.
     pub(crate) fn hash(&self, state: &mut impl Hasher) {
-        (self.tensor.dtype(), self.tensor.format()).hash(state);
+        (self.tensor.dtype(), self.tensor.format(), self.tensor.literal_range()).hash(state);
     }
 }
 

@@ -9,7 +9,7 @@ use super::tile;
 use super::{Conversion, Costs, Decision, Pins, Plan};
 use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
-use tamis_ir::algebra::{Constant, Op};
+use tamis_ir::algebra::{Kind, Op};
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::notation::{Assignment, IndexRange, Node, Notation, same_all, text};
 use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
@@ -60,17 +60,18 @@ pub(super) fn plainest(notation: &Notation, types: &[ParamType]) -> Result<Progr
     if fills.is_empty() { Ok(first) } else { notation.plain_from(&fills) }
 }
 
-/// What a reduction starts from, if that is not 0.
+/// The identity that a reduction starts from, as a literal that adapts to the type; none if it is 0, which tensors start from anyway.
 fn start(op: Op, dtype: DType) -> Option<Value> {
-    let identity = op.info().left_identity.or(op.info().right_identity)?;
-    let identity = if op == Op::Sub { Constant::Zero } else { identity };
-    let value = identity.value(dtype)?;
-    let literal = match value {
-        Value::Bool(_) => value,
-        other => other.as_i64().map_or_else(|| Value::F64(other.as_c128().re), Value::I64),
-    };
-    let literal = if matches!(dtype, DType::F32 | DType::F64) { Value::F64(value.as_c128().re) } else { literal };
-    value.is_truthy().then_some(literal)
+    let value = op.start(dtype).filter(|value| value.is_truthy())?;
+    Some(match dtype.kind() {
+        Kind::Bool => value,
+        // Literals beyond i64 are u64.
+        Kind::Int => value.as_i64().map_or(value, Value::I64),
+        Kind::Float => Value::F64(value.as_c128().re),
+        // Complex types adapt real literals, too.
+        Kind::Complex if value.as_c128().im == 0.0 => Value::F64(value.as_c128().re),
+        Kind::Complex => Value::C128(value.as_c128()),
+    })
 }
 
 /// A statement has at most as many loops as a set of them has bits.
@@ -329,12 +330,9 @@ impl<'a> Scheduler<'a> {
             })
             .collect();
         let (set, constant) = differs(&assignment.body, &places);
-        let identity = assignment.op.map(|op| {
-            let identity =
-                if op == Op::Sub { Some(Constant::Zero) } else { op.info().left_identity.or(op.info().right_identity) };
-            identity.and_then(|constant| constant.value(DType::F64))
-        });
-        let constant = constant.map(|value| value.cast(DType::F64));
+        let operand = assignment.op.map_or(DType::F64, |op| op.operand_type(item.dtype));
+        let identity = assignment.op.map(|op| op.start(operand));
+        let constant = constant.map(|value| value.cast(operand));
         // Where the body is what a reduction starts from, nothing is to be done.
         let idle = matches!(identity, Some(Some(start)) if constant.is_some_and(|c| c.same_number(start)));
         let set = match identity {

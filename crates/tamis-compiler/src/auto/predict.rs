@@ -106,9 +106,10 @@ impl Walk<'_> {
         let idle = match update {
             // Where the value is what changes nothing, nothing is done.
             Some(op) => {
+                let operand = op.operand_type(DType::F64);
                 let identity = if op == Op::Sub { Some(Constant::Zero) } else { op.info().right_identity };
-                let identity = identity.and_then(|constant| constant.value(DType::F64));
-                constant.zip(identity).is_some_and(|(c, i)| c.cast(DType::F64).same_number(i))
+                let identity = identity.and_then(|constant| constant.value(operand));
+                constant.zip(identity).is_some_and(|(c, i)| c.cast(operand).same_number(i))
             }
             None => constant.is_some_and(|c| c.cast(DType::F64).same_number(self.fill(target.tensor))),
         };

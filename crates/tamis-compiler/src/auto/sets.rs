@@ -4,7 +4,7 @@ use super::model::Costs;
 use super::operand::Operand;
 use tamis_ir::DType;
 use tamis_ir::Value;
-use tamis_ir::algebra::{Constant, Op, eval};
+use tamis_ir::algebra::{Op, eval};
 use tamis_ir::notation::same_all;
 use tamis_ir::text::syntax::{Expr, ExprKind};
 
@@ -72,12 +72,16 @@ fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) 
 /// Where an operator on operands differs from a constant, and which one, if that is known of the operands.
 pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option<Value>) {
     let info = op.info();
-    let annihilator = info.annihilator.and_then(number);
-    if let Some(zero) = annihilator.filter(|_| parts.len() == 2) {
-        let kills = |value: &Option<Value>| value.is_some_and(|value| value.cast(DType::F64).same_number(zero));
-        let killers: Vec<Set> = parts.iter().filter(|(_, v)| kills(v)).map(|(set, _)| set.clone()).collect();
-        if !killers.is_empty() {
-            return (and(killers), Some(zero));
+    let operand = op.operand_type(DType::F64);
+    if parts.len() == 2 {
+        let absorbed = |k: usize| parts[k].1.and_then(|fill| info.absorbed(operand, k, fill));
+        match (absorbed(0), absorbed(1)) {
+            (Some(result), None) => return (parts[0].0.clone(), Some(result)),
+            (None, Some(result)) => return (parts[1].0.clone(), Some(result)),
+            (Some(a), Some(b)) if a.same_number(b) => {
+                return (and(parts.into_iter().map(|(set, _)| set).collect()), Some(a));
+            }
+            _ => {}
         }
     }
     let constants: Option<Vec<Value>> = parts.iter().map(|(_, value)| value.map(|v| v.cast(DType::F64))).collect();
@@ -88,11 +92,6 @@ pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option
         }
         _ => (Set::All, None),
     }
-}
-
-/// A constant as a number.
-pub fn number(constant: Constant) -> Option<Value> {
-    constant.value(DType::F64)
 }
 
 /// What is in all of some sets.

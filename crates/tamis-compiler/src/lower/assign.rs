@@ -25,7 +25,7 @@ impl Lowerer<'_> {
         let emitted = self.emit(&value);
         // What is known to change nothing is not done.
         let idle = match (&update, emitted.unless, target.fresh) {
-            (Some(update), Some((cond, known)), _) if update.extra.is_empty() => {
+            (Some(update), Some((cond, known)), _) if update.extra.is_empty() && update.keeps => {
                 let [_, identity] = self.policy.identities(update.op, update.operand);
                 identity.filter(|e| known.cast(update.operand).same_number(*e)).map(|_| cond)
             }
@@ -100,7 +100,6 @@ impl Lowerer<'_> {
                 }
                 let new = self.b.call_in(update.op, update.operand, &operands);
                 let new = self.annihilated(update, &emitted, new);
-                let new = self.kept_by_identity(update, dtype, old, operand, new);
                 match (kept, fresh) {
                     (Some(fill), Some(fresh)) => {
                         let (fill, fresh) = (self.b.constant(fill), self.b.get(fresh));
@@ -118,24 +117,6 @@ impl Lowerer<'_> {
         }
         if update.is_some() {
             self.leave_when_final(tensor);
-        }
-    }
-
-    /// What an update of truth values gives where the target holds numbers: an identity leaves whatever number was there, as
-    /// it does where it is not stored and nothing is done.
-    fn kept_by_identity(&mut self, update: &Update, dtype: DType, old: ExprId, operand: ExprId, new: ExprId) -> ExprId {
-        let [_, identity] = self.policy.identities(update.op, update.operand);
-        match identity.filter(|_| update.operand == DType::Bool && dtype != DType::Bool && update.extra.is_empty()) {
-            Some(identity) => {
-                let truth = self.as_bool(operand);
-                let keeps = match identity.is_truthy() {
-                    true => truth,
-                    false => self.b.call_in(Op::Not, DType::Bool, &[truth]),
-                };
-                let new = self.b.call_in(Op::Cast(dtype), dtype, &[new]);
-                self.b.call_in(Op::Select, dtype, &[keeps, old, new])
-            }
-            None => new,
         }
     }
 

@@ -6,6 +6,7 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
 use tamis_ir::program::{Checked, Declaration, Program, ScalarKind, Storage, TensorId};
+use tamis_tensor::LiteralRange;
 use tamis_tensor::levels::level_type;
 use tamis_tensor::written_as;
 
@@ -20,6 +21,8 @@ pub struct ParamLayout {
     pub fill: Value,
     /// For each level, the width of each of its arrays.
     pub widths: Vec<Vec<(&'static str, Width)>>,
+    /// Whether it is a literal, and of which range: types were inferred for that.
+    pub literal: Option<LiteralRange>,
 }
 
 impl ParamLayout {
@@ -31,6 +34,7 @@ impl ParamLayout {
             dtype: tensor.dtype(),
             fill: tensor.fill(),
             widths: (0..tensor.levels().len()).map(arrays).collect(),
+            literal: tensor.literal_range(),
         }
     }
 }
@@ -130,7 +134,7 @@ pub fn bind(
                         Some((levels, Stored::Levels { arrays, .. })) => arrays[..levels].to_vec(),
                         _ => Vec::new(),
                     };
-                levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths }, role, &shared)
+                levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths, literal: None }, role, &shared)
             }
         };
         let extents = match &storage {

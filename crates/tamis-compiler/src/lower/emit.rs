@@ -235,18 +235,27 @@ impl Lowerer<'_> {
         }
         let mut value = self.b.call_in(op, dtype, &values);
         let mut unless = None;
-        if let Some(zero) = self.annihilator(op, dtype) {
-            let needed: Vec<ExprId> = emitted
-                .iter()
-                .filter_map(|e| e.unless)
-                .filter(|(_, fill)| fill.cast(dtype).same_number(zero))
-                .map(|(cond, _)| cond)
-                .collect();
-            let all = needed.into_iter().reduce(|a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
-            if let Some(all) = all {
-                let constant = self.b.constant(zero);
+        // Operands that decide the result where they are not stored.
+        let policy = self.policy;
+        let absorbed = |(k, e): (usize, &Emitted)| {
+            e.unless.and_then(|(cond, fill)| Some((cond, policy.absorbed(op, dtype, k, fill)?)))
+        };
+        let absorbing: Vec<(ExprId, Value)> = emitted.iter().enumerate().filter_map(absorbed).collect();
+        match absorbing[..] {
+            [] => {}
+            // Infinities of both signs: where both are not stored, they are computed with.
+            [(first, a), (second, b)] if !a.same_number(b) => {
+                let (a, b) = (self.b.constant(a), self.b.constant(b));
+                let one = self.b.call_in(Op::Select, dtype, &[second, value, b]);
+                let other = self.b.call_in(Op::Select, dtype, &[second, a, value]);
+                value = self.b.call_in(Op::Select, dtype, &[first, one, other]);
+            }
+            [(first, result), ..] => {
+                let others = absorbing[1..].iter().map(|(cond, _)| *cond);
+                let all = others.fold(first, |a, b| self.b.call_in(Op::And, DType::Bool, &[a, b]));
+                let constant = self.b.constant(result);
                 value = self.b.call_in(Op::Select, dtype, &[all, value, constant]);
-                unless = Some((all, zero));
+                unless = Some((all, result));
             }
         }
         if unless.is_none() && emitted.iter().all(|e| e.unless.is_some()) {

@@ -201,6 +201,8 @@ pub struct Update {
     pub times: Option<ExprId>,
     /// Updating with this changes nothing, because the tensor starts with it and all its updates are by this operator.
     pub absorbed: Option<Value>,
+    /// Whether the operator's identity leaves the old value as it is; see [`tamis_ir::program::Types::identity_keeps`].
+    pub keeps: bool,
 }
 
 impl Node {

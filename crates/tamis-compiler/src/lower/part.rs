@@ -181,7 +181,9 @@ impl Lowerer<'_> {
         if self.policy.strict && rounds {
             return Err(self.uncut(&format!("the parts of `{name}` would be rounded in another order")));
         }
-        let starts = info.idempotent || identity(info.left_identity) || identity(info.right_identity);
+        // Numbers that no part has touched would be made truth values.
+        let keeps = self.checked.types.identity_keeps(tensor, op.operand_type(dtype));
+        let starts = (info.idempotent && keeps) || identity(info.left_identity) || identity(info.right_identity);
         if !starts {
             return Err(self.uncut(&format!("`{name}` starts with {fill}, which each part would count once more")));
         }

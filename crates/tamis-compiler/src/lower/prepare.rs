@@ -71,9 +71,10 @@ impl Lowerer<'_> {
                 let update = update.as_ref().map(|u| {
                     let tensor = self.checked.types.tensors[target.tensor.index()];
                     let operand = self.checked.types.updates.get(&stmt.id).copied().unwrap_or(tensor);
+                    let keeps = self.checked.types.identity_keeps(target.tensor, operand);
                     let extra: Vec<Node> = u.extra.iter().map(|e| self.node(*e)).collect();
                     let absorbed = self.absorbed(target.tensor, u.op, operand).filter(|_| extra.is_empty());
-                    Update { op: u.op, operand, extra, times: None, absorbed }
+                    Update { op: u.op, operand, extra, times: None, absorbed, keeps }
                 });
                 Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }

@@ -18,6 +18,27 @@ impl Policy {
         op.info().annihilator.filter(|_| exact).and_then(|a| a.value(dtype))
     }
 
+    /// The result of an expression whose operand at `position` is known not to be stored and has `fill`, if that decides it: an
+    /// annihilator, or an infinity in a sum.
+    pub fn absorbed(self, op: Op, dtype: DType, position: usize, fill: Value) -> Option<Value> {
+        let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
+        if exact { op.info().absorbed(dtype, position, fill) } else { None }
+    }
+
+    /// The result of an expression of whose operands some are known, if these decide it and agree.
+    pub fn decided(self, op: Op, dtype: DType, known: impl IntoIterator<Item = Option<Value>>) -> Option<Value> {
+        let fills = known.into_iter().enumerate();
+        let mut results = fills.filter_map(|(k, fill)| self.absorbed(op, dtype, k, fill?));
+        let first = results.next()?;
+        results.all(|other| other.same_number(first)).then_some(first)
+    }
+
+    /// Whether anything decides the result of an operator on a type, whatever its other operands are.
+    pub fn absorbs(self, op: Op, dtype: DType) -> bool {
+        self.annihilator(op, dtype).is_some()
+            || (!self.strict && dtype.kind() == Kind::Float && !op.info().absorbing.is_empty())
+    }
+
     /// What changes nothing, on the left and on the right of an operator.
     pub fn identities(self, op: Op, dtype: DType) -> [Option<Value>; 2] {
         // An infinite part times the other one, which is 0, is not a number.
@@ -70,20 +91,19 @@ fn node(node: Node, policy: Policy) -> Node {
     if operands.contains(&Node::Missing) {
         return Node::Missing;
     }
-    let values: Option<Vec<Value>> = operands
+    let values: Vec<Option<Value>> = operands
         .iter()
         .map(|n| match n {
             Node::Known(value) => Some(*value),
             _ => None,
         })
         .collect();
+    if let Some(result) = policy.decided(op, dtype, values.iter().copied()) {
+        return Node::Known(result);
+    }
+    let values: Option<Vec<Value>> = values.into_iter().collect();
     if let Some(values) = values {
         return Node::Known(eval(op, dtype, &values));
-    }
-    if let Some(zero) = policy.annihilator(op, dtype)
-        && operands.iter().filter_map(known).any(|v| v.same_number(zero))
-    {
-        return Node::Known(zero);
     }
     if let [a, b] = &operands[..] {
         let is = |n: &Node, e: Option<Value>| e.zip(known(n)).is_some_and(|(e, v)| e.same_number(v));
@@ -182,7 +202,9 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
             Step::Assign(target, Some(update), value) => {
                 let [_, identity] = policy.identities(update.op, update.operand);
                 let nothing = match (&value, identity) {
-                    (Node::Known(v), Some(e)) => v.cast(update.operand).same_number(e) && update.extra.is_empty(),
+                    (Node::Known(v), Some(e)) if update.keeps && update.extra.is_empty() => {
+                        v.cast(update.operand).same_number(e)
+                    }
                     _ => false,
                 };
                 let absorbed = match (&value, update.absorbed) {

@@ -218,14 +218,13 @@ impl Lowerer<'_> {
             Node::Call(Op::Select, _, operands) => operands.iter().skip(1).all(|n| !may_be_missing(n)),
             Node::Call(op, ..) if op.is_lazy() => false,
             Node::Call(op, dtype, operands) => {
-                let zero = self.annihilator(*op, *dtype);
-                let annihilates = |n: &Node| match (zero, self.without_entries(n)) {
-                    (None, _) => false,
-                    (Some(zero), Some(fill)) => fill.cast(*dtype).same_number(zero),
-                    (Some(_), None) => true,
+                let absorbs = |(k, n): (usize, &Node)| match self.without_entries(n) {
+                    Some(fill) => self.policy.absorbed(*op, *dtype, k, fill).is_some(),
+                    None => self.policy.absorbs(*op, *dtype),
                 };
-                let (certain, others): (Vec<&Node>, Vec<&Node>) = operands.iter().partition(|n| self.is_certain(n));
-                !certain.is_empty() && !others.into_iter().any(annihilates)
+                let (certain, others): (Vec<_>, Vec<_>) =
+                    operands.iter().enumerate().partition(|(_, n)| self.is_certain(n));
+                !certain.is_empty() && !others.into_iter().any(absorbs)
             }
         }
     }
@@ -239,8 +238,10 @@ impl Lowerer<'_> {
                 Source::Mask(..) => Some(Value::Bool(false)),
             },
             Node::Call(op, dtype, operands) if !op.is_lazy() => {
-                let operands: Option<Vec<Value>> = operands.iter().map(|n| self.without_entries(n)).collect();
-                Some(eval(*op, *dtype, &operands?))
+                let operands: Vec<Option<Value>> = operands.iter().map(|n| self.without_entries(n)).collect();
+                let decided = self.policy.decided(*op, *dtype, operands.iter().copied());
+                let known: Option<Vec<Value>> = operands.into_iter().collect();
+                decided.or_else(|| Some(eval(*op, *dtype, &known?)))
             }
             _ => None,
         }

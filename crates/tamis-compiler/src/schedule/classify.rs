@@ -32,7 +32,7 @@ impl Production {
 /// ```
 /// use tamis_compiler::schedule::classify::productions;
 /// use tamis_ir::{DType, Program, program::ParamType};
-/// let matrix = ParamType { dtype: DType::F64, shape: vec![Some(4), Some(4)], value: None };
+/// let matrix = ParamType { dtype: DType::F64, shape: vec![Some(4), Some(4)], value: None, weak: false };
 /// let order = |loops: &str| {
 ///     let text = format!("def f(A, B):\n    C = tensor('csr')\n    for {loops} in _:\n        C[i,j] += A[i,k]*B[k,j]\n    return C\n");
 ///     let program = Program::parse(&text).unwrap();

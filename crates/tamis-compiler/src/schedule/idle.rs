@@ -21,7 +21,7 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
     let param = |id: &TensorId| {
         let shape = checked.extents.shapes.get(id.index()).map_or(Vec::new(), |s| s.iter().map(|n| Some(*n)).collect());
         let dtype = checked.types.tensors.get(id.index()).copied().unwrap_or(DType::F64);
-        ParamType { dtype, shape, value: None }
+        ParamType { dtype, shape, value: None, weak: false }
     };
     let params: Vec<ParamType> = program.params.iter().map(param).collect();
     let Ok(types) = program.infer_types(&params) else { return Some((stmt.clone(), Value::I64(0))) };
@@ -80,7 +80,8 @@ impl Known<'_> {
                         let operand = self.types.updates.get(&stmt.id).copied().unwrap_or(dtype);
                         let [_, identity] = self.policy.identities(update.op, operand);
                         let is = |value: Value| identity.is_some_and(|e| value.cast(operand).same_number(e));
-                        update.extra.is_empty() && value.is_some_and(is)
+                        let keeps = self.types.identity_keeps(target.tensor, operand);
+                        update.extra.is_empty() && keeps && value.is_some_and(is)
                     }
                     None => {
                         let fill = self.types.fills.get(target.tensor.index()).copied();
@@ -120,11 +121,8 @@ impl Known<'_> {
             Op::Coalesce => return values.first().copied().flatten().map(|value| value.cast(dtype)),
             _ => {}
         }
-        let annihilator = self.policy.annihilator(op, dtype);
-        if let Some(zero) = annihilator
-            && values.iter().flatten().any(|value| value.cast(dtype).same_number(zero))
-        {
-            return Some(zero);
+        if let Some(result) = self.policy.decided(op, dtype, values.iter().copied()) {
+            return Some(result);
         }
         let values: Option<Vec<Value>> = values.into_iter().collect();
         Some(eval(op, dtype, &values?))

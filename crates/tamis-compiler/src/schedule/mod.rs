@@ -280,7 +280,7 @@ impl Schedule {
     ///         y[i] += A[i,j]
     ///     return y
     /// ")?;
-    /// let a = ParamType { dtype: DType::F64, shape: vec![Some(3), Some(100)], value: None };
+    /// let a = ParamType { dtype: DType::F64, shape: vec![Some(3), Some(100)], value: None, weak: false };
     /// let schedule = Schedule::new().split("j", "j0", "j1", 32).reorder(["j0", "i"]);
     /// let scheduled = schedule.apply(&program, &program.check(&[a])?)?;
     /// assert_eq!(scheduled.to_string(), "\

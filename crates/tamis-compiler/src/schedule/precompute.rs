@@ -450,7 +450,7 @@ impl Plan {
         let declared = work.program.tensor(self.target.tensor).declaration.clone();
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
         let dtype = dtype.or(declared.as_ref().and_then(|d| d.dtype));
-        let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).and_then(literal);
+        let identity = op.info().left_identity.zip(dtype).and_then(|(_, dtype)| op.start(dtype)).and_then(literal);
         let Some(identity) = identity else {
             let message = format!("nothing can be collected by `{}` in this type", op.info().name);
             return Err(self.refuse(work, message, None, "leave the loops as they are"));

@@ -166,6 +166,88 @@ where
     Complex::new(turned.im, -turned.re)
 }
 
+/// Kahan's: the roots of `z - 1` and `z + 1` are taken apart, so that the cut along the real axis keeps the sign of zero.
+pub(super) fn acosh<T: Float>(z: Complex<T>) -> Complex<T>
+where
+    Complex<T>: ComplexFloat<Real = T>,
+{
+    let one = T::one();
+    let minus = ComplexFloat::sqrt(Complex::new(z.re - one, z.im));
+    let plus = ComplexFloat::sqrt(Complex::new(z.re + one, z.im));
+    let half = minus.im.angle(plus.re);
+    Complex::new((minus.re * plus.re + minus.im * plus.im).area_sinh(), half + half)
+}
+
+/// `log|z|` and the angle: near the unit circle by `log1p`, in which no digits cancel, and halved where `|z|` would overflow.
+pub(super) fn log<T: Float>(z: Complex<T>) -> Complex<T>
+where
+    Complex<T>: ComplexFloat<Real = T>,
+{
+    let (x, y) = (magnitude(z.re), magnitude(z.im));
+    let (large, small) = if x < y { (y, x) } else { (x, y) };
+    let (one, two) = (T::one(), T::one() + T::one());
+    let norm = x.hypotenuse(y);
+    let size = if norm + norm > one && norm < two {
+        ((large - one) * (large + one) + small * small).ln_1p() / two
+    } else if norm.is_infinite() && !large.is_infinite() {
+        (x / two).hypotenuse(y / two).ln() + two.ln()
+    } else {
+        norm.ln()
+    };
+    Complex::new(size, z.im.angle(z.re))
+}
+
+/// `log((1 + z) / (1 - z)) / 2`, in parts that neither cancel near 0 and 1 nor overflow far out. The cuts are the real axis beyond
+/// 1 and -1, where the sign of a zero imaginary part decides, as in C and NumPy.
+pub(super) fn atanh<T: Float>(z: Complex<T>) -> Complex<T>
+where
+    Complex<T>: ComplexFloat<Real = T>,
+{
+    let (zero, one) = (T::zero(), T::one());
+    let two = one + one;
+    let four = two + two;
+    let quarter_turn = one.angle(zero);
+    let nan = |x: T| x.partial_cmp(&x).is_none();
+    if z.im.is_infinite() {
+        return Complex::new(zero.copy_sign(z.re), quarter_turn.copy_sign(z.im));
+    }
+    if z.re.is_infinite() || nan(z.im) && z.re == zero {
+        let im = if nan(z.im) { z.im } else { quarter_turn.copy_sign(z.im) };
+        return Complex::new(zero.copy_sign(z.re), im);
+    }
+    if nan(z.re) || nan(z.im) {
+        return Complex::new(z.re + z.im, z.re + z.im);
+    }
+    let (x, y) = (magnitude(z.re), magnitude(z.im));
+    let far = T::from_i32(1 << 30);
+    let re = if x == zero {
+        z.re
+    } else if x > far || y > far {
+        // x / |z|^2, without the square.
+        let norm = x.hypotenuse(y);
+        z.re / norm / norm
+    } else {
+        let ratio = four * x / ((one - x) * (one - x) + y * y);
+        match ratio.is_infinite() {
+            // The square of the distance from 1 underflows, but the distance does not.
+            true => ((two.ln() - y.ln()) / two).copy_sign(z.re),
+            false => (ratio.ln_1p() / four).copy_sign(z.re),
+        }
+    };
+    let across = if x > far || y > far { -one } else { (one - x) * (one + x) - y * y };
+    let im = if x > far || y > far { quarter_turn.copy_sign(z.im) } else { (two * z.im).angle(across) / two };
+    Complex::new(re, im)
+}
+
+/// The inverse hyperbolic tangent, a quarter turn on.
+pub(super) fn atan<T: Float>(z: Complex<T>) -> Complex<T>
+where
+    Complex<T>: ComplexFloat<Real = T>,
+{
+    let turned = atanh(Complex::new(-z.im, z.re));
+    Complex::new(turned.im, -turned.re)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +259,7 @@ mod tests {
     /// Beside the same functions of C.
     #[test]
     fn inverses_far_from_zero_and_on_their_cuts() {
-        use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+        use std::f64::consts::{FRAC_PI_2, FRAC_PI_3, FRAC_PI_4, PI};
         let table = [
             (c(2.0, 0.0), c(FRAC_PI_2, 1.3169578969248166), c(0.0, -1.3169578969248166)),
             (c(2.0, -0.0), c(FRAC_PI_2, -1.3169578969248166), c(0.0, 1.3169578969248166)),
@@ -191,6 +273,41 @@ mod tests {
             assert!(close(asin(z), sine), "{z}: {}", asin(z));
             assert!(close(acos(z), cosine), "{z}: {}", acos(z));
             assert!(close(super::sinh(asinh(z)), z), "{z}: {}", asinh(z));
+        }
+        let table = [
+            (c(0.0, 2.0), c(FRAC_PI_2, 0.5493061443340548)),
+            (c(-0.0, 2.0), c(-FRAC_PI_2, 0.5493061443340548)),
+            (c(0.0, -2.0), c(FRAC_PI_2, -0.5493061443340548)),
+            (c(-0.0, -2.0), c(-FRAC_PI_2, -0.5493061443340548)),
+            (c(0.5, 0.25), c(0.4842544903299662, 0.20058661813123432)),
+            (c(1e-20, 1e-20), c(1e-20, 1e-20)),
+            (c(1e300, 1e300), c(FRAC_PI_2, 5e-301)),
+            (c(f64::INFINITY, 1.0), c(FRAC_PI_2, 0.0)),
+        ];
+        for (z, tangent) in table {
+            let got = atan(z);
+            assert!(close(got, tangent) && got.re.is_sign_negative() == tangent.re.is_sign_negative(), "{z}: {got}");
+            let got = atanh(c(-z.im, z.re));
+            assert!(close(got, c(-tangent.im, tangent.re)), "{z}: {got}");
+        }
+        let table = [
+            (c(-2.0, 0.0), c(1.3169578969248166, PI)),
+            (c(-2.0, -0.0), c(1.3169578969248166, -PI)),
+            (c(0.5, 0.0), c(0.0, FRAC_PI_3)),
+            (c(0.5, -0.0), c(0.0, -FRAC_PI_3)),
+        ];
+        for (z, expected) in table {
+            assert!(close(acosh(z), expected), "{z}: {}", acosh(z));
+        }
+        let logs = [
+            (c(-2.0, -0.0), c(2f64.ln(), -PI)),
+            (c(-2.0, 0.0), c(2f64.ln(), PI)),
+            (c(1.0, 1e-10), c(5e-21, 1e-10)),
+            (c(1.5e308, 1.5e308), c(1.5e308f64.ln() + 2f64.ln() / 2.0, FRAC_PI_4)),
+        ];
+        for (z, expected) in logs {
+            assert!((log(z).re - expected.re).abs() <= 1e-12 * expected.re.abs(), "{z}: {}", log(z));
+            assert!(close(log(z), expected), "{z}: {}", log(z));
         }
         let far = asin(c(-660408779.0, -660408779.0));
         assert!(close(far, c(-FRAC_PI_4, -21.348090334220316)), "{far}");

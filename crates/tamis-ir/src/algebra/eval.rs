@@ -411,6 +411,10 @@ where
         Op::Asin => complex::asin(a),
         Op::Acos => complex::acos(a),
         Op::Asinh => complex::asinh(a),
+        Op::Acosh => complex::acosh(a),
+        Op::Atan => complex::atan(a),
+        Op::Atanh => complex::atanh(a),
+        Op::Log => complex::log(a),
         _ => elementary(op, a),
     }
 }

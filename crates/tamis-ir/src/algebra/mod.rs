@@ -12,7 +12,7 @@ mod value;
 pub use dtype::{DType, Kind, UnknownDType};
 pub use eval::eval;
 pub use laws::Failure;
-pub use ops::{Constant, Domain, NanPolicy, Op, OpInfo, TABLE, Typing};
+pub use ops::{Absorbing, Constant, Domain, NanPolicy, Op, OpInfo, TABLE, Typing};
 pub use typing::{OpType, Ty, TypeError, can_store};
 pub use user::{Laws, MAX_DEFINITIONS, MAX_TERMS, Term, Undefinable, UserOp};
 pub use value::Value;

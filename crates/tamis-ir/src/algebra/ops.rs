@@ -198,6 +198,17 @@ pub enum Domain {
     Floats,
 }
 
+/// An operand that decides the result of a float operator whatever finite number the other operand is, as `inf + a = inf`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Absorbing {
+    /// Which operand it is.
+    pub operand: usize,
+    /// Its value.
+    pub value: Constant,
+    /// The result.
+    pub result: Constant,
+}
+
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -225,6 +236,8 @@ pub struct OpInfo {
     pub right_identity: Option<Constant>,
     /// `op(z, a) = z` and `op(a, z) = z` for every finite `a`; for NaN and infinities by the sparse policy only.
     pub annihilator: Option<Constant>,
+    /// Infinities that decide the result on floats; like the annihilator, beside NaN and infinities by the sparse policy only.
+    pub absorbing: &'static [Absorbing],
     /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding; see [`OpInfo::distributes`].
     pub distributes_over: &'static [(Op, Domain)],
     /// One line for the book.
@@ -244,9 +257,26 @@ const PLAIN: OpInfo = OpInfo {
     left_identity: None,
     right_identity: None,
     annihilator: None,
+    absorbing: &[],
     distributes_over: &[],
     summary: "",
 };
+
+/// `inf + a = inf` and `-inf + a = -inf`, on either side.
+const ABSORBING_SUM: &[Absorbing] = &[
+    Absorbing { operand: 0, value: Constant::Greatest, result: Constant::Greatest },
+    Absorbing { operand: 1, value: Constant::Greatest, result: Constant::Greatest },
+    Absorbing { operand: 0, value: Constant::Least, result: Constant::Least },
+    Absorbing { operand: 1, value: Constant::Least, result: Constant::Least },
+];
+
+/// `inf - a = inf`, `a - inf = -inf`, and with the signs exchanged.
+const ABSORBING_DIFFERENCE: &[Absorbing] = &[
+    Absorbing { operand: 0, value: Constant::Greatest, result: Constant::Greatest },
+    Absorbing { operand: 1, value: Constant::Greatest, result: Constant::Least },
+    Absorbing { operand: 0, value: Constant::Least, result: Constant::Least },
+    Absorbing { operand: 1, value: Constant::Least, result: Constant::Greatest },
+];
 
 const fn binary(op: Op, name: &'static str, symbol: &'static str, typing: Typing, summary: &'static str) -> OpInfo {
     OpInfo { op, name, symbol: Some(symbol), arity: (2, 2), typing, summary, ..PLAIN }
@@ -257,6 +287,27 @@ const fn function(op: Op, name: &'static str, typing: Typing, summary: &'static 
 }
 
 impl OpInfo {
+    /// The result if the operand at `position` has `value` and the others are finite, whatever they are: that of an annihilator,
+    /// or of an infinity in a sum.
+    pub fn absorbed(&self, dtype: DType, position: usize, value: Value) -> Option<Value> {
+        let value = value.cast(dtype);
+        let is = |constant: Constant| constant.value(dtype).filter(|z| z.same_number(value));
+        if let Some(zero) = self.annihilator.and_then(is) {
+            return Some(zero);
+        }
+        let rows = if dtype.kind() == Kind::Float { self.absorbing } else { &[] };
+        let row = rows.iter().find(|row| row.operand == position && is(row.value).is_some())?;
+        row.result.value(dtype)
+    }
+
+    /// The laws of a pair of operators: whether a reduction is left alone by `inner(value, a)` (`value` at `position`) for every
+    /// finite `a`, because `value` decides the inner result and that is the identity of the reduction. So the semirings (+, *),
+    /// (min, +), (max, +), (min, max), (or, and) skip what is not stored.
+    pub fn idle_under(&self, reduction: Op, dtype: DType, position: usize, value: Value) -> bool {
+        let identity = reduction.info().right_identity.and_then(|e| e.value(dtype));
+        self.absorbed(dtype, position, value).zip(identity).is_some_and(|(result, e)| result.same_number(e))
+    }
+
     /// Whether this operator distributes over another one on values of a type.
     pub fn distributes(&self, other: Op, dtype: DType) -> bool {
         self.distributes_over
@@ -282,6 +333,10 @@ impl OpInfo {
 
     const fn annihilator(self, z: Constant) -> OpInfo {
         OpInfo { annihilator: Some(z), ..self }
+    }
+
+    const fn absorbing(self, absorbing: &'static [Absorbing]) -> OpInfo {
+        OpInfo { absorbing, ..self }
     }
 
     const fn over(self, ops: &'static [(Op, Domain)]) -> OpInfo {
@@ -313,8 +368,12 @@ pub const TABLE: &[OpInfo] = {
     use NanPolicy::*;
     use Op::*;
     &[
-        binary(Add, "add", "+", ARITHMETIC, "sum").semigroup().identity(Zero).over(&[(Min, Floats), (Max, Floats)]),
-        binary(Sub, "sub", "-", ARITHMETIC, "difference").right_identity(Zero),
+        binary(Add, "add", "+", ARITHMETIC, "sum")
+            .semigroup()
+            .identity(Zero)
+            .absorbing(ABSORBING_SUM)
+            .over(&[(Min, Floats), (Max, Floats)]),
+        binary(Sub, "sub", "-", ARITHMETIC, "difference").right_identity(Zero).absorbing(ABSORBING_DIFFERENCE),
         binary(Mul, "mul", "*", ARITHMETIC, "product")
             .semigroup()
             .identity(One)
@@ -483,6 +542,27 @@ impl Op {
     /// Whether operands after the first are evaluated only if they are needed, as in Python.
     pub fn is_lazy(self) -> bool {
         matches!(self, Op::And | Op::Or | Op::Select | Op::Coalesce)
+    }
+
+    /// The type that values of `dtype` are converted to before the operator is applied: truth values for logical operators.
+    pub fn operand_type(self, dtype: DType) -> DType {
+        if self.info().typing == Typing::Logical { DType::Bool } else { dtype }
+    }
+
+    /// The identity that a reduction by this operator into a tensor of type `dtype` starts from, in that type.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{DType, Op, Value};
+    /// assert_eq!(Op::And.start(DType::F32), Some(Value::F32(1.0)));
+    /// assert_eq!(Op::Sub.start(DType::I8), Some(Value::I8(0)));
+    /// assert_eq!(Op::Min.start(DType::U64), Some(Value::U64(u64::MAX)));
+    /// assert_eq!(Op::Min.start(DType::C64), None);
+    /// ```
+    pub fn start(self, dtype: DType) -> Option<Value> {
+        let info = self.info();
+        // From nothing, differences are sums.
+        let identity = if self == Op::Sub { Some(Constant::Zero) } else { info.left_identity.or(info.right_identity) };
+        identity.and_then(|e| e.value(self.operand_type(dtype))).map(|e| e.cast(dtype))
     }
 
     /// Whether `X = op(X, e)` is an update that a program may make.

@@ -242,6 +242,7 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
         left_identity: laws.left_identity.map(Constant::of),
         right_identity: laws.right_identity.map(Constant::of),
         annihilator: laws.annihilator.map(Constant::of),
+        absorbing: &[],
         distributes_over: &[],
         summary: String::leak(format!("defined with the operands {}", meaning.params.join(", "))),
     };

@@ -15,6 +15,10 @@ pub trait Operand {
     fn fill(&self) -> Value;
     /// Calls `visit` with the coordinates and the value of everything stored, each once, in the order in which it is stored.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value));
+    /// Whether it is a number that stands for a literal: its type adapts to those that it meets.
+    fn is_literal(&self) -> bool {
+        false
+    }
     /// The dimensions in the order in which they are stored, outermost first: entries are stored by their coordinates in this
     /// order.
     fn storage_order(&self) -> Vec<usize> {

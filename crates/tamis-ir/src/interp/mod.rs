@@ -5,7 +5,8 @@
 //! which only lists what is stored; results go out as [`Grid`]s.
 //!
 //! **What is not stored annihilates.** By default a product with a 0 *that is not stored* is 0, also when the
-//! other factor is NaN or infinite (a sparse kernel never looks at it); so for every operator with an annihilator. A
+//! other factor is NaN or infinite (a sparse kernel never looks at it); so for every operator with an annihilator, and
+//! a sum with an infinity that is not stored is that infinity. A
 //! value that is known without looking at stored data is called *structural* here: literals, elements that
 //! are not stored, and what is computed from such values alone. With [`Options::strict`], IEEE arithmetic decides alone.
 
@@ -14,7 +15,7 @@ mod grid;
 
 pub use grid::{Grid, Operand};
 
-use crate::algebra::{DType, Op, Value, eval};
+use crate::algebra::{DType, Kind, Op, Value, eval};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result};
 use crate::format::MAX_RANK;
 use crate::program::dims::permit;
@@ -81,7 +82,8 @@ pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std:
 pub fn param_type(operand: &dyn Operand) -> ParamType {
     let value =
         if operand.shape().is_empty() { Grid::from_operand(operand).get(&[]).and_then(Value::as_i64) } else { None };
-    ParamType { dtype: operand.dtype(), shape: operand.shape().iter().map(|n| Some(*n)).collect(), value }
+    let shape = operand.shape().iter().map(|n| Some(*n)).collect();
+    ParamType { dtype: operand.dtype(), shape, value, weak: operand.is_literal() }
 }
 
 /// A value on its way through an expression.
@@ -106,8 +108,8 @@ struct Machine<'a> {
     iterations: u64,
     /// For each expression, whether it is a mask.
     masks: Vec<bool>,
-    /// For each operator call, what annihilates it, in the type it computes in.
-    annihilators: Vec<Option<Value>>,
+    /// For each operator call, what decides its result, in the type it computes in.
+    absorbing: Vec<Vec<Absorbs>>,
 }
 
 impl<'a> Machine<'a> {
@@ -140,12 +142,12 @@ impl<'a> Machine<'a> {
             stmt: StmtId(0),
             iterations: 0,
             masks: program.exprs.ids().map(|id| masks.is_mask(id)).collect(),
-            annihilators: program
+            absorbing: program
                 .exprs
                 .ids()
                 .map(|id| match program.expr(id) {
-                    Expr::Call(op, _) => annihilator(*op, checked.types.operands[id.index()]),
-                    _ => None,
+                    Expr::Call(op, _) => absorbing(*op, checked.types.operands[id.index()]),
+                    _ => Vec::new(),
                 })
                 .collect(),
         })
@@ -221,7 +223,9 @@ impl<'a> Machine<'a> {
             Some(Update { op, extra }) => {
                 let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(grid.dtype());
                 let identity = op.info().right_identity.and_then(|e| e.value(operand));
-                extra.is_empty() && identity.is_some_and(|e| value.cast(operand).same_number(e))
+                extra.is_empty()
+                    && self.checked.types.identity_keeps(target.tensor, operand)
+                    && identity.is_some_and(|e| value.cast(operand).same_number(e))
             }
             None => {
                 let (old, stored) = grid.read(position);
@@ -233,19 +237,14 @@ impl<'a> Machine<'a> {
     fn update(&mut self, target: &Access, position: &[u64], update: &Update, value: Seen) -> Result<Seen> {
         let (old, stored) = self.tensors[target.tensor.index()].read(position);
         let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(old.dtype());
-        // A number is not made a truth value by what leaves truth values alone, stored or not.
-        if operand == DType::Bool && old.dtype() != DType::Bool && update.extra.is_empty() {
-            let identity = update.op.info().right_identity.and_then(|e| e.value(operand));
-            if value.value.zip(identity).is_some_and(|(value, e)| value.cast(operand).same_number(e)) {
-                return Ok(Seen { value: Some(old), structural: !stored && value.structural });
-            }
-        }
         // An update by an operator is not a read of stored data where nothing is stored yet.
         let mut operands = vec![Seen { value: Some(old), structural: !stored }, value];
         for extra in &update.extra {
             operands.push(self.evaluate(*extra)?);
         }
-        Ok(self.apply(update.op, operand, annihilator(update.op, operand), &operands))
+        // An update is decided by an annihilator alone: a sum that is infinite takes part in what comes after it.
+        let annihilator: Vec<Absorbs> = annihilator(update.op, operand).into_iter().collect();
+        Ok(self.apply(update.op, operand, &annihilator, &operands))
     }
 
     /// Finds where an access points; false for a permissive one out of bounds.
@@ -317,23 +316,22 @@ impl<'a> Machine<'a> {
             }
             Expr::Call(op, operands) => {
                 let operand = self.checked.types.operands[id.index()];
-                let annihilator = self.annihilators[id.index()];
                 let seen = match operands[..] {
-                    _ if op.is_lazy() => self.evaluate_lazily(*op, operand, annihilator, operands)?,
+                    _ if op.is_lazy() => self.evaluate_lazily(id, *op, operand, operands)?,
                     [a] => {
                         let seen = [self.evaluate(a)?];
-                        self.apply(*op, operand, annihilator, &seen)
+                        self.apply(*op, operand, &self.absorbing[id.index()], &seen)
                     }
                     [a, b] => {
                         let seen = [self.evaluate(a)?, self.evaluate(b)?];
-                        self.apply(*op, operand, annihilator, &seen)
+                        self.apply(*op, operand, &self.absorbing[id.index()], &seen)
                     }
                     _ => {
                         let mut seen = Vec::with_capacity(operands.len());
                         for operand in operands {
                             seen.push(self.evaluate(*operand)?);
                         }
-                        self.apply(*op, operand, annihilator, &seen)
+                        self.apply(*op, operand, &self.absorbing[id.index()], &seen)
                     }
                 };
                 // A mask is structure, too.
@@ -343,13 +341,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Operands one after the other, until the result is known.
-    fn evaluate_lazily(
-        &mut self,
-        op: Op,
-        operand: DType,
-        annihilator: Option<Value>,
-        operands: &[ExprId],
-    ) -> Result<Seen> {
+    fn evaluate_lazily(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> Result<Seen> {
         let first = self.evaluate(operands[0])?;
         match op {
             Op::Select => {
@@ -375,23 +367,33 @@ impl<'a> Machine<'a> {
                 }
                 _ => {
                     let second = self.evaluate(operands[1])?;
-                    Ok(self.apply(op, operand, annihilator, &[first, second]))
+                    Ok(self.apply(op, operand, &self.absorbing[id.index()], &[first, second]))
                 }
             },
         }
     }
 
-    fn apply(&self, op: Op, operand: DType, annihilator: Option<Value>, operands: &[Seen]) -> Seen {
+    fn apply(&self, op: Op, operand: DType, absorbing: &[Absorbs], operands: &[Seen]) -> Seen {
         let structural = operands.iter().all(|o| o.structural);
         if operands.iter().any(|o| o.value.is_none()) {
             return Seen { value: None, structural };
         }
         let known = |o: &Seen| o.value.unwrap_or(Value::Bool(false));
-        if !self.options.strict
-            && let Some(annihilator) = annihilator
-            && operands.iter().any(|o| o.structural && known(o).cast(operand).same_number(annihilator))
-        {
-            return Seen { value: Some(annihilator), structural: true };
+        if !self.options.strict && !absorbing.is_empty() {
+            let mut decided = None;
+            let mut agree = true;
+            for (k, seen) in operands.iter().enumerate().filter(|(_, o)| o.structural) {
+                let value = known(seen).cast(operand);
+                let row =
+                    absorbing.iter().find(|row| row.operand.is_none_or(|at| at == k) && row.value.same_number(value));
+                if let Some(row) = row {
+                    agree &= decided.is_none_or(|other: Value| other.same_number(row.result));
+                    decided = Some(row.result);
+                }
+            }
+            if let Some(result) = decided.filter(|_| agree) {
+                return Seen { value: Some(result), structural: true };
+            }
         }
         let value = match operands {
             [a] => eval(op, operand, &[known(a)]),
@@ -402,6 +404,25 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn annihilator(op: Op, operand: DType) -> Option<Value> {
-    op.info().annihilator.and_then(|a| a.value(operand))
+/// An operand that decides a result, if it is structural.
+struct Absorbs {
+    /// Which operand; any, if none is named.
+    operand: Option<usize>,
+    value: Value,
+    result: Value,
+}
+
+fn annihilator(op: Op, operand: DType) -> Option<Absorbs> {
+    let zero = op.info().annihilator.and_then(|a| a.value(operand))?;
+    Some(Absorbs { operand: None, value: zero, result: zero })
+}
+
+/// What decides the result of an expression: an annihilator, or an infinity in a sum of floats.
+fn absorbing(op: Op, operand: DType) -> Vec<Absorbs> {
+    let rows = if operand.kind() == Kind::Float { op.info().absorbing } else { &[] };
+    let rows = rows.iter().filter_map(|row| {
+        let (value, result) = (row.value.value(operand)?, row.result.value(operand)?);
+        Some(Absorbs { operand: Some(row.operand), value, result })
+    });
+    annihilator(op, operand).into_iter().chain(rows).collect()
 }

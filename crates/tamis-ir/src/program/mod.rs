@@ -387,6 +387,8 @@ pub struct ParamType {
     pub shape: Vec<Option<u64>>,
     /// The value of an integer scalar, so that bounds and shapes can depend on it.
     pub value: Option<i64>,
+    /// Whether it is a scalar whose type is weak, as that of a literal is.
+    pub weak: bool,
 }
 
 /// A program with everything inferred for the tensors it is called with.

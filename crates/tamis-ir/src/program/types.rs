@@ -24,6 +24,16 @@ pub struct Types {
     pub operands: Vec<DType>,
     /// For each update, the type that the old value and its operands are converted to.
     pub updates: FxHashMap<StmtId, DType>,
+    /// For each tensor, whether it holds nothing but truth values, of whatever type: true and false are 1 and 0.
+    pub truths: Vec<bool>,
+}
+
+impl Types {
+    /// Whether an update of a tensor by the identity of its operator leaves the old value as it is. A logical update does not, where
+    /// the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
+    pub fn identity_keeps(&self, tensor: TensorId, operand: DType) -> bool {
+        operand != DType::Bool || self.truths.get(tensor.index()).copied().unwrap_or(true)
+    }
 }
 
 pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Types, Diagnostics> {
@@ -45,6 +55,8 @@ struct Inference<'a> {
     guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
+    /// The values of parameters that stand for integer literals.
+    literals: FxHashMap<TensorId, Value>,
     errors: Vec<Diagnostic>,
 }
 
@@ -61,8 +73,10 @@ impl<'a> Inference<'a> {
             .map(|info| info.declaration.as_ref().and_then(|d| d.dtype).map(Ty::strong))
             .collect();
         for (id, param) in program.params.iter().zip(params) {
-            tensors[id.index()] = Some(Ty::strong(param.dtype));
+            tensors[id.index()] = Some(Ty { weak: param.weak, ..Ty::strong(param.dtype) });
         }
+        let literals = program.params.iter().zip(params).filter(|(_, param)| param.weak);
+        let literals = literals.filter_map(|(id, param)| Some((*id, Value::I64(param.value?)))).collect();
         Ok(Inference {
             program,
             tensors,
@@ -71,6 +85,7 @@ impl<'a> Inference<'a> {
             settled: vec![false; program.tensors.len()],
             guessing: false,
             ranks: program.ranks(params),
+            literals,
             errors: Vec::new(),
         })
     }
@@ -87,8 +102,13 @@ impl<'a> Inference<'a> {
                 break;
             }
         }
-        for ty in self.tensors.iter_mut().flatten() {
-            ty.weak = false;
+        // What is declared has a type of its own in the end; parameters that stand for literals go on adapting.
+        for (ty, info) in self.tensors.iter_mut().zip(&program.tensors) {
+            if let Some(ty) = ty
+                && info.declaration.is_some()
+            {
+                ty.weak = false;
+            }
         }
         program.visit(&mut |stmt| {
             self.type_stmt(stmt);
@@ -113,6 +133,9 @@ impl<'a> Inference<'a> {
             {
                 let t = target.tensor.index();
                 let stored = Ty { nullable: false, ..stored };
+                // A logical update stores a truth value, whatever it is computed from.
+                let logical = update.as_ref().is_some_and(|update| update.op.info().typing == Typing::Logical);
+                let stored = if logical { Ty::strong(DType::Bool) } else { stored };
                 joined[t] = Some(joined[t].map_or(stored, |ty| ty.join(stored)));
                 updates.extend(update.as_ref().map(|update| (t, update, stored)));
             }
@@ -334,6 +357,7 @@ impl<'a> Inference<'a> {
     fn literal_value(&self, id: ExprId) -> Option<Value> {
         match (self.program.expr(id), &self.exprs[id.index()]) {
             (Expr::Literal(value), _) => Some(*value),
+            (Expr::Read(access), _) => self.literals.get(&access.tensor).copied(),
             (Expr::Call(op, operands), Some(Ok(op_type))) if op_type.result.weak => {
                 let values: Option<Vec<Value>> = operands.iter().map(|operand| self.literal_value(*operand)).collect();
                 Some(eval(*op, op_type.operand, &values?))
@@ -457,7 +481,7 @@ impl<'a> Inference<'a> {
             Some(Declaration { fill: Some(fill), .. }) => fill.cast(*dtype),
             _ => Value::zero(*dtype),
         };
-        let fills = self.program.tensors.iter().zip(&tensors).map(fill).collect();
+        let fills: Vec<Value> = self.program.tensors.iter().zip(&tensors).map(fill).collect();
         let known = |k: usize| match &self.exprs[k] {
             Some(Ok(op_type)) => *op_type,
             // Not part of any statement: never evaluated.
@@ -474,7 +498,26 @@ impl<'a> Inference<'a> {
                 updates.insert(stmt.id, op_type.operand);
             }
         });
-        Types { tensors, fills, exprs, operands, updates }
+        let truths = self.truths(&tensors, &fills);
+        Types { tensors, fills, exprs, operands, updates, truths }
+    }
+
+    /// Tensors that start from 0 or 1 and are given nothing but truth values.
+    fn truths(&self, tensors: &[DType], fills: &[Value]) -> Vec<bool> {
+        let is_truth =
+            |fill: &Value| [Value::zero(fill.dtype()), Value::one(fill.dtype())].iter().any(|t| t.same_number(*fill));
+        let declared = self.program.tensors.iter().map(|info| info.declaration.is_some());
+        let mut truths: Vec<bool> = declared.zip(fills).map(|(declared, fill)| declared && is_truth(fill)).collect();
+        self.program.visit(&mut |stmt| {
+            if let StmtKind::Assign { target, update, value } = &stmt.kind {
+                let stored = match update {
+                    Some(update) => update.op.info().typing == Typing::Logical,
+                    None => self.ty(*value).is_some_and(|ty| ty.dtype == DType::Bool),
+                };
+                truths[target.tensor.index()] &= stored;
+            }
+        });
+        truths.iter().zip(tensors).map(|(truth, dtype)| *truth || *dtype == DType::Bool).collect()
     }
 }
 

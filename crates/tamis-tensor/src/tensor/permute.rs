@@ -50,6 +50,7 @@ impl Tensor {
                 levels: parts.levels.clone(),
                 values: parts.values.clone(),
                 nnz: parts.nnz.clone(),
+                literal: false,
             }),
         })
     }

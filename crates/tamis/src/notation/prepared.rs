@@ -188,6 +188,7 @@ impl Scale {
             && self.sizes.iter().zip(shape).all(|(size, n)| *size == bits(*n))
             && self.entries == bits(tensor.nnz() as u64)
             && self.format == *tensor.format()
+            && self.literal == tensor.literal_range()
     }
 }
 
