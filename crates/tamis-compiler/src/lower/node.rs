@@ -198,7 +198,7 @@ pub struct Update {
     /// Operands after the value.
     pub extra: Vec<Node>,
     /// It is done so many times over.
-    pub times: Option<ExprId>,
+    pub times: Vec<ExprId>,
 }
 
 impl Node {
