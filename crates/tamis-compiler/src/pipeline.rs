@@ -5,6 +5,7 @@
 
 use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
+use crate::lower::saturate::is_huge;
 use crate::lower::sequence::{ROOMY, has_edges};
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, lower_part, plans};
 use crate::opt;
@@ -229,6 +230,8 @@ pub struct Specialisation {
     blocks: Vec<[bool; 2]>,
     /// For each dimension, whether it is small, if there are reads beyond edges.
     small: Vec<bool>,
+    /// Whether some size is so large that sums of sizes may overflow.
+    huge: bool,
 }
 
 impl Specialisation {
@@ -271,7 +274,8 @@ impl Specialisation {
         }
         let sizes = shapes.iter().flatten().filter(|_| has_edges(program));
         let small = sizes.map(|size| *size < ROOMY).collect();
-        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small }
+        let huge = shapes.iter().flatten().any(|size| is_huge(*size));
+        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small, huge }
     }
 }
 

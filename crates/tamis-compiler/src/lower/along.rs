@@ -27,6 +27,19 @@ impl Lowerer<'_> {
         extent: (ExprId, ExprId),
         alike: bool,
     ) -> Option<Looplet> {
+        match self.tamed(access, index)? {
+            Some(tamed) => self.unfurl_moved(&tamed, index, extent, alike),
+            None => self.unfurl_moved(access, index, extent, alike),
+        }
+    }
+
+    fn unfurl_moved(
+        &mut self,
+        access: &Access,
+        index: IndexId,
+        extent: (ExprId, ExprId),
+        alike: bool,
+    ) -> Option<Looplet> {
         let Source::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));

@@ -28,6 +28,7 @@ mod promises;
 mod region;
 mod repeat;
 mod run;
+pub mod saturate;
 mod scatter;
 pub mod sequence;
 pub mod simplify;
@@ -200,6 +201,10 @@ fn start<'a>(
         true => all.filter(|(_, size)| **size >= sequence::ROOMY).map(|(dim, _)| *dim).collect(),
         false => Vec::new(),
     };
+    let huge = checked.extents.shapes.iter().flatten().any(|size| saturate::is_huge(*size));
+    if huge {
+        builder.set_huge();
+    }
     let lowerer = Lowerer {
         b: builder,
         program,
@@ -215,6 +220,8 @@ fn start<'a>(
         pieces: vec![None; program.indices.len()],
         limits: vec![None; program.indices.len()],
         not_small,
+        huge,
+        saturates: false,
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         masks: program::Masks::new(program),
@@ -269,6 +276,10 @@ struct Lowerer<'a> {
     limits: Vec<Option<(TensorId, usize)>>,
     /// Sizes of dimensions that are not small, if that matters.
     not_small: Vec<ExprId>,
+    /// Whether some size is so large that sums of sizes may overflow.
+    huge: bool,
+    /// Whether sums that are computed are those of a check, and may overflow.
+    saturates: bool,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.

@@ -9,7 +9,9 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
-use super::region::{Presence, Region};
+use super::region::{COPIES, Presence, Region};
+use super::repeat::depends;
+use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
 use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Pieces, Stepper};
@@ -387,20 +389,41 @@ impl Lowerer<'_> {
             let filled = walkers.iter().all(|w| w.pieces.window.is_none());
             let part = Region { start: here, stop: next, filled, ..region.part() };
             let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
+            // Some of them hold something else at each coordinate. Where none of these is present, what is done may be the same everywhere.
+            let (moving, quiet) = this.quiet(part, &walkers, &ends, &present, &steps);
+            let copies = this.copies;
+            this.copies *= if quiet.is_some() { 2 } else { 1 };
+            let mut parts = this.begin_parts();
             let then = this.in_block(|this| {
                 let known = this.assumed.len();
                 this.assumed.extend(some.filter(|_| idle));
-                let mut steps = steps;
-                for ((walker, end), present) in walkers.iter().zip(&ends).zip(&present) {
-                    let q = this.b.get(walker.cursor);
-                    steps = this.enter(steps, walker.id, &walker.pieces, (q, *end), *present);
-                }
+                let steps = this.enter_all(steps, &walkers, &ends, &present);
                 this.part(part, &inner, steps);
                 this.assumed.truncate(known);
             });
-            match some.filter(|_| idle) {
-                Some(some) => this.b.emit(Stmt::If { cond: some, then, otherwise: Vec::new() }),
-                None => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
+            this.end_part(&mut parts);
+            let otherwise = quiet.map(|steps| {
+                let known = this.assumed.len();
+                this.assumed.extend(some.filter(|_| idle));
+                let block = this.in_block(|this| this.part(part, &inner, steps));
+                this.assumed.truncate(known);
+                match some.filter(|_| idle && !block.is_empty()) {
+                    Some(cond) => vec![Stmt::If { cond, then: block, otherwise: Vec::new() }],
+                    None => block,
+                }
+            });
+            if otherwise.is_some() {
+                this.end_part(&mut parts);
+            }
+            this.end_parts(parts);
+            this.copies = copies;
+            match (otherwise, some.filter(|_| idle)) {
+                (Some(otherwise), _) if !otherwise.is_empty() => {
+                    let cond = this.any(moving).unwrap_or_else(|| this.b.constant(Value::Bool(true)));
+                    this.b.emit(Stmt::If { cond, then, otherwise });
+                }
+                (_, Some(some)) => this.b.emit(Stmt::If { cond: some, then, otherwise: Vec::new() }),
+                (_, None) => then.into_iter().for_each(|stmt| this.b.emit(stmt)),
             }
             for (walker, end) in walkers.iter().zip(&ends) {
                 if walker.pieces.set().is_some() {
@@ -416,6 +439,65 @@ impl Lowerer<'_> {
             this.b.assign(from, next);
         });
         self.b.emit(Stmt::While { cond, body });
+    }
+
+    /// What all walkers hold, over a part of their pieces.
+    fn enter_all(
+        &mut self,
+        mut steps: Vec<Step>,
+        walkers: &[Walker],
+        ends: &[ExprId],
+        present: &[Option<ExprId>],
+    ) -> Vec<Step> {
+        for ((walker, end), present) in walkers.iter().zip(ends).zip(present) {
+            let q = self.b.get(walker.cursor);
+            steps = self.enter(steps, walker.id, &walker.pieces, (q, *end), *present);
+        }
+        steps
+    }
+
+    /// Where the pieces of walkers that hold something else at each coordinate are present, and what is done where none of them is, if
+    /// that is the same at each coordinate, and is not otherwise.
+    fn quiet(
+        &mut self,
+        part: Region,
+        walkers: &[Walker],
+        ends: &[ExprId],
+        present: &[Option<ExprId>],
+        steps: &[Step],
+    ) -> (Vec<ExprId>, Option<Vec<Step>>) {
+        // Lists hold one thing at each of their coordinates, and runs everywhere.
+        let may_move = |w: &Walker| matches!(w.pieces.extents, Extents::Blocks { .. }) || w.pieces.scale != 1;
+        let windows = walkers.iter().any(|w| w.pieces.window.is_some() || w.pieces.set().is_some());
+        if windows || self.copies * 2 > COPIES || !walkers.iter().any(may_move) {
+            return (Vec::new(), None);
+        }
+        let before = self.b.clone();
+        let entered = self.enter_all(steps.to_vec(), walkers, ends, present);
+        self.b = before;
+        let mut ids: Vec<u32> = Vec::new();
+        visit_steps(&entered, &mut |node| {
+            if let Node::Access(access) = node
+                && depends(node, part.index)
+            {
+                ids.push(access.id);
+            }
+        });
+        let moves = |walker: &Walker| ids.contains(&walker.id);
+        let moving: Option<Vec<ExprId>> =
+            walkers.iter().zip(present).filter(|(walker, _)| moves(walker)).map(|(_, present)| *present).collect();
+        let Some(moving) = moving.filter(|moving| !moving.is_empty()) else { return (Vec::new(), None) };
+        let gone: Vec<u32> = walkers.iter().filter(|walker| moves(walker)).map(|walker| walker.id).collect();
+        let rest = self.without(steps, &gone);
+        let kept: Vec<usize> = (0..walkers.len()).filter(|k| !moves(&walkers[*k])).collect();
+        let mut quiet = rest;
+        for k in kept {
+            let q = self.b.get(walkers[k].cursor);
+            quiet = self.enter(quiet, walkers[k].id, &walkers[k].pieces, (q, ends[k]), present[k]);
+        }
+        let quiet = simplify::steps(quiet, self.policy);
+        let same = !quiet.is_empty() && self.repeats(part.index, &quiet);
+        (moving, same.then_some(quiet))
     }
 
     /// A part of the region, with what the pieces around it do not cut brought there first.
