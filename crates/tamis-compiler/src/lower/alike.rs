@@ -164,7 +164,8 @@ impl Lowerer<'_> {
         let (Some(values), Some(mut len)) = (self.values(tensor), self.stored(alike.of, alike.levels - 1)) else {
             return;
         };
-        for extent in self.bound[tensor.index()].extents[alike.levels..].to_vec() {
+        let extents = self.bound[tensor.index()].extents.clone();
+        for extent in extents.into_iter().skip(alike.levels) {
             len = self.times(len, extent);
         }
         self.b.emit(Stmt::Grow { buffer: values, len, fill: None });

@@ -191,6 +191,11 @@ fn start<'a>(
     alike: &[Option<Alike>],
 ) -> Result<(Lowerer<'a>, Vec<SizeParam>), Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
+    // That, too, is part of what a kernel is.
+    let huge = checked.extents.shapes.iter().flatten().any(|size| saturate::is_huge(*size));
+    if huge {
+        builder.set_huge();
+    }
     let (bound, sizes) =
         bind::bind(&mut builder, program, checked, layouts, alike).map_err(|d| Diagnostics(vec![d]))?;
     promises::promise(&mut builder, program, &bound);
@@ -201,10 +206,6 @@ fn start<'a>(
         true => all.filter(|(_, size)| **size >= sequence::ROOMY).map(|(dim, _)| *dim).collect(),
         false => Vec::new(),
     };
-    let huge = checked.extents.shapes.iter().flatten().any(|size| saturate::is_huge(*size));
-    if huge {
-        builder.set_huge();
-    }
     let lowerer = Lowerer {
         b: builder,
         program,

@@ -30,7 +30,6 @@ impl Lowerer<'_> {
             });
             let freezes = open.extract_if(.., |tensor| read.contains(tensor)).map(Step::Freeze);
             steps.extend(freezes);
-            blank.iter_mut().for_each(|(tensor, was_read)| *was_read |= read.contains(tensor));
             if let Step::Declare(tensor, _) = step {
                 open.push(tensor);
                 blank.push((tensor, false));
@@ -43,6 +42,7 @@ impl Lowerer<'_> {
             for tensor in again {
                 steps.push(Step::Declare(tensor, self.bound[tensor.index()].fill));
             }
+            blank.iter_mut().for_each(|(tensor, was_read)| *was_read |= read.contains(tensor));
             visit_targets(std::slice::from_ref(&step), &mut |target| {
                 let declared = steps.iter().any(|s| matches!(s, Step::Declare(t, _) if *t == target.tensor));
                 if declared && !open.contains(&target.tensor) {

@@ -1,43 +1,44 @@
 //! Saturating arithmetic of subscripts: where a bounds check computes a subscript that leaves the integers, the subscript leaves its
 //! dimension, too.
 //!
-//! Sizes and indices are assumed to have at most [`SIZE_BITS`] bits, unless the kernel is made for larger ones
+//! Sizes and indices are assumed to be at most [`LARGEST_SIZE`], unless the kernel is made for larger ones
 //! (`pipeline::Specialisation`). A sum of a few of them and of small numbers cannot overflow, and is computed as it is written. Numbers
 //! that are known only when the kernel runs, and numbers that are large, are added with saturation.
 
 use super::Lowerer;
-use super::node::{Access, Node, Source, Step, visit_steps};
+use super::node::{Access, Node, Part, Source, Step, visit_steps};
 use super::repeat::depends;
 use super::storage::MOST_ELEMENTS;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{Elem, Expr, ExprId};
 use tamis_ir::program::IndexId;
 
-/// Bits of a size at most that is not huge.
-pub const SIZE_BITS: u32 = 60;
+/// The largest size that is not huge. Memory holds no more, and multiples and sums of such numbers are far from overflowing.
+const LARGEST_SIZE: u128 = 1 << 40;
 
-/// Bits of a number at most that cannot overflow, nor its difference to another one.
-const MOST_BITS: u32 = 62;
+/// No number that is nearer to 0 overflows, nor does its difference to another one.
+const LARGEST: u128 = 1 << 62;
 
-/// Bits of a number that nothing is known of.
-const ANY: u32 = 63;
+/// What nothing is known of.
+const ANY: u128 = 1 << 63;
 
 /// Whether sums of sizes, one of them this, may overflow.
 pub fn is_huge(size: u64) -> bool {
-    size > 1 << SIZE_BITS
+    u128::from(size) > LARGEST_SIZE
 }
 
 impl Lowerer<'_> {
     /// Whether the arithmetic of a subscript may overflow.
     pub(super) fn may_overflow(&self, node: &Node) -> bool {
-        matches!(node, Node::Call(Op::Add | Op::Sub | Op::Mul | Op::Neg, DType::I64, _)) && self.bits(node) > MOST_BITS
+        matches!(node, Node::Call(Op::Add | Op::Sub | Op::Mul | Op::Neg, DType::I64, _))
+            && self.magnitude(node) > LARGEST
     }
 
     /// Whether a loop must not be entered without an iteration: what comes after its start may wrap around, and it goes over levels that are
     /// searched for where to start.
     pub(super) fn must_run(&self, index: IndexId, body: &[Step]) -> bool {
         let Some((start, _)) = &self.ranges[index.index()] else { return false };
-        if self.bits(start) <= SIZE_BITS {
+        if self.magnitude(start) <= LARGEST {
             return false;
         }
         let mut searched = false;
@@ -47,7 +48,11 @@ impl Lowerer<'_> {
                 && let Some(sub) = subs.get(access.level)
                 && depends(&sub.node, index)
             {
-                searched |= self.row(*tensor, access.level).is_some_and(|row| !row.capabilities.random_access);
+                // Of lists, the start itself is searched for.
+                let list = |name: &&str| ["pos", "crd"].contains(name);
+                let row = self.row(*tensor, access.level);
+                searched |= sub.part != Part::Whole
+                    || row.is_some_and(|row| !row.capabilities.random_access && !row.arrays.iter().all(list));
             }
         });
         searched
@@ -56,7 +61,7 @@ impl Lowerer<'_> {
     /// A number of iterations of a loop that something may be added to.
     pub(super) fn countable(&mut self, index: IndexId, iterations: ExprId) -> ExprId {
         let small = match &self.ranges[index.index()] {
-            Some((start, stop)) => self.bits(start).max(self.bits(stop)) <= SIZE_BITS,
+            Some((start, stop)) => self.magnitude(start).max(self.magnitude(stop)) < LARGEST / 2,
             None => true,
         };
         if small && !self.huge {
@@ -78,7 +83,7 @@ impl Lowerer<'_> {
         let mut far = 0;
         let node = self.brought_near(&sub.node.clone(), &mut far);
         // Several of them may make up for each other.
-        if self.huge || far > 1 || self.bits(&Node::Index(index)) > SIZE_BITS {
+        if self.huge || far > 1 || self.magnitude(&Node::Index(index)) > LARGEST_SIZE {
             return None;
         }
         let mut tamed = access.clone();
@@ -91,7 +96,7 @@ impl Lowerer<'_> {
     }
 
     fn brought_near(&mut self, node: &Node, far: &mut usize) -> Node {
-        if self.bits(node) <= SIZE_BITS {
+        if self.magnitude(node) <= LARGEST / 2 {
             return node.clone();
         }
         if self.is_known(node) {
@@ -109,19 +114,20 @@ impl Lowerer<'_> {
         }
     }
 
-    /// How many bits an integer has at most, apart from its sign.
-    fn bits(&self, node: &Node) -> u32 {
-        let size = if self.huge { ANY } else { SIZE_BITS };
-        let of_type = |dtype: DType| if dtype.size() < 8 { 8 * dtype.size() as u32 } else { ANY };
-        let bits = match node {
-            Node::Known(value) => value.as_i64().map_or(ANY, |value| u64::BITS - value.unsigned_abs().leading_zeros()),
+    /// How far an integer is from 0 at most.
+    fn magnitude(&self, node: &Node) -> u128 {
+        let size = if self.huge { ANY } else { LARGEST_SIZE };
+        let of_type = |dtype: DType| if dtype.size() < 8 { 1 << (8 * dtype.size()) } else { ANY };
+        match node {
+            Node::Known(value) => value.as_i64().map_or(ANY, |value| value.unsigned_abs().into()),
             Node::Size(..) | Node::Entry(_) => size,
             Node::Index(index) => match &self.ranges[index.index()] {
-                Some((start, stop)) => self.bits(start).max(self.bits(stop)),
+                Some((start, stop)) => self.magnitude(start).max(self.magnitude(stop)),
                 None => size,
             },
-            Node::Var(var) => self.vars[var.index()].as_ref().map_or(ANY, |node| self.bits(node)),
+            Node::Var(var) => self.vars[var.index()].as_ref().map_or(ANY, |node| self.magnitude(node)),
             Node::Value(value) => match self.b.kernel().expr(*value) {
+                Expr::Const(value) => value.as_i64().map_or(ANY, |value| value.unsigned_abs().into()),
                 Expr::Load(buffer, _) => match self.b.kernel().buffer(*buffer).elem {
                     Elem::Index(_) => size,
                     Elem::Value(dtype) => of_type(dtype),
@@ -133,21 +139,20 @@ impl Lowerer<'_> {
                 Source::Tensor(tensor, _) => of_type(self.bound[tensor.index()].dtype),
                 Source::Mask(..) => 1,
             },
-            Node::Call(op, dtype, operands) => {
-                let mut bits = operands.iter().map(|operand| self.bits(operand));
-                match (op, operands.len()) {
-                    _ if dtype.size() < 8 => of_type(*dtype),
-                    (Op::Add | Op::Sub, 2) => bits.max().unwrap_or(ANY) + 1,
-                    (Op::Mul, 2) => bits.sum(),
-                    (Op::Neg | Op::Min | Op::Max | Op::Cast(DType::I64), _) => bits.max().unwrap_or(ANY),
-                    // A remainder has the sign of the divisor, and is smaller.
-                    (Op::Mod, 2) => bits.next_back().unwrap_or(ANY),
-                    (Op::FloorDiv, 2) => bits.next().unwrap_or(ANY),
+            Node::Call(_, dtype, _) if dtype.size() < 8 => of_type(*dtype),
+            Node::Call(op, _, operands) => {
+                let mut each = operands.iter().map(|operand| self.magnitude(operand));
+                match op {
+                    Op::Add | Op::Sub => each.fold(0, u128::saturating_add),
+                    Op::Mul => each.fold(1, u128::saturating_mul),
+                    Op::Neg | Op::Min | Op::Max | Op::Cast(DType::I64) => each.max().unwrap_or(ANY),
+                    // A remainder is smaller than the divisor.
+                    Op::Mod => each.next_back().unwrap_or(ANY),
+                    Op::FloorDiv => each.next().unwrap_or(ANY),
                     _ => ANY,
                 }
             }
-        };
-        bits.min(ANY)
+        }
     }
 
     /// A subscript as a bounds check sees it.

@@ -381,6 +381,11 @@ impl Builder {
         self.huge = true;
     }
 
+    /// Whether some size is so large.
+    pub fn is_huge(&self) -> bool {
+        self.huge
+    }
+
     /// `at * scale`, where `at` is the end of a block of `scale` coordinates, the last of which may lie behind all of them: then it is the
     /// largest integer, which is what comes after the last coordinate that a dimension can have.
     pub fn end_of_block(&mut self, at: ExprId, scale: u64) -> ExprId {
