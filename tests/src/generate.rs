@@ -123,6 +123,8 @@ struct Generator {
     lets: Vec<String>,
     /// The program has operators of its own.
     defines: bool,
+    /// Scalars that hold what was read of tensors before they were written.
+    peeked: Vec<String>,
     names: usize,
 }
 
@@ -150,6 +152,7 @@ pub fn case(seed: u64) -> Case {
         indices: Vec::new(),
         lets: Vec::new(),
         defines: false,
+        peeked: Vec::new(),
         names: 0,
     };
     g.defines = g.random.one_in(3);
@@ -175,6 +178,10 @@ pub fn case(seed: u64) -> Case {
     if g.random.one_in(4) {
         results.push(g.recurrence());
     }
+    if g.random.one_in(3) {
+        results.push(g.alias());
+    }
+    results.append(&mut g.peeked);
     let _ = writeln!(g.text, "    return {}", results.join(", "));
     Case { text: g.text, inputs }
 }
@@ -232,9 +239,25 @@ impl Generator {
         let shape = if shape.len() == 1 { format!("({},)", shape[0]) } else { format!("({})", shape.join(", ")) };
         self.line(1, &format!("{name} = tensor(\"{format}\"{fill}, shape={shape})"));
         let target = Variable { name, axes };
+        if self.random.one_in(6) {
+            self.peek(&target);
+        }
         let loops = rank + self.random.below(2);
         self.nest(1, &target, loops);
         target
+    }
+
+    /// A sum over a tensor that nothing was written to yet.
+    fn peek(&mut self, variable: &Variable) {
+        let name = self.fresh("p");
+        self.line(1, &format!("{name} = scalar(0.0)"));
+        let indices: Vec<String> = variable.axes.iter().map(|_| self.fresh("b")).collect();
+        for (depth, (index, axis)) in indices.iter().zip(&variable.axes).enumerate() {
+            self.line(1 + depth, &format!("for {index} in range({}):", self.sizes[*axis]));
+        }
+        let element = format!("{}[{}]", variable.name, indices.join(", "));
+        self.line(1 + indices.len(), &format!("{name} += min({element}, 3) * 0.5"));
+        self.peeked.push(name);
     }
 
     /// A nest of loops that ends in assignments to `target`.
@@ -389,6 +412,47 @@ impl Generator {
             self.line(2, &format!("{name}[{index}] += {name}[{index}] * 0.25"));
         }
         self.indices.pop();
+        name
+    }
+
+    /// A small dense tensor that several loops subscript, each with its own index: which elements are the same is known only as the
+    /// loops run, and another loop around does not subscript it.
+    fn alias(&mut self) -> String {
+        let name = self.fresh("X");
+        let n = 2 + self.random.below(4);
+        let rank = 1 + self.random.below(2);
+        let loops = rank + 1 + self.random.below(2);
+        let dtype = *self.random.pick(&["", "", ", dtype=\"f64\"", ", dtype=\"i64\""]);
+        let shape = if rank == 1 { format!("({n},)") } else { format!("({n}, {n})") };
+        self.line(1, &format!("{name} = tensor(\"dense\"{dtype}, shape={shape})"));
+        let before = self.indices.len();
+        let around = usize::from(!self.random.one_in(4));
+        for k in 0..around + loops {
+            let index = self.fresh("q");
+            let from = usize::from(self.random.one_in(5));
+            let extent = if k < around { "range(3)".to_string() } else { format!("range({from}, {n})") };
+            self.line(1 + k, &format!("for {index} in {extent}:"));
+            self.indices.push((index, usize::MAX));
+        }
+        let indices: Vec<String> = self.indices[before + around..].iter().map(|(name, _)| name.clone()).collect();
+        let depth = 1 + around + loops;
+        for _ in 0..1 + self.random.below(3) {
+            let mut element = || {
+                let subscripts: Vec<&str> = (0..rank).map(|_| self.random.pick(&indices).as_str()).collect();
+                format!("{name}[{}]", subscripts.join(", "))
+            };
+            let (place, other) = (element(), element());
+            let mut value = match dtype {
+                ", dtype=\"i64\"" => format!("{} + 2*{}", self.random.pick(&indices), self.random.pick(&indices)),
+                _ => self.number(1),
+            };
+            if self.random.one_in(2) {
+                value = format!("{other} - {value}");
+            }
+            let op = *self.random.pick(&["+=", "+=", "-=", "max=", "min=", "="]);
+            self.line(depth, &format!("{place} {op} {value}"));
+        }
+        self.indices.truncate(before);
         name
     }
 

@@ -1,6 +1,7 @@
 //! What the tests across the crates share: random programs and how to shrink them, and the reader of filetests.
 
 pub mod affine;
+pub mod blank;
 pub mod compare;
 pub mod conform;
 pub mod convolve;

@@ -2,6 +2,7 @@
 //! code. What fails is shrunk before it is told.
 
 use tamis_tests::affine;
+use tamis_tests::blank;
 use tamis_tests::compare::{INTERPRETED, compared};
 use tamis_tests::early_exit;
 use tamis_tests::generate::{case, formats};
@@ -106,4 +107,20 @@ fn early_exits() {
 fn machine_code_of_early_exits() {
     let compared = compared(0..1500, native, early_exit::case, formats, &[(Stage::Optimised, Engine::Native)]);
     assert!(compared > 100, "{compared}");
+}
+
+/// What is read of a declared tensor before anything is written to it is its fill.
+#[test]
+fn reads_before_the_first_write() {
+    let ways = [(Stage::Lowered, INTERPRETED), (Stage::Optimised, INTERPRETED)];
+    let count = blank::count();
+    assert_eq!(compared(0..count, all, blank::case, formats, &ways) as u64, count);
+}
+
+#[test]
+fn machine_code_of_reads_before_the_first_write() {
+    let run = |seed: u64| seed.is_multiple_of(11);
+    let ways = [(Stage::Optimised, Engine::Native), (Stage::Optimised, Engine::Checked)];
+    let compared = compared(0..blank::count(), run, blank::case, formats, &ways);
+    assert!(compared > 60, "{compared}");
 }

@@ -5,6 +5,7 @@
 
 use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
+use crate::lower::saturate::is_huge;
 use crate::lower::sequence::{ROOMY, has_edges};
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, lower_part, plans};
 use crate::opt;
@@ -217,6 +218,8 @@ pub struct Specialisation {
     small: Vec<bool>,
     /// Subscripts under conditions that are not checked, because they stay inside.
     inside: Vec<(TensorId, usize, ExprId)>,
+    /// Whether some size is so large that sums of sizes may overflow.
+    huge: bool,
 }
 
 impl Specialisation {
@@ -260,7 +263,8 @@ impl Specialisation {
         let sizes = shapes.iter().flatten().filter(|_| has_edges(program));
         let small = sizes.map(|size| *size < ROOMY).collect();
         let inside = checked.extents.inside.clone();
-        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small, inside }
+        let huge = shapes.iter().flatten().any(|size| is_huge(*size));
+        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small, inside, huge }
     }
 }
 

@@ -8,6 +8,8 @@ mod operators;
 #[path = "../../tamis-backend/tests/common/random.rs"]
 #[allow(dead_code)]
 mod random;
+#[path = "common/rows.rs"]
+mod rows;
 
 use tamis_compiler::opt::{Options, PASSES, Pass};
 use tamis_ir::kernel::{Array, Failure, Kernel, Memory, Role, run};
@@ -149,11 +151,21 @@ fn integers_without_strictness() {
 /// Loops around a row, as register tiles are made for, and some that only look so.
 #[test]
 fn rows_in_tiles() {
-    let tile: Vec<Pass> = PASSES.iter().filter(|pass| pass.name == "tile").copied().collect();
+    in_tiles("tile", 50_000..56_000, nests::kernel);
+}
+
+/// Several loops over one short row, whose accesses have indices of their own.
+#[test]
+fn short_rows_in_tiles() {
+    in_tiles("short", 60_000..66_000, rows::kernel);
+}
+
+fn in_tiles(name: &str, seeds: std::ops::Range<u64>, kernel: fn(u64) -> (Kernel, Memory)) {
+    let tile: Vec<Pass> = PASSES.iter().filter(|pass| pass.name == name).copied().collect();
     assert_eq!(tile.len(), 1);
     let (mut compared, mut tiled) = (0, 0);
-    for seed in 50_000..56_000 {
-        let (kernel, memory) = nests::kernel(seed);
+    for seed in seeds {
+        let (kernel, memory) = kernel(seed);
         kernel.verify().unwrap();
         let has_tile = |kernel: &Kernel| kernel.buffers.iter().any(|b| matches!(b.role, Role::Tile(_)));
         let applies = has_tile(&(tile[0].run)(kernel.clone(), &STRICT));

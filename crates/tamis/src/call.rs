@@ -3,19 +3,23 @@
 use crate::compile::{Ready, Timed};
 use crate::output::{self, Output};
 use crate::signature::Argument;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_backend::{Compiled, Failure, RawBuffer, Storage};
 use tamis_compiler::lower::{Lowered, SizeParam, Stored};
-use tamis_ir::format::LevelSpec;
+use tamis_ir::format::Format;
 use tamis_ir::kernel::{Elem, Kernel, Role};
 use tamis_ir::program::{Checked, Program, TensorId};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Value, interp};
-use tamis_tensor::levels::level_type;
+use tamis_tensor::levels::{Placement, level_type};
 use tamis_tensor::{IndexArray, Tensor, ValueArray, with_indices, with_values};
 
 /// A program has this long (in loop iterations) to say again, in its own words, what went wrong.
 const RETELLING: u64 = 20_000_000;
+
+/// Positions of dense levels at most. No memory holds as many, and a sum of a few such numbers is a number that kernels compute with.
+const MOST_CELLS: u64 = 1 << 62;
 
 /// Machine code, and what its buffers and scalars are.
 pub(crate) struct Machine {
@@ -27,8 +31,8 @@ pub(crate) struct Machine {
     sizes: Vec<SizeParam>,
     /// Which tensor each buffer belongs to.
     owners: Vec<Option<TensorId>>,
-    /// Declared tensors whose first levels are dense: how many, and which dimensions they store.
-    dense: Vec<(TensorId, Vec<usize>)>,
+    /// Declared tensors as the kernel writes them: their formats, and the ranges of levels that have a position for every coordinate.
+    dense: Vec<(TensorId, Format, Vec<Range<usize>>)>,
 }
 
 /// A buffer that is an array of a parameter.
@@ -86,7 +90,7 @@ impl Machine {
             outputs,
             sizes: lowered.sizes.clone(),
             owners,
-            dense: dense_starts(program, lowered),
+            dense: dense_levels(program, lowered),
             compiled,
         })
     }
@@ -125,13 +129,28 @@ impl Machine {
     /// compute with are refused here, since a kernel would see another one.
     pub(crate) fn scalars(&self, program: &Program, checked: &Checked) -> Result<Vec<Value>, Diagnostic> {
         let shapes = &checked.extents.shapes;
-        for (id, dims) in &self.dense {
+        for (id, format, ranges) in &self.dense {
             let shape = &shapes[id.index()];
-            let cells = dims.iter().try_fold(1i64, |cells, d| cells.checked_mul(i64::try_from(shape[*d]).ok()?));
-            if cells.is_none() {
-                let message = format!("a dense tensor of shape {shape:?} is too large to exist");
-                let d = Diagnostic::new(Code::E0404, message).label(program.origin.tensor(*id), "declared here");
-                return Err(program.origin.attach(d.help("declare it with a sparse format")));
+            let told = |d: Diagnostic| program.origin.attach(d.label(program.origin.tensor(*id), "declared here"));
+            let extents = format.level_extents(shape).map_err(told)?;
+            for range in ranges {
+                let cells = extents[range.clone()].iter().try_fold(1u64, |cells, n| {
+                    // Where nothing has a position, nothing further in has one.
+                    if cells == 0 { Some(0) } else { cells.checked_mul(*n).filter(|cells| *cells <= MOST_CELLS) }
+                });
+                if cells.is_none() {
+                    let message = match range.start {
+                        0 => format!("a dense tensor of shape {shape:?} is too large to exist"),
+                        _ => {
+                            let sizes: Vec<String> = extents[range.clone()].iter().map(u64::to_string).collect();
+                            let sizes = sizes.join(" x ");
+                            format!(
+                                "a tensor of shape {shape:?} does not fit in memory as `{format}`: each entry above its dense levels holds {sizes} elements"
+                            )
+                        }
+                    };
+                    return Err(told(Diagnostic::new(Code::E0404, message).help("declare it with a sparse format")));
+                }
             }
         }
         Ok(self.sizes.iter().map(|(id, dim)| Value::I64(shapes[id.index()][*dim] as i64)).collect())
@@ -153,22 +172,24 @@ fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
     inputs
 }
 
-/// The dimensions that a declared tensor stores in levels with room for every coordinate, before any other level.
-/// Further in, positions are those of memory that exists.
-fn dense_starts(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Vec<usize>)> {
-    let roomy = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.random_access);
+/// The levels of each declared tensor that have a position for every coordinate, one range for those that follow each other. Kernels multiply
+/// the sizes of such levels, and one more time by the number of entries above: that product is that of memory that exists,
+/// but for the entry that is being appended.
+fn dense_levels(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, Vec<Range<usize>>)> {
     let declared = program.tensors.iter().zip(&lowered.bound).enumerate().filter(|(_, (i, _))| i.declaration.is_some());
-    let dims = declared.map(|(k, (_, bound))| {
-        let dims = match &bound.storage {
-            Stored::Levels { format, .. } => {
-                let count = format.levels().iter().take_while(roomy).count();
-                format.dim_order().unwrap_or_default().into_iter().take(count).collect()
+    let ranges = declared.filter_map(|(k, (_, bound))| {
+        let Stored::Levels { format, .. } = &bound.storage else { return None };
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (level, spec) in format.levels().iter().enumerate() {
+            match ranges.last_mut() {
+                _ if !level_type(spec.kind).is_ok_and(|row| row.write.placement() == Placement::Computed) => {}
+                Some(last) if last.end == level => last.end += 1,
+                _ => ranges.push(level..level + 1),
             }
-            Stored::Scalar { .. } => Vec::new(),
-        };
-        (TensorId(k as u32), dims)
+        }
+        Some((TensorId(k as u32), format.clone(), ranges))
     });
-    dims.collect()
+    ranges.collect()
 }
 
 /// What a kernel left behind.

@@ -109,3 +109,183 @@ fn a_sparse_result_that_grows() {
         assert_eq!(result.values().map(|values| values.len()), Some(90_000));
     }
 }
+
+// Numbers at the limits of integers
+
+/// A tensor with these entries.
+fn entries(shape: &[u64], at: &[&[u64]], values: &[f64], format: &str) -> Result<Tensor, Diagnostic> {
+    let column = |d: usize| at.iter().map(|at| at[d]).collect::<Vec<u64>>().into();
+    let entries = Coordinates {
+        shape: shape.to_vec(),
+        columns: (0..shape.len()).map(column).collect(),
+        values: values.to_vec().into(),
+    };
+    Tensor::from_coordinates(&entries, &Format::parse(format, shape.len())?, 0.0.into(), Combine::Error)
+}
+
+/// A result, or why there is none.
+fn computed(text: &str, tensors: &[(&str, &Tensor)], check: bool) -> Result<Tensor, Diagnostics> {
+    let program = Program::parse(text).unwrap();
+    tamis::run(&program, tensors, &RunOptions { check, ..RunOptions::default() }).map(|mut results| results.remove(0).1)
+}
+
+/// Sizes multiply through all levels, up to and beyond 2^64: a result is right, or does not fit in memory.
+#[test]
+fn products_of_sizes_do_not_wrap_around() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let before = tamis::limit_arrays(1 << 24);
+    let levels = ["dense", "sparse", "bytemap", "hash", "sparse_runs", "blocks", "runs", "band"];
+    // Products of 2^96, of 2^64 + 16, of less than 2^63, and of the largest sizes there are; no dense level of them fits in memory, but for the small ones.
+    let shapes: [[u64; 3]; 5] = [
+        [3, 1 << 48, 1 << 48],
+        [3, 272, ((1 << 60) + 1) / 17],
+        [16, 1 << 48, 1 << 12],
+        [1 << 48, 1 << 48, 3],
+        [2, (1 << 63) - 1, (1 << 63) - 1],
+    ];
+    let (mut right, mut refused) = (0, 0);
+    for (k, shape) in shapes.iter().cycle().take(8 * 8 * 2 * 2).enumerate() {
+        let first = ["sparse", "dense"][k / 5 % 2];
+        let (second, third) = (levels[k % 8], levels[(k / 8 + k % 5) % 8]);
+        let format = format!("{first}, {second}, {third}");
+        let at: [&[u64]; 3] = [&[0, 1, 2], &[1, 3, shape[2] - 1], &[1, shape[1] - 1, 0]];
+        let b = entries(shape, &at, &[1.0, 2.0, 3.0], "csf").unwrap();
+        let text = format!(
+            "def scaled(B):\n    C = tensor('{format}')\n    for i, j, k in _:\n        C[i,j,k] = 2 * B[i,j,k]\n    return C\n"
+        );
+        match computed(&text, &[("B", &b)], false) {
+            Ok(result) => {
+                right += 1;
+                let values = at.iter().map(|at| result.get(at)).collect::<Vec<_>>();
+                assert_eq!(values, [2.0, 4.0, 6.0].map(|value| Some(Value::F64(value))), "{format} {shape:?}");
+            }
+            Err(errors) => {
+                refused += 1;
+                let told = errors.render(false);
+                assert!(matches!(errors.0[0].code, Code::E0404 | Code::E0706), "{format} {shape:?}: {told}");
+            }
+        }
+    }
+    tamis::limit_arrays(before);
+    assert!(right > 20 && refused > 20, "{right} {refused}");
+}
+
+/// A result that has the levels of an operand multiplies their number by its dense levels.
+#[test]
+fn products_with_entries_do_not_wrap_around() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let at: Vec<Vec<u64>> = (0..16).map(|i| vec![i]).collect();
+    let at: Vec<&[u64]> = at.iter().map(Vec::as_slice).collect();
+    let a = entries(&[100], &at, &[1.0; 16], "sparse").unwrap();
+    let x = entries(&[1 << 60], &[&[3]], &[2.0], "sparse").unwrap();
+    for format in ["sparse, dense", "dense, dense", "hash, dense", "sparse, bytemap"] {
+        let text = format!(
+            "def outer(A, x):\n    C = tensor('{format}')\n    for i, j in _:\n        C[i,j] = A[i] * x[j]\n    return C\n"
+        );
+        let errors = computed(&text, &[("A", &a), ("x", &x)], false).unwrap_err();
+        assert!(matches!(errors.0[0].code, Code::E0404 | Code::E0706), "{format}: {}", errors.render(false));
+    }
+}
+
+/// Subscripts and ranges beyond 2^63, written and as numbers that are known only when the kernel runs, mean what the interpreter says.
+#[test]
+fn subscripts_do_not_wrap_around() {
+    let numbers = [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1, 1 << 62, -(1 << 62), 3];
+    let bodies = [
+        "for i in range(5):\n        y += x[i + s]",
+        "for i in range(5):\n        y += x[s - i]",
+        "for i in range(5):\n        y += x[2*i + s]",
+        "for i in range(5):\n        y += coalesce(x[~(i + s)], 7)",
+        "for i in range(2):\n        for k in range(2):\n            y += x[i + k + s]",
+        "for i in range(s, 6):\n        y += x[i]",
+        "for i in range(s, s):\n        y += x[i]",
+        "for i in range(s, 6):\n        y += x[i + 1] * x[i]",
+    ];
+    let values: Vec<f64> = (1..11).map(f64::from).collect();
+    for (k, body) in bodies.iter().enumerate() {
+        for (n, number) in numbers.iter().enumerate() {
+            // A loop of so many iterations is not entered.
+            if body.contains("range(s, 6)") && *number < 0 {
+                continue;
+            }
+            let formats = ["dense", "runs", "sparse", "sparse_runs", "blocks", "band", "hash"];
+            for format in [formats[(k + n) % 7], formats[(k + n + 3) % 7], "runs", "dense"] {
+                let written = format!("def f(x):\n    y = scalar(0.0)\n    s = {number}\n    {body}\n    return y\n");
+                let read = format!("def f(x, t):\n    y = scalar(0.0)\n    s = t[0]\n    {body}\n    return y\n");
+                let x = Tensor::from_dense(&[10], values.clone().into(), &Format::dense(1), 0.0.into()).unwrap();
+                let x = x.convert(&Format::parse(format, 1).unwrap()).unwrap();
+                let t = Tensor::from_dense(&[1], vec![*number].into(), &Format::dense(1), 0i64.into()).unwrap();
+                for (text, tensors) in [(written, vec![("x", &x)]), (read, vec![("x", &x), ("t", &t)])] {
+                    let told = |result: Result<Tensor, Diagnostics>| match result {
+                        Ok(tensor) => Ok(tensor.get(&[])),
+                        Err(errors) => Err(matches!(errors.0[0].code, Code::E0405 | Code::E1001)),
+                    };
+                    let program = Program::parse(&text).unwrap();
+                    let oracle = RunOptions { interpret: true, ..RunOptions::default() };
+                    let expected = told(tamis::run(&program, &tensors, &oracle).map(|mut all| all.remove(0).1));
+                    let found = told(computed(&text, &tensors, false));
+                    assert_eq!(found, expected, "{format}\n{text}");
+                }
+            }
+        }
+    }
+}
+
+/// Dimensions of 2^63 - 1 coordinates: nothing that is stored near the ends is lost, and nothing is gone over one by one.
+#[test]
+fn the_largest_dimensions() {
+    let n = (1u64 << 63) - 1;
+    let (a, b): ([&[u64]; 4], [&[u64]; 4]) = ([&[0], &[4], &[n - 2], &[n - 1]], [&[0], &[5], &[n - 3], &[n - 1]]);
+    let blocks = "(i) -> (i/4, i%4): sparse, dense";
+    for format in ["sparse", "hash", "sparse_runs", "blocks", blocks] {
+        for other in ["sparse", "sparse_runs", "blocks", blocks] {
+            let x = entries(&[n], &a, &[1.0, 2.0, 3.0, 4.0], format).unwrap();
+            let y = entries(&[n], &b, &[10.0, 20.0, 30.0, 40.0], other).unwrap();
+            let inputs = [("x", &x), ("y", &y)];
+            let scalar = |update: &str| {
+                let text =
+                    format!("def f(x, y):\n    s = scalar(0.0)\n    for i in _:\n        {update}\n    return s\n");
+                computed(&text, &inputs, false).unwrap().get(&[]).unwrap()
+            };
+            assert_eq!(scalar("s += x[i] * y[i]"), Value::F64(170.0), "{format}, {other}");
+            assert_eq!(scalar("s += x[i] + y[i]"), Value::F64(110.0), "{format}, {other}");
+            assert_eq!(scalar("s max= x[i] + y[i]"), Value::F64(44.0), "{format}, {other}");
+            assert_eq!(scalar("s min= x[i] - y[i]"), Value::F64(-36.0), "{format}, {other}");
+            let text =
+                "def f(x, y):\n    z = tensor('sparse')\n    for i in _:\n        z[i] = x[i] + y[i]\n    return z\n";
+            let sum = computed(text, &inputs, false).unwrap();
+            let found: Vec<Option<Value>> = [0, 4, 5, n - 3, n - 2, n - 1].iter().map(|i| sum.get(&[*i])).collect();
+            assert_eq!(found, [11.0, 2.0, 20.0, 30.0, 3.0, 44.0].map(|v| Some(Value::F64(v))), "{format}, {other}");
+        }
+    }
+}
+
+/// Products of the largest matrices.
+#[test]
+fn the_largest_matrices() {
+    let n = (1u64 << 63) - 1;
+    let at: [&[u64]; 4] = [&[0, 0], &[2, n - 2], &[n - 2, 2], &[n - 1, n - 1]];
+    let blocks = "(i,j) -> (i/4, j/4, i%4, j%4): sparse, sparse, dense, dense";
+    for (first, second) in [("hash, hash", blocks), (blocks, blocks), ("dcsr", blocks), ("hash, hash", "dcsr")] {
+        let a = entries(&[n, n], &at, &[1.0, 2.0, 3.0, 4.0], first).unwrap();
+        let b = entries(&[n, n], &at, &[1.0, 2.0, 3.0, 4.0], second).unwrap();
+        let text = "def f(A, B):\n    C = tensor('dcsr')\n    for i in _:\n        for k in _:\n            for j in _:\n                C[i,j] += A[i,k] * B[k,j]\n    return C\n";
+        let product = computed(text, &[("A", &a), ("B", &b)], false).unwrap();
+        let at: [&[u64]; 4] = [&[0, 0], &[2, 2], &[n - 2, n - 2], &[n - 1, n - 1]];
+        let found: Vec<Option<Value>> = at.iter().map(|at| product.get(at)).collect();
+        assert_eq!(found, [1.0, 6.0, 6.0, 16.0].map(|v| Some(Value::F64(v))), "{first} times {second}");
+    }
+}
+
+/// Runs are counted in numbers that hold the product of their lengths.
+#[test]
+fn lengths_of_runs_multiply() {
+    let n = 1u64 << 40;
+    let at: [&[u64]; 1] = [&[3, 5]];
+    for format in ["dcsr", "sparse_runs, sparse_runs", "sparse, runs", "csf"] {
+        let a = entries(&[n, n], &at, &[2.0], format).unwrap();
+        let text = "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s += A[i,j] + 1\n    return s\n";
+        let sum = computed(text, &[("A", &a)], false).unwrap().get(&[]).unwrap();
+        assert_eq!(sum, Value::F64(2f64.powi(80)), "{format}");
+    }
+}

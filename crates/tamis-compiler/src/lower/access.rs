@@ -247,7 +247,8 @@ impl Lowerer<'_> {
         let index = self.b.name("at", index);
         if !sub.inside {
             let size = self.bound[tensor.index()].dims[sub.dim];
-            let cond = self.between(index, index, size);
+            let checked = if self.may_overflow(&sub.node) { self.saturated(&sub.node) } else { index };
+            let cond = self.between(checked, checked, size);
             self.require_inside(tensor, sub, cond);
         }
         index
@@ -340,12 +341,16 @@ impl Lowerer<'_> {
         if sub.inside || sub.permissive {
             return;
         }
-        let Some(cover) = self.cover(&sub.node, index) else { return };
-        let one = self.b.int(1);
-        let last = self.b.call_in(Op::Sub, DType::I64, &[stop, one]);
-        let (least, greatest) = if cover.stride > 0 { (start, last) } else { (last, start) };
-        let low = self.plus_times(cover.low, least, cover.stride);
-        let high = self.plus_times(cover.last, greatest, cover.stride);
+        let Some((low, high)) = self.checking(&sub.node, |this| {
+            let cover = this.cover(&sub.node, index)?;
+            let one = this.b.int(1);
+            let last = this.b.call_in(Op::Sub, DType::I64, &[stop, one]);
+            let (least, greatest) = if cover.stride > 0 { (start, last) } else { (last, start) };
+            let low = this.plus_times(cover.low, least, cover.stride);
+            Some((low, this.plus_times(cover.last, greatest, cover.stride)))
+        }) else {
+            return;
+        };
         let size = self.bound[t.index()].dims[sub.dim];
         let inside = self.between(low, high, size);
         let yes = self.b.constant(Value::Bool(true));
@@ -354,12 +359,21 @@ impl Lowerer<'_> {
         sub.inside = true;
     }
 
+    /// Computes what a subscript covers, for a check.
+    fn checking<T>(&mut self, node: &Node, cover: impl FnOnce(&mut Self) -> T) -> T {
+        let saturates = self.may_overflow(node);
+        let before = std::mem::replace(&mut self.saturates, saturates);
+        let covered = cover(self);
+        self.saturates = before;
+        covered
+    }
+
     /// A subscript that only inner loops move is checked for all of them.
     fn check_below(&mut self, index: IndexId, empty: ExprId, tensor: TensorId, sub: &mut Sub) {
         if sub.inside || sub.permissive {
             return;
         }
-        let Some((low, last)) = self.cover_below(&sub.node, index) else { return };
+        let Some((low, last)) = self.checking(&sub.node, |this| this.cover_below(&sub.node, index)) else { return };
         let size = self.bound[tensor.index()].dims[sub.dim];
         let inside = self.between(low, last, size);
         let yes = self.b.constant(Value::Bool(true));

@@ -8,7 +8,6 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::node::{Access, Bounds, Node, Part, Source, Step, Sub, visit_steps, visit_targets};
 use super::writes::{Mode, Plan};
-use tamis_ir::algebra::{DType, Op};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Stmt};
@@ -165,8 +164,9 @@ impl Lowerer<'_> {
         let (Some(values), Some(mut len)) = (self.values(tensor), self.stored(alike.of, alike.levels - 1)) else {
             return;
         };
-        for extent in self.bound[tensor.index()].extents[alike.levels..].iter().copied() {
-            len = self.b.call_in(Op::Mul, DType::I64, &[len, extent]);
+        let extents = self.bound[tensor.index()].extents.clone();
+        for extent in extents.into_iter().skip(alike.levels) {
+            len = self.times(len, extent);
         }
         self.b.emit(Stmt::Grow { buffer: values, len, fill: None });
     }

@@ -27,6 +27,8 @@ impl Lowerer<'_> {
         extent: (ExprId, ExprId),
         alike: bool,
     ) -> Option<Looplet> {
+        let tamed = self.tamed(access, index)?;
+        let access = tamed.as_ref().unwrap_or(access);
         let Source::Tensor(_, subs) = &access.source else { return None };
         let sub = subs.get(access.level)?;
         let numbers_pieces = matches!(sub.part, Part::Quotient(by) if is_multiple(&sub.node, index, by));

@@ -158,7 +158,13 @@ fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId], shape: &[u64]) -> E
     match stored {
         DimExpr::Dim(dim) => dims[dim],
         DimExpr::Div(dim, by) => {
-            let (less, by) = (b.int(by as i64 - 1), b.int(by as i64));
+            let (one, less, by) = (b.int(1), b.int(by as i64 - 1), b.int(by as i64));
+            if b.is_huge() {
+                // Rounded up, without a sum that may be too large.
+                let last = b.sub(dims[dim], one);
+                let last = b.call_in(Op::FloorDiv, DType::I64, &[last, by]);
+                return b.add(last, one);
+            }
             let up = b.add(dims[dim], less);
             b.call_in(Op::FloorDiv, DType::I64, &[up, by])
         }

@@ -29,6 +29,7 @@ mod promises;
 mod region;
 mod repeat;
 mod run;
+pub mod saturate;
 mod scatter;
 pub mod sequence;
 mod short_circuit;
@@ -192,6 +193,11 @@ fn start<'a>(
     alike: &[Option<Alike>],
 ) -> Result<(Lowerer<'a>, Vec<SizeParam>), Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
+    // That, too, is part of what a kernel is.
+    let huge = checked.extents.shapes.iter().flatten().any(|size| saturate::is_huge(*size));
+    if huge {
+        builder.set_huge();
+    }
     let (bound, sizes) =
         bind::bind(&mut builder, program, checked, layouts, alike).map_err(|d| Diagnostics(vec![d]))?;
     promises::promise(&mut builder, program, &bound);
@@ -217,6 +223,8 @@ fn start<'a>(
         pieces: vec![None; program.indices.len()],
         limits: vec![None; program.indices.len()],
         not_small,
+        huge,
+        saturates: false,
         attributes: vec![Attributes::default(); program.indices.len()],
         lets: entries::lets(program),
         masks: program::Masks::new(program),
@@ -274,6 +282,10 @@ struct Lowerer<'a> {
     limits: Vec<Option<(TensorId, usize)>>,
     /// Sizes of dimensions that are not small, if that matters.
     not_small: Vec<ExprId>,
+    /// Whether some size is so large that sums of sizes may overflow.
+    huge: bool,
+    /// Whether sums that are computed are those of a check, and may overflow.
+    saturates: bool,
     /// What loops say about how they are to be run.
     attributes: Vec<Attributes>,
     /// What each bound name is bound to.

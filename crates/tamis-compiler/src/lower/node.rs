@@ -198,7 +198,7 @@ pub struct Update {
     /// Operands after the value.
     pub extra: Vec<Node>,
     /// It is done so many times over.
-    pub times: Option<ExprId>,
+    pub times: Vec<ExprId>,
     /// Updating with this changes nothing, because the tensor starts with it and all its updates are by this operator.
     pub absorbed: Option<Value>,
     /// Whether the operator's identity leaves the old value as it is; see [`tamis_ir::program::Types::identity_keeps`].

@@ -251,7 +251,7 @@ impl Lowerer<'_> {
     pub(super) fn share_of(&mut self, all: ExprId) -> ExprId {
         let Some(share) = self.part.as_ref().map(|part| part.share) else { return all };
         let shares = self.b.int(SHARES);
-        let product = self.b.call_in(Op::Mul, DType::I64, &[all, share]);
+        let product = self.times(all, share);
         self.b.call_in(Op::FloorDiv, DType::I64, &[product, shares])
     }
 }

@@ -10,6 +10,8 @@
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::region::{COPIES, Presence, Region};
+use super::repeat::depends;
+use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
 use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Pieces, Stepper};
@@ -390,27 +392,39 @@ impl Lowerer<'_> {
             let part = Region { start: here, stop: next, filled, ..region.part() };
             let some = present.iter().copied().collect::<Option<Vec<ExprId>>>().and_then(|all| this.any(all));
             let some = some.filter(|_| idle || apart);
+            // Some of them hold something else at each coordinate. Where none of these is present, what is done may be the same everywhere.
+            let (moving, quiet) = match walkers.len() {
+                1 => (Vec::new(), None),
+                _ => this.quiet(part, &walkers, &ends, &present, &steps),
+            };
             let copies = this.copies;
-            this.copies *= if apart { 2 } else { 1 };
-            let parts = apart.then(|| this.begin_parts());
-            let then = this.in_block(|this| {
+            this.copies *= if apart || quiet.is_some() { 2 } else { 1 };
+            let mut parts = (apart || quiet.is_some()).then(|| this.begin_parts());
+            let mut then = this.in_block(|this| {
                 let known = this.assumed.len();
                 this.assumed.extend(some);
                 // A list that cuts alone is at its coordinate.
                 let point = apart && matches!(&walkers[..], [walker] if walker.pieces.is_points());
                 let part = Region { point: part.point || point, ..part };
-                let mut steps = steps;
-                for ((walker, end), present) in walkers.iter().zip(&ends).zip(&present) {
-                    let q = this.b.get(walker.cursor);
-                    steps = this.enter(steps, walker.id, &walker.pieces, (q, *end), *present);
-                }
+                let steps = this.enter_all(steps, &walkers, &ends, &present);
                 this.part(part, &inner, steps);
                 this.assumed.truncate(known);
             });
+            if let Some(parts) = &mut parts {
+                this.end_part(parts);
+            }
+            if let (Some(steps), Some(parts)) = (quiet, &mut parts) {
+                let known = this.assumed.len();
+                this.assumed.extend(some);
+                let otherwise = this.in_block(|this| this.part(part, &inner, steps));
+                this.assumed.truncate(known);
+                this.end_part(parts);
+                let cond = this.any(moving).unwrap_or_else(|| this.b.constant(Value::Bool(true)));
+                then = vec![Stmt::If { cond, then, otherwise }];
+            }
             let mut otherwise = Vec::new();
             if let Some(mut parts) = parts {
-                this.end_part(&mut parts);
-                if some.is_some() {
+                if apart && some.is_some() {
                     otherwise = this.in_block(|this| this.region(part, gaps));
                     this.end_part(&mut parts);
                 }
@@ -452,6 +466,65 @@ impl Lowerer<'_> {
             inside = self.replace(inside, *id, &Payload::Fill, None);
         }
         !self.repeats(region.index, &inside)
+    }
+
+    /// What all walkers hold, over a part of their pieces.
+    fn enter_all(
+        &mut self,
+        mut steps: Vec<Step>,
+        walkers: &[Walker],
+        ends: &[ExprId],
+        present: &[Option<ExprId>],
+    ) -> Vec<Step> {
+        for ((walker, end), present) in walkers.iter().zip(ends).zip(present) {
+            let q = self.b.get(walker.cursor);
+            steps = self.enter(steps, walker.id, &walker.pieces, (q, *end), *present);
+        }
+        steps
+    }
+
+    /// Where the pieces of walkers that hold something else at each coordinate are present, and what is done where none of them is, if
+    /// that is the same at each coordinate, and is not otherwise.
+    fn quiet(
+        &mut self,
+        part: Region,
+        walkers: &[Walker],
+        ends: &[ExprId],
+        present: &[Option<ExprId>],
+        steps: &[Step],
+    ) -> (Vec<ExprId>, Option<Vec<Step>>) {
+        // Lists hold one thing at each of their coordinates, and runs everywhere.
+        let may_move = |w: &Walker| matches!(w.pieces.extents, Extents::Blocks { .. }) || w.pieces.scale != 1;
+        let windows = walkers.iter().any(|w| w.pieces.window.is_some() || w.pieces.set().is_some());
+        if windows || self.copies * 2 > COPIES || !walkers.iter().any(may_move) {
+            return (Vec::new(), None);
+        }
+        let before = self.b.clone();
+        let entered = self.enter_all(steps.to_vec(), walkers, ends, present);
+        self.b = before;
+        let mut ids: Vec<u32> = Vec::new();
+        visit_steps(&entered, &mut |node| {
+            if let Node::Access(access) = node
+                && depends(node, part.index)
+            {
+                ids.push(access.id);
+            }
+        });
+        let moves = |walker: &Walker| ids.contains(&walker.id);
+        let moving: Option<Vec<ExprId>> =
+            walkers.iter().zip(present).filter(|(walker, _)| moves(walker)).map(|(_, present)| *present).collect();
+        let Some(moving) = moving.filter(|moving| !moving.is_empty()) else { return (Vec::new(), None) };
+        let gone: Vec<u32> = walkers.iter().filter(|walker| moves(walker)).map(|walker| walker.id).collect();
+        let rest = self.without(steps, &gone);
+        let kept: Vec<usize> = (0..walkers.len()).filter(|k| !moves(&walkers[*k])).collect();
+        let mut quiet = rest;
+        for k in kept {
+            let q = self.b.get(walkers[k].cursor);
+            quiet = self.enter(quiet, walkers[k].id, &walkers[k].pieces, (q, ends[k]), present[k]);
+        }
+        let quiet = simplify::steps(quiet, self.policy);
+        let same = !quiet.is_empty() && self.repeats(part.index, &quiet);
+        (moving, same.then_some(quiet))
     }
 
     /// A part of the region, with what the pieces around it do not cut brought there first.

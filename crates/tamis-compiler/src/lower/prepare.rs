@@ -15,6 +15,9 @@ impl Lowerer<'_> {
         let mut steps: Vec<Step> = Vec::new();
         // Tensors of this block that were written (or declared) since they were last frozen.
         let mut open: Vec<TensorId> = Vec::new();
+        // Those that nothing was written to yet, and whether they were read nevertheless: what is read then is the fill, and the first
+        // statement that writes finds the tensor as if it had just been declared.
+        let mut blank: Vec<(TensorId, bool)> = Vec::new();
         for stmt in block {
             let step = self.prepare_stmt(stmt);
             let mut read = Vec::new();
@@ -29,7 +32,17 @@ impl Lowerer<'_> {
             steps.extend(freezes);
             if let Step::Declare(tensor, _) = step {
                 open.push(tensor);
+                blank.push((tensor, false));
             }
+            let mut again = Vec::new();
+            visit_targets(std::slice::from_ref(&step), &mut |target| {
+                let written = blank.extract_if(.., |(tensor, _)| *tensor == target.tensor);
+                again.extend(written.filter(|(_, was_read)| *was_read).map(|(tensor, _)| tensor));
+            });
+            for tensor in again {
+                steps.push(Step::Declare(tensor, self.bound[tensor.index()].fill));
+            }
+            blank.iter_mut().for_each(|(tensor, was_read)| *was_read |= read.contains(tensor));
             visit_targets(std::slice::from_ref(&step), &mut |target| {
                 let declared = steps.iter().any(|s| matches!(s, Step::Declare(t, _) if *t == target.tensor));
                 if declared && !open.contains(&target.tensor) {
@@ -74,7 +87,7 @@ impl Lowerer<'_> {
                     let keeps = self.checked.types.identity_keeps(target.tensor, operand);
                     let extra: Vec<Node> = u.extra.iter().map(|e| self.node(*e)).collect();
                     let absorbed = self.absorbed(target.tensor, u.op, operand).filter(|_| extra.is_empty());
-                    Update { op: u.op, operand, extra, times: None, absorbed, keeps }
+                    Update { op: u.op, operand, extra, times: Vec::new(), absorbed, keeps }
                 });
                 Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }

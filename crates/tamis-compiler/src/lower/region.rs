@@ -59,7 +59,7 @@ impl Lowerer<'_> {
         self.check_before(index, start, stop, &mut body);
         let written = self.begin_fibers(index, &body);
         let known = self.known_before(index, &body);
-        if known.checked {
+        if known.checked || self.must_run(index, &body) {
             self.if_any_turn(start, stop, |this| {
                 let body = this.lead_known(index, body, &known);
                 this.lower_turns(index, (start, stop), whole, true, body);

@@ -9,7 +9,7 @@ use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
 use super::region::Region;
 use super::writes::Mode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
-use tamis_ir::kernel::{Builder, ExprId, Stmt};
+use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{IndexId, TensorId};
 
 /// How an update that is done many times over with the same value is done once.
@@ -105,20 +105,31 @@ impl Lowerer<'_> {
 
     /// The operand of an update that is done as many times over as it says, for doing it once.
     pub(super) fn multiplied(&mut self, update: &Update, value: ExprId) -> ExprId {
-        let (Some(times), dtype) = (update.times, update.operand) else { return value };
+        let (times, dtype) = (update.times.clone(), update.operand);
+        let Some(first) = times.first().copied() else { return value };
         match repeated(update) {
             Some(Repeat::Times) => {
-                let count = self.turns(times, dtype);
+                let product = |this: &mut Self, dtype, times: Vec<ExprId>| {
+                    let more = times.into_iter().skip(1);
+                    more.fold(first, |product, length| this.b.call_in(Op::Mul, dtype, &[product, length]))
+                };
+                let count = match dtype.kind() {
+                    // Lengths are integers, but their product need not be one that fits.
+                    Kind::Float | Kind::Complex => product(self, DType::F64, times),
+                    _ => product(self, DType::I64, times),
+                };
+                let count = self.turns(count, dtype);
                 self.b.call_in(Op::Mul, dtype, &[value, count])
             }
-            Some(Repeat::Power) => {
-                let count = self.turns(times, dtype);
+            Some(Repeat::Power) => times.into_iter().fold(value, |value, length| {
+                let count = self.turns(length, dtype);
                 self.b.call_in(Op::Pow, dtype, &[value, count])
-            }
+            }),
             Some(Repeat::Parity) => {
                 // An even number of times is none.
                 let (one, zero) = (self.b.int(1), self.b.constant(Value::zero(dtype)));
-                let odd = self.b.call_in(Op::BitAnd, DType::I64, &[times, one]);
+                let odd =
+                    times.into_iter().fold(one, |odd, length| self.b.call_in(Op::BitAnd, DType::I64, &[length, odd]));
                 let odd = self.as_bool(odd);
                 self.b.call_in(Op::Select, dtype, &[odd, value, zero])
             }
@@ -148,7 +159,7 @@ impl Lowerer<'_> {
         let inner = declared(&steps);
         let length = self.b.sub(region.stop, region.start);
         let length = self.b.name("length", length);
-        let steps = counted(&mut self.b, steps, region.index, &inner, length);
+        let steps = counted(steps, region.index, &inner, length);
         let before = self.run.replace((region.index, region.stop));
         self.conditional += 1;
         let body = self.at(region.index, region.start, steps);
@@ -180,24 +191,20 @@ fn repeated(update: &Update) -> Option<Repeat> {
 }
 
 /// Updates of what lives outside, done so many times.
-fn counted(b: &mut Builder, steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
+fn counted(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
     steps
         .into_iter()
         .map(|step| match step {
-            Step::For(i, bounds, body) => Step::For(i, bounds, counted(b, body, index, inner, length)),
+            Step::For(i, bounds, body) => Step::For(i, bounds, counted(body, index, inner, length)),
             Step::If(cond, then, otherwise) => {
-                let (then, otherwise) =
-                    (counted(b, then, index, inner, length), counted(b, otherwise, index, inner, length));
+                let (then, otherwise) = (counted(then, index, inner, length), counted(otherwise, index, inner, length));
                 Step::If(cond, then, otherwise)
             }
             Step::Assign(target, Some(update), value) if !inner.contains(&target.tensor) => {
                 let runs = target.subs.iter().any(|sub| depends(&sub.node, index));
                 // Loops around may be done at once, too.
-                let times = match update.times {
-                    around if runs => around,
-                    Some(around) => Some(b.call_in(Op::Mul, DType::I64, &[around, length])),
-                    None => Some(length),
-                };
+                let mut times = update.times;
+                times.extend((!runs).then_some(length));
                 Step::Assign(target, Some(Update { times, ..update }), value)
             }
             other => other,

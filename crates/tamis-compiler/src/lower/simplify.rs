@@ -221,40 +221,44 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
             other => out.push(other),
         }
     }
-    match unwritten(&out) {
-        found if found.is_empty() => out,
-        found => root(fill_in(out, &found), policy),
+    match fill_in(&mut out) {
+        true => root(out, policy),
+        false => out,
     }
 }
 
-/// Tensors that are declared and read here, but never written: they are their fill.
-fn unwritten(steps: &[Step]) -> Vec<(TensorId, Value)> {
-    let declared = steps.iter().filter_map(|step| match step {
-        Step::Declare(tensor, fill) => Some((*tensor, *fill)),
-        _ => None,
-    });
-    let mut found: Vec<(TensorId, Value)> = declared.collect();
-    if found.is_empty() {
-        return found;
-    }
-    visit_targets(steps, &mut |target| found.retain(|(tensor, _)| *tensor != target.tensor));
-    let mut read = Vec::new();
-    visit_steps(steps, &mut |n| read.extend(tensor_of(n)));
-    found.retain(|(tensor, _)| read.contains(tensor));
-    found
-}
-
-fn fill_in(steps: Vec<Step>, found: &[(TensorId, Value)]) -> Vec<Step> {
-    map_steps(steps, &mut |n| {
-        let fill = tensor_of(&n).and_then(|tensor| found.iter().find(|(other, _)| *other == tensor));
-        // Outside of the tensor it is still missing.
-        match (fill, &n) {
-            (Some((_, fill)), Node::Access(access)) if !is_permissive(access) => Node::Known(*fill),
-            _ => n,
+/// Tensors that are declared here are their fill until a statement writes them, or for ever. Gives whether that was new.
+fn fill_in(steps: &mut [Step]) -> bool {
+    let mut blank: Vec<(TensorId, Value)> = Vec::new();
+    let mut any = false;
+    for step in steps {
+        if let Step::Declare(tensor, fill) = step {
+            blank.push((*tensor, *fill));
         }
-    })
+        if blank.is_empty() {
+            continue;
+        }
+        let here = std::slice::from_ref(step);
+        visit_targets(here, &mut |target| blank.retain(|(tensor, _)| *tensor != target.tensor));
+        let mut read = false;
+        visit_steps(here, &mut |n| {
+            read |= tensor_of(n).is_some_and(|tensor| blank.iter().any(|(other, _)| *other == tensor));
+        });
+        if read {
+            any = true;
+            let mut filled = map_steps(vec![step.clone()], &mut |n| {
+                let fill = tensor_of(&n).and_then(|tensor| blank.iter().find(|(other, _)| *other == tensor));
+                fill.map_or(n, |(_, fill)| Node::Known(*fill))
+            });
+            if let Some(filled) = filled.pop() {
+                *step = filled;
+            }
+        }
+    }
+    any
 }
 
+/// The tensor that a node reads, inside of it; outside it is still missing.
 fn tensor_of(node: &Node) -> Option<TensorId> {
     match node {
         Node::Access(access) if !is_permissive(access) => match &access.source {

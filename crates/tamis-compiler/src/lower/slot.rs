@@ -121,6 +121,7 @@ impl Lowerer<'_> {
         lists: &[u32],
     ) -> Vec<(TensorId, usize)> {
         let expected = self.stored_in(lists);
+        let most = self.countable(index, most);
         let mut reserved = Vec::new();
         for (tensor, _) in self.written_in_order(index, steps) {
             if self.alike(tensor).is_some() {
@@ -186,7 +187,7 @@ impl Lowerer<'_> {
         }
         let mut cells = most;
         for size in self.bound[tensor.index()].extents.get(..level)?.to_vec() {
-            cells = self.b.call_in(Op::Mul, DType::I64, &[size, cells]);
+            cells = self.times(size, cells);
         }
         // It is computed where the kernel begins, from its parameters alone.
         let kernel = self.b.kernel();

@@ -60,6 +60,9 @@ pub(super) struct Parts {
     all: Option<Vec<Vec<bool>>>,
 }
 
+/// Elements of an array at most, as far as kernels count. No memory holds as many, and a sum of a few such numbers does not overflow.
+pub(super) const MOST_ELEMENTS: i64 = 1 << 61;
+
 /// No more values than this are expected of full levels below a list: each of few coordinates may have many, and all of them seldom
 /// come.
 const MOST_EXPECTED: i64 = 1 << 26;
@@ -301,7 +304,7 @@ impl Lowerer<'_> {
             let room = self.b.get(self.states[tensor.index()].expected[level]);
             self.writer(tensor, level, |row, w| row.write.reserve(w, room));
             if let (Some(below), Some(values)) = (self.below_each(tensor, level), self.values(tensor)) {
-                let mut len = self.b.call_in(Op::Mul, DType::I64, &[room, below]);
+                let mut len = self.times(room, below);
                 if level + 1 < levels {
                     let most = self.b.int(MOST_EXPECTED);
                     len = self.b.call_in(Op::Min, DType::I64, &[len, most]);
@@ -319,9 +322,26 @@ impl Lowerer<'_> {
             let full = self.row(tensor, below).is_some_and(|row| {
                 row.capabilities.full && row.write.placement() == Placement::Computed && !row.write.lists()
             });
-            each = full.then(|| self.b.call_in(Op::Mul, DType::I64, &[each, extent]))?;
+            each = full.then(|| self.times(each, extent))?;
         }
         Some(each)
+    }
+
+    /// A product of sizes that may be of more elements than there can be: no product is larger than [`MOST_ELEMENTS`], of which no memory
+    /// holds as many, so that growing to it fails.
+    pub(super) fn times(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let product = self.b.call_in(Op::Mul, DType::I64, &[a, b]);
+        let constant = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
+        match (constant(a), constant(b)) {
+            (Some(a), Some(b)) => return self.b.int(a.saturating_mul(b).min(MOST_ELEMENTS)),
+            (Some(0 | 1), _) | (_, Some(0 | 1)) => return product,
+            _ => {}
+        }
+        let (one, most) = (self.b.int(1), self.b.int(MOST_ELEMENTS));
+        let by = self.b.call_in(Op::Max, DType::I64, &[b, one]);
+        let limit = self.b.call_in(Op::FloorDiv, DType::I64, &[most, by]);
+        let fits = self.b.call_in(Op::Le, DType::I64, &[a, limit]);
+        self.b.call_in(Op::Select, DType::I64, &[fits, product, most])
     }
 
     /// How many coordinates a level of a parameter stores in all.

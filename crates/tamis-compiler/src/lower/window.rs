@@ -277,6 +277,11 @@ impl Lowerer<'_> {
     /// `sum + by * value`.
     pub(super) fn plus_times(&mut self, sum: ExprId, value: ExprId, by: i64) -> ExprId {
         match by {
+            _ if self.saturates => {
+                let by = self.b.int(by);
+                let product = self.saturating_mul(value, by);
+                self.saturating_add(sum, product)
+            }
             1 => self.b.add(sum, value),
             -1 => self.b.sub(sum, value),
             _ => {

@@ -151,8 +151,8 @@ impl Short {
                     names.insert(*var, value);
                 }
                 Stmt::For { var, start, stop, body, .. } => {
-                    let (start, stop) = (self.meaning(*start, names), self.meaning(*stop, names));
-                    let length = self.editor.distance(start, stop).filter(|length| (2..=LONGEST).contains(length));
+                    let length = self.short(*start, *stop, names);
+                    let start = self.meaning(*start, names);
                     loops.extend(length.map(|length| Over { counter: *var, start, length }));
                     self.look(body, names, loops, found);
                     loops.truncate(loops.len() - usize::from(length.is_some()));
@@ -169,12 +169,23 @@ impl Short {
     /// The row that an index is in, whose elements a loop around goes over.
     fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[Over]) -> Option<Row> {
         let index = self.meaning(index, names);
-        let over = loops.iter().rev().find(|over| mentions(self.editor.kernel(), index, over.counter)).copied()?;
+        let over = self.over_row(index, loops)?;
         if !is_sum(self.editor.kernel(), index, over.counter) {
             return None;
         }
         let first = self.meaning(index, &FxHashMap::from_iter([(over.counter, over.start)]));
         Some(Row { first, length: over.length })
+    }
+
+    /// The innermost loop around whose counter an index, free of names, mentions.
+    fn over_row(&self, index: ExprId, loops: &[Over]) -> Option<Over> {
+        loops.iter().rev().find(|over| mentions(self.editor.kernel(), index, over.counter)).copied()
+    }
+
+    /// How many iterations a loop has, if they are known to be few.
+    fn short(&mut self, start: ExprId, stop: ExprId, names: &FxHashMap<VarId, ExprId>) -> Option<i64> {
+        let (start, stop) = (self.meaning(start, names), self.meaning(stop, names));
+        self.editor.distance(start, stop).filter(|length| (2..=LONGEST).contains(length))
     }
 
     fn meaning(&mut self, id: ExprId, names: &FxHashMap<VarId, ExprId>) -> ExprId {
@@ -203,7 +214,6 @@ impl Short {
                 self.editor.get(var)
             }
         };
-        let zero = self.editor.int(0);
         let (guard, otherwise) = self.guard(&stmt, buffer, row);
         around.push(self.over(row.length, |pass, k| {
             let at = fold::call(&mut pass.editor, Op::Add, DType::I64, &[first, k]);
@@ -211,7 +221,7 @@ impl Short {
             Stmt::Store { buffer: tile, index: k, value }
         }));
         for inner in stmt.blocks_mut() {
-            self.redirect(inner, buffer, tile, zero);
+            self.redirect(inner, [buffer, tile], &mut FxHashMap::default(), &mut Vec::new());
             if !self.editor.strict {
                 self.sum_apart(inner, tile);
             }
@@ -279,33 +289,55 @@ impl Short {
         }
     }
 
-    /// Statements that touch a tile instead of a row.
-    fn redirect(&mut self, block: &mut Block, buffer: BufferId, tile: BufferId, at: ExprId) {
+    /// Statements that touch a tile instead of a row. Several loops may go over one row (`y[j] += y[k]`), so that each access is
+    /// translated by the counter that it mentions itself.
+    fn redirect(
+        &mut self,
+        block: &mut Block,
+        [buffer, tile]: [BufferId; 2],
+        names: &mut FxHashMap<VarId, ExprId>,
+        loops: &mut Vec<Over>,
+    ) {
         for stmt in block {
+            let mut places: FxHashMap<ExprId, ExprId> = FxHashMap::default();
+            for index in indices(self.editor.kernel(), stmt, buffer) {
+                let meaning = self.meaning(index, names);
+                // `look` has found a loop for every index.
+                let Some(over) = self.over_row(meaning, loops) else { continue };
+                let counter = self.editor.get(over.counter);
+                let place = fold::call(&mut self.editor, Op::Sub, DType::I64, &[counter, over.start]);
+                places.insert(index, place);
+            }
             stmt.map_exprs(|id| {
                 fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
-                    Expr::Load(other, _) if *other == buffer => Some(editor.load(tile, at)),
+                    Expr::Load(other, index) if *other == buffer => {
+                        places.get(index).copied().map(|place| editor.load(tile, place))
+                    }
                     _ => None,
                 })
             });
             if let Stmt::Store { buffer: other, index, .. } = stmt
                 && *other == buffer
+                && let Some(place) = places.get(index)
             {
-                (*other, *index) = (tile, at);
+                (*other, *index) = (tile, *place);
             }
-            let inner = match stmt {
-                // Whatever is touched inside is touched at the counter of the innermost such loop that it mentions; others of that
-                // length would have made another row of it.
-                Stmt::For { var, start, stop, body, hint } if self.is_row(body, buffer, *var) => {
-                    let (counter, start, stop) = (self.editor.get(*var), *start, *stop);
-                    if self.editor.distance(start, stop).is_some_and(|length| (2..=LONGEST).contains(&length)) {
-                        hint.unroll = true;
-                    }
-                    fold::call(&mut self.editor, Op::Sub, DType::I64, &[counter, start])
+            match stmt {
+                Stmt::Let { var, value } if !self.editor.kernel().var(*var).mutable => {
+                    let value = self.meaning(*value, names);
+                    names.insert(*var, value);
                 }
-                _ => at,
-            };
-            stmt.blocks_mut().for_each(|block| self.redirect(block, buffer, tile, inner));
+                Stmt::For { var, start, stop, body, hint } => {
+                    let length = self.short(*start, *stop, names);
+                    hint.unroll |= length.is_some() && self.is_row(body, buffer, *var);
+                    loops.extend(length.map(|length| Over { counter: *var, start: *start, length }));
+                    self.redirect(body, [buffer, tile], names, loops);
+                    loops.truncate(loops.len() - usize::from(length.is_some()));
+                    continue;
+                }
+                _ => {}
+            }
+            stmt.blocks_mut().for_each(|block| self.redirect(block, [buffer, tile], names, loops));
         }
     }
 
@@ -405,6 +437,26 @@ fn uses(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
     found
 }
 
+/// The indices at which a statement itself, without those inside it, loads and stores elements of a buffer.
+fn indices(kernel: &Kernel, stmt: &Stmt, buffer: BufferId) -> Vec<ExprId> {
+    let mut found = Vec::new();
+    if let Stmt::Store { buffer: other, index, .. } = stmt
+        && *other == buffer
+    {
+        found.push(*index);
+    }
+    stmt.each_expr(|id| {
+        kernel.visit_expr(id, &mut |expr| {
+            if let Expr::Load(other, index) = expr
+                && *other == buffer
+            {
+                found.push(*index);
+            }
+        });
+    });
+    found
+}
+
 fn statements(stmt: &Stmt) -> usize {
     let mut count = 0;
     stmt.visit(&mut |_| count += 1);
@@ -490,6 +542,25 @@ mod tests {
         let otherwise = text.iter().position(|line| line == "else").unwrap_or_default();
         assert!(text[otherwise + 1..].iter().all(|line| !line.contains("y_row")), "{text:#?}");
         assert!(text[otherwise..].iter().any(|line| line.contains("y[i_2] = y[i_2] + x[q_2]")), "{text:#?}");
+    }
+
+    #[test]
+    fn two_loops_over_one_row_keep_their_own_elements() {
+        let mut make = Make::new();
+        let (zero, m, three) = (make.int(0), make.m, make.int(3));
+        make.count("q", zero, m, |make, q| {
+            make.count("j", zero, three, |make, j| {
+                make.count("k", zero, three, |make, k| {
+                    let x = make.load(make.x, q);
+                    make.add_to(make.y, j, x);
+                    let other = make.load(make.y, j);
+                    make.add_to(make.y, k, other);
+                });
+            });
+        });
+        let text = after(&[run], make);
+        let inside: Vec<&str> = text.iter().skip(6).take(2).map(|line| line.trim()).collect();
+        assert_eq!(inside, ["y_row[j] = y_row[j] + x[q]", "y_row[k] = y_row[k] + y_row[j]"], "{text:#?}");
     }
 
     #[test]

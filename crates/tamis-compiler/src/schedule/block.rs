@@ -3,13 +3,16 @@
 
 use super::edit::{Work, index_of};
 use super::extents::accesses;
+use super::idle::busy_without;
 use super::reorder::reorder;
 use super::split::split;
 use super::{Command, Step};
 use crate::lower::Policy;
+use crate::lower::saturate::is_huge;
 use tamis_ir::Format;
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Checked, Expr, Extent, IndexId, Program, Stmt, StmtKind, TensorId};
+use tamis_tensor::levels::level_type;
 
 /// The program with its loops cut into the blocks of parameters of these formats, if there is anything to cut and it may be.
 pub fn block(program: &Program, checked: &Checked, formats: &[&Format]) -> Option<Program> {
@@ -21,7 +24,7 @@ pub fn block(program: &Program, checked: &Checked, formats: &[&Format]) -> Optio
     let mut done: Option<Program> = None;
     for nest in nests(program, &wanted) {
         let from = done.as_ref().unwrap_or(program);
-        if let Some(cut) = cut(from, program, checked, &nest, &wanted) {
+        if let Some(cut) = cut(from, program, checked, &nest, &wanted, formats) {
             done = Some(cut);
         }
     }
@@ -104,12 +107,47 @@ fn nests(program: &Program, wanted: &[(IndexId, u64)]) -> Vec<Vec<IndexId>> {
     found
 }
 
+/// Whether cutting a loop loses nothing: it does nothing where no block is stored, or it goes over every coordinate anyway. Else it would visit
+/// every block that there could be.
+fn leads(work: &Work, index: IndexId, by: u64, formats: &[&Format]) -> bool {
+    // The number of blocks is computed from what is rounded up.
+    let size = work.checked.extents.shapes.iter().flatten().copied().max().unwrap_or(0);
+    if is_huge(size) {
+        return false;
+    }
+    let (mut blocked, mut dense) = (Vec::new(), false);
+    let all = accesses(&work.program);
+    for access in &all {
+        let param = work.program.params.iter().position(|p| *p == access.tensor).and_then(|p| formats.get(p).copied());
+        let Some(format) = param.or(work.checked.formats.get(access.tensor.index()).and_then(Option::as_ref)) else {
+            continue;
+        };
+        for (stored, level) in format.map().iter().zip(format.levels()) {
+            let along = |dim: usize| {
+                access.subscripts.get(dim).is_some_and(|s| work.program.expr(s.expr) == &Expr::Index(index))
+            };
+            match *stored {
+                DimExpr::Div(dim, other) if along(dim) && other == by && param.is_some() => {
+                    blocked.push((access, format));
+                    dense |= level_type(level.kind).is_ok_and(|row| row.capabilities.full);
+                }
+                DimExpr::Dim(dim) if along(dim) => {
+                    dense |= level_type(level.kind).is_ok_and(|row| row.capabilities.full && row.arrays.is_empty());
+                }
+                _ => {}
+            }
+        }
+    }
+    dense || busy_without(work, index, &blocked).is_none()
+}
+
 fn cut(
     program: &Program,
     original: &Program,
     checked: &Checked,
     nest: &[IndexId],
     wanted: &[(IndexId, u64)],
+    formats: &[&Format],
 ) -> Option<Program> {
     // A command that nobody wrote; what it cannot do is not told.
     let command = Command::Reorder { loops: Vec::new() };
@@ -118,6 +156,7 @@ fn cut(
     let (mut order, mut inside) = (Vec::new(), Vec::new());
     for index in nest {
         let by = wanted.iter().find(|(other, _)| other == index).map(|(_, by)| *by);
+        let by = by.filter(|by| leads(&work, *index, *by, formats));
         match by.and_then(|by| i64::try_from(by).ok()) {
             Some(by) => {
                 let name = work.program.indices[index.index()].clone();

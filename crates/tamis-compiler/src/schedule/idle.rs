@@ -14,6 +14,12 @@ use tamis_ir::program::{
 /// The first statement of a loop that does something where an access to a parameter is its fill, if there is one, and that
 /// fill.
 pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<(Stmt, Value)> {
+    let (stmt, fills) = busy_without(work, index, &[(access, format)])?;
+    Some((stmt, fills.first().copied().unwrap_or(Value::I64(0))))
+}
+
+/// The first statement of a loop that does something where all of these accesses are their fills, if there is one, and the fills.
+pub(super) fn busy_without(work: &Work, index: IndexId, accesses: &[(&Access, &Format)]) -> Option<(Stmt, Vec<Value>)> {
     let stmt = work.loop_of(index).ok()?;
     let StmtKind::For { body, .. } = &stmt.kind else { return None };
     let program = &work.program;
@@ -24,12 +30,15 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
         ParamType { dtype, shape, value: None, weak: false }
     };
     let params: Vec<ParamType> = program.params.iter().map(param).collect();
-    let Ok(types) = program.infer_types(&params) else { return Some((stmt.clone(), Value::I64(0))) };
-    let dtype = types.tensors.get(access.tensor.index()).copied().unwrap_or(DType::F64);
-    let fill = match format.leaf() {
-        Leaf::Pattern => Value::Bool(false),
-        Leaf::Element(fill) => fill.map_or(Value::zero(dtype), |fill| fill.cast(dtype)),
+    let Ok(types) = program.infer_types(&params) else { return Some((stmt.clone(), Vec::new())) };
+    let fill = |(access, format): &(&Access, &Format)| {
+        let dtype = types.tensors.get(access.tensor.index()).copied().unwrap_or(DType::F64);
+        match format.leaf() {
+            Leaf::Pattern => Value::Bool(false),
+            Leaf::Element(fill) => fill.map_or(Value::zero(dtype), |fill| fill.cast(dtype)),
+        }
     };
+    let fills: Vec<(&Access, Value)> = accesses.iter().map(|one| (one.0, fill(one))).collect();
     let mut private = FxHashSet::default();
     visit_block(body, &mut |stmt| {
         if let StmtKind::Declare(tensor) = &stmt.kind {
@@ -37,16 +46,15 @@ pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format
         }
     });
     let mut known =
-        Known { program, types: &types, access, fill, private, vars: FxHashMap::default(), policy: work.policy };
-    known.busy(body).map(|stmt| (stmt, fill))
+        Known { program, types: &types, fills: &fills, private, vars: FxHashMap::default(), policy: work.policy };
+    known.busy(body).map(|stmt| (stmt, fills.iter().map(|(_, fill)| *fill).collect()))
 }
 
 /// What is known where nothing is stored.
 struct Known<'a> {
     program: &'a Program,
     types: &'a Types,
-    access: &'a Access,
-    fill: Value,
+    fills: &'a [(&'a Access, Value)],
     /// What lives in one turn of the loop.
     private: FxHashSet<TensorId>,
     vars: FxHashMap<VarId, Value>,
@@ -99,7 +107,7 @@ impl Known<'_> {
         match self.program.expr(id) {
             Expr::Literal(value) => Some(*value),
             Expr::Var(var) => self.vars.get(var).copied(),
-            Expr::Read(access) => same(access, self.access).then_some(self.fill),
+            Expr::Read(access) => self.fills.iter().find(|(other, _)| same(access, other)).map(|(_, fill)| *fill),
             Expr::Call(op, operands) => self.call(*op, self.types.operands.get(id.index()).copied()?, operands),
             Expr::Index(_) | Expr::Size(..) | Expr::Entry(_) => None,
         }

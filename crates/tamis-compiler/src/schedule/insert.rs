@@ -154,8 +154,10 @@ impl Inserter<'_> {
         }
         if let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(self.tensor)) {
             let later = &block[at + 1..];
+            let first = later.iter().position(|stmt| self.writes(stmt))?;
             let last = later.iter().rposition(|stmt| self.writes(stmt))?;
-            if later[..=last].iter().any(|stmt| self.reads(stmt)) {
+            // What is read before is the fill.
+            if later[first..=last].iter().any(|stmt| self.reads(stmt)) {
                 return None;
             }
             return self.share(block, at + 1, Vec::new());

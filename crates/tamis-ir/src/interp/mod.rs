@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
     fn locate(&mut self, access: &Access, write: bool, position: &mut [u64]) -> Result<bool> {
         let mut inside = true;
         for (dim, subscript) in access.subscripts.iter().enumerate() {
-            let i = self.integer(subscript.expr)?;
+            let i = self.coordinate(subscript.expr)?;
             let size = self.tensors[access.tensor.index()].shape()[dim];
             match u64::try_from(i) {
                 Ok(i) if i < size => position[dim] = i,
@@ -277,6 +277,22 @@ impl<'a> Machine<'a> {
         let at: Vec<String> =
             self.program.indices.iter().zip(&self.indices).map(|(name, i)| format!("{name} = {i}")).collect();
         format!("with {}", at.join(", "))
+    }
+
+    /// A subscript. Its sums and products do not wrap around: what leaves the integers leaves every tensor.
+    fn coordinate(&mut self, id: ExprId) -> Result<i64> {
+        let program = self.program;
+        let Expr::Call(op, operands) = program.expr(id) else { return self.integer(id) };
+        if self.checked.types.operands[id.index()] != DType::I64 {
+            return self.integer(id);
+        }
+        Ok(match (op, &operands[..]) {
+            (Op::Add, [a, b]) => self.coordinate(*a)?.saturating_add(self.coordinate(*b)?),
+            (Op::Sub, [a, b]) => self.coordinate(*a)?.saturating_sub(self.coordinate(*b)?),
+            (Op::Mul, [a, b]) => self.coordinate(*a)?.saturating_mul(self.coordinate(*b)?),
+            (Op::Neg, [a]) => 0i64.saturating_sub(self.coordinate(*a)?),
+            _ => self.integer(id)?,
+        })
     }
 
     fn integer(&mut self, id: ExprId) -> Result<i64> {

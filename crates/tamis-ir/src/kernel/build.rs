@@ -44,6 +44,8 @@ pub struct Builder {
     limits: FxHashMap<VarId, ExprId>,
     /// What constant variables are never below.
     least: FxHashMap<VarId, i64>,
+    /// Whether sizes are so large that what comes after a dimension may not be an integer.
+    huge: bool,
 }
 
 impl Builder {
@@ -65,6 +67,7 @@ impl Builder {
             names: Some(FxHashMap::default()),
             limits: FxHashMap::default(),
             least: FxHashMap::default(),
+            huge: false,
         }
     }
 
@@ -76,6 +79,7 @@ impl Builder {
             names: None,
             limits: FxHashMap::default(),
             least: FxHashMap::default(),
+            huge: false,
         }
     }
 
@@ -370,6 +374,31 @@ impl Builder {
             }
             _ => None,
         }
+    }
+
+    /// Says that some size is so large that rounding it up may overflow.
+    pub fn set_huge(&mut self) {
+        self.huge = true;
+    }
+
+    /// Whether some size is so large.
+    pub fn is_huge(&self) -> bool {
+        self.huge
+    }
+
+    /// `at * scale`, where `at` is the end of a block of `scale` coordinates, the last of which may lie behind all of them: then it is the
+    /// largest integer, which is what comes after the last coordinate that a dimension can have.
+    pub fn end_of_block(&mut self, at: ExprId, scale: u64) -> ExprId {
+        let by = self.int(scale as i64);
+        if !self.huge || scale <= 1 {
+            return self.call_in(Op::Mul, DType::I64, &[at, by]);
+        }
+        let (one, rest, most) = (self.int(1), self.int(scale as i64 - 1), self.int(i64::MAX - 1));
+        let last = self.sub(at, one);
+        let first = self.call_in(Op::Mul, DType::I64, &[last, by]);
+        let last = self.call_in(Op::Add, DType::I64, &[first, rest]);
+        let last = self.call_in(Op::Min, DType::I64, &[last, most]);
+        self.call_in(Op::Add, DType::I64, &[last, one])
     }
 
     /// `b - a`, if that is a number by how these integers are written.

@@ -170,7 +170,8 @@ impl Pieces {
             let scale = b.int(self.scale as i64);
             b.call_in(Op::Mul, DType::I64, &[at, scale])
         };
-        let (mut first, mut end) = (first.map(&mut scaled), scaled(end));
+        let mut first = first.map(&mut scaled);
+        let mut end = b.end_of_block(end, self.scale);
         if let Some(last) = last {
             // Runs that follow each other still do; each now ends where it began.
             let begin = match (first, self.extents) {

@@ -65,8 +65,7 @@ impl Looplet {
 }
 
 fn placed(b: &mut Builder, at: ExprId, scale: u64, shift: Option<ExprId>) -> ExprId {
-    let scale = b.int(scale as i64);
-    let at = b.call_in(Op::Mul, DType::I64, &[at, scale]);
+    let at = b.end_of_block(at, scale);
     match shift {
         Some(shift) => b.add(at, shift),
         None => at,
