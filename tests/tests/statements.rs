@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use tamis::auto::Pins;
 use tamis::{CompileOptions, EinsumOptions, Format, Notation, Tensor, Value};
+use tamis_tests::lowered;
 use tamis_tests::random::Random;
 
 const N: usize = 4;
@@ -88,6 +89,24 @@ fn a_right_hand_side_means_the_values_before_its_statement() {
             }
         }
     }
+}
+
+/// Comparisons of indices are structure: the diagonal is computed, and nothing else.
+#[test]
+fn comparisons_of_indices_are_masks() {
+    let n = 500;
+    let (d, e) = (vector(&vec![2.0; n], "dense"), vector(&vec![3.0; n], "dense"));
+    let notation = Notation::parse("D[i,j] = d[i] * e[j] * (i == j)").unwrap();
+    let plan = tamis::plan(&notation, &[&d, &e], &Pins::default()).unwrap();
+    let visits = lowered::count(&plan.program, &[d.clone(), e.clone()], 100_000_000).unwrap();
+    assert!(visits < 50 * n as u64, "{visits}: {}", plan.program);
+    let results = tamis::einsum("D[i,j] = d[i] * e[j] * (i == j)", &[("d", &d), ("e", &e)], &checked()).unwrap();
+    assert_eq!(results[0].1.nnz(), n);
+    assert_eq!(results[0].1.get(&[7, 7]), Some(Value::F64(6.0)));
+    let m = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], "csr");
+    assert_eq!(computed("t = M[i,j] * (i == j)", &[("M", &m)])["t"], [15.0]);
+    assert_eq!(computed("y[i] = M[i,j] * (j <= i)", &[("M", &m)])["y"], [1.0, 9.0, 24.0]);
+    assert_eq!(computed("y[i] = M[i,j] * (j == i + 1)", &[("M", &m)])["y"], [2.0, 6.0, 0.0]);
 }
 
 /// Whether an update starts from its target depends on whether the target is given.

@@ -8,6 +8,7 @@
 //! chooses formats, `path` splits products and removes temporaries, `tile` cuts loops, `fuse` shares them, `nest` makes loops of it
 //! all.
 
+mod emit;
 pub mod fit;
 mod formats;
 mod fuse;

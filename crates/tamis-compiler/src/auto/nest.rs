@@ -1,5 +1,6 @@
 //! Loops of assignments: each gets the best order, results get formats, and what can share loops does.
 
+use super::emit::{declaration, loops, names_in, operations, plain, reach, rename, tiles};
 use super::formats::{self, Expected};
 use super::operand::Operand;
 use super::order::{Choice, Problem};
@@ -7,11 +8,10 @@ use super::path::{bare, uses};
 use super::sets::{Place, Set, differs};
 use super::tile;
 use super::{Conversion, Costs, Decision, Pins, Plan};
-use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{Kind, Op};
-use tamis_ir::format::{Format, Leaf};
-use tamis_ir::notation::{Assignment, IndexRange, Node, Notation, same_all, text};
+use tamis_ir::format::Format;
+use tamis_ir::notation::{Assignment, Node, Notation, text};
 use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
@@ -313,7 +313,7 @@ impl<'a> Scheduler<'a> {
         let mask = |expr: &Expr| {
             indices.iter().enumerate().filter(|(_, i)| uses(expr, i, true)).fold(0u32, |m, (k, _)| m | 1 << k)
         };
-        let places: Vec<Place> = assignment
+        let mut places: Vec<Place> = assignment
             .accesses()
             .iter()
             .filter_map(|(tensor, subscripts)| {
@@ -326,9 +326,31 @@ impl<'a> Scheduler<'a> {
                     relaid: false,
                     extents: indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect(),
                     kept: self.pins.keep && self.notation.operands().contains(tensor),
+                    mask: false,
                 })
             })
             .collect();
+        // Where two indices are equal is what a diagonal matrix stores.
+        for equal in assignment.masks(&assignment.body) {
+            if let ExprKind::Operator(Op::Eq, operands) = &equal.kind
+                && bare(operands).is_some()
+            {
+                let extent = |e: &Expr| match &e.kind {
+                    ExprKind::Name(index) => item.extents.get(index).copied().unwrap_or(1.0),
+                    _ => 1.0,
+                };
+                places.push(Place {
+                    tensor: text(equal),
+                    subscripts: operands.clone(),
+                    dims: operands.iter().map(mask).collect(),
+                    operand: Operand::diagonal(operands.iter().map(extent).collect()),
+                    relaid: false,
+                    extents: indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect(),
+                    kept: false,
+                    mask: true,
+                });
+            }
+        }
         let (set, constant) = differs(&assignment.body, &places);
         let operand = assignment.op.map_or(DType::F64, |op| op.operand_type(item.dtype));
         let identity = assignment.op.map(|op| op.start(operand));
@@ -651,136 +673,5 @@ impl<'a> Scheduler<'a> {
         let mut nodes = vec![declare];
         nodes.extend(Node::nest(&order, &[], vec![assign]));
         nodes
-    }
-}
-
-/// The commands that cut loops into tiles. Loops of one name are told apart by where they stand.
-fn tiles(nests: &[Nest]) -> Schedule {
-    let mut schedule = Schedule::new();
-    for nest in nests {
-        // Where a name stands for several loops, the tiles of one would be those of another.
-        if let Some((index, length)) = &nest.tile
-            && nest.inner.is_empty()
-            && nests.iter().map(|n| n.order.iter().filter(|name| *name == index).count()).sum::<usize>() == 1
-        {
-            let (outer, inner) = (format!("{index}_tile"), format!("{index}_in"));
-            schedule = schedule.split(index, &outer, &inner, *length);
-            let mut order = vec![outer];
-            order.extend(nest.order.iter().filter(|name| *name != index).cloned());
-            order.push(inner);
-            schedule = schedule.reorder(order);
-        }
-    }
-    schedule
-}
-
-/// A format without its fill, which declarations state apart.
-fn plain(format: &Format) -> Format {
-    match format.leaf() {
-        Leaf::Element(Some(_)) => format.clone().with_leaf(Leaf::Element(None)),
-        _ => format.clone(),
-    }
-}
-
-fn declaration(nest: &Nest) -> Node {
-    let name = nest.item.assignment.target.text.clone();
-    match &nest.format {
-        Some(format) => {
-            let natural = format.dim_order().is_some_and(|order| order.is_sorted());
-            let text = if format.is_all_dense() && natural { "dense".to_string() } else { format.to_string() };
-            Node::Declare { name, format: Some(text), fill: nest.fill }
-        }
-        None => {
-            let zero = match nest.item.dtype {
-                DType::Bool => Value::Bool(false),
-                DType::F32 | DType::F64 => Value::F64(0.0),
-                _ => Value::I64(0),
-            };
-            Node::Declare { name, format: None, fill: Some(nest.fill.unwrap_or(zero)) }
-        }
-    }
-}
-
-/// The ranges of the indices of a nest, and of what is computed inside of it.
-fn ranges(nest: &Nest) -> Vec<IndexRange> {
-    let mut all = nest.item.assignment.ranges.clone();
-    nest.inner.iter().for_each(|(_, inner)| all.extend(ranges(inner)));
-    all
-}
-
-/// The loops of a nest from a depth on.
-fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
-    let mut nodes = Vec::new();
-    for (at, inner) in &nest.inner {
-        if *at == depth {
-            nodes.push(declaration(inner));
-            nodes.extend(loops(inner, depth));
-        }
-    }
-    match nest.order.get(depth) {
-        Some(index) => nodes.push(Node::over(index, &ranges(nest), loops(nest, depth + 1))),
-        None => {
-            let Assignment { target, subscripts, op, .. } = &nest.item.assignment;
-            let subscripts = if nest.format.is_none() { Vec::new() } else { subscripts.clone() };
-            nodes.push(Node::Assign { target: target.text.clone(), subscripts, op: *op, value: nest.body.clone() });
-        }
-    }
-    nodes
-}
-
-/// How many coordinates a subscript of a target reaches: a sum of indices with coefficients goes as far as they do together.
-fn reach(subscript: &Expr, extents: &FxHashMap<String, f64>) -> f64 {
-    match &subscript.kind {
-        ExprKind::Name(index) => extents.get(index).copied().unwrap_or(1.0),
-        ExprKind::Number(value) => value.as_c128().re.abs(),
-        ExprKind::Operator(Op::Mul, operands) => operands.iter().map(|e| reach(e, extents)).product(),
-        ExprKind::Operator(_, operands) => operands.iter().map(|e| reach(e, extents)).sum(),
-        _ => 1.0,
-    }
-}
-
-fn operations(expr: &Expr) -> f64 {
-    match &expr.kind {
-        ExprKind::Operator(_, operands) => 1.0 + operands.iter().map(operations).sum::<f64>(),
-        ExprKind::Call { args, .. } => 4.0 + args.iter().map(operations).sum::<f64>(),
-        _ => 0.0,
-    }
-}
-
-/// Gives accesses with these subscripts another tensor.
-fn rename(expr: &mut Expr, tensor: &str, with: &[Expr], name: &str) {
-    match &mut expr.kind {
-        ExprKind::Index { base, subscripts } => {
-            if base.text == tensor && same_all(subscripts, with) {
-                base.text = name.to_string();
-            } else {
-                subscripts.iter_mut().for_each(|s| rename(s, tensor, with, name));
-            }
-        }
-        ExprKind::Operator(_, operands) => operands.iter_mut().for_each(|e| rename(e, tensor, with, name)),
-        ExprKind::Call { args, .. } => args.iter_mut().for_each(|e| rename(e, tensor, with, name)),
-        _ => {}
-    }
-}
-
-fn names_in(expr: &Expr, found: &mut FxHashSet<String>) {
-    match &expr.kind {
-        ExprKind::Name(text) => {
-            found.insert(text.clone());
-        }
-        ExprKind::Index { base, subscripts } => {
-            found.insert(base.text.clone());
-            subscripts.iter().for_each(|s| names_in(s, found));
-        }
-        ExprKind::Size { base, .. } => {
-            found.insert(base.text.clone());
-        }
-        ExprKind::Entry { base, at, .. } => {
-            found.insert(base.text.clone());
-            at.iter().for_each(|s| names_in(s, found));
-        }
-        ExprKind::Operator(_, operands) => operands.iter().for_each(|e| names_in(e, found)),
-        ExprKind::Call { args, .. } => args.iter().for_each(|e| names_in(e, found)),
-        _ => {}
     }
 }

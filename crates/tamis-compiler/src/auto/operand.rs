@@ -62,6 +62,14 @@ impl Operand {
         operand
     }
 
+    /// A matrix that stores its diagonal.
+    pub fn diagonal(shape: Vec<f64>) -> Operand {
+        let entries = shape.iter().copied().fold(f64::INFINITY, f64::min);
+        let prefixes = vec![shape.first().copied().unwrap_or(1.0), entries];
+        let (dtype, fill) = (DType::Bool, Value::Bool(false));
+        Operand { format: Format::csr(), dtype, fill, shape, entries, prefixes, measured: true }
+    }
+
     /// Counts positions as if entries were anywhere.
     pub fn spread(&mut self) {
         let order = self.order();

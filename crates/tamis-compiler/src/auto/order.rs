@@ -111,7 +111,7 @@ impl Problem {
         let cost = |found: &[Choice]| found.first().map_or(f64::INFINITY, |choice| choice.cost.total());
         let mut best = (self.clone(), self.search(costs, pinned));
         let first = |k: usize| self.places.iter().position(|place| place.tensor == self.places[k].tensor) == Some(k);
-        let listed: Vec<usize> = (0..self.places.len()).filter(|k| first(*k)).collect();
+        let listed: Vec<usize> = (0..self.places.len()).filter(|k| first(*k) && !self.places[*k].mask).collect();
         // One after the other; and back, where another conversion has made one useless.
         for (k, there) in listed.iter().map(|k| (*k, true)).chain(listed.iter().map(|k| (*k, false))) {
             let Some(dense) = self.places[k].operand.with_dense_outside() else { continue };
@@ -199,7 +199,7 @@ impl Search<'_> {
         // What lies in the cache may be taken from anywhere.
         let jump = |elements: f64| if elements > self.costs.cache { self.costs.stride } else { self.costs.hop };
         let mut strided = 0.0;
-        for place in &self.problem.places {
+        for place in self.problem.places.iter().filter(|place| !place.mask) {
             let order = place.operand.order();
             let last = order.last().map(|d| place.dims[*d]);
             let used = place.dims.iter().any(|mask| mask & 1 << index != 0);
@@ -265,7 +265,8 @@ impl Search<'_> {
         let (writing, workspace) = self.writing(&state.order, points, vector);
         let mut convert = 0.0;
         let mut conversions = Vec::new();
-        for (k, place) in problem.places.iter().enumerate().filter(|(_, place)| !place.operand.is_dense()) {
+        let listed = problem.places.iter().enumerate().filter(|(_, place)| !place.operand.is_dense() && !place.mask);
+        for (k, place) in listed {
             let stored = place.operand.order();
             let when = |d: &usize| {
                 state.order.iter().rposition(|index| place.dims[*d] & 1 << index != 0).map_or(0, |at| at + 1)

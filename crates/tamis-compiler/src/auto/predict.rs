@@ -221,6 +221,7 @@ impl Walk<'_> {
                 let Some(operand) = operand else { return (Set::All, None) };
                 let background = operand.background();
                 let place = Place {
+                    mask: false,
                     tensor: self.program.tensor(access.tensor).name.clone(),
                     subscripts: Vec::new(),
                     dims: access.subscripts.iter().map(|s| self.mask(s.expr, around)).collect(),

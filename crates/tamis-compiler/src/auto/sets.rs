@@ -5,7 +5,7 @@ use super::operand::Operand;
 use tamis_ir::DType;
 use tamis_ir::Value;
 use tamis_ir::algebra::{Op, eval};
-use tamis_ir::notation::same_all;
+use tamis_ir::notation::{same_all, text};
 use tamis_ir::text::syntax::{Expr, ExprKind};
 
 /// A set of coordinates.
@@ -38,6 +38,8 @@ pub struct Place {
     pub relaid: bool,
     /// Whether it must not be converted.
     pub kept: bool,
+    /// Whether it is no tensor, but a comparison of indices.
+    pub mask: bool,
     /// How far the loops go, all of the statement's.
     pub extents: Vec<f64>,
 }
@@ -48,6 +50,9 @@ pub fn differs(expr: &Expr, places: &[Place]) -> (Set, Option<Value>) {
         ExprKind::Number(value) => (Set::Nothing, Some(*value)),
         ExprKind::Name(name) => of_access(name, &[], places),
         ExprKind::Index { base, subscripts } => of_access(&base.text, subscripts, places),
+        ExprKind::Operator(Op::Eq, operands) if places.iter().any(|p| p.mask && same_all(&p.subscripts, operands)) => {
+            of_access(&text(expr), operands, places)
+        }
         ExprKind::Operator(op, operands) => combine(*op, operands, places),
         ExprKind::Call { function, args, .. } => match Op::named(&function.text) {
             Some(op) => combine(op, args, places),

@@ -63,6 +63,7 @@ mod tests {
     #[test]
     fn only_columns() {
         let place = |name: &str, format: Format, dims: [u32; 2]| Place {
+            mask: false,
             tensor: name.into(),
             subscripts: Vec::new(),
             operand: Operand::assumed(format, DType::F64, Value::F64(0.0), &[100, 100], 0.01),

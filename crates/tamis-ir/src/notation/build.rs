@@ -15,6 +15,8 @@ pub enum Node {
     Declare { name: String, format: Option<String>, fill: Option<Value> },
     /// `for index in _:`, or `for index in range(..):`
     Loop { index: String, range: Option<IndexRange>, body: Vec<Node> },
+    /// `if cond:`
+    If { cond: Expr, body: Vec<Node> },
     /// `target[subscripts] op= value`
     Assign { target: String, subscripts: Vec<Expr>, op: Option<Op>, value: Expr },
 }
@@ -23,6 +25,11 @@ impl Node {
     /// Loops around nodes, the first outermost.
     pub fn nest<S: AsRef<str>>(order: &[S], ranges: &[IndexRange], body: Vec<Node>) -> Vec<Node> {
         order.iter().rev().fold(body, |body, index| vec![Node::over(index.as_ref(), ranges, body)])
+    }
+
+    /// A node under conditions.
+    pub fn under(conditions: &[&Expr], node: Node) -> Node {
+        conditions.iter().rev().fold(node, |node, cond| Node::If { cond: (*cond).clone(), body: vec![node] })
     }
 
     /// A loop around nodes, over its range if it has one.
@@ -49,6 +56,7 @@ impl Notation {
             }
             let (subscripts, op) = (assignment.subscripts.clone(), assignment.op);
             let assign = Node::Assign { target: name, subscripts, op, value: assignment.body.clone() };
+            let assign = Node::under(&assignment.masks(&assignment.body), assign);
             loops.extend(Node::nest(&assignment.indices(), &assignment.ranges, vec![assign]));
         }
         nodes.extend(loops);
@@ -105,6 +113,10 @@ impl Notation {
                     None => Extent::Infer,
                 };
                 Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent, body }, span }
+            }
+            Node::If { cond, body } => {
+                let then: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
+                Stmt { kind: StmtKind::If { cond: cond.clone(), then, otherwise: Vec::new() }, span: cond.span }
             }
             Node::Assign { target, subscripts, op, value } => {
                 let statement = self.assignments.iter().find(|a| a.target.text == *target);

@@ -102,6 +102,22 @@ impl Assignment {
         all
     }
 
+    /// Comparisons of indices that are factors of a body: where one does not hold, nothing is computed.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let diagonal = &Notation::parse("D[i,j] = d[i] * e[j] * (i == j)")?.assignments[0];
+    /// assert_eq!(diagonal.masks(&diagonal.body).len(), 1);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn masks<'b>(&self, body: &'b Expr) -> Vec<&'b Expr> {
+        let mut found = Vec::new();
+        if matches!(self.op, None | Some(Op::Add | Op::Sub)) {
+            masks_in(body, &self.indices(), &mut found);
+        }
+        found
+    }
+
     /// The accesses of the body: tensors with their subscripts, each once.
     pub fn accesses(&self) -> Vec<(&str, &[Expr])> {
         let mut found = Vec::new();
@@ -289,6 +305,27 @@ pub(crate) fn indices_in(expr: &Expr, within: bool, found: &mut Vec<Name>) {
             });
         }
         _ => {}
+    }
+}
+
+fn masks_in<'a>(expr: &'a Expr, indices: &[String], found: &mut Vec<&'a Expr>) {
+    let ExprKind::Operator(op, operands) = &expr.kind else { return };
+    match op {
+        Op::Mul => operands.iter().for_each(|e| masks_in(e, indices, found)),
+        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge if operands.iter().all(|e| is_of_indices(e, indices)) => {
+            found.push(expr);
+        }
+        _ => {}
+    }
+}
+
+/// Whether an expression is a sum of indices and integers.
+fn is_of_indices(expr: &Expr, indices: &[String]) -> bool {
+    match &expr.kind {
+        ExprKind::Name(text) => indices.contains(text),
+        ExprKind::Number(value) => value.as_i64().is_some(),
+        ExprKind::Operator(Op::Add | Op::Sub | Op::Neg, operands) => operands.iter().all(|e| is_of_indices(e, indices)),
+        _ => false,
     }
 }
 
