@@ -1,6 +1,7 @@
 //! `convert(A, format)`: an operand is copied into another format (or transposed) first, and read from there.
 
 use super::edit::Work;
+use super::precompute::literal;
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Code, Result, did_you_mean};
 use tamis_ir::format::Leaf;
@@ -44,7 +45,9 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
     })?;
     let stored = work.formats.get(at);
     let fill = match (spec.leaf(), stored.map(|format| format.leaf())) {
-        (Leaf::Element(None), Some(Leaf::Element(Some(fill)))) => Some(fill).filter(|fill| *fill != Value::I64(0)),
+        (Leaf::Element(None), Some(Leaf::Element(Some(fill)))) => {
+            Some(literal(fill)).filter(|fill| *fill != Value::I64(0))
+        }
         (Leaf::Element(fill), _) => fill,
         (Leaf::Pattern, _) => None,
     };

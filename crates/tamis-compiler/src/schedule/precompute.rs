@@ -450,7 +450,7 @@ impl Plan {
         let declared = work.program.tensor(self.target.tensor).declaration.clone();
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
         let dtype = dtype.or(declared.as_ref().and_then(|d| d.dtype));
-        let identity = op.info().left_identity.zip(dtype).and_then(|(_, dtype)| op.start(dtype)).and_then(literal);
+        let identity = op.info().left_identity.zip(dtype).and_then(|(_, dtype)| op.start(dtype)).map(literal);
         let Some(identity) = identity else {
             let message = format!("nothing can be collected by `{}` in this type", op.info().name);
             return Err(self.refuse(work, message, None, "leave the loops as they are"));
@@ -574,13 +574,14 @@ impl Plan {
     }
 }
 
-/// A value as the text of a program says it, if it can.
-pub(super) fn literal(value: Value) -> Option<Value> {
+/// A value as the text of a program says it, in the type of a literal.
+pub(super) fn literal(value: Value) -> Value {
     match value.dtype().kind() {
-        Kind::Bool => Some(value),
-        Kind::Int => value.as_i64().map(Value::I64),
-        Kind::Float => Some(value.cast(DType::F64)),
-        Kind::Complex => Some(value.cast(DType::C128)),
+        Kind::Bool => value,
+        // Literals beyond i64 are u64.
+        Kind::Int => value.as_i64().map_or(value, Value::I64),
+        Kind::Float => value.cast(DType::F64),
+        Kind::Complex => value.cast(DType::C128),
     }
 }
 
