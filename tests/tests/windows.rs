@@ -736,3 +736,24 @@ fn merged_offsets_stay_inside() {
         }
     }
 }
+
+/// A window over a fiber that is absent holds nothing, also where fibers are groups of one list.
+#[test]
+fn windows_over_absent_groups_are_empty() {
+    let text = "\
+def f(T):
+    O = tensor(\"dense\", shape=(2,4,))
+    for j in range(4):
+        for l in range(3):
+            for k in range(4):
+                for i in range(2):
+                    O[i,j] += coalesce(T[3*i + k, ~(2*l)], 0) + 1
+    return O
+";
+    let mut values = vec![Value::I64(0); 45];
+    (values[13], values[17]) = (Value::I64(4), Value::I64(2));
+    let input = Input { shape: vec![9, 5], values, dtype: DType::I64 };
+    for format in ["(i,j) -> (j,i): sparse(nonunique), singleton", "coo", "csc", "dcsc", "dense"] {
+        check(text, &[input.tensor(format).unwrap()], Engine::Interpreter(1 << 20));
+    }
+}

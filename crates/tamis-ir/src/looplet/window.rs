@@ -177,13 +177,15 @@ impl Looplet {
                 Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
             }
             Looplet::Switch { cond, then, guarded } => {
-                // Where the fiber is absent, there is no position in it, and its list is empty.
+                // Where the fiber is absent, there is no position in it: its list is empty, from its end on.
                 let zero = b.int(0);
-                let mut there = |at| b.call_in(Op::Select, DType::I64, &[cond, at, zero]);
                 let safe = match edge {
-                    Edge::From(at) => Edge::From(there(at)),
+                    Edge::From(at) => {
+                        let end = guarded.list_end().unwrap_or(zero);
+                        Edge::From(b.call_in(Op::Select, DType::I64, &[cond, at, end]))
+                    }
                     Edge::To(at) => {
-                        let at = there(at);
+                        let at = b.call_in(Op::Select, DType::I64, &[cond, at, zero]);
                         // One behind the last position is where nothing starts.
                         let less = b.int(-1);
                         Edge::To(b.call_in(Op::Select, DType::I64, &[cond, at, less]))
@@ -196,6 +198,16 @@ impl Looplet {
                 }
             }
             other => other,
+        }
+    }
+
+    /// One past the last position of a list.
+    fn list_end(&self) -> Option<ExprId> {
+        match self {
+            Looplet::Stepper(list) | Looplet::Jumper(list) => Some(list.stop),
+            Looplet::Pieces(pieces) => Some(pieces.stop),
+            Looplet::Thunk { body, .. } => body.list_end(),
+            _ => None,
         }
     }
 
