@@ -1,7 +1,7 @@
 //! Conformance, writing: results and temporaries in every format, written in and out of storage order, by every kind of
 //! update, with other fills, leaves and types, on edge data.
 
-use tamis_ir::{Code, DType, Format, Value};
+use tamis_ir::{DType, Value};
 use tamis_tensor::Tensor;
 use tamis_tests::conform::{Data, Judge, Wanted, edges, every_format, wild};
 
