@@ -86,7 +86,9 @@ pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option
             (Some(a), Some(b)) if a.same_number(b) => {
                 return (and(parts.into_iter().map(|(set, _)| set).collect()), Some(a));
             }
-            _ => {}
+            // Infinities of both signs decide in turn.
+            (Some(a), Some(_)) => return (or(parts.into_iter().map(|(set, _)| set).collect()), Some(a)),
+            (None, None) => {}
         }
     }
     let constants: Option<Vec<Value>> = parts.iter().map(|(_, value)| value.map(|v| v.cast(DType::F64))).collect();

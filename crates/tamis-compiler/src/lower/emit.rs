@@ -243,12 +243,11 @@ impl Lowerer<'_> {
         let absorbing: Vec<(ExprId, Value)> = emitted.iter().enumerate().filter_map(absorbed).collect();
         match absorbing[..] {
             [] => {}
-            // Infinities of both signs: where both are not stored, they are computed with.
+            // Infinities of both signs: the first that is not stored decides.
             [(first, a), (second, b)] if !a.same_number(b) => {
                 let (a, b) = (self.b.constant(a), self.b.constant(b));
                 let one = self.b.call_in(Op::Select, dtype, &[second, value, b]);
-                let other = self.b.call_in(Op::Select, dtype, &[second, a, value]);
-                value = self.b.call_in(Op::Select, dtype, &[first, one, other]);
+                value = self.b.call_in(Op::Select, dtype, &[first, one, a]);
             }
             [(first, result), ..] => {
                 let others = absorbing[1..].iter().map(|(cond, _)| *cond);

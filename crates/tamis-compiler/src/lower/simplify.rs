@@ -25,12 +25,11 @@ impl Policy {
         if exact { op.info().absorbed(dtype, position, fill) } else { None }
     }
 
-    /// The result of an expression of whose operands some are known, if these decide it and agree.
+    /// The result of an expression of whose operands some are known, if one decides it: the first that does.
     pub fn decided(self, op: Op, dtype: DType, known: impl IntoIterator<Item = Option<Value>>) -> Option<Value> {
         let fills = known.into_iter().enumerate();
         let mut results = fills.filter_map(|(k, fill)| self.absorbed(op, dtype, k, fill?));
-        let first = results.next()?;
-        results.all(|other| other.same_number(first)).then_some(first)
+        results.next()
     }
 
     /// Whether anything decides the result of an operator on a type, whatever its other operands are.

@@ -396,19 +396,13 @@ impl<'a> Machine<'a> {
         }
         let known = |o: &Seen| o.value.unwrap_or(Value::Bool(false));
         if !self.options.strict && !absorbing.is_empty() {
-            let mut decided = None;
-            let mut agree = true;
+            // Of several operands that decide, the first does.
             for (k, seen) in operands.iter().enumerate().filter(|(_, o)| o.structural) {
                 let value = known(seen).cast(operand);
-                let row =
-                    absorbing.iter().find(|row| row.operand.is_none_or(|at| at == k) && row.value.same_number(value));
-                if let Some(row) = row {
-                    agree &= decided.is_none_or(|other: Value| other.same_number(row.result));
-                    decided = Some(row.result);
+                let decides = |row: &&Absorbs| row.operand.is_none_or(|at| at == k) && row.value.same_number(value);
+                if let Some(row) = absorbing.iter().find(decides) {
+                    return Seen { value: Some(row.result), structural: true };
                 }
-            }
-            if let Some(result) = decided.filter(|_| agree) {
-                return Seen { value: Some(result), structural: true };
             }
         }
         let value = match operands {
