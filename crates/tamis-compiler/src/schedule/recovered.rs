@@ -171,7 +171,7 @@ impl Recovered {
     fn declare(&self, work: &mut Work, format: &FormatSpec) -> Result<(TensorId, Stmt, Op, Value)> {
         let op = if self.update.op == Op::Sub { Op::Add } else { self.update.op };
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
-        let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).and_then(literal);
+        let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).map(literal);
         let Some(identity) = identity else {
             let message = format!("nothing can be collected by `{}` in this type", op.info().name);
             return Err(self.refuse(work, message, "leave the loops as they are"));
