@@ -128,7 +128,7 @@ fn every_processor() {
         }
         let test = std::env::current_exe().unwrap();
         let output = Command::new(test)
-            .args(["--exact", "kernels_of_one_processor", "--ignored", "--nocapture"])
+            .args(["--exact", "processors::kernels_of_one_processor", "--ignored", "--nocapture"])
             .env("TAMIS_CPU", name)
             .output()
             .unwrap();

@@ -117,7 +117,13 @@ fn results_in_their_formats_from((case, _): Generator) {
         let Ok(outcome) = interp::run(&program, &operands, Options::default()) else { continue };
         for (id, grid) in program.results.iter().zip(&outcome.results) {
             let format = outcome.checked.formats[id.index()].clone().unwrap();
-            let tensor = tamis_tensor::Tensor::from_grid(grid, &format).unwrap();
+            let tensor = match tamis_tensor::Tensor::from_grid(grid, &format) {
+                // A pattern whose levels store coordinates that are not true holds no such result.
+                Err(d) if d.code == tamis_ir::Code::E0707 && format.leaf() == tamis_ir::format::Leaf::Pattern => {
+                    continue;
+                }
+                tensor => tensor.unwrap(),
+            };
             let mut position = vec![0; grid.shape().len()];
             let values = grid.to_values().unwrap();
             for value in values {

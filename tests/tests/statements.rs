@@ -67,7 +67,7 @@ fn a_right_hand_side_means_the_values_before_its_statement() {
         ("y[i] = M[i,j] * sum[j](j)", "y", &[9.0, 45.0, 48.0]),
         ("y[i] = M[i,j] * max[j](M[i,j])", "y", &[6.0, 90.0, 144.0]),
         ("y[i] = A[i+k] for i in range(2) for k in range(2)", "y", &[3.0, 5.0]),
-        ("y[i] = coalesce(A[~(i+k)], 0) for k in range(-1, 2), i in range(3)", "y", &[3.0, 6.0, 5.0]),
+        ("y[i] = sum[k](coalesce(A[~(i+k)], 0)) for k in range(-1, 2), i in range(3)", "y", &[3.0, 6.0, 5.0]),
         ("y[~(i-1)] = A[i]", "y", &[2.0, 3.0]),
         (
             "t[i,k]=M[i,k]+A[k]; m[i]=max[k](t[i,k]); o[i,k]=t[i,k]-m[i]",

@@ -157,14 +157,30 @@ fn in_blocks(
         return None;
     }
     let formats: Vec<&Format> = layouts.iter().map(|layout| &layout.format).collect();
-    let blocked = block::block(program, checked, &formats)?;
-    let mut checked_again = blocked.check(params).ok()?;
+    let mut blocked = block::block(program, checked, &formats)?;
+    let mut checked_again = check_again(&mut blocked, checked, params)?;
     checked_again.equal = block::sizes(program);
     let scatters = |program: &Program, checked: &Checked| {
         let plans = plans(program, checked, layouts, policy).ok()?;
         Some(plans.iter().flatten().filter(|plan| plan.mode == Mode::Scatter).count())
     };
     (scatters(&blocked, &checked_again)? <= scatters(program, checked)?).then_some((blocked, checked_again))
+}
+
+/// Checks a program that was made of another, whose tensors keep their types: where types depend on each other, a guess among them may
+/// depend on what else the program holds.
+fn check_again(program: &mut Program, before: &Checked, params: &[ParamType]) -> Option<Checked> {
+    let checked = program.check(params).ok()?;
+    let mut changed = false;
+    for (k, dtype) in before.types.tensors.iter().enumerate() {
+        if checked.types.tensors.get(k).is_some_and(|now| now != dtype)
+            && let Some(declaration) = program.tensors.get_mut(k).and_then(|info| info.declaration.as_mut())
+        {
+            declaration.dtype = Some(*dtype);
+            changed = true;
+        }
+    }
+    if changed { program.check(params).ok() } else { Some(checked) }
 }
 
 /// The program with the workspaces that it needs, checked, if it needs any.
@@ -180,11 +196,12 @@ fn with_workspaces(
         return Ok(None);
     }
     let scattered = insert::scattered(&plans);
-    let Some((with, inserted)) = insert::insert(program, &insert::as_written(program, checked), &scattered, &Wish::Any)
+    let Some((mut with, inserted)) =
+        insert::insert(program, &insert::as_written(program, checked), &scattered, &Wish::Any)
     else {
         return Ok(None);
     };
-    let Ok(checked) = with.check(params) else { return Ok(None) };
+    let Some(checked) = check_again(&mut with, checked, params) else { return Ok(None) };
     // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;
     let left =

@@ -62,7 +62,7 @@ impl Split {
 
     /// An expression that is nested no deeper than it may be, after statements that name what it uses.
     fn split(&mut self, id: ExprId, before: &mut Block) -> ExprId {
-        if self.depth_of(id) <= DEEPEST {
+        if self.depth_of(id) < DEEPEST {
             return id;
         }
         let split = match self.editor.kernel().expr(id).clone() {
@@ -82,7 +82,8 @@ impl Split {
             }
             Expr::Const(_) | Expr::Var(_) => id,
         };
-        if self.depth_of(split) < DEEPEST {
+        // What is still deeper has an operand that stays where it is.
+        if self.depth_of(split) != DEEPEST {
             return split;
         }
         let dtype = self.editor.dtype(split);
