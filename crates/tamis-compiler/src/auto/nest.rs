@@ -635,6 +635,9 @@ impl<'a> Scheduler<'a> {
         fn collect(nest: &Nest, used: &mut FxHashSet<String>) {
             names_in(&nest.body, used);
             nest.item.assignment.subscripts.iter().for_each(|s| names_in(s, used));
+            for range in &nest.item.assignment.ranges {
+                range.start.iter().chain([&range.stop]).for_each(|bound| names_in(bound, used));
+            }
             nest.inner.iter().for_each(|(_, nest)| collect(nest, used));
         }
         nests.iter().for_each(|nest| collect(nest, &mut used));
