@@ -1,7 +1,7 @@
 //! Saturating arithmetic of subscripts: where a bounds check computes a subscript that leaves the integers, the subscript leaves its
 //! dimension, too.
 //!
-//! Sizes and indices are assumed to be at most [`LARGEST_SIZE`], unless the kernel is made for larger ones
+//! Sizes and indices are assumed to be at most `LARGEST_SIZE`, unless the kernel is made for larger ones
 //! (`pipeline::Specialisation`). A sum of a few of them and of small numbers cannot overflow, and is computed as it is written. Numbers
 //! that are known only when the kernel runs, and numbers that are large, are added with saturation.
 
