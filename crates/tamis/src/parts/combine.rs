@@ -4,6 +4,7 @@ use crate::run::{RunOptions, run};
 use num_complex::Complex;
 use tamis_backend::Storage;
 use tamis_ir::algebra::{Op, eval};
+use tamis_ir::format::Leaf;
 use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Diagnostics, Format, Program, Value};
 use tamis_tensor::Tensor;
@@ -16,9 +17,12 @@ pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -
     // Sums are what is combined most.
     macro_rules! typed {
         ($rust:ty, $variant:ident, $sum:expr) => {{
-            let one = |a: $rust, b: $rust| match eval(op, DType::$variant, &[Value::$variant(a), Value::$variant(b)]) {
-                Value::$variant(c) => c,
-                _ => a,
+            let one = |a: $rust, b: $rust| {
+                // Logical operators give truth values, which are 1 and 0 in any type.
+                match eval(op, DType::$variant, &[Value::$variant(a), Value::$variant(b)]).cast(DType::$variant) {
+                    Value::$variant(c) => c,
+                    _ => a,
+                }
             };
             let sum: fn($rust, $rust) -> $rust = $sum;
             match op {
@@ -72,8 +76,8 @@ fn all<T: tamis_backend::runtime::Element + Send + Sync>(
     Some(Storage::from_vec(first))
 }
 
-/// The program that combines two tensors of a format by an operator.
-pub(crate) fn program(op: Op, format: &Format) -> Result<Program, Diagnostics> {
+/// The program that combines two tensors of a format and type by an operator.
+pub(crate) fn program(op: Op, format: &Format, dtype: DType) -> Result<Program, Diagnostics> {
     let indices: Vec<String> = (0..format.rank()).map(|k| format!("i{k}")).collect();
     let at = indices.join(",");
     let (a, b) = (format!("A[{at}]"), format!("B[{at}]"));
@@ -82,8 +86,13 @@ pub(crate) fn program(op: Op, format: &Format) -> Result<Program, Diagnostics> {
         None => format!("{}({a}, {b})", op.info().name),
     };
     let loops = indices.join(", ");
+    // A pattern's values have one type.
+    let typed = match format.leaf() {
+        Leaf::Pattern => String::new(),
+        Leaf::Element(_) => format!(", dtype='{dtype}'"),
+    };
     Program::parse(&format!(
-        "def combine(A, B):\n    C = tensor('{format}')\n    for {loops} in _:\n        C[{at}] = {both}\n    return C\n"
+        "def combine(A, B):\n    C = tensor('{format}'{typed})\n    for {loops} in _:\n        C[{at}] = {both}\n    return C\n"
     ))
 }
 
@@ -97,4 +106,17 @@ pub(crate) fn tensors(program: &Program, parts: Vec<Tensor>, strict: bool) -> Re
         all = sum;
     }
     Ok(Some(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truth_values_of_numbers_are_combined() {
+        let parts = || vec![Storage::from_vec(vec![1.0, 1.0, 0.0]), Storage::from_vec(vec![1.0, 0.0, 1.0])];
+        let combined = |op| combine(Elem::Value(DType::F64), op, parts(), 1).unwrap().into_vec::<f64>().ok().unwrap();
+        assert_eq!(combined(Op::And), [1.0, 0.0, 0.0]);
+        assert_eq!(combined(Op::Or), [1.0, 1.0, 1.0]);
+    }
 }

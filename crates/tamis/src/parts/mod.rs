@@ -84,7 +84,9 @@ impl Parts {
         let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
         let cut = compilation.lowered.cut.ok_or_else(|| Diagnostics(Vec::new()))?;
         let combiner = |(output, share): (&Output, &Share)| match share {
-            Share::Own(op) if !output.is_dense() => combine::program(*op, &output.format_with_fill()).map(Some),
+            Share::Own(op) if !output.is_dense() => {
+                combine::program(*op, &output.format_with_fill(), output.dtype()).map(Some)
+            }
             _ => Ok(None),
         };
         let combiners: Result<_, Diagnostics> = machine.outputs().iter().zip(&cut.shares).map(combiner).collect();
