@@ -31,6 +31,7 @@ from ._errors import (
     InvalidType,
     InvalidValue,
     Span,
+    SparseEfficiencyWarning,
     TooLarge,
     UnknownName,
     describe,
@@ -304,6 +305,7 @@ __all__ = [
     "Result",
     "Settings",
     "Span",
+    "SparseEfficiencyWarning",
     "Tensor",
     "TooLarge",
     "UniqueAll",
@@ -491,7 +493,7 @@ __all__ = [
     "zeros_like",
 ]
 
-_tamis.install(Tensor, _errors._make, _einsum.results, _construct.asarray, _config._scope)
+_tamis.install(Tensor, _errors._make, _einsum.results, _construct.asarray, _errors._warn, _config._scope)
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_tamis.forked)
 if _mistake := _tamis.threads_mistaken():

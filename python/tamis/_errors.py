@@ -6,6 +6,9 @@ Every error has a stable ``code``, a ``message``, the ``span`` it is about, ``no
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import Any, NamedTuple, Sequence
 
 from . import _tamis
@@ -110,6 +113,14 @@ class Bug(Error, RuntimeError):
     """A mistake of ours: please report it."""
 
 
+class SparseEfficiencyWarning(UserWarning):
+    """A statement is right, but visits more than its sparse operands store; the text says why, and what would help.
+
+    Compilation raises it once per statement, for operands of some size; ``tm.explain(...).warnings`` always has it.
+    Like any warning, it is silenced or made an error by :func:`warnings.filterwarnings`.
+    """
+
+
 _BY_CODE: dict[str, type[Error]] = {
     **dict.fromkeys(["E0201", "E0202", "E0205", "E0902", "E0903"], UnknownName),
     **dict.fromkeys(["E0301", "E0302", "E0303", "E0304", "E0305", "E0307", "E0308", "E0709", "E0710", "E0907"], InvalidType),
@@ -129,6 +140,19 @@ def _make(text: str, parts: list[tuple[Any, ...]]) -> Error:
         kind = _BY_CODE.get(code, InvalidValue)
         made.append(kind(text if first else rendered, code, message, span, notes, help, others))
     return made[-1] if made else Bug(text)
+
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _warn(text: str) -> None:
+    """Issues a performance warning at the innermost line that is not one of this package."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, SparseEfficiencyWarning, stacklevel=level)
 
 
 def fail(code: str, message: str, *help: str) -> Error:

@@ -104,6 +104,7 @@ def install(
     error: Callable[..., Exception],
     results: Callable[..., Any],
     asarray: Callable[..., Tensor],
+    warn: Callable[[str], None],
     scope: Callable[[], tuple[Any, ...] | None],
 ) -> None: ...
 def set_settings(

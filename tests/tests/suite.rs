@@ -19,6 +19,7 @@ mod neighbours;
 mod nonordered;
 mod notation;
 mod open_windows;
+mod padding;
 mod positions;
 mod processors;
 mod random_programs;

@@ -72,7 +72,8 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> Outcome {
         Compiled::Program(_) => times.push(("compile", start.elapsed())),
     }
     let build = compiled.executable().build();
-    shell.warn(&build.warnings);
+    let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+    shell.warn(&tamis::with_counts(&build.warnings, &names, &tensors));
     if build.interpreted.is_some() {
         warn_if_slow(&program, &tensors, f64::INFINITY, shell);
     } else if request.check {

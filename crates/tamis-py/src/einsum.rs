@@ -326,11 +326,13 @@ pub(crate) fn einsum<'py>(
     let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
     let looked_at = entries(&free);
     let long = (looked_at > work::LONG || entry.is_costly(&free)) && !entry.waited.is_short(looked_at);
+    let called = entry.clone();
     let compute = move || entry.waited.time(looked_at, || entry.compute(&free));
     let results = match long {
         false => work::run(py, compute)?,
         true => work::run_long(py, compute)?,
     };
+    errors::warn(py, &called.prepared.take_warnings())?;
     give(py, results)
 }
 

@@ -25,6 +25,12 @@ pub(crate) fn raise_one(py: Python<'_>, diagnostic: Diagnostic) -> PyErr {
     raise(py, &diagnostic.into())
 }
 
+/// Issues performance warnings, which a filter of the user may turn into exceptions.
+pub(crate) fn warn(py: Python<'_>, warnings: &[Diagnostic]) -> PyResult<()> {
+    let Some(hooks) = hooks::get(py) else { return Ok(()) };
+    warnings.iter().try_for_each(|d| hooks.warn.bind(py).call1((d.render(false).trim_end(),)).map(drop))
+}
+
 /// Code, message, span, notes and help.
 fn parts<'py>(py: Python<'py>, d: &Diagnostic) -> PyResult<Bound<'py, PyTuple>> {
     let span = match (&d.source, d.labels.first(), &d.place) {

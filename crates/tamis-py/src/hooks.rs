@@ -13,6 +13,8 @@ pub(crate) struct Hooks {
     pub(crate) results: Py<PyAny>,
     /// Makes a tensor of anything that it can be made of, sharing memory.
     pub(crate) asarray: Py<PyAny>,
+    /// Issues a performance warning at the line of the user that calls the package.
+    pub(crate) warn: Py<PyAny>,
     /// The settings of the `with` block that the caller is in, or none.
     pub(crate) scope: Py<PyAny>,
 }
@@ -27,9 +29,10 @@ pub(crate) fn install(
     error: Py<PyAny>,
     results: Py<PyAny>,
     asarray: Py<PyAny>,
+    warn: Py<PyAny>,
     scope: Py<PyAny>,
 ) {
-    HOOKS.get_or_init(py, || Hooks { tensor, error, results, asarray, scope });
+    HOOKS.get_or_init(py, || Hooks { tensor, error, results, asarray, warn, scope });
 }
 
 /// The hooks; none if the module is used without its package.

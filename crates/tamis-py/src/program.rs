@@ -1,7 +1,7 @@
 //! Loop programs called from Python, and operators that users define.
 
 use crate::einsum::{Free, Given, entries, give, told};
-use crate::{arrays, settings, work};
+use crate::{arrays, errors, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,6 +137,7 @@ impl PyProgram {
             false => work::run(py, compute)?,
             true => work::run_long(py, compute)?,
         };
+        errors::warn(py, &self.prepared.take_warnings())?;
         give(py, results)
     }
 }

@@ -35,6 +35,7 @@ mod remember;
 mod run;
 pub mod search;
 mod signature;
+mod warnings;
 
 pub use advise::{Advice, AdviseOptions, Candidate, Outcome, Task, Times, advise, advise_with};
 pub use analyze::{
@@ -89,6 +90,7 @@ pub use tamis_tensor::{
     Buffer, Combine, Coordinates, IndexArray, LevelArrays, Mirror, Part, Statistics, Structure, Tensor, ValueArray,
     gallery, io, levels, room, set_threads, threads, with_threads,
 };
+pub use warnings::with_counts;
 
 /// What most programs need.
 pub mod prelude {

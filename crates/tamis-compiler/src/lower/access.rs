@@ -390,19 +390,22 @@ impl Lowerer<'_> {
         if !random {
             self.warn_of_search_at(tensor, access.id, access.stmt, sub);
         }
-        let index = match &sub.node {
-            Node::Index(index) if !random && sub.protocol != Some(Protocol::Follow) && !sub.permissive => *index,
+        let Source::Tensor(_, subs) = &access.source else { return };
+        let index = match only_index(sub) {
+            Some(index) if !random && sub.protocol != Some(Protocol::Follow) => index,
             _ => return,
         };
+        let better = self.in_loop_order(tensor, subs);
+        // A shifted read in the order of the loops is searched for where it may lie outside.
+        let shifted = sub.permissive || !matches!(sub.node, Node::Index(_));
         let id = access.id;
-        if self.warned.contains(&id) {
+        if self.warned.contains(&id) || shifted && better.is_none() {
             return;
         }
         self.warned.push(id);
         let program = self.program;
         let name = &program.tensor(tensor).name;
         let loop_name = &program.indices[index.index()];
-        let Source::Tensor(_, subs) = &access.source else { return };
         let shown = |sub: &Sub| match &sub.node {
             Node::Index(i) => program.indices[i.index()].clone(),
             _ => "...".to_string(),
@@ -416,7 +419,7 @@ impl Lowerer<'_> {
         .note(format!(
             "each visit searches level {level}, about log2 of its entries per fiber, instead of stepping to the next one"
         ));
-        if let Some(better) = self.in_loop_order(tensor, subs) {
+        if let Some(better) = better {
             d = d.help(format!("store `{name}` as `{better}`"));
         }
         let d = d
@@ -425,18 +428,32 @@ impl Lowerer<'_> {
         self.warnings.push(program.origin.attach(d));
     }
 
-    /// The same levels for dimensions in the order of the loops.
+    /// The same levels for dimensions in the order of the loops, if that is another format.
     fn in_loop_order(&self, tensor: TensorId, subs: &[Sub]) -> Option<Format> {
         let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return None };
         let mut dims: Vec<(usize, usize)> = Vec::new();
         for sub in subs {
             // Loops get their numbers outermost first.
-            let Node::Index(index) = &sub.node else { return None };
-            dims.push((index.index(), sub.dim));
+            dims.push((only_index(sub)?.index(), sub.dim));
         }
         dims.sort_unstable();
         let map = dims.into_iter().map(|(_, dim)| DimExpr::Dim(dim)).collect();
-        Format::new(format.rank(), map, format.levels().to_vec(), format.leaf()).ok()
+        Format::new(format.rank(), map, format.levels().to_vec(), format.leaf()).ok().filter(|better| better != format)
+    }
+}
+
+/// The index that a subscript moves with, if it is one alone, with or without an offset.
+fn only_index(sub: &Sub) -> Option<IndexId> {
+    let (mut found, mut other) = (Vec::new(), false);
+    sub.node.visit(&mut |node| match node {
+        Node::Index(index) => found.push(*index),
+        Node::Access(_) => other = true,
+        _ => {}
+    });
+    found.dedup();
+    match found[..] {
+        [index] if !other => Some(index),
+        _ => None,
     }
 }
 

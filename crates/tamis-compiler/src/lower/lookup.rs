@@ -22,6 +22,9 @@ impl Lowerer<'_> {
         if let Some(length) = region.piece.filter(|length| *length <= SHORT && self.copies * 2 <= COPIES) {
             return self.whole_pieces(region, length, steps);
         }
+        if !region.point {
+            self.warn_of_dense_loop(region, &steps);
+        }
         let name = self.program.indices[region.index.index()].clone();
         let var = self.b.new_var(name, DType::I64, false);
         self.b.at_least(var, region.start);

@@ -12,6 +12,7 @@ mod alike;
 mod along;
 mod assign;
 pub mod bind;
+mod dense_loops;
 mod dilation;
 mod emit;
 pub mod entries;
@@ -253,6 +254,7 @@ fn start<'a>(
         part: None,
         warnings: Vec::new(),
         warned: Vec::new(),
+        sparse_along: vec![Vec::new(); program.indices.len()],
         errors: Vec::new(),
     };
     Ok((lowerer, sizes))
@@ -341,6 +343,8 @@ struct Lowerer<'a> {
     warnings: Vec<Diagnostic>,
     /// Accesses that were warned about.
     warned: Vec<u32>,
+    /// The accesses whose sparsity can bound the loop over each index, while it is lowered.
+    sparse_along: Vec<Vec<dense_loops::SparseAccess>>,
     errors: Vec<Diagnostic>,
 }
 

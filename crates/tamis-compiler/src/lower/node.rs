@@ -199,7 +199,8 @@ pub struct Update {
     pub extra: Vec<Node>,
     /// It is done so many times over.
     pub times: Vec<ExprId>,
-    /// Updating with this changes nothing, because the tensor starts with it and all its updates are by this operator.
+    /// The fill value that the tensor starts with, if all its updates are by this operator of a semilattice: updating by a
+    /// value that leaves the fill value as it is changes nothing.
     pub absorbed: Option<Value>,
     /// Whether the operator's identity leaves the old value as it is; see [`tamis_ir::program::Types::identity_keeps`].
     pub keeps: bool,

@@ -347,6 +347,9 @@ impl Lowerer<'_> {
         let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
         let gaps = self.without(&steps, &ids);
         let idle = gaps.is_empty();
+        if !idle && !self.repeats(region.index, &gaps) {
+            self.warn_of_dense_loop(region, &gaps);
+        }
         let apart = !idle && self.is_gap_apart(region, &found, &steps, &gaps);
         let (inner, steps) = self.inner(&ids, steps);
         let walkers = self.piece_walkers(region, found);

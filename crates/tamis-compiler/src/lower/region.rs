@@ -99,12 +99,15 @@ impl Lowerer<'_> {
         self.warn_of_open_windows(&body, index);
         let body = self.limit(body);
         self.describe(index, &body);
+        let sparse = self.sparse_accesses(index, &body);
+        let around = std::mem::replace(&mut self.sparse_along[index.index()], sparse);
         self.depth += 1;
         let piece = self.pieces[index.index()].map(|(_, length)| length);
         let shared = whole || self.turns_of_part(index).is_some();
         let (point, short, unversioned) = (false, false, true);
         self.region(Region { index, start, stop, whole, point, filled, shared, short, piece, unversioned }, body);
         self.depth -= 1;
+        self.sparse_along[index.index()] = around;
         self.cursors.truncate(cursors);
     }
 

@@ -207,7 +207,10 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                     _ => false,
                 };
                 let absorbed = match (&value, update.absorbed) {
-                    (Node::Known(v), Some(fill)) => v.cast(update.operand) == fill,
+                    (Node::Known(v), Some(fill)) => {
+                        let v = v.cast(update.operand);
+                        eval(update.op, update.operand, &[fill, v]).same_number(fill)
+                    }
                     _ => false,
                 };
                 if !nothing && !absorbed {

@@ -74,6 +74,7 @@ impl Lowerer<'_> {
         let clipped: Vec<(u32, Stepper)> =
             found.into_iter().map(|(id, s)| (id, self.clip_list(region, id, s))).collect();
         if !gaps_are_empty {
+            self.warn_of_dense_loop(region, &gaps);
             return self.everywhere(region, clipped, steps);
         }
         self.conditional += 1;

@@ -3,6 +3,7 @@
 use super::{EinsumOptions, Scale, Scheduled, plan, scale, schedule};
 use crate::compile::{CompileOptions, Executable, compile};
 use crate::signature::{Argument, Signature};
+use crate::warnings::WarningQueue;
 use std::borrow::Cow;
 use std::sync::{Arc, RwLock};
 use tamis_ir::algebra::Op;
@@ -34,6 +35,7 @@ pub struct Prepared {
     params: Vec<String>,
     options: EinsumOptions,
     kept: RwLock<Vec<Arc<Kept>>>,
+    warnings: WarningQueue,
 }
 
 /// A schedule, and the tensors that it is for.
@@ -54,7 +56,7 @@ impl Prepared {
             Notation::parse_given(&tamis_ir::Source::new("notation", text), ops, operands)?
         };
         let params = notation.params().into_iter().map(String::from).collect();
-        Ok(Prepared { notation, params, options, kept: RwLock::default() })
+        Ok(Prepared { notation, params, options, kept: RwLock::default(), warnings: WarningQueue::default() })
     }
 
     /// The names of the tensors that it reads, in the order in which they are given.
@@ -104,6 +106,8 @@ impl Prepared {
             return outcome.map_err(|errors| plan(&self.notation, tensors, &self.options.pins).err().unwrap_or(errors));
         }
         let scheduled = schedule(&self.notation, tensors, &self.options)?;
+        let names: Vec<&str> = self.params.iter().map(String::as_str).collect();
+        self.warnings.push(&scheduled.executable.build().warnings, &names, tensors);
         let kept = Arc::new(Kept::new(scheduled.clone(), tensors));
         if let Ok(mut all) = self.kept.write() {
             if all.len() >= KEPT {
@@ -112,6 +116,11 @@ impl Prepared {
             all.push(kept);
         }
         scheduled.call(tensors)
+    }
+
+    /// Performance warnings of calls since the last time that this was asked; each is given once.
+    pub fn take_warnings(&self) -> Vec<Diagnostic> {
+        self.warnings.take()
     }
 
     /// What computing it on such tensors is expected to cost, in steps, if that was scheduled before.
@@ -205,12 +214,13 @@ impl Scale {
 pub struct PreparedProgram {
     program: Program,
     kept: RwLock<Vec<Executable>>,
+    warnings: WarningQueue,
 }
 
 impl PreparedProgram {
     /// A program to be called.
     pub fn new(program: Program) -> PreparedProgram {
-        PreparedProgram { program, kept: RwLock::default() }
+        PreparedProgram { program, kept: RwLock::default(), warnings: WarningQueue::default() }
     }
 
     /// The program.
@@ -242,6 +252,15 @@ impl PreparedProgram {
                 executable
             }
         };
+        if !executable.build().warnings.is_empty() {
+            let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
+            self.warnings.push(&executable.build().warnings, &names, tensors);
+        }
         executable.call_fitting(program, tensors, &arguments).map(|timed| timed.results)
+    }
+
+    /// Performance warnings of calls since the last time that this was asked; each is given once.
+    pub fn take_warnings(&self) -> Vec<Diagnostic> {
+        self.warnings.take()
     }
 }

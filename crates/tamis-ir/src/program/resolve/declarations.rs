@@ -91,7 +91,11 @@ impl Resolver {
         if let Some((value, at)) = fill {
             let clash = match spec.leaf() {
                 Leaf::Pattern => value != Value::Bool(false),
-                Leaf::Element(Some(written)) => !written.same_number(value),
+                Leaf::Element(Some(written)) => {
+                    // The type of the tensor is not known yet: 1 and 1.0 are one number.
+                    let is = |a: Value, b: Value| a.cast_exact(b.dtype()).is_some_and(|a| a.same_number(b));
+                    !is(written, value) && !is(value, written)
+                }
                 Leaf::Element(None) => false,
             };
             if clash {

@@ -1,0 +1,289 @@
+//! Asymptotic work of random programs: padding operands with fill values adds no work, or the compiler warns.
+//!
+//! All tensors of these programs are sparse along every dimension. Each program runs on small operands and on the same
+//! operands padded with their fill values. If its results hold the same elements, everything that there is to visit was there before,
+//! whatever the extents of the loops. A kernel that executes more statements nonetheless lost the sparsity of an
+//! operand; then a warning (E0607, E0611) must name the loop.
+
+use std::fmt::Write;
+use tamis_compiler::lower::ParamLayout;
+use tamis_compiler::pipeline;
+use tamis_ir::interp::{self, Operand, Options};
+use tamis_ir::program::ParamType;
+use tamis_ir::{DType, Diagnostic, Format, Program, Value};
+use tamis_tensor::{Tensor, ValueArray};
+use tamis_tests::lowered::{self, Problem};
+use tamis_tests::random::Random;
+
+/// The sizes of all dimensions, before and after padding.
+const SIZES: [u64; 2] = [5, 45];
+
+/// Formats without dense levels, by rank.
+fn formats(rank: usize) -> &'static [&'static str] {
+    match rank {
+        1 => &["sparse", "sparse", "hash", "sparse_runs", "blocks"],
+        _ => &["dcsr", "dcsr", "dcsc", "coo", "hash, hash", "sparse, blocks", "sparse, sparse_runs"],
+    }
+}
+
+/// An operand: its elements before padding, and its fill value.
+struct Padded {
+    name: &'static str,
+    format: &'static str,
+    elements: Vec<(Vec<u64>, f64)>,
+    rank: usize,
+    fill: f64,
+}
+
+impl Padded {
+    fn new(random: &mut Random, name: &'static str, rank: usize, fill: f64) -> Padded {
+        let cells = SIZES[0].pow(rank as u32);
+        // Values of both signs, so that no condition and no extremum hides what a loop does.
+        let mut values: Vec<f64> = [6.0, -4.0, 1.5].to_vec();
+        values.extend((0..random.below(cells as usize / 2)).map(|_| random.below(9) as f64 - 3.0));
+        let mut elements: Vec<(Vec<u64>, f64)> = Vec::new();
+        for value in values {
+            let cell = random.below(cells as usize) as u64;
+            let place: Vec<u64> = (0..rank as u32).rev().map(|k| cell / SIZES[0].pow(k) % SIZES[0]).collect();
+            if elements.iter().all(|(other, _)| *other != place) {
+                elements.push((place, value));
+            }
+        }
+        Padded { name, format: *random.pick(formats(rank)), elements, rank, fill }
+    }
+
+    /// The operand for dimensions of a size, with other values for another `variant`.
+    fn tensor(&self, size: u64, variant: usize) -> Tensor {
+        let shape = vec![size; self.rank];
+        let mut values = vec![Value::F64(self.fill); size.pow(self.rank as u32) as usize];
+        for (k, (place, value)) in self.elements.iter().enumerate() {
+            let value = match variant {
+                0 => *value,
+                1 => -value - 0.5,
+                _ => 2.5 + k as f64,
+            };
+            values[place.iter().fold(0, |cell, at| cell * size + at) as usize] = Value::F64(value);
+        }
+        let format = Format::parse(self.format, self.rank).unwrap();
+        let values = ValueArray::from_values(&values, DType::F64);
+        Tensor::from_dense(&shape, values, &format, Value::F64(self.fill)).unwrap()
+    }
+}
+
+/// What operands hold where nothing is stored, and how results are updated: nothing else is the identity of all that follows.
+const SEMIRINGS: [(f64, &str, &[&str]); 4] = [
+    (0.0, "0.0", &["+=", "-=", "max=", "min="]),
+    (0.0, "0.0", &["+="]),
+    (f64::INFINITY, "inf", &["min="]),
+    (f64::NEG_INFINITY, "-inf", &["max="]),
+];
+
+/// A random program of one loop nest over operands and a sparse result; `SIZE` stands for the size of all dimensions.
+struct Generator {
+    random: Random,
+    semiring: usize,
+    indices: Vec<&'static str>,
+    lets: usize,
+}
+
+impl Generator {
+    fn index(&mut self) -> &'static str {
+        *self.random.pick(&self.indices)
+    }
+
+    fn read(&mut self) -> String {
+        let (i, j) = (self.index(), self.index());
+        let fill = SEMIRINGS[self.semiring].1;
+        let matrix = *self.random.pick(&["A", "B"]);
+        match self.random.below(12) {
+            0..=4 if i != j => format!("{matrix}[{i},{j}]"),
+            5 => format!("coalesce(x[~({i}-1)], {fill})"),
+            6 if i != j => format!("coalesce({matrix}[~({i}+1),{j}], {fill})"),
+            7 => format!("y[{i}]"),
+            _ => format!("x[{i}]"),
+        }
+    }
+
+    fn number(&mut self, depth: usize) -> String {
+        if depth == 0 || self.random.one_in(4) {
+            return match self.random.below(8) {
+                0 => self.random.pick(&["2", "0.5", "-1", "3.0"]).to_string(),
+                1 if self.lets > 0 => format!("d{}", self.random.below(self.lets)),
+                _ => self.read(),
+            };
+        }
+        let (a, mut b) = (self.number(depth - 1), self.number(depth - 1));
+        if a == b {
+            b = "2.5".into();
+        }
+        if self.semiring > 1 {
+            return match self.random.below(6) {
+                0..=2 => format!("({a} + {b})"),
+                3 => format!("min({a}, {b})"),
+                4 => format!("max({a}, {b})"),
+                _ => format!("({a} if {} else {})", self.condition(), SEMIRINGS[self.semiring].1),
+            };
+        }
+        match self.random.below(12) {
+            0..=3 => format!("{a} * {b}"),
+            4 | 5 => format!("({a} + {b})"),
+            6 => format!("({a} - {b})"),
+            7 => format!("min({a}, {b})"),
+            8 => format!("max({a}, {b})"),
+            9 => format!("select({}, {a}, {b})", self.condition()),
+            10 => format!("({a} if {} else 0)", self.condition()),
+            _ => format!("{}({a})", self.random.pick(&["abs", "relu", "-"])),
+        }
+    }
+
+    fn condition(&mut self) -> String {
+        let (i, j, read) = (self.index(), self.index(), self.read());
+        match self.random.below(8) {
+            0 | 1 if i != j => format!("{i} {} {j}", self.random.pick(&["<", "<=", "==", "!=", ">"])),
+            2 => format!("{i} {} 3", self.random.pick(&["<", "!=", "=="])),
+            3 => format!("{read} != 0"),
+            4 => format!("{read} > 1 and {i} != 1"),
+            5 => format!("{read} > 1 or {} > 0", self.read()),
+            _ => format!("{read} > {}", self.random.below(3)),
+        }
+    }
+
+    fn program(mut self) -> String {
+        let mut text = String::from("def f(A, B, x, y):\n");
+        let loops = self.indices.clone();
+        let rank = self.random.below(3).min(loops.len());
+        let mut subscripts = loops.clone();
+        if self.random.one_in(2) {
+            subscripts.reverse();
+        }
+        subscripts.truncate(rank);
+        if rank == 0 {
+            let _ = writeln!(text, "    R = scalar({})", SEMIRINGS[self.semiring].1);
+        } else {
+            let format = *self.random.pick(formats(rank));
+            let fill = SEMIRINGS[self.semiring].1;
+            let _ = writeln!(text, "    R = tensor(\"{format}\", fill={fill}, shape=({}))", "SIZE,".repeat(rank));
+        }
+        let place = if rank == 0 { "R".to_string() } else { format!("R[{}]", subscripts.join(",")) };
+        self.indices.clear();
+        let mut pad = "    ".to_string();
+        for index in loops {
+            self.indices.push(index);
+            let _ = writeln!(text, "{pad}for {index} in range(SIZE):");
+            pad += "    ";
+            if self.random.one_in(6) {
+                let value = self.number(1);
+                let _ = writeln!(text, "{pad}d{} = {value}", self.lets);
+                self.lets += 1;
+            }
+            if self.random.one_in(5) {
+                let _ = writeln!(text, "{pad}if {}:", self.condition());
+                pad += "    ";
+            }
+        }
+        let value = self.number(3);
+        let op = *self.random.pick(SEMIRINGS[self.semiring].2);
+        let _ = writeln!(text, "{pad}{place} {op} {value}\n    return R");
+        text
+    }
+}
+
+fn case(seed: u64) -> (String, Vec<Padded>) {
+    let mut random = Random(seed ^ 0x7061_6464);
+    let semiring = random.below(SEMIRINGS.len());
+    let operands = [("A", 2), ("B", 2), ("x", 1), ("y", 1)];
+    let operands = operands.map(|(name, rank)| Padded::new(&mut random, name, rank, SEMIRINGS[semiring].0)).into();
+    let indices = ["i", "j", "k"][..1 + random.below(3)].to_vec();
+    (Generator { random, semiring, indices, lets: 0 }.program(), operands)
+}
+
+/// The result as the interpreter computes it: a scalar, or the elements that are not the fill value.
+fn elements(program: &Program, tensors: &[Tensor]) -> Option<Vec<(Vec<u64>, String)>> {
+    let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+    let outcome = interp::run(program, &operands, Options { strict: false, budget: Some(400_000) }).ok()?;
+    let (grid, result) = (outcome.results.first()?, program.results.first()?);
+    let (size, rank) = (grid.shape().first().copied().unwrap_or(1), grid.shape().len());
+    let fill = outcome.checked.types.fills[result.index()];
+    let stored = |(_, value): &(usize, &Value)| rank == 0 || !value.same_number(fill);
+    let place = |cell: u64| (0..rank as u32).rev().map(|k| cell / size.pow(k) % size).collect();
+    let values = grid.to_values()?;
+    Some(values.iter().enumerate().filter(stored).map(|(cell, v)| (place(cell as u64), v.to_string())).collect())
+}
+
+/// How many statements the kernel executes, and what the compiler warns of.
+fn cost(program: &Program, tensors: &[Tensor]) -> Option<(u64, Vec<Diagnostic>)> {
+    let executed = match lowered::count(program, tensors, 10_000_000) {
+        Ok(executed) => executed,
+        Err(Problem::Wrong(message)) => panic!("{message}\n{program}"),
+        Err(_) => return None,
+    };
+    let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
+    let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
+    let made = pipeline::compile(program, &types, &layouts, pipeline::Options::default()).ok()?;
+    Some((executed, made.warnings))
+}
+
+/// Whether every loop has an operand that moves with it, in a condition or in the value of the assignment. A loop without
+/// operands goes over all of its range, as it says.
+fn every_loop_has_an_operand(text: &str) -> bool {
+    let lines = || text.lines().map(str::trim);
+    let used = |line: &&str| {
+        line.starts_with("if ") || line.starts_with('R') && line.contains("= ") && !line.contains("tensor")
+    };
+    let reads: String =
+        lines().filter(used).map(|line| line.split_once("= ").map_or(line, |(_, value)| value)).collect();
+    let bound = |name: &str| lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")).unwrap_or_default();
+    let reads = (0..4)
+        .map(|k| format!("d{k}"))
+        .fold(reads, |reads, name| if reads.contains(&name) { reads + bound(&name) } else { reads });
+    let subscripts: Vec<&str> = reads.split('[').skip(1).filter_map(|read| read.split(']').next()).collect();
+    lines()
+        .filter_map(|line| line.strip_prefix("for "))
+        .all(|header| subscripts.iter().any(|s| s.contains(&header[..1])))
+}
+
+#[test]
+fn padding_with_fill_values_adds_no_work() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let (first, last) = (number("TAMIS_START").unwrap_or(0), number("TAMIS_RANDOM").unwrap_or(600));
+    let (mut compared, mut warned, mut silent) = (0, 0, Vec::new());
+    for seed in first..last {
+        let (text, operands) = case(seed);
+        if !every_loop_has_an_operand(&text) {
+            continue;
+        }
+        let programs = SIZES.map(|size| Program::parse(&text.replace("SIZE", &size.to_string())));
+        let [Ok(small), Ok(large)] = programs else { panic!("{text}") };
+        let tensors = |size: u64, variant| operands.iter().map(|o| o.tensor(size, variant)).collect::<Vec<Tensor>>();
+        // The same result for several values means that it does not depend on them.
+        let same = |variant| {
+            let [before, after] = [(&small, SIZES[0]), (&large, SIZES[1])]
+                .map(|(program, size)| elements(program, &tensors(size, variant)));
+            before.is_some() && before == after
+        };
+        if !(0..3).all(same) {
+            continue;
+        }
+        let costs = [(&small, SIZES[0]), (&large, SIZES[1])].map(|(program, size)| cost(program, &tensors(size, 0)));
+        let [Some((before, _)), Some((after, warnings))] = costs else { continue };
+        compared += 1;
+        if after <= 2 * before + 30 {
+            continue;
+        }
+        warned += 1;
+        let formats: Vec<String> = operands.iter().map(|o| format!("{}: {}", o.name, o.format)).collect();
+        if std::env::var("SHOW").is_ok() && !warnings.is_empty() {
+            println!(
+                "W {seed}: {before} {after} {} {formats:?}\n{text}",
+                warnings.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n")
+            );
+        }
+        if warnings.is_empty() {
+            silent.push(format!(
+                "seed {seed}: {before} statements, {after} after padding, and no warning\n{formats:?}\n{text}"
+            ));
+        }
+    }
+    println!("compared {compared}, warned {warned}");
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
