@@ -1,6 +1,6 @@
 //! Running kernels that count: what their counters say, beside what the kernel interpreter counts.
 
-use crate::lowered::{Engine, Problem, dense_values, execute, memory_of};
+use crate::lowered::{Engine, Problem, copied, dense_values, execute, memory_of};
 use tamis_compiler::counts::Counts;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline;
@@ -31,6 +31,7 @@ impl Counted {
 
 /// Compiles a program with counters, and runs it.
 pub fn count(program: &Program, params: &[Tensor], engine: Engine) -> Result<Counted, Problem> {
+    let program = &*copied(program, params)?;
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
     let options = pipeline::Options { count: true, ..pipeline::Options::default() };

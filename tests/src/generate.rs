@@ -181,6 +181,9 @@ pub fn case(seed: u64) -> Case {
     if g.random.one_in(3) {
         results.push(g.alias());
     }
+    if g.random.one_in(4) {
+        results.push(g.update());
+    }
     results.append(&mut g.peeked);
     let _ = writeln!(g.text, "    return {}", results.join(", "));
     Case { text: g.text, inputs }
@@ -392,6 +395,32 @@ impl Generator {
                 }
             }
         }
+    }
+
+    /// A parameter that the program updates: in a nest like any other, or each element once from its old value.
+    fn update(&mut self) -> String {
+        let at = self.random.below(self.readable.iter().take_while(|v| !v.name.starts_with(['R', 's'])).count());
+        let target = self.readable.remove(at);
+        if self.random.one_in(2) {
+            let more = self.random.below(2);
+            self.nest(1, &target, target.axes.len() + more);
+            return target.name;
+        }
+        let indices: Vec<String> = target.axes.iter().map(|_| self.fresh("u")).collect();
+        let mut order = indices.clone();
+        if self.random.one_in(3) {
+            order.reverse();
+        }
+        for (depth, index) in order.iter().enumerate() {
+            self.line(1 + depth, &format!("for {index} in _:"));
+        }
+        self.indices.extend(indices.iter().cloned().zip(target.axes.iter().copied()));
+        let place =
+            if indices.is_empty() { target.name.clone() } else { format!("{}[{}]", target.name, indices.join(", ")) };
+        let own = self.random.one_in(2).then(|| place.clone());
+        self.assign_to(1 + indices.len(), &place, own.as_deref());
+        self.indices.truncate(self.indices.len() - indices.len());
+        target.name
     }
 
     /// A vector whose elements depend on those that were written before.

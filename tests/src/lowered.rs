@@ -1,8 +1,10 @@
 //! Running a compiled program: the kernel as lowered or as optimised, in the kernel interpreter or as machine code.
 
+use std::borrow::Cow;
 use tamis_backend::{llvm, runtime::run_on_arrays};
 use tamis_compiler::lower::{Bound, Lowered, ParamLayout, Policy, Stored, lower};
 use tamis_compiler::pipeline;
+use tamis_compiler::schedule::copy_in;
 use tamis_ir::format::{LevelSpec, Width};
 use tamis_ir::kernel::{self, Array, Failure, Kernel, Memory};
 use tamis_ir::program::{Checked, ParamType};
@@ -81,10 +83,17 @@ pub fn run_stage(
     stage: Stage,
     engine: Engine,
 ) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
+    let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, stage)?;
     lowered.kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{}", lowered.kernel)))?;
     let results = run_compiled(program, params, &lowered, &checked, engine)?;
     Ok((lowered, results))
+}
+
+/// The program with parameters that it updates copied in.
+pub fn copied<'p>(program: &'p Program, params: &[Tensor]) -> Result<Cow<'p, Program>, Problem> {
+    let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
+    copy_in(program, &layouts).map_err(Problem::Refused)
 }
 
 /// Runs a kernel on tensors of the layouts and of the specialisation that it was made for.
@@ -108,6 +117,7 @@ pub fn run_compiled(
 
 /// How many statements the kernel of a program executes.
 pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, Problem> {
+    let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, Stage::Optimised)?;
     let memory = memory_of(program, params, &lowered, &checked);
     match kernel::run_counted(&lowered.kernel, memory, budget) {
@@ -119,6 +129,7 @@ pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, P
 
 /// How often the body of each loop over an index of this name runs, whatever loops of the kernel it became.
 pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, Problem> {
+    let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, Stage::Lowered)?;
     let kernel = &lowered.kernel;
     let memory = memory_of(program, params, &lowered, &checked);

@@ -10,6 +10,7 @@ use crate::lower::sequence::{ROOMY, has_edges};
 use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, lower_part, plans};
 use crate::opt;
 use crate::schedule::block;
+use crate::schedule::copy_in;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -107,6 +108,11 @@ pub fn compile_checked(
     let mut passes = Vec::new();
     let policy = Policy { strict: options.strict };
     let start = Instant::now();
+    let copied = copy_in(program, layouts)?;
+    let (program, checked) = match &copied {
+        Cow::Owned(copied) => (copied, copied.check(params)?),
+        Cow::Borrowed(_) => (program, checked),
+    };
     let blocked = in_blocks(program, &checked, params, layouts, policy);
     let (program, checked) = match blocked {
         Some((program, checked)) => (Cow::Owned(program), checked),

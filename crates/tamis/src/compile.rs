@@ -4,6 +4,7 @@ use crate::call::{self, Machine, Problem};
 use crate::interpret;
 use crate::parts::{self, Pace, Parts};
 use crate::signature::{Argument, Signature, integer, values_matter};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use tamis_backend::llvm::{self, Timings};
 use tamis_backend::runtime;
 use tamis_compiler::lower::{ParamLayout, Policy};
 use tamis_compiler::pipeline::{self, Pass, Specialisation};
-use tamis_compiler::schedule::{Schedule, with_fill};
+use tamis_compiler::schedule::{Schedule, copy_in, with_fill};
 use tamis_ir::diag::did_you_mean;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Checked, ParamType, Program, TensorId};
@@ -157,13 +158,13 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     check_policies(program, &checked, &Schedule::default())?;
     let pass = Pass { name: "check", time: start.elapsed(), statements: None };
     let program = Arc::new(program.clone());
-    let (scheduled, checked, schedule_pass) = if options.schedule.is_empty() {
-        (program.clone(), checked, None)
-    } else {
-        let start = Instant::now();
-        let (scheduled, checked) = schedule(&program, &checked, signature, options)?;
-        check_policies(&scheduled, &checked, &options.schedule)?;
-        (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
+    let start = Instant::now();
+    let (scheduled, checked, schedule_pass) = match schedule(&program, &checked, signature, options)? {
+        None => (program.clone(), checked, None),
+        Some((scheduled, checked)) => {
+            check_policies(&scheduled, &checked, &options.schedule)?;
+            (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
+        }
     };
     let mut code = CodeForm::new(&scheduled, &checked, &signature.types, &signature.layouts, options)?;
     code.build.passes.splice(0..0, [pass].into_iter().chain(schedule_pass));
@@ -211,21 +212,33 @@ pub(crate) fn check_policies(program: &Program, checked: &Checked, schedule: &Sc
     if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
 }
 
-/// Applies a schedule to a program that was checked for a signature, and checks what comes out.
+/// The program that is compiled for a signature, checked, if it is not the one that was written: parameters that it updates
+/// are copied in, and its schedule is applied.
 pub(crate) fn schedule(
     program: &Program,
     checked: &Checked,
     signature: &Signature,
     options: &CompileOptions,
-) -> Result<(Program, Checked), Diagnostics> {
+) -> Result<Option<(Program, Checked)>, Diagnostics> {
+    let (copied, checked) = match copy_in(program, &signature.layouts)? {
+        Cow::Owned(copied) => {
+            let checked = copied.check(&signature.types)?;
+            (Cow::Owned(copied), Cow::Owned(checked))
+        }
+        copied => (copied, Cow::Borrowed(checked)),
+    };
+    if options.schedule.is_empty() {
+        let changed = matches!(copied, Cow::Owned(_));
+        return Ok(changed.then(|| (copied.into_owned(), checked.into_owned())));
+    }
     let formats: Vec<Format> = signature.layouts.iter().map(|layout| with_fill(&layout.format, layout.fill)).collect();
     let (schedule, policy) = (&options.schedule, Policy { strict: options.strict });
-    let scheduled = schedule.apply_to(program, checked, &formats, policy)?;
+    let scheduled = schedule.apply_to(&copied, &checked, &formats, policy)?;
     let checked = scheduled.check(&signature.types).map_err(|errors| {
         let noted = |d: Diagnostic| d.note(format!("the program was changed by the schedule `{schedule}`"));
         Diagnostics(errors.0.into_iter().map(noted).collect())
     })?;
-    Ok((scheduled, checked))
+    Ok(Some((scheduled, checked)))
 }
 
 /// The memory of tensors that are dropped is kept where kernels take theirs from: fresh pages cost more than most
@@ -309,6 +322,13 @@ impl Ready {
     }
 }
 
+impl Inner {
+    /// Whether the program that was compiled is the one that was written.
+    fn is_as_written(&self) -> bool {
+        Arc::ptr_eq(&self.program, &self.scheduled)
+    }
+}
+
 impl Executable {
     /// Runs the program on tensors, given in the order of its parameters. Gives its results, by name, in the order of
     /// `return` and in the formats that the program declares.
@@ -338,7 +358,7 @@ impl Executable {
         let timed = match &ready.code.engine {
             Engine::Interpreter => {
                 let start = Instant::now();
-                let program = if options.schedule.is_empty() { program } else { &self.inner.scheduled };
+                let program = if self.inner.is_as_written() { program } else { &self.inner.scheduled };
                 let results = interpret::run(program, tensors, options.strict)?;
                 return Ok(Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
             }
@@ -454,7 +474,7 @@ impl Executable {
             // The same mistake, at its place in the caller's own text.
             Err(errors) => return Err(program.check(&types).err().unwrap_or(errors)),
         };
-        let checked = if inner.options.schedule.is_empty() { checked } else { inner.scheduled.check(&types)? };
+        let checked = if inner.is_as_written() { checked } else { inner.scheduled.check(&types)? };
         let specialisation = Specialisation::of(&inner.scheduled, &checked, &inner.layouts);
         let known = inner.ready.read().ok().and_then(|known| {
             let found = known.iter().find(|ready| ready.code.specialisation == specialisation);
@@ -467,7 +487,7 @@ impl Executable {
         };
         let shapes = arguments.iter().map(|argument| argument.tensor.shape().to_vec()).collect();
         let values = types.iter().map(|param| param.value).collect();
-        let program = if inner.options.schedule.is_empty() { program } else { &inner.scheduled };
+        let program = if inner.is_as_written() { program } else { &inner.scheduled };
         let ready = Arc::new(Ready::new(program, &checked, &types, shapes, values, code)?);
         if let Ok(mut known) = inner.ready.write() {
             if known.len() >= REMEMBERED {

@@ -56,12 +56,11 @@ pub fn explain(program: &Program, signature: &Signature, options: &CompileOption
             options: options.clone(),
         })
     };
-    if options.schedule.is_empty() {
-        return compile(program);
-    }
     let checked = program.check(&signature.types)?;
-    let (scheduled, _) = schedule(program, &checked, signature, options)?;
-    compile(&scheduled)
+    match schedule(program, &checked, signature, options)? {
+        Some((scheduled, _)) => compile(&scheduled),
+        None => compile(program),
+    }
 }
 
 /// Loops that are said to run on several threads, and do not.

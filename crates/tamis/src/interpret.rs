@@ -19,7 +19,10 @@ pub(crate) fn run_with(
     let mut results = Vec::new();
     for (id, grid) in program.results.iter().zip(&outcome.results) {
         let info = program.tensor(*id);
-        let format = outcome.checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).settled();
+        // A parameter that the program updates keeps its format.
+        let given = program.params.iter().position(|param| param == id).map(|k| tensors[k].format().clone());
+        let declared = outcome.checked.formats[id.index()].clone();
+        let format = declared.or(given).unwrap_or_else(|| Format::dense(info.rank)).settled();
         let tensor = Tensor::from_grid(grid, &format)
             .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
         results.push((info.name.clone(), tensor));

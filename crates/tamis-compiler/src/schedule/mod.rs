@@ -11,6 +11,7 @@ pub mod block;
 mod bound;
 pub mod classify;
 mod convert;
+mod copy_in;
 mod describe;
 mod edit;
 mod extents;
@@ -28,6 +29,8 @@ mod recovered;
 mod reorder;
 mod split;
 mod tile;
+
+pub use copy_in::copy_in;
 
 use crate::lower::Policy;
 use edit::Work;

@@ -159,8 +159,10 @@ E0501 "tensor read and written in one scope"
 "Within one statement of the block that declares it, a tensor is either read or updated. Finish writing
 before reading (in the next statement of that block), or accumulate in a temporary declared
 further in. `X[i] = min(X[i], e)` is an update, not a read, and so is `X[i] += e`; scalars may be read and written freely."
-E0502 "parameter written"
-"Parameters are inputs and stay as they are. Declare a result with `tensor(...)` and return it."
+E0502 "updated parameter that is not returned"
+"The tensors that a program is called with never change. A program may update a parameter, as in `x[i] *= 2`: that makes a new tensor,
+which starts as a copy of the operand, and which the program has to return. For intermediate values, declare a tensor with
+`tensor(...)`."
 
 E0601 "format"
 "A format is `[ (i,j,...) -> (expr,...) : ] level, level, ... [ ; leaf ]`, or one of the short names
@@ -194,6 +196,11 @@ E0610 "coordinates in any order"
 "A `sparse(nonordered)` level can be read by a loop that goes over its coordinates alone and writes what does not depend on their order.
 Everything else needs them sorted: merging with other tensors, searching for one of them, a part of a loop. Converting to
 `sparse` sorts."
+E0611 "dense loop over a sparse operand"
+"The loop visits every coordinate, although an operand along it is sparse: where the operand holds its fill value, the statement still
+has an effect. That is what the program means, but its time grows with the size of the tensor, not with the number of
+stored elements (nnz). Choose fill values so that the statement is a no-op at the fill, store the result as `dense`, or guard the
+statement so that it runs at stored elements only."
 
 E0701 "arrays of a level"
 "The arrays given for a level do not fit its definition: one is missing, has the wrong length or the

@@ -522,6 +522,11 @@ impl Program {
                 subscripted[access.tensor.index()] = true;
             }
         }
+        self.visit(&mut |stmt| {
+            if let StmtKind::Assign { target, .. } = &stmt.kind {
+                subscripted[target.tensor.index()] = true;
+            }
+        });
         let mut ranks: Vec<usize> = self.tensors.iter().map(|info| info.rank).collect();
         for (id, param) in self.params.iter().zip(params) {
             if !subscripted[id.index()] {
@@ -536,6 +541,9 @@ impl Program {
         let mut asked: FxHashMap<TensorId, usize> = FxHashMap::default();
         let mut subscripted = vec![false; self.tensors.len()];
         self.visit(&mut |stmt| {
+            if let StmtKind::Assign { target, .. } = &stmt.kind {
+                subscripted[target.tensor.index()] = true;
+            }
             self.visit_exprs(stmt, &mut |id| {
                 let (tensor, rank) = match self.expr(id) {
                     Expr::Read(access) => return subscripted[access.tensor.index()] = true,
@@ -565,6 +573,17 @@ impl Program {
     /// An expression.
     pub fn expr(&self, id: ExprId) -> &Expr {
         self.exprs.get(id)
+    }
+
+    /// The first statement that writes a tensor.
+    pub fn first_write(&self, tensor: TensorId) -> Option<StmtId> {
+        let mut found = None;
+        self.visit(&mut |stmt| {
+            if matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == tensor) {
+                found = found.or(Some(stmt.id));
+            }
+        });
+        found
     }
 
     /// Visits every statement, outer ones first.

@@ -3,14 +3,14 @@
 //! - every id is an entry of its table, and operands of an expression come before it;
 //! - every operator has as many operands as it takes, every access as many subscripts as its tensor has dimensions;
 //! - every loop has an index of its own, used only inside it; a bound name is used only after its binding, in its
-//!   block; a tensor only after its declaration, in its block; parameters are never declared and never written;
+//!   block; a tensor only after its declaration, in its block; parameters are never declared, and written only if they are results;
 //! - only parameters are asked about their entries, with as many numbers as the question takes;
 //! - an update's operator can update;
-//! - every result is declared in the outermost block, and there is at least one.
+//! - every result is declared in the outermost block or is a parameter that is written, and there is at least one.
 //!
 //! A program read from text has most of these by construction; passes that build programs are held to the same list.
 
-use super::{Access, Block, EntryPart, Expr, ExprId, Program, StmtId, StmtKind};
+use super::{Access, Block, EntryPart, Expr, ExprId, Program, StmtId, StmtKind, TensorId};
 use crate::diag::{Code, Diagnostic};
 use crate::format::MAX_RANK;
 
@@ -129,8 +129,10 @@ impl Verifier<'_> {
                             "assignment to a tensor that is not declared here".into(),
                             Some(stmt.id),
                         );
-                    } else if self.program.tensor(target.tensor).declaration.is_none() {
-                        self.fail(Code::E0502, "assignment to a parameter".into(), Some(stmt.id));
+                    } else if self.program.tensor(target.tensor).declaration.is_none()
+                        && !self.program.results.contains(&target.tensor)
+                    {
+                        self.fail(Code::E0502, "an updated parameter is not a result".into(), Some(stmt.id));
                     }
                     if let Some(update) = update
                         && !update.op.can_update()
@@ -165,7 +167,10 @@ impl Verifier<'_> {
                 _ => None,
             })
             .collect();
-        let missing = self.program.results.iter().any(|result| !declared.contains(&result.0));
+        let computed = |id: &TensorId| {
+            declared.contains(&id.0) || self.program.params.contains(id) && self.program.first_write(*id).is_some()
+        };
+        let missing = !self.program.results.iter().all(computed);
         if missing || self.program.results.is_empty() {
             self.fail(Code::E0108, "a result is not declared in the outermost block".into(), None);
         }

@@ -202,9 +202,9 @@ fn measured(
     let signature = Signature::of(tensors);
     let checked = program.check(&signature.types)?;
     check_policies(program, &checked, &Schedule::default())?;
-    let (program, checked) = match options.schedule.is_empty() {
-        true => (program.clone(), checked),
-        false => schedule(program, &checked, &signature, options)?,
+    let (program, checked) = match schedule(program, &checked, &signature, options)? {
+        Some(changed) => changed,
+        None => (program.clone(), checked),
     };
     check_policies(&program, &checked, &options.schedule)?;
     let run = measure::Run::new(&program, &checked, &signature, tensors, options.strict)?;

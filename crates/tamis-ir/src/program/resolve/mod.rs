@@ -115,16 +115,40 @@ impl Resolver {
                 );
             }
         }
+        self.updates_are_returned();
         for (id, (rank, _)) in &self.ranks {
             self.program.tensors[id.index()].rank = *rank;
         }
         self.fixed_ranks();
     }
 
+    /// Whether the program computes a tensor: one that it declares, or a parameter that it updates.
+    fn is_result(&self, id: TensorId) -> bool {
+        self.program.tensor(id).declaration.is_some() || self.program.first_write(id).is_some()
+    }
+
+    /// An updated parameter is a new tensor; whoever does not return it expects an operand to change.
+    fn updates_are_returned(&mut self) {
+        for id in self.program.params.clone() {
+            if self.program.results.contains(&id) {
+                continue;
+            }
+            let Some(stmt) = self.program.first_write(id) else { continue };
+            let name = &self.program.tensor(id).name;
+            let d = Diagnostic::new(Code::E0502, format!("the parameter `{name}` is updated, but not returned"))
+                .label(self.program.origin.target(stmt), "updated here")
+                .label(self.program.origin.tensor(id), "a parameter")
+                .note("tensors that a program is called with never change: an updated parameter is a new tensor")
+                .help(format!("return it: `return {name}`"))
+                .help("or declare a tensor for intermediate values: `T = tensor(\"dense\")`");
+            self.errors.push(d);
+        }
+    }
+
     fn results(&mut self, names: &[Name]) {
         for name in names {
             match self.lookup(name) {
-                Some(Binding::Tensor(id)) if self.program.tensor(id).declaration.is_some() => {
+                Some(Binding::Tensor(id)) if self.is_result(id) => {
                     if self.program.results.contains(&id) {
                         self.errors.push(
                             Diagnostic::new(Code::E0203, format!("`{}` is returned twice", name.text))
@@ -137,7 +161,7 @@ impl Resolver {
                 Some(_) => {
                     self.errors.push(
                         Diagnostic::new(Code::E0206, format!("`{}` is not a result", name.text))
-                            .label(name.span, "neither a declared tensor nor a scalar")
+                            .label(name.span, "neither declared nor updated by the program")
                             .help(format!(
                                 "declare it, as in `{0} = tensor(\"dense\")` or `{0} = scalar(0.0)`, and assign to it",
                                 name.text

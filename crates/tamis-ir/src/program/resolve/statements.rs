@@ -132,17 +132,7 @@ impl Resolver {
         }
         let binding = self.visible(&name.text);
         let tensor = match binding {
-            Some((Binding::Tensor(tensor), declared)) => {
-                if self.program.tensor(tensor).declaration.is_none() {
-                    return self.error(
-                        Diagnostic::new(Code::E0502, format!("the parameter `{}` cannot be written", name.text))
-                            .label(target.span, "written here")
-                            .label(declared, "a parameter")
-                            .help(format!("declare a result: `R = tensor(\"dense\")`, write to it, and `return R` instead of changing `{}`", name.text)),
-                    );
-                }
-                tensor
-            }
+            Some((Binding::Tensor(tensor), _)) => tensor,
             _ if subscripts.is_none() => return self.let_binding(id, &name, binding, op, value),
             Some((_, declared)) => {
                 return self.error(

@@ -1,0 +1,297 @@
+//! Copy-in of updated parameters: a program that writes its operands becomes one that writes copies of them.
+//!
+//! In: a program whose parameters may be targets of assignments (`x[i] *= c`), and the layouts of its operands. Out: the same
+//! program over declared tensors, which start as copies of these operands, in their format, type and fill. A tensor that is
+//! given to a program never changes. The declared tensor keeps the name; the operand is called `x_in`.
+//!
+//! No copy is made where the first statement that touches the tensor computes each element once from its old value: then
+//! `x[i] *= c` is `x[i] = x_in[i] * c`, which visits stored elements only.
+
+use crate::lower::ParamLayout;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use tamis_ir::program::{
+    Access, Attributes, Declaration, Expr, ExprId, Extent, IndexId, Program, ScalarKind, Stmt, StmtId, StmtKind,
+    Storage, Subscript, TensorId, TensorInfo, Update, visit_block,
+};
+use tamis_ir::{Diagnostics, FormatSpec, Value};
+
+/// Replaces parameters that a program writes by copies, for operands of these layouts.
+///
+/// ```
+/// use tamis_compiler::{lower::ParamLayout, schedule::copy_in};
+/// use tamis_ir::{Format, Program, Value};
+/// use tamis_tensor::Tensor;
+/// let program = Program::parse("
+/// def scale(x, c):
+///     for i in _:
+///         x[i] *= c
+///     return x
+/// ")?;
+/// let x = Tensor::from_dense(&[2], vec![0.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
+/// let c = Tensor::scalar(Value::F64(2.0));
+/// let copied = copy_in(&program, &[ParamLayout::of(&x), ParamLayout::of(&c)])?;
+/// assert_eq!(copied.to_string(), "\
+/// def scale(x_in, c):
+///     x = tensor(\"dense\", dtype=\"f64\", shape=(x_in.shape[0],))
+///     for i in _:
+///         x[i] = x_in[i] * c
+///     return x
+/// ");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+pub fn copy_in<'p>(program: &'p Program, layouts: &[ParamLayout]) -> Result<Cow<'p, Program>, Diagnostics> {
+    let mut written = Vec::new();
+    program.visit(&mut |stmt| {
+        if let StmtKind::Assign { target, .. } = &stmt.kind {
+            written.push(target.tensor);
+        }
+    });
+    let updated = program.params.iter().zip(layouts).filter(|(id, _)| written.contains(id));
+    let mut result = Cow::Borrowed(program);
+    for (id, layout) in updated {
+        Copier::new(result.to_mut(), *id).copy(layout);
+    }
+    if let Cow::Owned(program) = &mut result {
+        program.renumber();
+        program.verify()?;
+    }
+    Ok(result)
+}
+
+struct Copier<'p> {
+    program: &'p mut Program,
+    operand: TensorId,
+    next_stmt: u32,
+}
+
+impl<'p> Copier<'p> {
+    fn new(program: &'p mut Program, operand: TensorId) -> Copier<'p> {
+        let mut next_stmt = 0;
+        program.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0.saturating_add(1)));
+        Copier { program, operand, next_stmt }
+    }
+
+    fn copy(mut self, layout: &ParamLayout) {
+        let copy = self.declare(layout);
+        let mut body = std::mem::take(&mut self.program.body);
+        let first = body.iter().position(|stmt| self.mentions(stmt)).unwrap_or(body.len());
+        let in_place = body.get(first).and_then(|stmt| self.elementwise(stmt));
+        let rewritten = in_place.and_then(|_| self.from_operand(&mut body[first], copy));
+        for (k, stmt) in body.iter_mut().enumerate() {
+            if rewritten.is_none() || k != first {
+                self.rename(stmt, copy);
+            }
+        }
+        if rewritten.is_none() {
+            let stmt = self.copy_loop(copy);
+            body.insert(0, stmt);
+        }
+        let declare = self.stmt(StmtKind::Declare(copy));
+        body.insert(0, declare);
+        self.program.body = body;
+        for result in &mut self.program.results {
+            if *result == self.operand {
+                *result = copy;
+            }
+        }
+    }
+
+    /// Declares the copy under the operand's name, and gives the operand another.
+    fn declare(&mut self, layout: &ParamLayout) -> TensorId {
+        let rank = self.program.tensor(self.operand).rank;
+        let program = &mut *self.program;
+        let name = program.tensor(self.operand).name.clone();
+        let mut renamed = format!("{name}_in");
+        while program.tensors.iter().any(|info| info.name == renamed)
+            || program.indices.iter().chain(&program.vars).any(|other| *other == renamed)
+        {
+            renamed.push('_');
+        }
+        let shape = (0..rank).map(|dim| program.exprs.intern(Expr::Size(self.operand, dim))).collect();
+        let storage = match rank {
+            0 => Storage::Scalar(ScalarKind::Plain),
+            _ => Storage::Tensor(FormatSpec::Fixed(layout.format.clone())),
+        };
+        let fill = (layout.fill != Value::zero(layout.dtype)).then_some(layout.fill);
+        let dtype = (layout.literal.is_none()).then_some(layout.dtype);
+        let shape = (rank > 0).then_some(shape);
+        let copy = TensorId(program.tensors.len() as u32);
+        let declaration = Some(Declaration { storage, fill, dtype, shape });
+        program.tensors.push(TensorInfo { name, rank, declaration });
+        program.tensors[self.operand.index()].name = renamed;
+        if let Some(span) = program.origin.tensors.get(&self.operand).copied() {
+            program.origin.tensors.insert(copy, span);
+        }
+        copy
+    }
+
+    fn stmt(&mut self, kind: StmtKind) -> Stmt {
+        let id = StmtId(self.next_stmt);
+        self.next_stmt = self.next_stmt.saturating_add(1);
+        if let Some(span) = self.program.origin.tensors.get(&self.operand).copied() {
+            self.program.origin.stmts.insert(id, span);
+        }
+        Stmt { id, kind }
+    }
+
+    /// `for i, j in _: x[i,j] = x_in[i,j]`.
+    fn copy_loop(&mut self, copy: TensorId) -> Stmt {
+        let rank = self.program.tensor(copy).rank;
+        let indices: Vec<IndexId> = (0..rank)
+            .map(|k| {
+                let names = &mut self.program.indices;
+                names.push(format!("{}{k}", ["i", "j", "k", "l"].get(k).unwrap_or(&"m")));
+                IndexId(names.len() as u32 - 1)
+            })
+            .collect();
+        let subscript = |program: &mut Program, index: &IndexId| Subscript {
+            expr: program.exprs.intern(Expr::Index(*index)),
+            protocol: None,
+            permissive: false,
+        };
+        let subscripts: Vec<Subscript> = indices.iter().map(|index| subscript(self.program, index)).collect();
+        let read = Access { tensor: self.operand, subscripts: subscripts.clone() };
+        let value = self.program.exprs.intern(Expr::Read(read));
+        let target = Access { tensor: copy, subscripts };
+        let mut stmt = self.stmt(StmtKind::Assign { target, update: None, value });
+        // Storage order is the order that a copy is written in.
+        let order = self.program.tensor(copy).declaration.as_ref().and_then(|declaration| match &declaration.storage {
+            Storage::Tensor(FormatSpec::Fixed(format)) => format.dim_order(),
+            _ => None,
+        });
+        let order = order.unwrap_or_else(|| (0..rank).collect());
+        for dim in order.into_iter().rev() {
+            let attributes = Attributes::default();
+            stmt =
+                self.stmt(StmtKind::For { index: indices[dim], extent: Extent::Infer, attributes, body: vec![stmt] });
+        }
+        stmt
+    }
+
+    fn mentions(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        visit_block(std::slice::from_ref(stmt), &mut |stmt| {
+            found |= matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == self.operand);
+            self.program.visit_exprs(stmt, &mut |id| {
+                found |= matches!(self.program.expr(id), Expr::Read(access) if access.tensor == self.operand);
+            });
+        });
+        found
+    }
+
+    /// The target of a statement that assigns each element of the operand once, and reads none but that one.
+    fn elementwise(&self, stmt: &Stmt) -> Option<Access> {
+        let (mut stmt, mut loops) = (stmt, Vec::new());
+        let (target, roots) = loop {
+            match &stmt.kind {
+                StmtKind::For { index, extent: Extent::Infer, body, .. } if body.len() == 1 => {
+                    loops.push(*index);
+                    stmt = &body[0];
+                }
+                StmtKind::Assign { target, .. } if target.tensor == self.operand => break (target, stmt),
+                _ => return None,
+            }
+        };
+        let mut indices: Vec<IndexId> = Vec::new();
+        for subscript in &target.subscripts {
+            match self.program.expr(subscript.expr) {
+                Expr::Index(index) if !subscript.permissive && !indices.contains(index) => indices.push(*index),
+                _ => return None,
+            }
+        }
+        let covers = indices.len() == loops.len() && loops.iter().all(|index| indices.contains(index));
+        let mut same = true;
+        self.program.visit_exprs(roots, &mut |id| {
+            if let Expr::Read(access) = self.program.expr(id) {
+                same &= access.tensor != self.operand || access.subscripts == target.subscripts;
+            }
+        });
+        (covers && same).then(|| target.clone())
+    }
+
+    /// Makes an element-wise update of the operand an assignment to its copy.
+    fn from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) -> Option<()> {
+        let (target, update, value) = match &mut stmt.kind {
+            StmtKind::For { body, .. } => return self.from_operand(body.first_mut()?, copy),
+            StmtKind::Assign { target, update, value } => (target, update, value),
+            _ => return None,
+        };
+        if let Some(Update { op, extra }) = update.take() {
+            let old = self.program.exprs.intern(Expr::Read(target.clone()));
+            let operands = [old, *value].into_iter().chain(extra).collect();
+            *value = self.program.exprs.intern(Expr::Call(op, operands));
+            if let Some(span) = self.program.origin.targets.get(&stmt.id).copied() {
+                self.program.origin.exprs.insert((stmt.id, old), span);
+            }
+        }
+        target.tensor = copy;
+        Some(())
+    }
+
+    /// Puts the copy in the place of the operand. Questions about stored entries stay questions about the operand.
+    fn rename(&mut self, stmt: &mut Stmt, copy: TensorId) {
+        let mut renamed = FxHashMap::default();
+        self.rename_in(stmt, copy, &mut renamed);
+    }
+
+    fn rename_in(&mut self, stmt: &mut Stmt, copy: TensorId, renamed: &mut FxHashMap<ExprId, ExprId>) {
+        let id = stmt.id;
+        let mut change = |copier: &mut Copier, expr: &mut ExprId| {
+            let new = copier.renamed(*expr, copy, renamed);
+            for (old, new) in renamed.iter() {
+                if let Some(span) = copier.program.origin.exprs.get(&(id, *old)).copied() {
+                    copier.program.origin.exprs.entry((id, *new)).or_insert(span);
+                }
+            }
+            *expr = new;
+        };
+        match &mut stmt.kind {
+            // Shapes of declared tensors depend on operands as they come.
+            StmtKind::Declare(_) => {}
+            StmtKind::Let { value, .. } => change(self, value),
+            StmtKind::For { extent, body, .. } => {
+                if let Extent::Range(start, stop) = extent {
+                    change(self, start);
+                    change(self, stop);
+                }
+                body.iter_mut().for_each(|stmt| self.rename_in(stmt, copy, renamed));
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                change(self, cond);
+                then.iter_mut().chain(otherwise).for_each(|stmt| self.rename_in(stmt, copy, renamed));
+            }
+            StmtKind::Assign { target, update, value } => {
+                target.subscripts.iter_mut().for_each(|subscript| change(self, &mut subscript.expr));
+                change(self, value);
+                update.iter_mut().flat_map(|update| &mut update.extra).for_each(|extra| change(self, extra));
+                if target.tensor == self.operand {
+                    target.tensor = copy;
+                }
+            }
+        }
+    }
+
+    fn renamed(&mut self, id: ExprId, copy: TensorId, renamed: &mut FxHashMap<ExprId, ExprId>) -> ExprId {
+        if let Some(new) = renamed.get(&id) {
+            return *new;
+        }
+        let mut expr = self.program.expr(id).clone();
+        match &mut expr {
+            Expr::Call(_, operands) => {
+                operands.iter_mut().for_each(|operand| *operand = self.renamed(*operand, copy, renamed));
+            }
+            Expr::Read(Access { tensor, subscripts }) => {
+                subscripts.iter_mut().for_each(|s| s.expr = self.renamed(s.expr, copy, renamed));
+                if *tensor == self.operand {
+                    *tensor = copy;
+                }
+            }
+            Expr::Entry(entry) => entry.at.iter_mut().for_each(|at| *at = self.renamed(*at, copy, renamed)),
+            Expr::Literal(_) | Expr::Index(_) | Expr::Var(_) | Expr::Size(..) => {}
+        }
+        let new = self.program.exprs.intern(expr);
+        renamed.insert(id, new);
+        new
+    }
+}
