@@ -28,6 +28,7 @@ mod statements;
 mod structures;
 mod threads;
 mod triangles;
+mod updated_params;
 mod updates;
 mod windows;
 mod workspaces;

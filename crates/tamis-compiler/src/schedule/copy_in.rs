@@ -4,14 +4,15 @@
 //! program over declared tensors, which start as copies of these operands, in their format, type and fill. A tensor that is
 //! given to a program never changes. The declared tensor keeps the name; the operand is called `x_in`.
 //!
-//! No copy is made where the first statement that touches the tensor computes each element once from its old value: then
-//! `x[i] *= c` is `x[i] = x_in[i] * c`, which visits stored elements only.
+//! No copy is made where the first statement that writes the tensor computes each element once from its old value: then
+//! `x[i] *= c` is `x[i] = x_in[i] * c`, which visits stored elements only, and a condition becomes a `select` (if-conversion).
 
 use crate::lower::ParamLayout;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use tamis_ir::algebra::Op;
 use tamis_ir::program::{
-    Access, Attributes, Declaration, Expr, ExprId, Extent, IndexId, Program, ScalarKind, Stmt, StmtId, StmtKind,
+    Access, Attributes, Block, Declaration, Expr, ExprId, Extent, IndexId, Program, ScalarKind, Stmt, StmtId, StmtKind,
     Storage, Subscript, TensorId, TensorInfo, Update, visit_block,
 };
 use tamis_ir::{Diagnostics, FormatSpec, Value};
@@ -75,20 +76,22 @@ impl<'p> Copier<'p> {
     fn copy(mut self, layout: &ParamLayout) {
         let copy = self.declare(layout);
         let mut body = std::mem::take(&mut self.program.body);
-        let first = body.iter().position(|stmt| self.mentions(stmt)).unwrap_or(body.len());
-        let in_place = body.get(first).and_then(|stmt| self.elementwise(stmt));
-        let rewritten = in_place.and_then(|_| self.from_operand(&mut body[first], copy));
-        for (k, stmt) in body.iter_mut().enumerate() {
-            if rewritten.is_none() || k != first {
-                self.rename(stmt, copy);
+        // Statements before the first one that writes the tensor read the operand.
+        let first = body.iter().position(|stmt| self.writes(stmt)).unwrap_or(body.len());
+        let (_, after) = body.split_at_mut(first);
+        let declare = self.stmt(StmtKind::Declare(copy));
+        let mut start = vec![declare];
+        match after.split_first_mut() {
+            Some((update, after)) if self.is_elementwise(update) => {
+                self.assign_from_operand(update, copy);
+                after.iter_mut().for_each(|stmt| self.rename(stmt, copy));
+            }
+            _ => {
+                start.push(self.copy_loop(copy));
+                after.iter_mut().for_each(|stmt| self.rename(stmt, copy));
             }
         }
-        if rewritten.is_none() {
-            let stmt = self.copy_loop(copy);
-            body.insert(0, stmt);
-        }
-        let declare = self.stmt(StmtKind::Declare(copy));
-        body.insert(0, declare);
+        body.splice(first..first, start);
         self.program.body = body;
         for result in &mut self.program.results {
             if *result == self.operand {
@@ -169,64 +172,96 @@ impl<'p> Copier<'p> {
         stmt
     }
 
-    fn mentions(&self, stmt: &Stmt) -> bool {
+    fn writes(&self, stmt: &Stmt) -> bool {
         let mut found = false;
         visit_block(std::slice::from_ref(stmt), &mut |stmt| {
             found |= matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == self.operand);
-            self.program.visit_exprs(stmt, &mut |id| {
-                found |= matches!(self.program.expr(id), Expr::Read(access) if access.tensor == self.operand);
-            });
         });
         found
     }
 
-    /// The target of a statement that assigns each element of the operand once, and reads none but that one.
-    fn elementwise(&self, stmt: &Stmt) -> Option<Access> {
-        let (mut stmt, mut loops) = (stmt, Vec::new());
-        let (target, roots) = loop {
-            match &stmt.kind {
-                StmtKind::For { index, extent: Extent::Infer, body, .. } if body.len() == 1 => {
+    /// Whether a nest computes each element once, from old values of that element alone. Under a condition, an element that
+    /// is not computed keeps its value.
+    fn is_elementwise(&self, nest: &Stmt) -> bool {
+        let (mut loops, mut conditional) = (Vec::new(), false);
+        let mut block = std::slice::from_ref(nest);
+        let target = loop {
+            let Some((last, before)) = block.split_last() else { return false };
+            if !before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. })) {
+                return false;
+            }
+            match &last.kind {
+                StmtKind::For { index, extent: Extent::Infer, body, .. } => {
                     loops.push(*index);
-                    stmt = &body[0];
+                    block = body;
                 }
-                StmtKind::Assign { target, .. } if target.tensor == self.operand => break (target, stmt),
-                _ => return None,
+                StmtKind::If { then, otherwise, .. } if otherwise.is_empty() => {
+                    conditional = true;
+                    block = then;
+                }
+                StmtKind::Assign { target, .. } if target.tensor == self.operand => break target,
+                _ => return false,
             }
         };
         let mut indices: Vec<IndexId> = Vec::new();
         for subscript in &target.subscripts {
             match self.program.expr(subscript.expr) {
                 Expr::Index(index) if !subscript.permissive && !indices.contains(index) => indices.push(*index),
-                _ => return None,
+                _ => return false,
             }
         }
         let covers = indices.len() == loops.len() && loops.iter().all(|index| indices.contains(index));
-        let mut same = true;
-        self.program.visit_exprs(roots, &mut |id| {
-            if let Expr::Read(access) = self.program.expr(id) {
-                same &= access.tensor != self.operand || access.subscripts == target.subscripts;
-            }
+        let (mut reads, mut same) = (false, true);
+        visit_block(std::slice::from_ref(nest), &mut |stmt| {
+            self.program.visit_exprs(stmt, &mut |id| {
+                if let Expr::Read(access) = self.program.expr(id)
+                    && access.tensor == self.operand
+                {
+                    reads = true;
+                    same &= access.subscripts == target.subscripts;
+                }
+            });
         });
-        (covers && same).then(|| target.clone())
+        // A condition that does not read the tensor cuts the loop over what changes; the rest is copied.
+        covers && same && (reads || !conditional)
     }
 
-    /// Makes an element-wise update of the operand an assignment to its copy.
-    fn from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) -> Option<()> {
-        let (target, update, value) = match &mut stmt.kind {
-            StmtKind::For { body, .. } => return self.from_operand(body.first_mut()?, copy),
-            StmtKind::Assign { target, update, value } => (target, update, value),
-            _ => return None,
-        };
-        if let Some(Update { op, extra }) = update.take() {
-            let old = self.program.exprs.intern(Expr::Read(target.clone()));
-            let operands = [old, *value].into_iter().chain(extra).collect();
-            *value = self.program.exprs.intern(Expr::Call(op, operands));
-            if let Some(span) = self.program.origin.targets.get(&stmt.id).copied() {
-                self.program.origin.exprs.insert((stmt.id, old), span);
+    /// Makes an element-wise update of the operand an assignment to its copy, without conditions around it.
+    fn assign_from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) {
+        let mut conditions = Vec::new();
+        self.assign_under(stmt, copy, &mut conditions);
+    }
+
+    fn assign_under(&mut self, stmt: &mut Stmt, copy: TensorId, conditions: &mut Vec<ExprId>) {
+        match &mut stmt.kind {
+            StmtKind::For { body, .. } => self.assign_in(body, copy, conditions),
+            StmtKind::Assign { target, update, value } => {
+                let old = self.program.exprs.intern(Expr::Read(target.clone()));
+                if let Some(span) = self.program.origin.targets.get(&stmt.id).copied() {
+                    self.program.origin.exprs.entry((stmt.id, old)).or_insert(span);
+                }
+                if let Some(Update { op, extra }) = update.take() {
+                    let operands = [old, *value].into_iter().chain(extra).collect();
+                    *value = self.program.exprs.intern(Expr::Call(op, operands));
+                }
+                for condition in conditions.iter().rev() {
+                    *value = self.program.exprs.intern(Expr::Call(Op::Select, vec![*condition, *value, old]));
+                }
+                target.tensor = copy;
             }
+            _ => {}
         }
-        target.tensor = copy;
-        Some(())
+    }
+
+    fn assign_in(&mut self, block: &mut Block, copy: TensorId, conditions: &mut Vec<ExprId>) {
+        while let Some(Stmt { kind: StmtKind::If { .. }, .. }) = block.last() {
+            let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = block.pop() else { return };
+            conditions.push(cond);
+            block.extend(then);
+        }
+        if let Some(last) = block.last_mut() {
+            self.assign_under(last, copy, conditions);
+        }
     }
 
     /// Puts the copy in the place of the operand. Questions about stored entries stay questions about the operand.
