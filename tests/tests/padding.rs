@@ -16,7 +16,10 @@ use tamis_tests::lowered::{self, Problem};
 use tamis_tests::random::Random;
 
 /// The sizes of all dimensions, before and after padding.
-const SIZES: [u64; 2] = [5, 45];
+const SIZES: [u64; 2] = [8, 56];
+
+/// Elements that are not the fill value have smaller coordinates than this: shifted reads stay inside before padding, too.
+const STORED: u64 = 5;
 
 /// Formats without dense levels, by rank.
 fn formats(rank: usize) -> &'static [&'static str] {
@@ -37,14 +40,14 @@ struct Padded {
 
 impl Padded {
     fn new(random: &mut Random, name: &'static str, rank: usize, fill: f64) -> Padded {
-        let cells = SIZES[0].pow(rank as u32);
+        let cells = STORED.pow(rank as u32);
         // Values of both signs, so that no condition and no extremum hides what a loop does.
         let mut values: Vec<f64> = [6.0, -4.0, 1.5].to_vec();
         values.extend((0..random.below(cells as usize / 2)).map(|_| random.below(9) as f64 - 3.0));
         let mut elements: Vec<(Vec<u64>, f64)> = Vec::new();
         for value in values {
             let cell = random.below(cells as usize) as u64;
-            let place: Vec<u64> = (0..rank as u32).rev().map(|k| cell / SIZES[0].pow(k) % SIZES[0]).collect();
+            let place: Vec<u64> = (0..rank as u32).rev().map(|k| cell / STORED.pow(k) % STORED).collect();
             if elements.iter().all(|(other, _)| *other != place) {
                 elements.push((place, value));
             }
