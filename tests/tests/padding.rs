@@ -52,7 +52,9 @@ impl Padded {
                 elements.push((place, value));
             }
         }
-        Padded { name, format: *random.pick(formats(rank)), elements, rank, fill }
+        let formats = formats(rank);
+        let format = formats[random.below(formats.len())];
+        Padded { name, format, elements, rank, fill }
     }
 
     /// The operand for dimensions of a size, with other values for another `variant`.
@@ -91,7 +93,7 @@ struct Generator {
 
 impl Generator {
     fn index(&mut self) -> &'static str {
-        *self.random.pick(&self.indices)
+        self.indices[self.random.below(self.indices.len())]
     }
 
     fn read(&mut self) -> String {
