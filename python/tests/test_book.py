@@ -5,17 +5,17 @@ from __future__ import annotations
 import pathlib
 import runpy
 
-BOOK = pathlib.Path(__file__).parents[2] / "docs" / "book"
+REFERENCE = pathlib.Path(__file__).parents[2] / "docs" / "reference"
 
 
 def test_mistakes_are_up_to_date() -> None:
-    made = runpy.run_path(str(BOOK / "mistakes.py"))
+    made = runpy.run_path(str(REFERENCE / "mistakes.py"))
     assert len(made["MISTAKES"]) == 15
     page = made["page"]()
-    assert page == (BOOK / "mistakes.md").read_text(), "run `python docs/book/mistakes.py`"
+    assert page == (REFERENCE / "mistakes.md").read_text(), "run `python docs/reference/mistakes.py`"
 
 
 def test_every_mistake_has_help() -> None:
-    made = runpy.run_path(str(BOOK / "mistakes.py"))
+    made = runpy.run_path(str(REFERENCE / "mistakes.py"))
     for _, code in made["MISTAKES"]:
         assert made["run"](code).help, code

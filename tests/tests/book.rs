@@ -109,18 +109,18 @@ fn operators() -> String {
 
 #[test]
 fn operators_page_is_current() {
-    let path = root().join("docs/book/operators.md");
+    let path = root().join("docs/reference/operators.md");
     let page = operators();
     if std::env::var_os("TAMIS_BLESS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "bless docs/book/operators.md");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "bless docs/reference/operators.md");
 }
 
 #[test]
 fn links_lead_somewhere() {
     let mut pages = vec![root().join("README.md"), root().join("docs/ARCHITECTURE.md")];
-    for folder in ["docs/book", "docs/book/levels", "docs/how-to"] {
+    for folder in ["docs/reference", "docs/internals", "docs/reference/levels", "docs/how-to"] {
         let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")));
     }
@@ -145,7 +145,7 @@ fn links_lead_somewhere() {
 /// Every level has a page, whose examples store and compute what it says.
 #[test]
 fn pages_of_levels_are_true() {
-    let folder = root().join("docs/book/levels");
+    let folder = root().join("docs/reference/levels");
     let mut names: Vec<&str> = tamis_ir::format::LevelKind::ALL.iter().map(|kind| kind.name()).collect();
     names.push("maps");
     for name in names {
@@ -156,7 +156,7 @@ fn pages_of_levels_are_true() {
         for what in ["*Invariant", "**Use", "**Do not use", "```storage", "```result"] {
             assert!(text.contains(what), "{}: {what} is missing", path.display());
         }
-        let formats = std::fs::read_to_string(root().join("docs/book/formats.md")).unwrap();
+        let formats = std::fs::read_to_string(root().join("docs/reference/formats.md")).unwrap();
         assert!(formats.contains(&format!("(levels/{name}.md)")), "formats.md does not lead to {name}");
     }
 }
@@ -165,7 +165,7 @@ fn pages_of_levels_are_true() {
 #[test]
 fn programs_parse() {
     let mut programs = Vec::new();
-    for page in ["README.md", "docs/book/programs.md", "docs/book/schedules.md"] {
+    for page in ["README.md", "docs/reference/programs.md", "docs/reference/schedules.md"] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let blocks = text.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string());
         // What imports something is Python, and tested there.

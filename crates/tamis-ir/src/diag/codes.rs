@@ -106,7 +106,7 @@ E0204 "assignment to something that cannot change"
 cannot be bound again in an inner one (in Python that would change the outer value). Declare a result
 with `tensor(...)`, or a variable with `scalar(...)`."
 E0205 "unknown function"
-"The name is not in the operator table. `docs/book/operators.md` lists all functions."
+"The name is not in the operator table. `docs/reference/operators.md` lists all functions."
 E0206 "result that is not one"
 "`return` names tensors or scalars declared by the program. A parameter or a loop index is not a result."
 
@@ -274,7 +274,7 @@ E0905 "command line"
 "The command does not understand its arguments: an option is unknown, lacks its value, contradicts another one, or has no
 meaning for what was asked. `tamis COMMAND --help` lists the options."
 E0906 "environment variable"
-"An environment variable that Tamis reads does not say what it must. `docs/book/command.md` lists them all; unset it to get
+"An environment variable that Tamis reads does not say what it must. `docs/reference/command.md` lists them all; unset it to get
 the default."
 E0907 "tensor that the program was not compiled for"
 "A compiled program takes tensors of the formats, value types, fills and widths that it was compiled for, in the order of its
@@ -299,7 +299,7 @@ and, if you can, the tensors. `--interpret` runs programs without the compiler m
 E1201 "schedule"
 "A schedule is a list of commands, separated by `;` or `,`, each a name with arguments: reorder(i,k,j), split(i,i0,i1,32),
 tile(i,j,i0,i1,j0,j1,32,32), fuse(i,j,f), pos(j,p,A), bound(i,n,exactly), unroll(i,4), vectorize(i), parallelize(i),
-precompute(A[i,j] * x[j], j, jw, dense), insert_workspace(coord, 1024), convert(A, csc). `docs/book/schedules.md` tells what each does."
+precompute(A[i,j] * x[j], j, jw, dense), insert_workspace(coord, 1024), convert(A, csc). `docs/reference/schedules.md` tells what each does."
 E1202 "name in a schedule"
 "A command names a loop, a tensor or an expression that the program does not have (any more: the commands before it may have
 replaced it), or several of them. The second loop over `k` in the text of the program is `k#2`. A new name must not mean something else already."

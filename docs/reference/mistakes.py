@@ -1,4 +1,4 @@
-"""Makes ``mistakes.md``: runs fifteen common mistakes, and writes down what Tamis says. ``python docs/book/mistakes.py`` writes it."""
+"""Makes ``mistakes.md``: runs fifteen common mistakes, and writes down what Tamis says. ``python docs/reference/mistakes.py`` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tamis as tm
 
 HEAD = """# Fifteen common mistakes, and what Tamis says
 
-Made by `python docs/book/mistakes.py`, which runs every one of them; a test compares. Each is a `tm.Error` that is also the exception of
+Made by `python docs/reference/mistakes.py`, which runs every one of them; a test compares. Each is a `tm.Error` that is also the exception of
 Python's that one would expect; `error.code`, `error.span`, `error.notes` and `error.help` are there for programs.
 """
 
