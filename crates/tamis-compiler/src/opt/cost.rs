@@ -1,4 +1,4 @@
-//! What expressions cost: which are free to evaluate anywhere, and which deserve a name.
+//! The cost of expressions: which are free to recompute anywhere, and which are worth a name.
 
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Expr, ExprId, Kernel};

@@ -1,4 +1,4 @@
-//! What statements change (variables assigned, buffers written, ways out), and since when things are as they are.
+//! Side effects of statements (variables assigned, buffers written, exits), and versions of values between them.
 
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Stmt, VarId};

@@ -1,5 +1,6 @@
-//! Folding one operator whose operands are folded: what the operator table says about identities, and what choices,
-//! conditions and sums of constants come to. Nothing is evaluated that was not, and nothing gets larger.
+//! Constant folding and algebraic simplification of one operator whose operands are already simplified.
+//!
+//! The laws come from the operator table. Folding evaluates nothing that was not evaluated before, and never makes an expression larger.
 
 use super::Editor;
 use super::cost;

@@ -1,8 +1,7 @@
-//! Names that are used once and say nothing go: the value stands where the name stood.
+//! Inlining of single-use names: the value replaces the name.
 //!
-//! A bound of a loop, what a store writes, or what a condition tests reads best in place. A name inside a larger
-//! expression stays if its value is read from memory (`let j = A_crd[q]`), and goes if it is a few operations. Nothing moves
-//! into a loop, past a change of what it is computed from, or to where it would be evaluated more often.
+//! Bounds of loops, stored values and conditions are inlined. A name inside a larger expression stays if its value is a load
+//! (`let j = A_crd[q]`). Nothing moves into a loop, past a change of its operands, or to a place that is executed more often.
 
 use super::effects::Times;
 use super::{Editor, Options, cost, effects, fold};

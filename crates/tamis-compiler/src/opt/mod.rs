@@ -1,36 +1,36 @@
-//! The optimiser: kernels to kernels that an expert would have written, one pass per file.
+//! The optimiser: kernel-to-kernel passes, one per file.
 //!
-//! Every pass keeps what a kernel means: the same memory afterwards, the same failure. None reads an element that was
-//! not read before (it might not be there), and none changes the order of operations on floats, but for `short` where that is
-//! allowed; a hint may permit the backend to. What a compiler of machine code does well by itself is left to it, unless the text reads better.
+//! Every pass preserves the final memory and the failures of a kernel. No pass adds a load of an element that might not exist, and none
+//! reorders floating-point operations, except that short register tiles do where reassociation is allowed, and a hint may permit a back
+//! end to. Transformations that LLVM does well are left to LLVM, unless the emitted text becomes clearer.
 
-mod append;
-mod bounds;
-mod compact;
-mod copy;
+mod clone;
+mod compact_ids;
+mod const_prop;
 mod cost;
-mod dead;
+mod cse;
+mod dce;
+mod difference_bounds;
 mod effects;
 mod fold;
-mod hints;
-mod hoist;
+mod if_convert_append;
+mod in_bounds;
+mod index_facts;
 mod inline;
-mod known;
-mod localise;
-mod promote;
-mod propagate;
-mod ranges;
-mod reach;
-mod share;
-mod short;
+mod jump_threading;
+mod licm;
+mod range_analysis;
+mod register_tile;
+mod register_tile_short;
+mod scalar_promotion;
 mod sink;
+mod sink_init;
 mod split_exprs;
 #[cfg(test)]
 mod testing;
-mod thread;
-mod tile;
 mod unroll;
 mod unswitch;
+mod vectorize_legality;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -54,32 +54,32 @@ pub struct Pass {
 
 /// All passes, in order. Some run twice: what one finds is something to do for another.
 pub const PASSES: &[Pass] = &[
-    Pass { name: "propagate", run: propagate::run },
-    Pass { name: "ranges", run: ranges::run },
+    Pass { name: "const_prop", run: const_prop::run },
+    Pass { name: "range_analysis", run: range_analysis::run },
     Pass { name: "sink", run: sink::run },
-    Pass { name: "thread", run: thread::run },
+    Pass { name: "jump_threading", run: jump_threading::run },
     // What is certain now decides conditions, and loops that run once.
-    Pass { name: "propagate", run: propagate::run },
-    Pass { name: "dead", run: dead::run },
+    Pass { name: "const_prop", run: const_prop::run },
+    Pass { name: "dce", run: dce::run },
     Pass { name: "unswitch", run: unswitch::run },
-    Pass { name: "localise", run: localise::run },
-    Pass { name: "promote", run: promote::run },
+    Pass { name: "sink_init", run: sink_init::run },
+    Pass { name: "scalar_promotion", run: scalar_promotion::run },
     // The first value of what was promoted is often known.
-    Pass { name: "propagate", run: propagate::run },
-    Pass { name: "dead", run: dead::run },
+    Pass { name: "const_prop", run: const_prop::run },
+    Pass { name: "dce", run: dce::run },
     // Flags are gone by now, so what is left of appending can be seen.
-    Pass { name: "append", run: append::run },
+    Pass { name: "if_convert_append", run: if_convert_append::run },
     // What a copy of a loop has in common with itself is found after it, and so is what does not change in it.
-    Pass { name: "tile", run: tile::run },
-    Pass { name: "short", run: short::run },
-    Pass { name: "share", run: share::run },
-    Pass { name: "hoist", run: hoist::run },
-    Pass { name: "unask", run: unswitch::unask },
+    Pass { name: "register_tile", run: register_tile::run },
+    Pass { name: "register_tile_short", run: register_tile_short::run },
+    Pass { name: "cse", run: cse::run },
+    Pass { name: "licm", run: licm::run },
+    Pass { name: "drop_redundant_guards", run: unswitch::drop_redundant_guards },
     Pass { name: "inline", run: inline::run },
-    Pass { name: "hints", run: hints::run },
+    Pass { name: "vectorize_legality", run: vectorize_legality::run },
     Pass { name: "unroll", run: unroll::run },
     Pass { name: "split_exprs", run: split_exprs::run },
-    Pass { name: "compact", run: compact::run },
+    Pass { name: "compact_ids", run: compact_ids::run },
 ];
 
 /// Runs all passes.
@@ -211,6 +211,6 @@ mod tests {
         let kernel = Make::new().b.finish();
         super::optimise_with(kernel, &super::Options::default(), |name, _, _| told.push(name));
         assert_eq!(told.len(), super::PASSES.len());
-        assert_eq!((told[0], told[told.len() - 1]), ("propagate", "compact"));
+        assert_eq!((told[0], told[told.len() - 1]), ("const_prop", "compact_ids"));
     }
 }

@@ -1,5 +1,6 @@
-//! What every turn of a loop sets to the same value is set once, after the loop, if it ran: flags that say so are not in the
-//! way of what else the loop does.
+//! Sinking of loop-invariant assignments: a value that every iteration assigns is assigned once, after the loop, if the loop ran.
+//!
+//! Flags then no longer obstruct other passes in the loop.
 
 use super::effects::Effects;
 use super::{Editor, Options, cost, fold};
@@ -40,7 +41,7 @@ impl Sink {
         out
     }
 
-    /// Takes assignments out of a loop's body that every turn makes in the same way and no turn reads.
+    /// Takes assignments out of a loop's body that every iteration makes in the same way and no iteration reads.
     fn sink(&self, counter: VarId, start: ExprId, stop: ExprId, body: &mut Block) -> Block {
         let kernel = self.editor.kernel();
         let mut effects = Effects::of(body);
@@ -80,8 +81,8 @@ impl Sink {
 
 #[cfg(test)]
 mod tests {
+    use super::super::jump_threading;
     use super::super::testing::{Make, after};
-    use super::super::thread;
     use super::*;
     use tamis_ir::Value;
 
@@ -116,7 +117,7 @@ mod tests {
             "    dirty = True",
             "    y[n] = 1.0",
         ];
-        assert_eq!(after(&[run, thread::run], dot(false)), expected);
+        assert_eq!(after(&[run, jump_threading::run], dot(false)), expected);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Expression splitting: bounds the depth of expressions by naming what they are computed from.
+//! Expression splitting: bounds the depth of expressions by naming subexpressions.
 //!
 //! In: a kernel whose expressions may be as deep as a user's statement is long. Out: the same kernel, in which no expression that a
-//! statement evaluates once is nested deeper than `DEEPEST`, so that whatever walks expressions needs a bounded stack. An operand that may
-//! not be evaluated, as in `a and b`, stays where it is: nothing is loaded that was not loaded before. Conditions of `while` loops stay, too.
+//! statement evaluates once is nested deeper than `DEEPEST`, so that recursive walks need a bounded stack. An operand that is evaluated
+//! conditionally, as in `a and b`, stays in place: no load is added. Conditions of `while` loops stay, too.
 
 use super::{Editor, Options};
 use tamis_ir::algebra::Op;

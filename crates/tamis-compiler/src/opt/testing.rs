@@ -1,4 +1,4 @@
-//! For the tests of passes: kernels in few words, and their text.
+//! Helpers for pass tests: short constructors of kernels, and their printed text.
 
 use super::{Options, Pass};
 use tamis_ir::DType;

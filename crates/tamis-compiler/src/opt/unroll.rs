@@ -1,13 +1,13 @@
-//! Short loops whose length is a constant are unrolled, if nothing inside of them takes longer: loops over a filter, over a block, over
-//! the corners of a cell. What they count with is gone then, what they read again and again stays in registers, and so do their sums.
+//! Full unrolling of short loops with a constant trip count: loops over a filter, over a block, over the corners of a cell.
 //!
-//! Loops that run in vectors are left alone, and so are kernels with tiles, whose loops are written as vectors of their own.
+//! The loop counter becomes a constant; repeated loads and reductions become registers. Vectorized loops are left alone, and so are kernels
+//! with register tiles, whose loops are emitted as vectors.
 
 use super::Options;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Role, Stmt};
 
-/// Loops of more turns are not unrolled.
-const TURNS: i64 = 8;
+/// Loops of more iterations are not unrolled.
+const TRIP_COUNT: i64 = 8;
 
 /// Nor are those that would become more statements than this.
 const STATEMENTS: i64 = 128;
@@ -30,7 +30,7 @@ fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
             Stmt::Let { .. } | Stmt::Assign { .. } | Stmt::Store { .. } | Stmt::Require { .. } => Some(1),
             Stmt::If { .. } => inner.map(|inner| inner.saturating_add(1)),
             Stmt::For { start, stop, hint, .. } => {
-                let turns = length(kernel, *start, *stop).filter(|turns| (1..=TURNS).contains(turns));
+                let turns = length(kernel, *start, *stop).filter(|turns| (1..=TRIP_COUNT).contains(turns));
                 let copied = inner.zip(turns).map(|(inner, turns)| inner.saturating_mul(turns));
                 let copied = copied.filter(|copied| *copied <= STATEMENTS && !hint.vectorise);
                 hint.unroll |= copied.is_some();
@@ -43,7 +43,7 @@ fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
     sum
 }
 
-/// How many turns a loop has, if that is a constant.
+/// How many iterations a loop has, if that is a constant.
 fn length(kernel: &Kernel, start: ExprId, stop: ExprId) -> Option<i64> {
     let constant = |id: ExprId| match kernel.expr(id) {
         Expr::Const(value) => value.as_i64(),
@@ -57,7 +57,7 @@ mod tests {
     use super::super::testing::Make;
     use super::*;
 
-    /// The names of loops that are unrolled, of two nested ones over so many turns.
+    /// The names of loops that are unrolled, of two nested ones over so many iterations.
     fn unrolled(outer: i64, inner: i64, copies: usize) -> Vec<String> {
         let mut make = Make::new();
         let zero = make.int(0);

@@ -1,12 +1,13 @@
-//! A condition that a loop asks in every turn, and always with the same answer, is asked before it.
+//! Loop unswitching: a loop-invariant condition is tested before the loop.
 //!
 //! `for i { names; if c { x } else { y } }` becomes `if c { for i { names; x } } else { for i { names; y } }`, if nothing in the loop
-//! changes `c`, and it reads no element (none need be there if the loop has no turns). Only names are written twice.
+//! changes `c` and `c` loads no element (which need not exist if the loop has no iterations). Only names are duplicated.
 //!
-//! The other way round, whether a loop has a turn is not asked before it ([`unask`]), where nothing was moved between the two.
+//! [`drop_redundant_guards`] does the reverse: a guard that only is_trip_guard whether a loop has iterations is removed if nothing was hoisted
+//! between the guard and the loop.
 
 use super::effects::Effects;
-use super::{Editor, Options, copy, cost, fold};
+use super::{Editor, Options, clone, cost, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
@@ -26,20 +27,20 @@ struct Unswitch {
 }
 
 /// `if a < b { for i in a..b }` is the loop.
-pub(super) fn unask(mut kernel: Kernel, _: &Options) -> Kernel {
+pub(super) fn drop_redundant_guards(mut kernel: Kernel, _: &Options) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
-    kernel.body = unasked(&kernel, body);
+    kernel.body = without_redundant_guards(&kernel, body);
     kernel
 }
 
-fn unasked(kernel: &Kernel, block: Block) -> Block {
+fn without_redundant_guards(kernel: &Kernel, block: Block) -> Block {
     let mut out = Vec::with_capacity(block.len());
     for mut stmt in block {
         for inner in stmt.blocks_mut() {
-            *inner = unasked(kernel, std::mem::take(inner));
+            *inner = without_redundant_guards(kernel, std::mem::take(inner));
         }
         match stmt {
-            Stmt::If { cond, mut then, otherwise } if otherwise.is_empty() && asks(kernel, cond, &then) => {
+            Stmt::If { cond, mut then, otherwise } if otherwise.is_empty() && is_trip_guard(kernel, cond, &then) => {
                 out.append(&mut then);
             }
             stmt => out.push(stmt),
@@ -48,8 +49,8 @@ fn unasked(kernel: &Kernel, block: Block) -> Block {
     out
 }
 
-/// Whether a condition is that a loop, which is all there is, has a turn.
-fn asks(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
+/// Whether a condition is that a loop, which is all there is, has an iteration.
+fn is_trip_guard(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
     match (kernel.expr(cond), &then[..]) {
         (Expr::Call(Op::Lt, _, bounds), [Stmt::For { start, stop, .. }]) => bounds[..] == [*start, *stop],
         _ => false,
@@ -71,22 +72,24 @@ impl Unswitch {
     /// A loop without a condition that it needs not ask, if anything is left of it.
     fn stmt(&mut self, stmt: Stmt) -> Option<Stmt> {
         let Stmt::For { var, start, stop, mut body, hint } = stmt else { return Some(stmt) };
-        let Some(cond) = self.asked(var, &body) else { return Some(Stmt::For { var, start, stop, body, hint }) };
+        let Some(cond) = self.invariant_condition(var, &body) else {
+            return Some(Stmt::For { var, start, stop, body, hint });
+        };
         let Some(Stmt::If { then, otherwise, .. }) = body.pop() else { return None };
         let mut names = body;
         let second = if otherwise.is_empty() {
             None
         } else {
             let mut again = FxHashMap::default();
-            let counter = copy::renew(&mut self.editor, var, &mut again);
+            let counter = clone::renew(&mut self.editor, var, &mut again);
             let mut body = names.clone();
             for stmt in &mut body {
                 if let Stmt::Let { var, .. } = stmt {
-                    *var = copy::renew(&mut self.editor, *var, &mut again);
+                    *var = clone::renew(&mut self.editor, *var, &mut again);
                 }
             }
             body.extend(otherwise);
-            copy::rename(&mut self.editor, &mut body, &again);
+            clone::rename(&mut self.editor, &mut body, &again);
             self.stmt(Stmt::For { var: counter, start, stop, body, hint })
         };
         let first = if then.is_empty() {
@@ -99,8 +102,8 @@ impl Unswitch {
         (!then.is_empty() || !otherwise.is_empty()).then_some(Stmt::If { cond, then, otherwise })
     }
 
-    /// The condition that is all that a loop asks, apart from naming things, if it is the same in every turn.
-    fn asked(&mut self, counter: VarId, body: &Block) -> Option<ExprId> {
+    /// The condition that is all that a loop is_trip_guard, apart from naming things, if it is the same in every iteration.
+    fn invariant_condition(&mut self, counter: VarId, body: &Block) -> Option<ExprId> {
         let (Stmt::If { cond, .. }, names) = body.split_last()? else { return None };
         let mut meanings: FxHashMap<VarId, ExprId> = FxHashMap::default();
         for stmt in names {
@@ -165,7 +168,7 @@ mod tests {
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
         let cond = make.call(Op::Lt, &[zero, n]);
         make.when(cond, |make| make.count("i", zero, n, |make, i| make.b.store(make.y, i, one)));
-        assert_eq!(after(&[unask], make), ["for i in 0..n", "    y[i] = 1.0"]);
+        assert_eq!(after(&[drop_redundant_guards], make), ["for i in 0..n", "    y[i] = 1.0"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Comparisons, `min`, `max` and choices whose outcome is certain, from what loops, conditions and promises say about
-//! integers ([`super::bounds`]).
+//! Range analysis: decides comparisons, `min`, `max` and selects from the ranges of integers.
+//!
+//! Facts come from loop bounds, conditions and assumptions, and are combined as difference bounds ([`super::difference_bounds`]).
 
-use super::bounds::Bounds;
+use super::difference_bounds::Bounds;
 use super::effects::{Effects, Times, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;

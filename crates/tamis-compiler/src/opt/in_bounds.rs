@@ -1,8 +1,8 @@
-//! Which elements are known to be there: those that were accessed before, and those below a length that is known.
+//! In-bounds analysis: the elements of buffers that are known to exist.
 //!
-//! Reading an element that was not read before is allowed only if it is there. Buffers never shrink, so what was there
-//! once stays; a buffer that has grown to a length has that many elements; and callers promise lengths of inputs, and
-//! bounds of the coordinates in them.
+//! A pass may add a load only where this analysis proves that the element exists. Buffers never shrink, so an element that was accessed
+//! exists from then on; a buffer that grew to a length has that many elements; callers assume lengths of inputs and bounds of the
+//! coordinates stored in them.
 
 use super::effects::{Effects, Times};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,9 +12,9 @@ use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Role, Stmt, VarId};
 
 /// A pass that knows what is there on its way through a kernel.
-pub(super) trait Reaching {
+pub(super) trait InBoundsPass {
     /// What it goes through, and what it knows.
-    fn parts(&mut self) -> (&Kernel, &mut Reach);
+    fn parts(&mut self) -> (&Kernel, &mut InBounds);
 
     fn block(&mut self, block: Block) -> Block;
 
@@ -41,7 +41,7 @@ pub(super) trait Reaching {
 const DEEPEST: usize = 6;
 
 /// Elements that are there, found on the way through a kernel.
-pub(super) struct Reach {
+pub(super) struct InBounds {
     pub(super) times: Times,
     facts: Vec<Fact>,
     /// When an element was accessed last.
@@ -66,13 +66,13 @@ enum Declared {
 #[derive(Clone, Copy)]
 pub(super) struct Mark(usize, usize);
 
-impl Reach {
-    pub(super) fn new(kernel: &Kernel) -> Reach {
+impl InBounds {
+    pub(super) fn new(kernel: &Kernel) -> InBounds {
         let lengths = kernel.facts.iter().filter_map(|fact| match fact {
             Fact::Length { buffer, least } => Some((*buffer, *least, 0)),
             _ => None,
         });
-        Reach {
+        InBounds {
             times: Times::new(kernel),
             facts: kernel.facts.clone(),
             there: FxHashMap::default(),

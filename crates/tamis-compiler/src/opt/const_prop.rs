@@ -1,9 +1,8 @@
-//! What variables and elements are known to hold takes their place: constants and copies, through straight-line code,
-//! branches and loops; what that decides (conditions, empty loops, blocks that nothing leaves) is decided.
+//! Constant and copy propagation through straight-line code, branches and loops, with folding of the branches it decides.
 //!
-//! A fact is a constant or a variable that another variable (or an element) equals, with the time when that was seen. It
-//! holds while the variables it names have not been assigned since. Where branches meet, facts hold that hold in both;
-//! a loop forgets what its body assigns.
+//! A fact says that a variable or an element equals a constant or another variable, since a program point. It holds while its
+//! operands are not assigned. At a join, the facts of both sides hold; a loop forgets what its body assigns. Decided conditions,
+//! empty loops and blocks without a `break` are simplified away.
 
 use super::effects::{Effects, Times, diverges};
 use super::{Editor, Options, fold};
@@ -18,7 +17,7 @@ const ELEMENTS: usize = 4;
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (vars, buffers, times) = (kernel.vars.len(), kernel.buffers.len(), Times::new(&kernel));
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Propagate {
+    let mut pass = ConstProp {
         editor,
         times,
         known: vec![None; vars],
@@ -26,48 +25,48 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
         learned: Vec::new(),
         memo: FxHashMap::default(),
     };
-    pass.promises();
+    pass.assumptions();
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
 /// What a variable holds.
 #[derive(Clone, Copy)]
-struct Known {
+struct VarFact {
     value: ExprId,
     at: u64,
 }
 
 /// What an element holds.
 #[derive(Clone, Copy)]
-struct Element {
+struct ElementFact {
     index: ExprId,
     value: ExprId,
     at: u64,
 }
 
 /// What was known about a variable before: its fact and when it was assigned.
-type Before = (VarId, Option<Known>, u64);
+type SavedVarFact = (VarId, Option<VarFact>, u64);
 
 /// What was known about a buffer before: when it was written, and facts about its elements.
-type ElementsBefore = (BufferId, u64, Vec<Element>);
+type SavedElementFacts = (BufferId, u64, Vec<ElementFact>);
 
-struct Propagate {
+struct ConstProp {
     editor: Editor,
     times: Times,
-    known: Vec<Option<Known>>,
-    elements: Vec<Vec<Element>>,
+    known: Vec<Option<VarFact>>,
+    elements: Vec<Vec<ElementFact>>,
     /// What was known before a condition was taken for true: it is again when the block ends that learned from it.
-    learned: Vec<(VarId, Option<Known>)>,
+    learned: Vec<(VarId, Option<VarFact>)>,
     /// Expressions that were rewritten since something changed.
     memo: FxHashMap<ExprId, ExprId>,
 }
 
-impl Propagate {
+impl ConstProp {
     // Facts
 
-    /// Parameters that are promised to be equal are one.
-    fn promises(&mut self) {
+    /// Parameters that are assumed to be equal are one.
+    fn assumptions(&mut self) {
         for fact in self.editor.kernel().facts.clone() {
             if let Fact::Holds(cond) = fact
                 && let Expr::Call(Op::Eq, DType::I64, operands) = self.editor.kernel().expr(cond).clone()
@@ -79,11 +78,11 @@ impl Propagate {
                 {
                     let (var, value) = if first < second { (*second, a) } else { (*first, b) };
                     let at = self.tick();
-                    self.known[var.index()] = Some(Known { value, at });
+                    self.known[var.index()] = Some(VarFact { value, at });
                 }
             }
         }
-        // Other promises speak of what is left; those of equality still name both.
+        // Other assumptions speak of what is left; those of equality still name both.
         let mut facts = self.editor.kernel().facts.clone();
         for fact in &mut facts {
             let equality = fact.expr().is_some_and(|e| matches!(self.editor.kernel().expr(e), Expr::Call(Op::Eq, ..)));
@@ -130,7 +129,7 @@ impl Propagate {
             Expr::Var(other) => *other != var,
             _ => false,
         });
-        self.known[var.index()] = fact.map(|value| Known { value, at });
+        self.known[var.index()] = fact.map(|value| VarFact { value, at });
     }
 
     fn element(&self, buffer: BufferId, index: ExprId) -> Option<ExprId> {
@@ -142,7 +141,7 @@ impl Propagate {
     fn set_element(&mut self, buffer: BufferId, index: ExprId, value: ExprId) {
         let at = self.tick();
         self.times.written[buffer.index()] = at;
-        let constant = |p: &Propagate, id| p.editor.as_constant(id);
+        let constant = |p: &ConstProp, id| p.editor.as_constant(id);
         // Other elements are those at other constants; all else may be this one.
         let here = constant(self, index);
         let mut facts = std::mem::take(&mut self.elements[buffer.index()]);
@@ -150,7 +149,7 @@ impl Propagate {
         let simple = matches!(self.editor.kernel().expr(value), Expr::Const(_) | Expr::Var(_));
         // An index that reads the buffer itself may mean another element now.
         if simple && facts.len() < ELEMENTS && self.unchanged(index, at - 1) {
-            facts.push(Element { index, value, at });
+            facts.push(ElementFact { index, value, at });
         }
         self.elements[buffer.index()] = facts;
     }
@@ -201,7 +200,7 @@ impl Propagate {
     fn learn(&mut self, var: VarId, value: ExprId) {
         self.learned.push((var, self.known[var.index()]));
         let at = self.tick();
-        self.known[var.index()] = Some(Known { value, at });
+        self.known[var.index()] = Some(VarFact { value, at });
     }
 
     /// Forgets what was learned since. Variables that were assigned since are for the caller to forget.
@@ -282,9 +281,9 @@ impl Propagate {
                     out.push(stmt);
                 }
             }
-            Stmt::For { var, start, stop, body, hint } => match self.trips(start, stop) {
+            Stmt::For { var, start, stop, body, hint } => match self.trip_count(start, stop) {
                 Some(0) => {}
-                // A loop whose turns are counted stays one.
+                // A loop whose iterations are counted stays one.
                 Some(1) if self.editor.kernel().var(var).origin.is_none_or(|origin| !origin.visits) => {
                     self.set(var, Some(start));
                     out.push(Stmt::Let { var, value: start });
@@ -335,7 +334,7 @@ impl Propagate {
                     out.push(stmt);
                 }
             }
-            Stmt::Search { var, start, stop, .. } if self.trips(start, stop) == Some(0) => {
+            Stmt::Search { var, start, stop, .. } if self.trip_count(start, stop) == Some(0) => {
                 self.set(var, Some(start));
                 out.push(Stmt::Let { var, value: start });
             }
@@ -368,7 +367,7 @@ impl Propagate {
     }
 
     /// How often a loop runs, if that is known and at most once.
-    fn trips(&self, start: ExprId, stop: ExprId) -> Option<u32> {
+    fn trip_count(&self, start: ExprId, stop: ExprId) -> Option<u32> {
         let int = |id| self.editor.as_constant(id).and_then(Value::as_i64);
         if start == stop {
             return Some(0);
@@ -414,9 +413,9 @@ impl Propagate {
         assigned.sort_unstable();
         assigned.dedup();
         let buffers: Vec<BufferId> = effects.iter().flat_map(|e| e.written.iter().copied()).collect();
-        let vars_before: Vec<Before> =
+        let vars_before: Vec<SavedVarFact> =
             assigned.iter().map(|v| (*v, self.known[v.index()], self.times.assigned[v.index()])).collect();
-        let elements_before: Vec<ElementsBefore> =
+        let elements_before: Vec<SavedElementFacts> =
             buffers.iter().map(|b| (*b, self.times.written[b.index()], self.elements[b.index()].clone())).collect();
 
         let learned = self.learned.len();
@@ -449,7 +448,7 @@ impl Propagate {
                 _ => after_then[k].filter(|value| after_otherwise[k] == Some(*value)),
             };
             self.times.assigned[var.index()] = at;
-            self.known[var.index()] = value.map(|value| Known { value, at });
+            self.known[var.index()] = value.map(|value| VarFact { value, at });
         }
         for buffer in buffers {
             self.times.written[buffer.index()] = at;

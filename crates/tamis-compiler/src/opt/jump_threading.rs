@@ -1,7 +1,7 @@
-//! A flag that one branch sets and the next test asks is not needed: what the test guards moves into the branch.
+//! Jump threading: code that tests a flag moves into the branch that sets the flag.
 //!
-//! `if c { x; dirty = true }; if dirty { y }` becomes `if c { x; dirty = true; y }`, if the flag is known to be false before.
-//! Nothing is written twice: one branch takes what happens if the flag holds, the other what happens if not.
+//! `if c { x; dirty = true }; if dirty { y }` becomes `if c { x; dirty = true; y }` if the flag is known to be false before. Nothing is
+//! duplicated: one branch takes the code for a set flag, the other the code for a clear one.
 
 use super::effects::diverges;
 use super::{Editor, Options};
@@ -13,15 +13,15 @@ const NEAR: usize = 32;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (editor, body) = Editor::new(kernel, options);
-    let body = Thread { kernel: editor.kernel() }.block(body);
+    let body = JumpThreading { kernel: editor.kernel() }.block(body);
     editor.finish(body)
 }
 
-struct Thread<'a> {
+struct JumpThreading<'a> {
     kernel: &'a Kernel,
 }
 
-impl Thread<'_> {
+impl JumpThreading<'_> {
     fn block(&self, block: Block) -> Block {
         let mut out: Block = Vec::with_capacity(block.len());
         for mut stmt in block {

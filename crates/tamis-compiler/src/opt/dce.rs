@@ -1,13 +1,12 @@
-//! What nobody sees goes: statements on which no output depends, values that are overwritten before they are read.
+//! Dead code elimination and dead store elimination.
 //!
-//! - Needed are outputs, failures and ways out; what a needed statement reads; and the conditions and loops around it.
-//!   Scratch that no needed statement reads is not written.
-//! - An assignment whose value is not read before the next one goes, and so does a store to an element that is written
-//!   again first. A declaration moves to the first assignment that matters, and a variable that is then never assigned
-//!   is a constant.
+//! Roots are outputs, failures and exits. A statement is live if a live statement reads its result or if it controls a live statement;
+//! writes to scratch memory that no live statement reads are removed. An assignment that is overwritten before it is read is removed, and so is
+//! a store to an element that is stored again first. A declaration moves to its first live assignment; a variable that is never assigned
+//! afterwards becomes a constant.
 
 use super::effects::Effects;
-use super::known::Known;
+use super::index_facts::IndexFacts;
 use super::{Editor, Options};
 use tamis_ir::Value;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
@@ -16,13 +15,13 @@ use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stm
 const NEAR: usize = 64;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let needed = Needed::of(&kernel);
+    let needed = Liveness::of(&kernel);
     let (editor, mut body) = Editor::new(kernel, options);
     sweep(&mut body, &mut needed.iter().copied());
     let vars = editor.kernel().vars.len();
-    let known = Known::of(editor.kernel(), &body);
-    let mut pass = Backward { editor, known, labels: Vec::new(), overwritten: Vec::new() };
-    let body = pass.block(body, &mut Set::new(vars));
+    let known = IndexFacts::of(editor.kernel(), &body);
+    let mut pass = DeadStores { editor, known, labels: Vec::new(), overwritten: Vec::new() };
+    let body = pass.block(body, &mut VarSet::new(vars));
     let mut editor = pass.editor;
     let mut assigned = vec![false; vars];
     body.iter().for_each(|stmt| {
@@ -49,7 +48,7 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Needed {
+struct Liveness {
     nodes: Vec<Node>,
     /// Statements that declare or assign each variable.
     definitions: Vec<Vec<usize>>,
@@ -59,14 +58,14 @@ struct Needed {
     open: Vec<usize>,
 }
 
-impl Needed {
+impl Liveness {
     /// Whether each statement is needed, outer ones first.
     fn of(kernel: &Kernel) -> Vec<bool> {
-        let mut search = Needed {
+        let mut search = Liveness {
             definitions: vec![Vec::new(); kernel.vars.len()],
             writers: vec![Vec::new(); kernel.buffers.len()],
             seen: vec![false; kernel.exprs.len()],
-            ..Needed::default()
+            ..Liveness::default()
         };
         search.collect(kernel, &kernel.body, None);
         while let Some(node) = search.open.pop() {
@@ -141,11 +140,11 @@ fn sweep(block: &mut Block, needed: &mut impl Iterator<Item = bool>) {
 
 /// A set of variables.
 #[derive(Clone)]
-struct Set(Vec<u64>);
+struct VarSet(Vec<u64>);
 
-impl Set {
-    fn new(vars: usize) -> Set {
-        Set(vec![0; vars.div_ceil(64)])
+impl VarSet {
+    fn new(vars: usize) -> VarSet {
+        VarSet(vec![0; vars.div_ceil(64)])
     }
 
     fn insert(&mut self, var: VarId) {
@@ -162,23 +161,23 @@ impl Set {
         self.0[var.index() / 64] & 1 << (var.index() % 64) != 0
     }
 
-    fn extend(&mut self, other: &Set) {
+    fn extend(&mut self, other: &VarSet) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
     }
 }
 
-struct Backward {
+struct DeadStores {
     editor: Editor,
-    known: Known,
+    known: IndexFacts,
     /// Variables that are read after each block that can be left.
-    labels: Vec<(LabelId, Set)>,
+    labels: Vec<(LabelId, VarSet)>,
     /// Elements that will be written before anything reads them.
     overwritten: Vec<(BufferId, ExprId)>,
 }
 
-impl Backward {
+impl DeadStores {
     /// Drops what is not read in a block after which the variables in `live` are; those before it are there afterwards.
-    fn block(&mut self, block: Block, live: &mut Set) -> Block {
+    fn block(&mut self, block: Block, live: &mut VarSet) -> Block {
         // Last statement first, until the end.
         let mut out: Block = Vec::with_capacity(block.len());
         for stmt in block.into_iter().rev() {
@@ -188,11 +187,11 @@ impl Backward {
         out
     }
 
-    fn stmt(&mut self, mut stmt: Stmt, live: &mut Set, out: &mut Block) {
+    fn stmt(&mut self, mut stmt: Stmt, live: &mut VarSet, out: &mut Block) {
         match &mut stmt {
             Stmt::Let { var, .. } => {
                 if !live.remove(*var) {
-                    if let Some(declaration) = self.bare(*var, out) {
+                    if let Some(declaration) = self.declaration_without_value(*var, out) {
                         self.define(*var);
                         out.push(declaration);
                     }
@@ -274,8 +273,8 @@ impl Backward {
         out.push(stmt);
     }
 
-    /// The body of a loop: what it reads, it may read again in the next turn.
-    fn body(&mut self, body: Block, cond: Option<ExprId>, live: &mut Set) -> Block {
+    /// The body of a loop: what it reads, it may read again in the next iteration.
+    fn body(&mut self, body: Block, cond: Option<ExprId>, live: &mut VarSet) -> Block {
         let effects = Effects::of(&body);
         let mut again = live.clone();
         let mut read = Vec::new();
@@ -318,7 +317,7 @@ impl Backward {
         body
     }
 
-    fn evaluate(&mut self, id: ExprId, live: &mut Set) {
+    fn evaluate(&mut self, id: ExprId, live: &mut VarSet) {
         let overwritten = &mut self.overwritten;
         self.editor.kernel().visit_expr(id, &mut |expr| match expr {
             Expr::Var(var) => live.insert(*var),
@@ -353,7 +352,7 @@ impl Backward {
 
     /// The declaration of a variable whose first value is never read, if it must stand here and not at an assignment
     /// further on. `later` has the statements after it, last first.
-    fn bare(&mut self, var: VarId, later: &mut Block) -> Option<Stmt> {
+    fn declaration_without_value(&mut self, var: VarId, later: &mut Block) -> Option<Stmt> {
         let kernel = self.editor.kernel();
         for stmt in later.iter_mut().rev().take(NEAR) {
             if !mentions(kernel, stmt, var) {

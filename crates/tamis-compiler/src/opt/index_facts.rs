@@ -1,4 +1,4 @@
-//! What variables that never change stand for, and which numbers are certainly below others.
+//! Index facts: the definitions of immutable variables, and orderings between integers that follow from them.
 
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
@@ -7,7 +7,7 @@ use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId}
 
 /// What variables of a block that never change stand for.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct IndexFacts {
     /// Names of values.
     names: FxHashMap<VarId, ExprId>,
     /// Where those that count start and stop.
@@ -16,9 +16,9 @@ pub(super) struct Known {
     ends: FxHashMap<VarId, (BufferId, ExprId, ExprId)>,
 }
 
-impl Known {
-    pub(super) fn of(kernel: &Kernel, block: &Block) -> Known {
-        let mut known = Known::default();
+impl IndexFacts {
+    pub(super) fn of(kernel: &Kernel, block: &Block) -> IndexFacts {
+        let mut known = IndexFacts::default();
         for stmt in block {
             stmt.visit(&mut |stmt| match stmt {
                 Stmt::Let { var, value } if !kernel.var(*var).mutable => {

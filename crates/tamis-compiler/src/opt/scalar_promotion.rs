@@ -1,12 +1,12 @@
-//! Reductions live in registers: an element that a loop reads and writes at one place is loaded before the loop, kept in a
-//! variable, and stored after it.
+//! Scalar promotion of reductions (register accumulation): an element that a loop updates is loaded before the loop, kept in a variable,
+//! and stored after it.
 //!
-//! Nothing else in the loop may touch the buffer, but at places that are certainly before that one, as rows of a lower triangle do. The element must be there even if the loop does not run: it was
-//! accessed before, or the loop is put under a condition. Every loop, the outermost first, keeps what it can.
+//! Nothing else in the loop may touch the buffer, except at indices that are proven smaller, as for the rows of a lower triangle. The
+//! element must exist even if the loop does not run: it was accessed before, or the pass guards the loop. Loops are promoted from the outside in.
 
 use super::effects::Effects;
-use super::known::Known;
-use super::reach::{self, Reach};
+use super::in_bounds::{self, InBounds};
+use super::index_facts::IndexFacts;
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
@@ -14,10 +14,10 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let reach = Reach::new(&kernel);
+    let reach = InBounds::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let known = Known::of(editor.kernel(), &body);
-    let mut pass = Promote { editor, reach, known };
+    let known = IndexFacts::of(editor.kernel(), &body);
+    let mut pass = ScalarPromotion { editor, reach, known };
     let body = pass.block(body);
     pass.editor.finish(body)
 }
@@ -45,13 +45,13 @@ struct Promoted {
     var: VarId,
 }
 
-struct Promote {
+struct ScalarPromotion {
     editor: Editor,
-    reach: Reach,
-    known: Known,
+    reach: InBounds,
+    known: IndexFacts,
 }
 
-impl Promote {
+impl ScalarPromotion {
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for stmt in block {
@@ -137,20 +137,20 @@ impl Promote {
         candidates.retain(|(_, index)| !effects.touch(kernel, *index));
         candidates.sort_unstable();
 
-        // What is accessed in every turn is there if there is a turn.
+        // What is accessed in every iteration is there if there is an iteration.
         let mut certain: Vec<(BufferId, ExprId)> = Vec::new();
         let mut see = |buffer, index| certain.push((buffer, index));
         let runs = match &stmt {
             Stmt::For { start, stop, body, .. } => {
-                reach::certain_accesses(kernel, body, &mut see);
-                reach::runs(kernel, *start, *stop)
+                in_bounds::certain_accesses(kernel, body, &mut see);
+                in_bounds::runs(kernel, *start, *stop)
             }
             Stmt::While { body, .. } => {
-                reach::certain_accesses(kernel, body, &mut see);
+                in_bounds::certain_accesses(kernel, body, &mut see);
                 false
             }
             Stmt::Labelled { body, .. } => {
-                reach::certain_accesses(kernel, body, &mut see);
+                in_bounds::certain_accesses(kernel, body, &mut see);
                 true
             }
             _ => false,

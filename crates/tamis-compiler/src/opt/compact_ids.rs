@@ -1,6 +1,6 @@
-//! The tables of a kernel after all passes: expressions and variables that statements use, and no others.
+//! Id compaction: renumbers the expression and variable tables, and drops entries that no statement uses.
 //!
-//! Buffers and parameters keep their places, since callers count them. Names lose numbers that tell nothing apart.
+//! Buffers and parameters keep their ids, because callers refer to them by position. A name loses its number suffix where it is unique without it.
 
 use super::Options;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,7 +1,7 @@
 //! Which nests of loops a tile is for: what they change is one row, which is there, and the work on it is for vectors.
 
 use super::super::effects::Effects;
-use super::super::{cost, fold, reach};
+use super::super::{cost, fold, in_bounds};
 use super::{Tile, mentions};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
@@ -22,16 +22,16 @@ pub(super) struct Row {
     pub(super) counter: VarId,
     pub(super) start: ExprId,
     pub(super) stop: ExprId,
-    /// What one turn stores, without names.
+    /// What one iteration stores, without names.
     pub(super) value: ExprId,
     /// Where it stores, in terms of the counter and of what the nest does not change.
     pub(super) index: ExprId,
-    /// Whether the dense loop is all that the outermost loop does, so that a first turn reaches it.
+    /// Whether the dense loop is all that the outermost loop does, so that a first iteration reaches it.
     pub(super) direct: bool,
 }
 
 /// Why the elements that a tile is loaded from are there.
-pub(super) enum There {
+pub(super) enum RowExists {
     /// They are, whatever the nest does.
     Always,
     /// They have just been filled with this value, by a statement before the nest.
@@ -42,7 +42,7 @@ pub(super) enum There {
 
 impl Tile {
     /// The row that a nest of loops changes, if it does nothing else and a tile pays.
-    pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, There)> {
+    pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, RowExists)> {
         let row = self.row(nest)?;
         let kernel = self.editor.kernel();
         let effects = Effects::of(std::slice::from_ref(nest));
@@ -144,7 +144,7 @@ impl Tile {
     }
 
     /// Why the elements of a row are there before the nest runs, with what is read to know where they are.
-    fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<There> {
+    fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<RowExists> {
         let len = self.length(row);
         let kernel = self.editor.kernel();
         let mut known = true;
@@ -165,30 +165,30 @@ impl Tile {
             let has = self.reach.has(kernel, row.buffer, row.index);
             self.reach.leave(mark);
             if has {
-                return Some(There::Always);
+                return Some(RowExists::Always);
             }
         }
-        // A first turn accesses all of them.
+        // A first iteration accesses all of them.
         match *nest {
             _ if !row.direct => None,
-            Stmt::For { start, stop, .. } if reach::runs(kernel, start, stop) => Some(There::Always),
+            Stmt::For { start, stop, .. } if in_bounds::runs(kernel, start, stop) => Some(RowExists::Always),
             Stmt::For { start, stop, .. } => {
-                Some(There::If(fold::call(&mut self.editor, Op::Lt, DType::I64, &[start, stop])))
+                Some(RowExists::If(fold::call(&mut self.editor, Op::Lt, DType::I64, &[start, stop])))
             }
-            Stmt::While { cond, .. } => Some(There::If(cond)),
+            Stmt::While { cond, .. } => Some(RowExists::If(cond)),
             _ => None,
         }
     }
 
     /// The fill of exactly this row, if there are only declarations between it and the nest.
-    fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<There> {
+    fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<RowExists> {
         for (at, stmt) in before.iter().enumerate().rev() {
             match *stmt {
                 Stmt::Let { value, .. } if !reads(self.editor.kernel(), value, row.buffer) => {}
                 Stmt::Fill { buffer, start, len: filled, value } => {
                     let same = buffer == row.buffer && start == first && filled == len;
                     let constant = self.editor.as_constant(value).is_some();
-                    return (same && constant).then_some(There::Filled { at, value });
+                    return (same && constant).then_some(RowExists::Filled { at, value });
                 }
                 _ => return None,
             }
@@ -249,7 +249,7 @@ fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
     fits
 }
 
-/// How much an index grows from one turn to the next, if that is known.
+/// How much an index grows from one iteration to the next, if that is known.
 fn step(kernel: &Kernel, id: ExprId, counter: VarId) -> Option<i64> {
     match kernel.expr(id) {
         Expr::Var(var) if *var == counter => Some(1),

@@ -1,11 +1,8 @@
-//! Which loops the backend may run several turns of at once: innermost ones whose turns do not depend on each other, but for
-//! sums and their like.
+//! Vectorization legality: marks innermost loops whose iterations are independent, except for reductions.
 //!
-//! A loop that a schedule says to run in vectors comes with a hint already. It keeps it if its turns are independent, whether
-//! or not it is expected to gain.
-//!
-//! A hint permits to add floats in another order, so strict kernels have it only where that does not matter. A loop
-//! gains from it if it reads or writes neighbours; others are left as they are.
+//! The hint permits a back end to run several iterations at once and to reassociate sums, so strict kernels get it only where order does
+//! not matter. A loop gets it if it also is profitable, that is, if it reads or writes contiguous memory. A loop that a schedule asks to
+//! vectorize keeps its hint wherever that is legal.
 
 use super::Options;
 use super::effects::Effects;
@@ -16,16 +13,16 @@ use tamis_ir::{DType, Kind};
 
 pub(super) fn run(mut kernel: Kernel, options: &Options) -> Kernel {
     let mut body = std::mem::take(&mut kernel.body);
-    Hints { kernel: &kernel, strict: options.strict }.block(&mut body);
+    Legality { kernel: &kernel, strict: options.strict }.block(&mut body);
     Kernel { body, ..kernel }
 }
 
-struct Hints<'a> {
+struct Legality<'a> {
     kernel: &'a Kernel,
     strict: bool,
 }
 
-/// How a value changes from one turn of a loop to the next.
+/// How a value changes from one iteration of a loop to the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// Not at all.
@@ -36,7 +33,7 @@ enum Step {
     Any,
 }
 
-impl Hints<'_> {
+impl Legality<'_> {
     fn block(&self, block: &mut Block) {
         for stmt in block {
             if let Stmt::For { var, body, hint, .. } = stmt {
@@ -51,10 +48,10 @@ impl Hints<'_> {
         }
     }
 
-    /// Whether the turns of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay; with
+    /// Whether the iterations of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay; with
     /// `gather`, those of a sum of elements that lie apart.
     fn is_independent(&self, counter: VarId, body: &Block, wanted: bool, gather: bool) -> bool {
-        let mut turn = Turn {
+        let mut turn = LoopAccesses {
             hints: self,
             effects: Effects::of(body),
             steps: FxHashMap::default(),
@@ -75,11 +72,11 @@ impl Hints<'_> {
         if !body.iter().all(|stmt| turn.allows(stmt)) {
             return false;
         }
-        // One element for each turn that lies elsewhere, and nothing is written but the sum.
+        // One element for each iteration that lies elsewhere, and nothing is written but the sum.
         if gather && !(turn.sums && turn.gathered == 1 && turn.stores.is_empty()) {
             return false;
         }
-        // A buffer that is written is read at the same place only: at each turn's own.
+        // A buffer that is written is read at the same place only: at each iteration's own.
         let stores = turn.stores;
         let own = |buffer: BufferId, index: ExprId| stores.iter().all(|(b, i)| *b != buffer || *i == index);
         (wanted || turn.neighbours && turn.computes)
@@ -109,8 +106,8 @@ impl Hints<'_> {
     }
 }
 
-struct Turn<'a> {
-    hints: &'a Hints<'a>,
+struct LoopAccesses<'a> {
+    hints: &'a Legality<'a>,
     effects: Effects,
     steps: FxHashMap<VarId, Step>,
     known: FxHashMap<ExprId, Step>,
@@ -130,7 +127,7 @@ struct Turn<'a> {
     sums: bool,
 }
 
-impl Turn<'_> {
+impl LoopAccesses<'_> {
     fn allows(&mut self, stmt: &Stmt) -> bool {
         match stmt {
             Stmt::Let { var, value } => {

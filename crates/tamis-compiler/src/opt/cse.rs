@@ -1,11 +1,11 @@
-//! What is computed twice is computed once and named, loads included: the second place is reached only through the first,
-//! and nothing in between changes what it is computed from.
+//! Common subexpression elimination, loads included: an expression that is computed twice is computed once and named.
 //!
-//! The kernel is walked twice, in the same way: to count how often each value is met again, and to name those that are.
-//! Values that have a name already are used by it. Sums of positions, comparisons and the like are not worth a name.
+//! The first computation must dominate the second, and nothing between them may change an operand. The pass walks the kernel twice: once
+//! to count how often each value recurs, once to name those that do. A value that has a name already is used by that name. Index
+//! arithmetic and comparisons are too cheap for a name.
 
 use super::effects::{Effects, Times};
-use super::{Editor, Options, cost, fold, hoist};
+use super::{Editor, Options, cost, fold, licm};
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::rewrite::evaluated_first;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
@@ -14,7 +14,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let times = Times::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
     let state = State { times: times.clone(), available: FxHashMap::default(), trail: Vec::new(), next: 0 };
-    let mut counting = Share {
+    let mut counting = CommonSubexpressions {
         editor,
         state,
         counts: Vec::new(),
@@ -28,14 +28,14 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
         return counting.editor.finish(same);
     }
     let state = State { times, available: FxHashMap::default(), trail: Vec::new(), next: 0 };
-    let mut naming = Share { named: Some(vec![None; counting.counts.len()]), state, ..counting };
+    let mut naming = CommonSubexpressions { named: Some(vec![None; counting.counts.len()]), state, ..counting };
     let body = naming.block(same);
     naming.editor.finish(body)
 }
 
 /// A value that was computed.
 #[derive(Clone, Copy)]
-struct Entry {
+struct AvailableValue {
     /// Its number, or the variable that has it.
     what: What,
     at: u64,
@@ -49,13 +49,13 @@ enum What {
 
 struct State {
     times: Times,
-    available: FxHashMap<ExprId, Entry>,
+    available: FxHashMap<ExprId, AvailableValue>,
     /// What was available before, to go back to where a block began.
-    trail: Vec<(ExprId, Option<Entry>)>,
+    trail: Vec<(ExprId, Option<AvailableValue>)>,
     next: usize,
 }
 
-struct Share {
+struct CommonSubexpressions {
     editor: Editor,
     state: State,
     /// How often each value is met again.
@@ -70,7 +70,7 @@ struct Share {
     seen: FxHashMap<(ExprId, bool), ExprId>,
 }
 
-impl Share {
+impl CommonSubexpressions {
     fn block(&mut self, block: Block) -> Block {
         let mark = self.state.trail.len();
         let mut out = Vec::with_capacity(block.len());
@@ -100,7 +100,7 @@ impl Share {
             Stmt::Let { value, .. } => Some(*value),
             _ => None,
         };
-        // What a loop tests, it tests in every turn: nothing can be named before it that the turns change.
+        // What a loop tests, it tests in every iteration: nothing can be named before it that the iterations change.
         let repeated = matches!(stmt, Stmt::While { .. });
         if repeated && let Some(effects) = &effects {
             self.state.times.forget(effects);
@@ -142,7 +142,7 @@ impl Share {
     }
 
     fn add(&mut self, id: ExprId, what: What) {
-        let entry = Entry { what, at: self.state.times.now };
+        let entry = AvailableValue { what, at: self.state.times.now };
         let before = self.state.available.insert(id, entry);
         self.state.trail.push((id, before));
     }
@@ -194,7 +194,7 @@ impl Share {
         if self.counts[number] == 0 || self.named.is_none() {
             return new;
         }
-        let name = hoist::name(self.editor.kernel(), id);
+        let name = licm::name(self.editor.kernel(), id);
         let dtype = self.editor.dtype(new);
         let var = self.editor.new_var(name, dtype, false);
         if let Some(named) = &mut self.named {

@@ -1,4 +1,4 @@
-//! Register tiles: a row of a result that a sparse loop adds to again and again stays in vector registers meanwhile.
+//! Register tiling: a row of a result that a sparse loop updates repeatedly stays in vector registers, one tile at a time.
 //!
 //! ```text
 //! for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
@@ -18,9 +18,9 @@
 mod find;
 
 use super::effects::Effects;
-use super::reach::{Reach, Reaching};
-use super::{Editor, Options, copy, cost, fold};
-use find::{Row, There};
+use super::in_bounds::{InBounds, InBoundsPass};
+use super::{Editor, Options, clone, cost, fold};
+use find::{Row, RowExists};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
@@ -36,7 +36,7 @@ const FEWEST: u32 = 16;
 const MOST: usize = 64;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let reach = Reach::new(&kernel);
+    let reach = InBounds::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = Tile { editor, reach };
     let body = pass.block(body);
@@ -45,7 +45,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 
 struct Tile {
     editor: Editor,
-    reach: Reach,
+    reach: InBounds,
 }
 
 /// What a row is cut into.
@@ -58,8 +58,8 @@ struct Tiles {
     names: (&'static str, &'static str),
 }
 
-impl Reaching for Tile {
-    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+impl InBoundsPass for Tile {
+    fn parts(&mut self) -> (&Kernel, &mut InBounds) {
         (self.editor.kernel(), &mut self.reach)
     }
 
@@ -82,10 +82,10 @@ impl Reaching for Tile {
 }
 
 impl Tile {
-    fn tile(&mut self, nest: Stmt, row: &Row, there: There, effects: &Effects, out: &mut Block) {
+    fn tile(&mut self, nest: Stmt, row: &Row, there: RowExists, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
         let filled = match there {
-            There::Filled { at, value } => {
+            RowExists::Filled { at, value } => {
                 out.remove(at);
                 Some(value)
             }
@@ -163,16 +163,16 @@ impl Tile {
             None => around.push(Stmt::If { cond: remainder, then: left, otherwise: Vec::new() }),
         }
         match there {
-            There::If(cond) => out.push(Stmt::If { cond, then: around, otherwise: Vec::new() }),
-            There::Always | There::Filled { .. } => out.append(&mut around),
+            RowExists::If(cond) => out.push(Stmt::If { cond, then: around, otherwise: Vec::new() }),
+            RowExists::Always | RowExists::Filled { .. } => out.append(&mut around),
         }
     }
 
     /// The nest with variables of its own, and its row from another start on.
     fn again(&mut self, nest: &Stmt, row: &Row, start: ExprId) -> (Stmt, Row) {
         let mut again = FxHashMap::default();
-        let nest = copy::copy(&mut self.editor, nest, &mut again);
-        let [value, index] = [row.value, row.index].map(|id| copy::renamed(&mut self.editor, id, &again));
+        let nest = clone::copy(&mut self.editor, nest, &mut again);
+        let [value, index] = [row.value, row.index].map(|id| clone::renamed(&mut self.editor, id, &again));
         let counter = again.get(&row.counter).copied().unwrap_or(row.counter);
         (nest, Row { counter, start, value, index, ..*row })
     }

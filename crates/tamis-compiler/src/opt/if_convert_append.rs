@@ -1,8 +1,8 @@
-//! What is appended under a condition that cannot be predicted is stored in any case, and counted only if the condition holds.
+//! If-conversion of conditional appends: the element is stored speculatively, the condition only advances the count.
 //!
-//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count + 1, count)`, where there is room
-//! for an element that is not kept (`Fact::Spare`). What is not counted is overwritten by the next, or cut off in the end; it is made
-//! 0 where it might be a number that does not fit.
+//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count + 1, count)`. In: a kernel whose flags
+//! jump threading has removed. The pass fires where the buffer has a spare element (`Fact::Spare`), and leaves predictable conditions alone.
+//! The next append overwrites an element that is not counted, or finalisation truncates it. A value that might not fit its type is stored as 0.
 
 use super::{Editor, Options};
 use rustc_hash::FxHashMap;
@@ -31,18 +31,18 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
             }
         });
     }
-    let body = Append { editor: &mut editor, spare, values }.block(body, false);
+    let body = IfConvertAppend { editor: &mut editor, spare, values }.block(body, false);
     editor.finish(body)
 }
 
-struct Append<'a> {
+struct IfConvertAppend<'a> {
     editor: &'a mut Editor,
     spare: Vec<BufferId>,
     /// What variables are declared as.
     values: FxHashMap<VarId, ExprId>,
 }
 
-impl Append<'_> {
+impl IfConvertAppend<'_> {
     /// Only in the innermost loops is a branch worth so much.
     fn block(&mut self, block: Block, innermost: bool) -> Block {
         let mut out: Block = Vec::with_capacity(block.len());
@@ -139,7 +139,7 @@ impl Append<'_> {
     }
 }
 
-impl Append<'_> {
+impl IfConvertAppend<'_> {
     /// Whether a number is one of several that are stored in such a width.
     fn fits(&self, id: ExprId, width: Width) -> bool {
         let kernel = self.editor.kernel();

@@ -1,4 +1,4 @@
-//! Short rows: a few elements side by side, as many as is known, that a loop changes in each of its turns stay in registers meanwhile.
+//! Register tiles of short_trip_count rows: a few adjacent elements, of known number, that every iteration updates stay in registers.
 //!
 //! ```text
 //! for q in pos[i]..pos[i + 1]                    tile = y[first], y[first + 1]
@@ -8,13 +8,13 @@
 //!                                                y[first], y[first + 1] = tile
 //! ```
 //!
-//! Nothing else in the loop may touch the buffer. The row must be there: every turn accesses all of it, or it ends below a length that
+//! Nothing else in the loop may touch the buffer. The row must be there: every iteration accesses all of it, or it ends below a length that
 //! the buffer has; where that is not so, the loop is as it was. Every element sees the same operations in the same order, unless sums may be
 //! reassociated.
 
 use super::effects::Effects;
-use super::reach::{self, Reach, Reaching};
-use super::{Editor, Options, copy, fold};
+use super::in_bounds::{self, InBounds, InBoundsPass};
+use super::{Editor, Options, clone, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
@@ -27,16 +27,16 @@ const LONGEST: i64 = 16;
 const LARGEST: usize = 40;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let reach = Reach::new(&kernel);
+    let reach = InBounds::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Short { editor, reach };
+    let mut pass = ShortRowTiles { editor, reach };
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
-struct Short {
+struct ShortRowTiles {
     editor: Editor,
-    reach: Reach,
+    reach: InBounds,
 }
 
 /// A row that a loop changes.
@@ -48,7 +48,7 @@ struct Row {
 }
 
 /// What is known of a buffer in a loop.
-struct Found {
+struct BufferUses {
     /// None if it is touched in any other way.
     row: Option<Row>,
     loads: bool,
@@ -57,14 +57,14 @@ struct Found {
 
 /// A loop over a row.
 #[derive(Clone, Copy)]
-struct Over {
+struct RowLoop {
     counter: VarId,
     start: ExprId,
     length: i64,
 }
 
-impl Reaching for Short {
-    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+impl InBoundsPass for ShortRowTiles {
+    fn parts(&mut self) -> (&Kernel, &mut InBounds) {
         (self.editor.kernel(), &mut self.reach)
     }
 
@@ -82,7 +82,7 @@ impl Reaching for Short {
     }
 }
 
-impl Short {
+impl ShortRowTiles {
     // Finding
 
     /// A row that a loop keeps changing, if it touches nothing else of its buffer.
@@ -91,7 +91,7 @@ impl Short {
         if !Effects::of(body).left.is_empty() {
             return None;
         }
-        let mut found: FxHashMap<BufferId, Found> = FxHashMap::default();
+        let mut found: FxHashMap<BufferId, BufferUses> = FxHashMap::default();
         self.look(body, &mut FxHashMap::default(), &mut Vec::new(), &mut found);
         let mut effects = Effects::of(body);
         effects.declared.push(*var);
@@ -105,7 +105,7 @@ impl Short {
         rows.sort_unstable_by_key(|(buffer, _)| *buffer);
         rows.into_iter().find(|(buffer, row)| {
             let known = self.reach.length(self.editor.kernel(), *buffer).is_some();
-            self.is_there(stmt, *buffer, *row) || known && statements(stmt) <= LARGEST
+            self.row_exists(stmt, *buffer, *row) || known && statements(stmt) <= LARGEST
         })
     }
 
@@ -113,8 +113,8 @@ impl Short {
         &mut self,
         block: &Block,
         names: &mut FxHashMap<VarId, ExprId>,
-        loops: &mut Vec<Over>,
-        found: &mut FxHashMap<BufferId, Found>,
+        loops: &mut Vec<RowLoop>,
+        found: &mut FxHashMap<BufferId, BufferUses>,
     ) {
         for stmt in block {
             let kernel = self.editor.kernel();
@@ -140,7 +140,7 @@ impl Short {
                     continue;
                 }
                 let row = index.and_then(|index| self.row(index, names, loops));
-                let known = found.entry(buffer).or_insert(Found { row, loads: false, stores: false });
+                let known = found.entry(buffer).or_insert(BufferUses { row, loads: false, stores: false });
                 known.row = known.row.filter(|known| row == Some(*known));
                 known.loads |= !store;
                 known.stores |= store;
@@ -151,9 +151,9 @@ impl Short {
                     names.insert(*var, value);
                 }
                 Stmt::For { var, start, stop, body, .. } => {
-                    let length = self.short(*start, *stop, names);
+                    let length = self.short_trip_count(*start, *stop, names);
                     let start = self.meaning(*start, names);
-                    loops.extend(length.map(|length| Over { counter: *var, start, length }));
+                    loops.extend(length.map(|length| RowLoop { counter: *var, start, length }));
                     self.look(body, names, loops, found);
                     loops.truncate(loops.len() - usize::from(length.is_some()));
                     continue;
@@ -167,9 +167,9 @@ impl Short {
     }
 
     /// The row that an index is in, whose elements a loop around goes over.
-    fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[Over]) -> Option<Row> {
+    fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[RowLoop]) -> Option<Row> {
         let index = self.meaning(index, names);
-        let over = self.over_row(index, loops)?;
+        let over = self.loop_over_row(index, loops)?;
         if !is_sum(self.editor.kernel(), index, over.counter) {
             return None;
         }
@@ -178,12 +178,12 @@ impl Short {
     }
 
     /// The innermost loop around whose counter an index, free of names, mentions.
-    fn over_row(&self, index: ExprId, loops: &[Over]) -> Option<Over> {
+    fn loop_over_row(&self, index: ExprId, loops: &[RowLoop]) -> Option<RowLoop> {
         loops.iter().rev().find(|over| mentions(self.editor.kernel(), index, over.counter)).copied()
     }
 
     /// How many iterations a loop has, if they are known to be few.
-    fn short(&mut self, start: ExprId, stop: ExprId, names: &FxHashMap<VarId, ExprId>) -> Option<i64> {
+    fn short_trip_count(&mut self, start: ExprId, stop: ExprId, names: &FxHashMap<VarId, ExprId>) -> Option<i64> {
         let (start, stop) = (self.meaning(start, names), self.meaning(stop, names));
         self.editor.distance(start, stop).filter(|length| (2..=LONGEST).contains(length))
     }
@@ -223,7 +223,7 @@ impl Short {
         for inner in stmt.blocks_mut() {
             self.redirect(inner, [buffer, tile], &mut FxHashMap::default(), &mut Vec::new());
             if !self.editor.strict {
-                self.sum_apart(inner, tile);
+                self.split_accumulator(inner, tile);
             }
         }
         around.push(stmt);
@@ -255,14 +255,14 @@ impl Short {
         }
     }
 
-    /// Whether all elements of a row are there if the loop has a turn: each turn accesses all of them.
-    fn is_there(&self, stmt: &Stmt, buffer: BufferId, row: Row) -> bool {
+    /// Whether all elements of a row are there if the loop has an iteration: each iteration accesses all of them.
+    fn row_exists(&self, stmt: &Stmt, buffer: BufferId, row: Row) -> bool {
         let Stmt::For { body, .. } = stmt else { return false };
         let mut covered = false;
         for inner in body {
             let Stmt::For { var, start, stop, body, .. } = inner else { continue };
             if self.editor.distance(*start, *stop) == Some(row.length) {
-                reach::certain_accesses(self.editor.kernel(), body, &mut |other, index| {
+                in_bounds::certain_accesses(self.editor.kernel(), body, &mut |other, index| {
                     covered |= other == buffer && mentions(self.editor.kernel(), index, *var);
                 });
             }
@@ -270,17 +270,17 @@ impl Short {
         covered
     }
 
-    /// The condition under which a row is there, and what happens otherwise: nothing, if the loop has no turns then.
+    /// The condition under which a row is there, and what happens otherwise: nothing, if the loop has no iterations then.
     fn guard(&mut self, stmt: &Stmt, buffer: BufferId, row: Row) -> (ExprId, Option<Stmt>) {
         let length = self.reach.length(self.editor.kernel(), buffer);
         match (stmt, length) {
-            (Stmt::For { .. }, Some(length)) if !self.is_there(stmt, buffer, row) => {
+            (Stmt::For { .. }, Some(length)) if !self.row_exists(stmt, buffer, row) => {
                 let (zero, count) = (self.editor.int(0), self.editor.int(row.length));
                 let end = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.first, count]);
                 let above = fold::call(&mut self.editor, Op::Ge, DType::I64, &[row.first, zero]);
                 let below = fold::call(&mut self.editor, Op::Le, DType::I64, &[end, length]);
                 let inside = fold::call(&mut self.editor, Op::And, DType::Bool, &[above, below]);
-                (inside, Some(copy::copy(&mut self.editor, stmt, &mut FxHashMap::default())))
+                (inside, Some(clone::copy(&mut self.editor, stmt, &mut FxHashMap::default())))
             }
             (Stmt::For { start, stop, .. }, _) => {
                 (fold::call(&mut self.editor, Op::Lt, DType::I64, &[*start, *stop]), None)
@@ -296,14 +296,14 @@ impl Short {
         block: &mut Block,
         [buffer, tile]: [BufferId; 2],
         names: &mut FxHashMap<VarId, ExprId>,
-        loops: &mut Vec<Over>,
+        loops: &mut Vec<RowLoop>,
     ) {
         for stmt in block {
             let mut places: FxHashMap<ExprId, ExprId> = FxHashMap::default();
             for index in indices(self.editor.kernel(), stmt, buffer) {
                 let meaning = self.meaning(index, names);
                 // `look` has found a loop for every index.
-                let Some(over) = self.over_row(meaning, loops) else { continue };
+                let Some(over) = self.loop_over_row(meaning, loops) else { continue };
                 let counter = self.editor.get(over.counter);
                 let place = fold::call(&mut self.editor, Op::Sub, DType::I64, &[counter, over.start]);
                 places.insert(index, place);
@@ -328,9 +328,9 @@ impl Short {
                     names.insert(*var, value);
                 }
                 Stmt::For { var, start, stop, body, hint } => {
-                    let length = self.short(*start, *stop, names);
+                    let length = self.short_trip_count(*start, *stop, names);
                     hint.unroll |= length.is_some() && self.is_row(body, buffer, *var);
-                    loops.extend(length.map(|length| Over { counter: *var, start: *start, length }));
+                    loops.extend(length.map(|length| RowLoop { counter: *var, start: *start, length }));
                     self.redirect(body, [buffer, tile], names, loops);
                     loops.truncate(loops.len() - usize::from(length.is_some()));
                     continue;
@@ -341,10 +341,10 @@ impl Short {
         }
     }
 
-    /// Sums of a turn are added up by themselves before the tile sees them, so that turns wait for one addition, not for all:
+    /// Sums of an iteration are added up by themselves before the tile sees them, so that iterations wait for one addition, not for all:
     /// `sum = tile[k]; for j { sum += e }; tile[k] = sum` becomes `sum = 0; for j { sum += e }; tile[k] += sum`.
-    fn sum_apart(&mut self, block: &mut Block, tile: BufferId) {
-        block.iter_mut().flat_map(|stmt| stmt.blocks_mut()).for_each(|inner| self.sum_apart(inner, tile));
+    fn split_accumulator(&mut self, block: &mut Block, tile: BufferId) {
+        block.iter_mut().flat_map(|stmt| stmt.blocks_mut()).for_each(|inner| self.split_accumulator(inner, tile));
         for first in 0..block.len() {
             let Stmt::Let { var, value } = block[first] else { continue };
             let kernel = self.editor.kernel();

@@ -1,4 +1,4 @@
-//! Statements once more, with variables of their own.
+//! Cloning of statements with fresh variables.
 
 use super::{Editor, fold};
 use rustc_hash::FxHashMap;

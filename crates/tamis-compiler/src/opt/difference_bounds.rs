@@ -1,8 +1,7 @@
-//! Facts of the form `a <= b + c` about integers, and what follows from them.
+//! Difference-bound constraints: facts of the form `a <= b + c` about integers, and their consequences.
 //!
-//! An atom is the value of an expression at some time: a variable that is assigned, or an element that may have been
-//! written, is another atom afterwards. Old atoms keep their facts, which stay true of the old value. A sum `a + c` is
-//! the atom `a` and a constant only where it is known not to wrap around.
+//! An atom is the value of an expression at a program point. An assigned variable, or an element that may have been written, is a new
+//! atom afterwards; facts about the old atom stay true of the old value. A sum `a + c` is the atom `a` plus a constant only if it cannot wrap.
 
 use super::effects::Times;
 use rustc_hash::FxHashMap;

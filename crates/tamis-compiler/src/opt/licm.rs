@@ -1,10 +1,10 @@
-//! What a loop computes anew in every turn, and always the same, is computed before it and named.
+//! Loop-invariant code motion: hoists expressions that every iteration computes to the same value, and names them.
 //!
-//! Loads move if the element is there even when the loop does not run; work that takes long moves if every turn does
-//! it. Sums and products of positions stay: they read better in place, and cost nothing.
+//! A load moves only if the element exists even when the loop does not run. An expensive operation moves only if every iteration executes
+//! it. Index arithmetic stays in place: it is free in addressing modes and reads better there.
 
 use super::effects::Effects;
-use super::reach::{self, Reach, Reaching};
+use super::in_bounds::{self, InBounds, InBoundsPass};
 use super::{Editor, Options, cost, fold};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::Kind;
@@ -13,27 +13,27 @@ use tamis_ir::kernel::rewrite::evaluated_first;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let reach = Reach::new(&kernel);
+    let reach = InBounds::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Hoist { editor, reach };
+    let mut pass = LoopInvariantMotion { editor, reach };
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
-struct Hoist {
+struct LoopInvariantMotion {
     editor: Editor,
-    reach: Reach,
+    reach: InBounds,
 }
 
 /// What a loop is to its expressions.
-struct Turn {
+struct LoopBody {
     effects: Effects,
     /// Elements that are accessed whenever the loop is reached.
     certain: Vec<(BufferId, ExprId)>,
 }
 
-impl Reaching for Hoist {
-    fn parts(&mut self) -> (&Kernel, &mut Reach) {
+impl InBoundsPass for LoopInvariantMotion {
+    fn parts(&mut self) -> (&Kernel, &mut InBounds) {
         (self.editor.kernel(), &mut self.reach)
     }
 
@@ -50,22 +50,22 @@ impl Reaching for Hoist {
     }
 }
 
-impl Hoist {
+impl LoopInvariantMotion {
     fn hoist(&mut self, stmt: &mut Stmt, out: &mut Block) {
         let kernel = self.editor.kernel();
         let mut certain = Vec::new();
         let mut see = |buffer, index| certain.push((buffer, index));
         match &*stmt {
-            Stmt::For { start, stop, body, .. } if reach::runs(kernel, *start, *stop) => {
-                reach::certain_accesses(kernel, body, &mut see);
+            Stmt::For { start, stop, body, .. } if in_bounds::runs(kernel, *start, *stop) => {
+                in_bounds::certain_accesses(kernel, body, &mut see);
             }
             // The condition is evaluated at least once.
-            Stmt::While { cond, .. } => reach::certain_loads(kernel, *cond, &mut see),
+            Stmt::While { cond, .. } => in_bounds::certain_loads(kernel, *cond, &mut see),
             _ => {}
         }
         let mut effects = Effects::of(stmt.blocks().next().map_or(&[], |body| body));
         effects.declared.extend(stmt.declares());
-        let mut turn = Turn { effects, certain };
+        let mut turn = LoopBody { effects, certain };
         self.hoist_declarations(stmt, &mut turn, out);
         let mut named: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let cond = match stmt {
@@ -102,7 +102,7 @@ impl Hoist {
     }
 
     /// What the body names itself keeps its name.
-    fn hoist_declarations(&mut self, stmt: &mut Stmt, turn: &mut Turn, out: &mut Block) {
+    fn hoist_declarations(&mut self, stmt: &mut Stmt, turn: &mut LoopBody, out: &mut Block) {
         for body in stmt.blocks_mut() {
             let mut certain = true;
             let mut rest = Vec::with_capacity(body.len());
@@ -125,7 +125,7 @@ impl Hoist {
         }
     }
 
-    fn find_in(&self, block: &Block, certain: bool, turn: &Turn, found: &mut Vec<ExprId>) {
+    fn find_in(&self, block: &Block, certain: bool, turn: &LoopBody, found: &mut Vec<ExprId>) {
         let mut certain = certain;
         for stmt in block {
             let mut seen = FxHashSet::default();
@@ -142,7 +142,7 @@ impl Hoist {
         &self,
         id: ExprId,
         certain: bool,
-        turn: &Turn,
+        turn: &LoopBody,
         found: &mut Vec<ExprId>,
         seen: &mut FxHashSet<(ExprId, bool)>,
     ) {
@@ -176,7 +176,7 @@ impl Hoist {
         }
     }
 
-    fn is_safe(&self, id: ExprId, certain: bool, turn: &Turn) -> bool {
+    fn is_safe(&self, id: ExprId, certain: bool, turn: &LoopBody) -> bool {
         let kernel = self.editor.kernel();
         let mut safe = true;
         kernel.visit_expr(id, &mut |expr| match expr {

@@ -1,11 +1,11 @@
-//! Arrays are filled where they are used: `fill y[0; n]` before a loop over `y` becomes `y[i] = 0` inside it, so that memory
-//! is touched once, and a sum that starts there can live in a register.
+//! Sinking of initialisations: `fill y[0; n]` before a loop over `y` becomes `y[i] = 0` inside it.
 //!
-//! An array of several dimensions is filled row by row. Turns may use what belongs to turns before them, as products of a lower triangle and its
-//! transpose do. An array that is filled right after it has grown is not filled when it grows.
+//! Memory is then touched once, and an accumulator that starts there can live in a register. A tensor of several dimensions is initialised
+//! row by row. An iteration may read rows of earlier iterations, as the product of a lower triangle and its transpose does. An
+//! array that is filled right after it grew is not filled by the growth.
 
 use super::effects::Effects;
-use super::known::Known;
+use super::index_facts::IndexFacts;
 use super::{Editor, Options, fold};
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
@@ -13,27 +13,27 @@ use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Localise { editor };
-    let body = pass.bare_growth(body);
+    let mut pass = SinkInit { editor };
+    let body = pass.drop_fill_of_growth(body);
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
-struct Localise {
+struct SinkInit {
     editor: Editor,
 }
 
-impl Localise {
+impl SinkInit {
     // Growth
 
     /// Arrays all of whose growth is followed by a fill of everything grow without a fill.
-    fn bare_growth(&mut self, mut body: Block) -> Block {
+    fn drop_fill_of_growth(&mut self, mut body: Block) -> Block {
         let buffers = self.editor.kernel().buffers.len();
         let (mut grown, mut filled) = (vec![0; buffers], vec![0; buffers]);
         let zero = self.editor.int(0);
         count_growth(&body, zero, &mut grown, &mut filled);
-        let bare: Vec<bool> = grown.iter().zip(&filled).map(|(grown, filled)| grown == filled).collect();
-        clear_growth(&mut body, &bare);
+        let without_fill: Vec<bool> = grown.iter().zip(&filled).map(|(grown, filled)| grown == filled).collect();
+        clear_growth(&mut body, &without_fill);
         body
     }
 
@@ -77,8 +77,8 @@ impl Localise {
         out
     }
 
-    /// The part of a fill that one turn of a loop uses first, and the statement of the turn before which it does: if each turn uses its own and
-    /// those of turns before it, and they use all of it.
+    /// The part of a fill that one iteration of a loop uses first, and the statement of the iteration before which it does: if each iteration uses its own and
+    /// those of iterations before it, and they use all of it.
     fn inside(&mut self, fill: &Stmt, var: VarId, start: ExprId, stop: ExprId, body: &Block) -> Option<(usize, Stmt)> {
         let Stmt::Fill { buffer, start: first, len, value } = *fill else { return None };
         let zero = self.editor.int(0);
@@ -107,7 +107,7 @@ impl Localise {
         let own = if first == zero { turn } else { self.editor.add(first, turn) };
         let one = self.editor.int(1);
         let next = self.editor.add(own, one);
-        let known = Known::of(self.editor.kernel(), body);
+        let known = IndexFacts::of(self.editor.kernel(), body);
         let mut at = body.len();
         for (k, stmt) in body.iter().enumerate() {
             let mut indices = Vec::new();
@@ -202,14 +202,14 @@ fn count_growth(block: &Block, zero: ExprId, grown: &mut [u32], filled: &mut [u3
     }
 }
 
-fn clear_growth(block: &mut Block, bare: &[bool]) {
+fn clear_growth(block: &mut Block, without_fill: &[bool]) {
     for stmt in block {
         if let Stmt::Grow { buffer, fill, .. } = stmt
-            && bare[buffer.index()]
+            && without_fill[buffer.index()]
         {
             *fill = None;
         }
-        stmt.blocks_mut().for_each(|inner| clear_growth(inner, bare));
+        stmt.blocks_mut().for_each(|inner| clear_growth(inner, without_fill));
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// What `add` adds to lies before the turn's own element; the array is filled where a turn first uses its own.
+    /// What `add` adds to lies before the iteration's own element; the array is filled where an iteration first uses its own.
     fn triangle(add: impl Fn(&mut Make, ExprId)) -> Vec<String> {
         let mut make = Make::new();
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
