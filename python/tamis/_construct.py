@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _tamis
 from ._errors import fail
-from ._lazy import np
+from ._lazy_import import np
 from ._tensor import Tensor, contiguous, dtype_of
-from ._traced import Symbolic
+from ._trace import Symbolic
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -6,10 +6,10 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _construct, _tamis, _tensor
-from ._entries import plain
+from ._coordinates import as_tensor
 from ._errors import fail
-from ._lazy import np
-from ._shapes import bare, cells, check_size, is_full, shape_of
+from ._lazy_import import np
+from ._shape_utils import format_levels, num_elements, check_size, is_strided, as_shape
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -34,7 +34,7 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device:
     """
     _on(device)
     _construct.refuse_gradient(fill_value)
-    sizes = shape_of(shape)
+    sizes = as_shape(shape)
     found = _tensor.dtype_of(np.asarray(fill_value).dtype if dtype is None else dtype)
     try:
         value = found.type(np.asarray(fill_value)[()])
@@ -44,7 +44,7 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device:
     if not exact:
         raise fail("E0306", f"{fill_value!r} does not fit the type {found}", "give another `dtype`, or leave it out")
     if format == "dense" or not sizes:
-        check_size("full", sizes, cells(sizes), found.itemsize)
+        check_size("full", sizes, num_elements(sizes), found.itemsize)
         return _construct.tensor(np.full(sizes, value, dtype=found))
     nothing = [np.zeros(0, dtype=np.int64) for _ in sizes]
     return _tamis.from_coordinates(nothing, np.zeros(0, dtype=found), list(sizes), format, value, "error")
@@ -77,8 +77,8 @@ empty = zeros
 
 
 def _like(x: Any, value: Any, dtype: DTypeLike | None) -> Tensor:
-    x = plain(x)
-    return full(x.shape, value, dtype=x.dtype if dtype is None else dtype, format="dense" if is_full(x) else bare(x))
+    x = as_tensor(x)
+    return full(x.shape, value, dtype=x.dtype if dtype is None else dtype, format="dense" if is_strided(x) else format_levels(x))
 
 
 def zeros_like(x: Any, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
@@ -134,7 +134,7 @@ def eye(
     1000
     """
     _on(device)
-    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    rows, columns = as_shape((n_rows, n_rows if n_cols is None else n_cols))
     found = _tensor.dtype_of(np.float64 if dtype is None else dtype)
     if format == "dense":
         check_size("eye", (rows, columns), rows * columns, found.itemsize)
@@ -188,9 +188,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     >>> [g.shape for g in tm.meshgrid([1, 2], [3, 4, 5])]
     [(3, 2), (3, 2)]
     """
-    parts = [plain(a).to_numpy() for a in arrays]
+    parts = [as_tensor(a).to_numpy() for a in arrays]
     shape = tuple(len(p) for p in parts)
-    check_size("meshgrid", shape, cells(shape), 8)
+    check_size("meshgrid", shape, num_elements(shape), 8)
     return [_construct.tensor(g) for g in np.meshgrid(*parts, indexing=indexing)]  # type: ignore[call-overload]
 
 

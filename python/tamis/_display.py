@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._errors import Error
-from ._lazy import np
+from ._lazy_import import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

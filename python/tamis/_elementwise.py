@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _construct, _tamis, _tensor
 from ._errors import fail
-from ._lazy import np
-from ._shapes import Shape, bare, broadcast, cells, check_size, is_full, lists
-from ._traced import Symbolic, Traced, trace_elementwise
+from ._lazy_import import np
+from ._shape_utils import Shape, format_levels, broadcast_shapes, num_elements, check_size, is_strided, default_sparse_format
+from ._trace import Symbolic, Tracer, trace_elementwise
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -118,7 +118,7 @@ def apply(name: str, *given: Any) -> Any:
     np.float64(1.0)
     """
     for operand in given:
-        if isinstance(operand, Traced):
+        if isinstance(operand, Tracer):
             return trace_elementwise(name, given)
         if isinstance(operand, Symbolic):
             from . import _index_notation
@@ -207,13 +207,13 @@ def _value_text(text: str, ranked: tuple[bool, ...]) -> str:
 def _on_values(text: str, operands: list[Any], tensor: Tensor) -> Tensor:
     """A function of what one tensor stores, with numbers: its coordinates stay what they are."""
     if tensor.is_pattern:
-        tensor, before = tensor.convert(bare(tensor)), tensor
+        tensor, before = tensor.convert(format_levels(tensor)), tensor
         operands = [tensor if x is before else x for x in operands]
     ranked = tuple(x is tensor for x in operands)
     values = tensor.values
     given: dict[str, Any] = {f"x{k}": values if r else operands[k] for k, r in enumerate(ranked)}
     made = _tamis.einsum(_value_text(text, ranked), format="dense", **given)
-    if is_full(tensor):
+    if is_strided(tensor):
         return tensor.with_values(made, made.dtype.type(0))
     fill = np.asarray(tensor.fill_value)
     numbers: dict[str, Any] = {f"x{k}": fill if r else operands[k] for k, r in enumerate(ranked)}
@@ -221,11 +221,11 @@ def _on_values(text: str, operands: list[Any], tensor: Tensor) -> Tensor:
 
 
 def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[Tensor]) -> Tensor:
-    shape = broadcast(x.shape for x in ranked)
+    shape = broadcast_shapes(x.shape for x in ranked)
     names = _INDICES[: len(shape)]
     if len(shape) > len(_INDICES):
         raise fail("E0404", f"{len(shape)} dimensions are too many", f"tensors have at most {len(_INDICES)} here")
-    sparse = [x for x in ranked if not is_full(x)]
+    sparse = [x for x in ranked if not is_strided(x)]
     stored, listed = _expected(name, op, operands, ranked, sparse, shape)
     if name == "divide" and not listed and _divides_safely(operands, sparse, ranked):
         text, listed = "select({0} != 0, {0} / {1}, 0)", True
@@ -251,15 +251,15 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
     return made
 
 
-def plain(number: Any) -> str:
+def weak_literal(number: Any) -> str:
     """A number of Python's as index notation writes it, without a type: it adapts.
 
-    >>> from tamis._elementwise import plain
-    >>> plain(2.5), plain(-3), plain(1 + 2j)
+    >>> from tamis._elementwise import weak_literal
+    >>> weak_literal(2.5), weak_literal(-3), weak_literal(1 + 2j)
     ('2.5', '(-3)', '(1.0 + 2.0 * 1.0j)')
     """
     if isinstance(number, complex):
-        return f"({plain(number.real)} + {plain(number.imag)} * 1.0j)"
+        return f"({weak_literal(number.real)} + {weak_literal(number.imag)} * 1.0j)"
     text = repr(number)
     return f"({text})" if text.startswith("-") else text
 
@@ -288,7 +288,7 @@ def _against(tensor: Any, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
     stretched = [d for d, n in enumerate(tensor.shape) if n == 1 and shape[first + d] != 1]
     if not stretched:
         return tensor, list(names[first:])
-    if is_full(tensor):
+    if is_strided(tensor):
         return tensor, ["0" if d in stretched else names[first + d] for d in range(tensor.ndim)]
     from ._manipulation import squeeze
 
@@ -298,24 +298,24 @@ def _against(tensor: Any, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
 
 def _share(tensor: Tensor, shape: Shape) -> int:
     """How many elements of the result what a tensor stores is stretched to."""
-    size = cells(tensor.shape)
-    return tensor.nnz * (cells(shape) // size) if size else 0
+    size = num_elements(tensor.shape)
+    return tensor.nnz * (num_elements(shape) // size) if size else 0
 
 
 def _expected(
     name: str, op: Op, operands: list[Any], ranked: list[Tensor], sparse: list[Tensor], shape: Shape
 ) -> tuple[int, bool]:
     """At most so many elements are stored, and whether the others have one value that is known."""
-    total = cells(shape)
+    total = num_elements(shape)
     if op.annihilates:
         zeros = [_share(x, shape) for x in sparse if not x.fill_value]
         if zeros:
             return min(zeros), True
     needed = operands
-    if name == "where" and isinstance(operands[0], _tamis.Tensor) and operands[0].ndim and not is_full(operands[0]):
+    if name == "where" and isinstance(operands[0], _tamis.Tensor) and operands[0].ndim and not is_strided(operands[0]):
         needed = [operands[0], operands[1] if operands[0].fill_value else operands[2]]
     tensors: list[Any] = [x for x in needed if isinstance(x, _tamis.Tensor) and x.ndim]
-    if any(is_full(x) for x in tensors) or not sparse:
+    if any(is_strided(x) for x in tensors) or not sparse:
         return total, False
     return min(total, sum(_share(x, shape) for x in tensors)), True
 
@@ -335,10 +335,10 @@ _LISTS = ("csr", "csc", "coo", "dcsr", "dcsc", "csf", "sparse")
 
 def _format(sparse: list[Tensor], shape: Shape) -> str | None:
     """The format of a result that is not dense: that of an operand of its shape, lists before others."""
-    whole = [bare(x) for x in sparse if x.shape == shape]
+    whole = [format_levels(x) for x in sparse if x.shape == shape]
     for format in whole:
         if format in _LISTS:
             return format
     if whole and len(set(whole)) == 1 and len(whole) == len(sparse) and not any(w in whole[0] for w in ("interval", "band", "singleton")):
         return whole[0]
-    return lists(len(shape)) if whole or len(shape) < 2 else None
+    return default_sparse_format(len(shape)) if whole or len(shape) < 2 else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _construct, _elementwise, _tamis
-from ._traced import Traced
+from ._trace import Tracer
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -128,6 +128,6 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
         x = _elementwise.apply("maximum", x, min)
     if max is not None:
         x = _elementwise.apply("minimum", x, max)
-    if isinstance(x, (_tamis.Tensor, Traced)):
+    if isinstance(x, (_tamis.Tensor, Tracer)):
         return x  # type: ignore[return-value]
     return _construct.asarray(x)

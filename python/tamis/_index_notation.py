@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
-from ._lazy import np
+from ._lazy_import import np
 from ._operators import Operators
-from ._traced import RESERVED, Symbolic
+from ._trace import RESERVED, Symbolic
 
 if TYPE_CHECKING:
     from ._tensor import Tensor

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tamis
 from ._config import current
-from ._entries import check_entries, entries, from_array, linear, plain, rebuilt
+from ._coordinates import check_nnz, to_coordinates, from_array, ravel_multi_index, as_tensor, from_coordinates
 from ._errors import fail
-from ._lazy import np
-from ._shapes import Shape, cells, is_full
-from ._traced import Symbolic
+from ._lazy_import import np
+from ._shape_utils import Shape, num_elements, is_strided
+from ._trace import Symbolic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def getitem(x: Tensor, key: Any) -> Any:
         # One truth value is a mask of no dimensions: it selects everything or nothing, in a new dimension.
         return getitem(getitem(x, None), slice(0, int(bool(keys[0]))))
     parts = _parsed(keys, x)
-    if is_full(x):
+    if is_strided(x):
         found = x.to_numpy()[tuple(parts)]
         return found if found.ndim == 0 and not isinstance(found, np.ndarray) else from_array(np.asarray(found))
     return _sparse(x, parts)
@@ -117,17 +117,17 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
     """Arrays of integers for a list, an array or a tensor; a mask becomes the coordinates where it is true."""
     if isinstance(key, _tamis.Tensor) and key.dtype == bool:
         shape = key.shape
-        if is_full(key) or (key.fill_value and cells(shape) * 8 <= current().dense_limit):
+        if is_strided(key) or (key.fill_value and num_elements(shape) * 8 <= current().dense_limit):
             columns: Any = np.nonzero(np.asarray(key))
         elif key.fill_value:
             raise fail(
                 "E0707",
-                f"a mask that is true where nothing is stored selects nearly all of {cells(shape):,} elements",
+                f"a mask that is true where nothing is stored selects nearly all of {num_elements(shape):,} elements",
                 "select the others instead: `t[~mask]`",
                 "keep the tensor, and mask it: `tamis.where(mask, t, 0)`",
             )
         else:
-            found, values = entries(key)  # type: ignore[arg-type]
+            found, values = to_coordinates(key)  # type: ignore[arg-type]
             columns = [column[values] for column in found]
         array = None
     else:
@@ -168,7 +168,7 @@ def _sparse(x: Tensor, parts: list[Any]) -> Any:
             return cut if cut.ndim == 1 else cut.T
     if any(isinstance(k, np.ndarray) for k in real):
         return _gathered(x, parts)
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     keep: NDArray[np.bool_] | None = None
     made: list[Any] = []
     for d, k in enumerate(real):
@@ -198,7 +198,7 @@ def _sparse(x: Tensor, parts: list[Any]) -> Any:
             column, length = next(moved)
             shape.append(length)
             final.append(column)
-    return rebuilt(x, final, values[keep], tuple(shape))
+    return from_coordinates(x, final, values[keep], tuple(shape))
 
 
 def _is_row_key(key: Any) -> bool:
@@ -230,7 +230,7 @@ def _rows(x: Tensor, key: Any) -> Tensor:
     lengths = pos[key + 1].astype(np.int64) - begin
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    check_entries("rows", x, (len(key), width), total)
+    check_nnz("rows", x, (len(key), width), total)
     chosen = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
     level = {"pos": np.concatenate([[0], ends]), "crd": crd[chosen]}
     part = None if values is None else values[chosen]
@@ -253,9 +253,9 @@ def _gathered(x: Tensor, parts: list[Any]) -> Any:
     basic = _sparse(x, before) if any(k is None or k != slice(None) for k in before) else x
     group = arrays[0].shape
     sizes = tuple(x.shape[axes[p]] for p in advanced)
-    wanted = linear([a.ravel() for a in arrays], sizes)
-    columns, values = entries(basic)
-    place = linear([columns[p] for p in advanced], sizes)
+    wanted = ravel_multi_index([a.ravel() for a in arrays], sizes)
+    columns, values = to_coordinates(basic)
+    place = ravel_multi_index([columns[p] for p in advanced], sizes)
     order = np.argsort(place, kind="stable")
     place = place[order]
     low, high = np.searchsorted(place, wanted, "left"), np.searchsorted(place, wanted, "right")
@@ -266,13 +266,13 @@ def _gathered(x: Tensor, parts: list[Any]) -> Any:
     shape = [basic.shape[p] for p in rest]
     target = sum(p < first for p in rest)
     final: Shape = (*shape[:target], *group, *shape[target:])
-    check_entries("take", x, final, total)
+    check_nnz("take", x, final, total)
     ends = np.cumsum(counts)
     chosen = order[np.arange(total) + np.repeat(low - (ends - counts), counts)]
     which = np.repeat(np.arange(len(wanted)), counts)
     grouped = list(np.unravel_index(which, group)) if group else []
     kept = [columns[p][chosen] for p in rest]
-    return rebuilt(x, [*kept[:target], *grouped, *kept[target:]], values[chosen], final)
+    return from_coordinates(x, [*kept[:target], *grouped, *kept[target:]], values[chosen], final)
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
@@ -283,12 +283,12 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     array([30, 10])
     """
     from ._manipulation import reshape
-    from ._shapes import axis_of
+    from ._shape_utils import normalize_axis
 
-    x = plain(x)
+    x = as_tensor(x)
     if axis is None:
-        x, axis = reshape(x, (cells(x.shape),)) if x.ndim != 1 else x, 0
-    a = axis_of(axis, x.ndim)
+        x, axis = reshape(x, (num_elements(x.shape),)) if x.ndim != 1 else x, 0
+    a = normalize_axis(axis, x.ndim)
     index = indices.to_numpy() if isinstance(indices, _tamis.Tensor) else np.asarray(indices)  # type: ignore[attr-defined]
     found: Tensor = x[(slice(None),) * a + (index,)]
     return found
@@ -302,10 +302,10 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     array([[20],
            [30]])
     """
-    from ._shapes import axis_of
+    from ._shape_utils import normalize_axis
 
-    x = plain(x)
-    a = axis_of(axis, x.ndim)
+    x = as_tensor(x)
+    a = normalize_axis(axis, x.ndim)
     index = np.asarray(indices)
     if index.ndim != x.ndim:
         raise fail("E0401", f"indices of {index.ndim} dimensions do not fit {x.ndim}", "give as many dimensions")

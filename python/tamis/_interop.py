@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import _tamis
 from ._construct import from_coordinates, from_numpy, same_number
 from ._errors import Error, fail
-from ._lazy import np
+from ._lazy_import import np
 from ._tensor import Tensor, contiguous, dtype_of
 
 if TYPE_CHECKING:

@@ -10,31 +10,31 @@ from . import _construct, _tamis, _tensor
 from ._errors import Error, InvalidType, fail
 from ._operators import Operators
 from ._reductions import Reductions
-from ._shapes import cells
-from ._shaping import Shaping
-from ._traced import Graph, Traced, is_weak, trace_cast, trace_reshape, trace_transpose
+from ._shape_utils import num_elements
+from ._array_methods import ArrayMethods
+from ._trace import Graph, Tracer, is_weak, trace_cast, trace_reshape, trace_transpose
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _STATIC = (bool, int, str, type(None))
-#: So many signatures of one function are kept.
-_KEPT = 256
+#: The capacity of the cache of traces of one function, in signatures.
+_CACHE_SIZE = 256
 
 
 class NotTraced(InvalidType, AttributeError):
     """An attribute of tensors that does not exist while a function is traced."""
 
 
-class Variable(Operators, Reductions, Shaping, Traced):
-    """What a traced function is given instead of tensors: it has their shapes, types and operators, but no values."""
+class ArrayTracer(Operators, Reductions, ArrayMethods, Tracer):
+    """The tracer that a traced function receives for a tensor: shape, dtype, operators and methods, but no values."""
 
     __slots__ = ()
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return cells(self.shape)
+        return num_elements(self.shape)
 
     @property
     def T(self) -> Any:
@@ -171,13 +171,13 @@ class Jit:
         trace = self._traces.get(seen)
         if trace is None:
             trace = self._trace(bound, flat)
-            if len(self._traces) >= _KEPT:
+            if len(self._traces) >= _CACHE_SIZE:
                 self._traces.clear()
             self._traces[seen] = trace
         return trace, flat
 
     def _trace(self, bound: inspect.BoundArguments, flat: list[Any]) -> _Trace:
-        graph = Graph(Variable)
+        graph = Graph(ArrayTracer)
         inputs: list[tuple[str, int]] = []
 
         def stand_in(value: Any, name: str) -> Any:
@@ -207,7 +207,7 @@ class Jit:
             if isinstance(value, dict):
                 named = {k: finish(v) for k, v in value.items()}
                 return lambda found: {k: part(found) for k, part in named.items()}
-            if not isinstance(value, Traced):
+            if not isinstance(value, Tracer):
                 return lambda found: value
             name = value.name
             if name in {n for n, _ in inputs} or name in graph.captured:
@@ -262,7 +262,7 @@ def _names(trace: _Trace) -> list[str]:
     return [name for name in [*(n for n, _ in trace.inputs), *trace.captured] if name in read]
 
 
-def _seen(value: Traced, tensor: Any) -> Any:
+def _seen(value: Tracer, tensor: Any) -> Any:
     """A result as the function returned it: its dimensions in order, those of size 1 added or taken away."""
     from ._manipulation import expand_dims, squeeze
 

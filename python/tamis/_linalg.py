@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
-from ._lazy import np
-from ._shapes import axis_of, bare, broadcast, cells, check_size, is_full
-from ._traced import Traced, trace_product
+from ._lazy_import import np
+from ._shape_utils import normalize_axis, format_levels, broadcast_shapes, num_elements, check_size, is_strided
+from ._trace import Tracer, trace_product
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -31,7 +31,7 @@ _BOOLEAN = {
 
 
 def _plain(given: Any) -> Any:
-    return given if isinstance(given, (_tamis.Tensor, Traced)) else _construct.asarray(given)
+    return given if isinstance(given, (_tamis.Tensor, Tracer)) else _construct.asarray(given)
 
 
 def matmul(a: Any, b: Any, /) -> Tensor:
@@ -61,22 +61,22 @@ def matmul(a: Any, b: Any, /) -> Tensor:
             "the last dimension of the first is as large as the last but one of the second",
             *(["transpose one of them, as in `a.T @ b`"] if a.shape[0] == inner[1] or b.shape[-1] == inner[0] else []),
         )
-    if isinstance(a, Traced) or isinstance(b, Traced):
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
         return trace_product(a, b, *_batched(a, b))
     texts = _BOOLEAN if a.dtype == bool and b.dtype == bool else _PRODUCTS
     text = texts.get(ranks)
     if text is None:
         return _product(a, b, *_batched(a, b))
     wish = None
-    if is_full(a) or is_full(b) or a.fill_value or b.fill_value:
+    if is_strided(a) or is_strided(b) or a.fill_value or b.fill_value:
         check_size("matmul", a.shape[:-1] + b.shape[-1:], _rows(a) * _columns(b), a.dtype.itemsize)
         wish = "dense" if a.is_dense and b.is_dense else None
     elif ranks == (2, 2):
         # What is sparse stays sparse, however small it is.
-        wish = "csc" if bare(a) == bare(b) == "csc" else "csr"
-        if bare(a) in ("coo", "dcsr"):
+        wish = "csc" if format_levels(a) == format_levels(b) == "csc" else "csr"
+        if format_levels(a) in ("coo", "dcsr"):
             # These have no array of the length of a dimension, and neither has the result.
-            wish = bare(a)
+            wish = format_levels(a)
     return _tamis.einsum(text, a, b, format=wish)
 
 
@@ -90,7 +90,7 @@ def _columns(b: Tensor) -> int:
 
 def _batched(a: Any, b: Any) -> tuple[str, str, str]:
     """The indices of stacks of matrices: the last two are multiplied, those before are broadcast."""
-    stacks = broadcast([a.shape[:-2], b.shape[:-2]])
+    stacks = broadcast_shapes([a.shape[:-2], b.shape[:-2]])
     names = _INDICES[: len(stacks)]
     row, inner, column = "xyz"
 
@@ -114,9 +114,9 @@ def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor
         parts.append((squeeze(tensor, ones) if ones else tensor, names.replace("0", "")))
     (a, left), (b, right) = parts
     sizes = {**dict(zip(left, a.shape)), **dict(zip(right, b.shape))}
-    if is_full(a) and is_full(b):
+    if is_strided(a) and is_strided(b):
         shape = tuple(sizes[n] for n in result)
-        check_size("product", shape, cells(shape), a.dtype.itemsize)
+        check_size("product", shape, num_elements(shape), a.dtype.itemsize)
     wish = "dense" if a.is_dense and b.is_dense else None
     return _tamis.einsum(_text(left, right, result, a.dtype == bool and b.dtype == bool), a, b, format=wish)
 
@@ -150,7 +150,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> 
         first, second = ([x] if isinstance(x, int) else list(x) for x in axes)
         if len(first) != len(second):
             raise fail("E0401", f"{len(first)} axes are paired with {len(second)}", "name as many axes of both")
-        pairs = [(axis_of(x, a.ndim), axis_of(y, b.ndim)) for x, y in zip(first, second)]
+        pairs = [(normalize_axis(x, a.ndim), normalize_axis(y, b.ndim)) for x, y in zip(first, second)]
     for x, y in pairs:
         if a.shape[x] != b.shape[y]:
             raise fail(
@@ -166,7 +166,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> 
         right[y] = left[x]
     summed = {left[x] for x, _ in pairs}
     result = "".join(n for n in left + "".join(right) if n not in summed)
-    if isinstance(a, Traced) or isinstance(b, Traced):
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
         return trace_product(a, b, left, "".join(right), result)
     return _product(a, b, left, "".join(right), result)
 

@@ -6,20 +6,20 @@ import operator
 from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _tamis
-from ._entries import (
-    check_entries,
-    entries,
+from ._coordinates import (
+    check_nnz,
+    to_coordinates,
     from_array,
-    linear,
-    on_dense,
-    plain,
-    rebuilt,
-    unlinear,
+    ravel_multi_index,
+    apply_if_strided,
+    as_tensor,
+    from_coordinates,
+    unravel_index,
 )
 from ._errors import fail
-from ._lazy import np
-from ._shapes import Shape, axes_of, axis_of, broadcast, cells, is_full, lists, shape_of
-from ._traced import Traced, trace_reshape
+from ._lazy_import import np
+from ._shape_utils import Shape, normalize_axes, normalize_axis, broadcast_shapes, num_elements, is_strided, default_sparse_format, as_shape
+from ._trace import Tracer, trace_reshape
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -33,9 +33,9 @@ def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     (1, 3)
     """
     count = len(axis) if isinstance(axis, tuple) else 1
-    traced = isinstance(x, Traced)
-    x = x if traced else plain(x)
-    axes = axes_of(axis, x.ndim + count)
+    traced = isinstance(x, Tracer)
+    x = x if traced else as_tensor(x)
+    axes = normalize_axes(axis, x.ndim + count)
     shape = list(x.shape)
     for a in axes:
         shape.insert(a, 1)
@@ -51,9 +51,9 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     >>> tm.squeeze(tm.ones((1, 3, 1)), 0).shape
     (3, 1)
     """
-    traced = isinstance(x, Traced)
-    x = x if traced else plain(x)
-    axes = tuple(d for d, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis, x.ndim)
+    traced = isinstance(x, Tracer)
+    x = x if traced else as_tensor(x)
+    axes = tuple(d for d, n in enumerate(x.shape) if n == 1) if axis is None else normalize_axes(axis, x.ndim)
     for a in axes:
         if x.shape[a] != 1:
             raise fail("E0402", f"dimension {a} has size {x.shape[a]}, not 1", "`t[0]` selects one of several")
@@ -64,12 +64,12 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 def _same_entries(x: Tensor, shape: Shape) -> Tensor:
     """Another shape whose elements are the same in row-major order, by dimensions of size 1 only."""
-    if is_full(x):
+    if is_strided(x):
         return from_array(x.to_numpy().reshape(shape))
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     real = iter(column for column, n in zip(columns, x.shape) if n != 1)
     zeros = np.zeros(len(values), dtype=np.int64)
-    return rebuilt(x, [zeros if n == 1 else next(real) for n in shape], values, shape)
+    return from_coordinates(x, [zeros if n == 1 else next(real) for n in shape], values, shape)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
@@ -81,20 +81,20 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     >>> tm.reshape(tm.eye(4, format="csr"), (2, -1)).nnz
     4
     """
-    traced = isinstance(x, Traced)
-    x = x if traced else plain(x)
+    traced = isinstance(x, Tracer)
+    x = x if traced else as_tensor(x)
     try:
         sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
     except TypeError:
         raise fail("E0305", f"{shape!r} is no shape", "sizes are integers; one of them may be -1") from None
     if sizes.count(-1) == 1:
-        rest = cells(n for n in sizes if n != -1)
-        if rest and cells(x.shape) % rest == 0:
-            sizes[sizes.index(-1)] = cells(x.shape) // rest
-    if min(sizes, default=0) < 0 or cells(sizes) != cells(x.shape):
+        rest = num_elements(n for n in sizes if n != -1)
+        if rest and num_elements(x.shape) % rest == 0:
+            sizes[sizes.index(-1)] = num_elements(x.shape) // rest
+    if min(sizes, default=0) < 0 or num_elements(sizes) != num_elements(x.shape):
         raise fail(
             "E0402",
-            f"{cells(x.shape)} elements of shape {x.shape} do not fit the shape {tuple(shape) if isinstance(shape, list) else shape}",
+            f"{num_elements(x.shape)} elements of shape {x.shape} do not fit the shape {tuple(shape) if isinstance(shape, list) else shape}",
             "the product of the sizes stays the same; one of them may be -1",
         )
     new = tuple(sizes)
@@ -102,17 +102,17 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
         return x
     if traced:
         return _trace_reshaped(x, new)
-    dense = on_dense("reshape", x, lambda array: array.reshape(new))
+    dense = apply_if_strided("reshape", x, lambda array: array.reshape(new))
     if dense is not None:
         return dense
-    columns, values = entries(x)
-    return rebuilt(x, unlinear(linear(columns, x.shape), new), values, new)
+    columns, values = to_coordinates(x)
+    return from_coordinates(x, unravel_index(ravel_multi_index(columns, x.shape), new), values, new)
 
 
 def _trace_reshaped(x: Any, shape: Shape) -> Any:
     """A traced value in another shape, if the shapes differ by dimensions of size 1 only."""
     if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
-        plain(x)  # Elements would have to be moved: it is refused there.
+        as_tensor(x)  # Elements would have to be moved: it is refused there.
     bare_value = trace_reshape(x, (), tuple(d for d, n in enumerate(x.shape) if n == 1))
     return trace_reshape(bare_value, tuple(d for d, n in enumerate(shape) if n == 1), ())
 
@@ -124,8 +124,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     >>> tm.permute_dims(tm.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    x = x if isinstance(x, Traced) else plain(x)
-    order = [axis_of(a, x.ndim) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    x = x if isinstance(x, Tracer) else as_tensor(x)
+    order = [normalize_axis(a, x.ndim) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if sorted(order) != list(range(x.ndim)):
         raise fail("E0401", f"{tuple(order)} is no order of {x.ndim} dimensions", "name each dimension once")
     return x.transpose(order)
@@ -138,9 +138,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     >>> tm.moveaxis(tm.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    x = x if isinstance(x, Traced) else plain(x)
-    sources = [axis_of(a, x.ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
-    places = [axis_of(a, x.ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))]
+    x = x if isinstance(x, Tracer) else as_tensor(x)
+    sources = [normalize_axis(a, x.ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
+    places = [normalize_axis(a, x.ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))]
     if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
         raise fail("E0401", "dimensions are moved to as many different places", "name each dimension once")
     order = [d for d in range(x.ndim) if d not in sources]
@@ -156,14 +156,14 @@ def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     >>> tm.flip([1, 2, 3]).to_numpy()
     array([3, 2, 1])
     """
-    x = plain(x)
-    axes = axes_of(axis, x.ndim)
-    dense = on_dense("flip", x, lambda array: np.flip(array, axes))
+    x = as_tensor(x)
+    axes = normalize_axes(axis, x.ndim)
+    dense = apply_if_strided("flip", x, lambda array: np.flip(array, axes))
     if dense is not None:
         return dense
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     moved = [x.shape[d] - 1 - column if d in axes else column for d, column in enumerate(columns)]
-    return rebuilt(x, moved, values, x.shape)
+    return from_coordinates(x, moved, values, x.shape)
 
 
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
@@ -173,22 +173,22 @@ def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...]
     >>> tm.roll([1, 2, 3, 4], 1).to_numpy()
     array([4, 1, 2, 3])
     """
-    x = plain(x)
+    x = as_tensor(x)
     if axis is None:
         if isinstance(shift, tuple):
             raise fail("E0401", "several shifts need as many axes", "write `axis=(0, 1)`")
-        return reshape(roll(reshape(x, (-1,) if cells(x.shape) else (0,)), shift, axis=0), x.shape)
-    axes = [axis_of(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+        return reshape(roll(reshape(x, (-1,) if num_elements(x.shape) else (0,)), shift, axis=0), x.shape)
+    axes = [normalize_axis(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
     shifts = list(shift) if isinstance(shift, tuple) else [shift] * len(axes)
     if len(shifts) != len(axes):
         raise fail("E0401", f"{len(shifts)} shifts are given for {len(axes)} axes", "give one for each axis")
-    dense = on_dense("roll", x, lambda array: np.roll(array, shifts, axes))
+    dense = apply_if_strided("roll", x, lambda array: np.roll(array, shifts, axes))
     if dense is not None:
         return dense
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     for a, by in zip(axes, shifts):
         columns[a] = (columns[a] + by) % max(x.shape[a], 1)
-    return rebuilt(x, columns, values, x.shape)
+    return from_coordinates(x, columns, values, x.shape)
 
 
 def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
@@ -198,13 +198,13 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     >>> tm.concat([tm.eye(2, format="csr"), tm.zeros((1, 2), format="csr")]).shape
     (3, 2)
     """
-    parts = [plain(t) for t in tensors]
+    parts = [as_tensor(t) for t in tensors]
     if not parts:
         raise fail("E0401", "there is nothing to join", "give one tensor or more")
     if axis is None:
-        parts, axis = [reshape(p, (cells(p.shape),)) for p in parts], 0
+        parts, axis = [reshape(p, (num_elements(p.shape),)) for p in parts], 0
     first = parts[0]
-    a = axis_of(axis, first.ndim)
+    a = normalize_axis(axis, first.ndim)
     for p in parts:
         if p.ndim != first.ndim or p.shape[:a] + p.shape[a + 1 :] != first.shape[:a] + first.shape[a + 1 :]:
             raise fail(
@@ -214,7 +214,7 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
             )
     dtype = np.result_type(*[p.dtype for p in parts])
     parts = [p.astype(dtype) for p in parts]
-    sparse = [p for p in parts if not is_full(p)]
+    sparse = [p for p in parts if not is_strided(p)]
     if not sparse:
         return from_array(np.concatenate([p.to_numpy() for p in parts], axis=a))
     fill = sparse[0].fill_value
@@ -227,13 +227,13 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
                 "bring them to one fill before they are joined, as in `t - t.fill_value`",
             )
     shape = first.shape[:a] + (sum(p.shape[a] for p in parts),) + first.shape[a + 1 :]
-    check_entries("concat", first, shape, sum(p.nnz for p in parts))
+    check_nnz("concat", first, shape, sum(p.nnz for p in parts))
     columns: list[list[Any]] = [[] for _ in shape]
     values = []
     start = 0
     for p in parts:
-        found, data = entries(p)
-        if is_full(p):
+        found, data = to_coordinates(p)
+        if is_strided(p):
             stored = data != fill if fill == fill else ~np.isnan(data)
             found, data = [column[stored] for column in found], data[stored]
         for d, column in enumerate(found):
@@ -241,7 +241,7 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
         values.append(data)
         start += p.shape[a]
     like = sparse[0]
-    return rebuilt(like, [np.concatenate(column) for column in columns], np.concatenate(values), shape)
+    return from_coordinates(like, [np.concatenate(column) for column in columns], np.concatenate(values), shape)
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -255,10 +255,10 @@ def stack(tensors: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     >>> tm.stack([tm.ones(3), tm.zeros(3)]).shape
     (2, 3)
     """
-    parts = [plain(t) for t in tensors]
+    parts = [as_tensor(t) for t in tensors]
     if not parts:
         raise fail("E0401", "there is nothing to stack", "give one tensor or more")
-    a = axis_of(axis, parts[0].ndim + 1)
+    a = normalize_axis(axis, parts[0].ndim + 1)
     for p in parts:
         if p.shape != parts[0].shape:
             raise fail("E0402", f"shapes {parts[0].shape} and {p.shape} cannot be stacked", "give tensors of one shape")
@@ -272,8 +272,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> [t.shape for t in tm.unstack(tm.zeros((2, 3)))]
     [(3,), (3,)]
     """
-    x = plain(x)
-    a = axis_of(axis, x.ndim)
+    x = as_tensor(x)
+    a = normalize_axis(axis, x.ndim)
     front = moveaxis(x, a, 0)
     return tuple(front[k] for k in range(x.shape[a]))
 
@@ -287,28 +287,28 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
            [1, 2],
            [1, 2]])
     """
-    x, shape = plain(x), shape_of(shape)
-    if broadcast([x.shape, shape]) != shape:
+    x, shape = as_tensor(x), as_shape(shape)
+    if broadcast_shapes([x.shape, shape]) != shape:
         raise fail("E0402", f"the shape {x.shape} cannot be stretched to {shape}", "sizes are equal, or 1 is stretched")
     if shape == x.shape:
         return x
-    count = x.nnz * (cells(shape) // max(cells(x.shape), 1))
-    check_entries("broadcast_to", x, shape, count)
-    dense = on_dense("broadcast_to", x, lambda array: np.broadcast_to(array, shape))
+    count = x.nnz * (num_elements(shape) // max(num_elements(x.shape), 1))
+    check_nnz("broadcast_to", x, shape, count)
+    dense = apply_if_strided("broadcast_to", x, lambda array: np.broadcast_to(array, shape))
     if dense is not None:
         return dense
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     first = len(shape) - x.ndim
     free = [d for d, n in enumerate(shape) if d < first or (x.shape[d - first] == 1 and n != 1)]
-    copies = cells(shape[d] for d in free)
-    grid = unlinear(np.arange(copies), tuple(shape[d] for d in free))
+    copies = num_elements(shape[d] for d in free)
+    grid = unravel_index(np.arange(copies), tuple(shape[d] for d in free))
     spread: list[Any] = [None] * len(shape)
     for d, column in zip(free, grid):
         spread[d] = np.tile(column, len(values))
     for d in range(len(shape)):
         if spread[d] is None:
             spread[d] = np.repeat(columns[d - first], copies)
-    return rebuilt(x, spread, np.repeat(values, copies), shape)
+    return from_coordinates(x, spread, np.repeat(values, copies), shape)
 
 
 def broadcast_arrays(*tensors: Any) -> list[Tensor]:
@@ -318,8 +318,8 @@ def broadcast_arrays(*tensors: Any) -> list[Tensor]:
     >>> [t.shape for t in tm.broadcast_arrays([1, 2], [[3], [4]])]
     [(2, 2), (2, 2)]
     """
-    parts = [plain(t) for t in tensors]
-    shape = broadcast(p.shape for p in parts)
+    parts = [as_tensor(t) for t in tensors]
+    shape = broadcast_shapes(p.shape for p in parts)
     return [broadcast_to(p, shape) for p in parts]
 
 
@@ -331,8 +331,8 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     array([[1, 2, 1, 2],
            [1, 2, 1, 2]])
     """
-    x = plain(x)
-    times = shape_of(repetitions)
+    x = as_tensor(x)
+    times = as_shape(repetitions)
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
@@ -349,10 +349,10 @@ def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
     >>> tm.repeat([1, 2], 2).to_numpy()
     array([1, 1, 2, 2])
     """
-    x = plain(x)
+    x = as_tensor(x)
     if axis is None:
-        x, axis = reshape(x, (cells(x.shape),)), 0
-    a = axis_of(axis, x.ndim)
+        x, axis = reshape(x, (num_elements(x.shape),)), 0
+    a = normalize_axis(axis, x.ndim)
     return x[(slice(None),) * a + (np.repeat(np.arange(x.shape[a]), repeats),)]
 
 
@@ -364,7 +364,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     array([[1, 0],
            [3, 4]])
     """
-    return _triangle(plain(x), operator.index(k), "<=")
+    return _triangle(as_tensor(x), operator.index(k), "<=")
 
 
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
@@ -375,7 +375,7 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
     array([[0, 2],
            [0, 0]])
     """
-    return _triangle(plain(x), operator.index(k), ">=")
+    return _triangle(as_tensor(x), operator.index(k), ">=")
 
 
 def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
@@ -383,7 +383,7 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
         raise fail("E0401", f"a tensor of {x.ndim} dimensions has no triangle", "give a matrix, or a stack of them")
     rows, columns = x.shape[-2:]
     k = max(-rows, min(k, columns))
-    if not is_full(x) and x.fill_value:
+    if not is_strided(x) and x.fill_value:
         raise fail(
             "E0709",
             f"what is not stored is {x.fill_value}, so that the triangle beside it would have to be stored",
@@ -394,9 +394,9 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     access = f"[{','.join(names)}]"
     # A mask bounds the loops: what lies outside is never visited.
     text = f"r{access} = ({column} - {row} {relation} {k}) {'and' if x.dtype == bool else '*'} A{access}"
-    from ._shapes import bare
+    from ._shape_utils import format_levels
 
-    return _tamis.einsum(text, x, format=bare(x)).astype(x.dtype)
+    return _tamis.einsum(text, x, format=format_levels(x)).astype(x.dtype)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
@@ -406,20 +406,20 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     >>> tm.diagonal(tm.eye(3, format="csr")).nnz
     3
     """
-    x = plain(x)
+    x = as_tensor(x)
     if x.ndim < 2:
         raise fail("E0401", f"a tensor of {x.ndim} dimensions has no diagonal", "give a matrix, or a stack of them")
-    dense = on_dense("diagonal", x, lambda array: np.diagonal(array, offset, -2, -1))
+    dense = apply_if_strided("diagonal", x, lambda array: np.diagonal(array, offset, -2, -1))
     if dense is not None:
         return dense
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     row, column = columns[-2:]
     on = column - row == offset
     rows, width = x.shape[-2:]
     length = max(0, min(rows, width - offset) if offset >= 0 else min(rows + offset, width))
     place = (row if offset >= 0 else column)[on]
     shape = (*x.shape[:-2], length)
-    return rebuilt(x, [*(c[on] for c in columns[:-2]), place], values[on], shape, lists(len(shape)))
+    return from_coordinates(x, [*(c[on] for c in columns[:-2]), place], values[on], shape, default_sparse_format(len(shape)))
 
 
 def trace(x: Any, /, *, offset: int = 0) -> Tensor:

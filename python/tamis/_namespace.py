@@ -8,9 +8,9 @@ import numpy as np
 
 from . import _tamis, _tensor
 from ._elementwise import is_number
-from ._entries import plain
+from ._coordinates import as_tensor
 from ._errors import fail
-from ._traced import Traced
+from ._trace import Tracer
 
 bool_ = np.dtype("bool")
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
@@ -40,7 +40,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     >>> tm.astype([1.5, 2.5], "i64").to_numpy()
     array([1, 2])
     """
-    found: Any = x if isinstance(x, Traced) else plain(x)
+    found: Any = x if isinstance(x, Tracer) else as_tensor(x)
     return found.astype(dtype)
 
 

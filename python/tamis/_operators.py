@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _elementwise, _linalg
 from ._errors import fail
-from ._lazy import np
+from ._lazy_import import np
 
 _KNOWN = (int, float, complex, list, tuple)
 

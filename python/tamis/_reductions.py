@@ -9,12 +9,12 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from . import _construct, _elementwise, _tamis
-from ._counted import counted, is_counted
-from ._entries import entries, from_array, linear
+from ._fill_reductions import reduce_with_fill, reduces_with_fill
+from ._coordinates import to_coordinates, from_array, ravel_multi_index
 from ._errors import fail
-from ._lazy import np
-from ._shapes import axes_of, axis_of, cells, check_size, is_full
-from ._traced import Symbolic, Traced, trace_reduction
+from ._lazy_import import np
+from ._shape_utils import normalize_axes, normalize_axis, num_elements, check_size, is_strided
+from ._trace import Symbolic, Tracer, trace_reduction
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -30,14 +30,14 @@ def _reduce(x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", id
 
     ``others`` are tensors with the dimensions that are kept, which the body reads as ``{name}``.
     """
-    if isinstance(x, Traced):
-        return trace_reduction(x, word, axes_of(axis, x.ndim), keepdims, body)
-    axes = axes_of(axis, x.ndim)
+    if isinstance(x, Tracer):
+        return trace_reduction(x, word, normalize_axes(axis, x.ndim), keepdims, body)
+    axes = normalize_axes(axis, x.ndim)
     if len(_INDICES) < x.ndim:
         raise fail("E0404", f"{x.ndim} dimensions are too many", f"tensors have at most {len(_INDICES)} here")
-    counts = not is_full(x) and (idle is None or x.fill_value != idle)
-    if counts and not others and is_counted(x, axes):
-        made = counted(x, word, axes, body)
+    counts = not is_strided(x) and (idle is None or x.fill_value != idle)
+    if counts and not others and reduces_with_fill(x, axes):
+        made = reduce_with_fill(x, word, axes, body)
         return _kept(made, x, axes) if keepdims else made
     names = _INDICES[: x.ndim]
     kept = [n for d, n in enumerate(names) if d not in axes]
@@ -51,9 +51,9 @@ def _reduce(x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", id
         order = ",".join(kept + gone)
     if kept:
         shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
-        entries_of = builtins.min(cells(shape), x.nnz) if not counts else cells(shape)
+        entries_of = builtins.min(num_elements(shape), x.nnz) if not counts else num_elements(shape)
         check_size(word, shape, entries_of, x.dtype.itemsize)
-    made = _tamis.einsum(text, x=x, order=order, format="dense" if is_full(x) else None, **others)
+    made = _tamis.einsum(text, x=x, order=order, format="dense" if is_strided(x) else None, **others)
     return _kept(made, x, axes) if keepdims else made
 
 
@@ -64,7 +64,7 @@ def _kept(made: Tensor, x: Any, axes: tuple[int, ...]) -> Tensor:
 
 
 def _plain(given: Any) -> Any:
-    return given if isinstance(given, (_tamis.Tensor, Traced)) else _construct.asarray(given)
+    return given if isinstance(given, (_tamis.Tensor, Tracer)) else _construct.asarray(given)
 
 
 def _over(word: str, x: Any, over: Any) -> Any:
@@ -119,7 +119,7 @@ def prod(
 
 
 def _not_empty(x: Any, axis: Axis, what: str) -> None:
-    if builtins.any(x.shape[a] == 0 for a in axes_of(axis, x.ndim)):
+    if builtins.any(x.shape[a] == 0 for a in normalize_axes(axis, x.ndim)):
         raise fail(
             "E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements"
         )
@@ -191,7 +191,7 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Te
 
 
 def _count(x: Any, axis: Axis) -> int:
-    return cells(x.shape[a] for a in axes_of(axis, x.ndim))
+    return num_elements(x.shape[a] for a in normalize_axes(axis, x.ndim))
 
 
 def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -214,11 +214,11 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     1.25
     """
     x = _plain(x)
-    if isinstance(x, Traced):
+    if isinstance(x, Tracer):
         centred = x - mean(x, axis=axis, keepdims=True)
         total = sum(centred * centred, axis=axis, keepdims=keepdims)
     else:
-        if not is_full(x) and x.dtype.kind != "c" and is_counted(x, axes_of(axis, x.ndim)) and axis is None:
+        if not is_strided(x) and x.dtype.kind != "c" and reduces_with_fill(x, normalize_axes(axis, x.ndim)) and axis is None:
             # Everything at once: elements that are stored, and so many that are not.
             away = _elementwise.apply("subtract", x, float(mean(x)))
             return _elementwise.apply(
@@ -267,25 +267,25 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 def _where(x: Any, word: str, axis: int | None, keepdims: bool) -> Tensor:
-    from ._entries import plain
+    from ._coordinates import as_tensor
     from ._manipulation import expand_dims, reshape
 
-    x = plain(x)
+    x = as_tensor(x)
     if axis is None:
-        found = _where(reshape(x, (cells(x.shape),)), word, 0, False)
+        found = _where(reshape(x, (num_elements(x.shape),)), word, 0, False)
         return reshape(found, (1,) * x.ndim) if keepdims else found
-    a = axis_of(axis, x.ndim)
+    a = normalize_axis(axis, x.ndim)
     _not_empty(x, a, f"arg{word}")
-    if is_full(x):
+    if is_strided(x):
         array = x.to_numpy()
         made = from_array((np.argmax if word == "max" else np.argmin)(array, axis=a))
         return expand_dims(made, axis=a) if keepdims else made
     shape = x.shape[:a] + x.shape[a + 1 :]
-    check_size(f"arg{word}", shape, cells(shape), 8)
+    check_size(f"arg{word}", shape, num_elements(shape), 8)
     best = _reduce(x, word, a, False).to_numpy()
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     along = columns.pop(a)
-    line = linear(columns, shape) if shape else np.zeros(len(values), dtype=np.int64)
+    line = ravel_multi_index(columns, shape) if shape else np.zeros(len(values), dtype=np.int64)
     flat = best.reshape(-1)
     result = np.full(len(flat), x.shape[a], dtype=np.int64)
     target = flat[line]

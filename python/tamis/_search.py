@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._entries import entries, from_array, plain
+from ._coordinates import to_coordinates, from_array, as_tensor
 from ._errors import fail
-from ._lazy import np
-from ._shapes import cells, is_full
+from ._lazy_import import np
+from ._shape_utils import num_elements, is_strided
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,18 +45,18 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     >>> [i.to_numpy().tolist() for i in tm.nonzero(tm.tensor([[0, 5], [7, 0]], format="csr"))]
     [[0, 1], [1, 0]]
     """
-    x = plain(x)
+    x = as_tensor(x)
     if x.ndim == 0:
         raise fail("E0401", "a tensor without dimensions has no coordinates", "compare it: `bool(t)`")
-    if is_full(x):
+    if is_strided(x):
         return tuple(from_array(column) for column in np.nonzero(x.to_numpy()))
     if x.fill_value:
         raise fail(
             "E0707",
-            f"what is not stored is {x.fill_value}, so nearly all of {cells(x.shape):,} elements are not zero",
+            f"what is not stored is {x.fill_value}, so nearly all of {num_elements(x.shape):,} elements are not zero",
             "`t.to_coo()` gives what is stored",
         )
-    columns, values = entries(x)
+    columns, values = to_coordinates(x)
     stored = values != 0
     return tuple(from_array(column[stored]) for column in columns)
 
@@ -68,7 +68,7 @@ def unique_values(x: Any, /) -> Tensor:
     >>> tm.unique_values(tm.tensor([[0, 5], [7, 5]], format="csr")).to_numpy()
     array([0, 5, 7])
     """
-    return from_array(_unique(plain(x))[0])
+    return from_array(_unique(as_tensor(x))[0])
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
@@ -78,14 +78,14 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     >>> tm.unique_counts(tm.tensor([[0, 5], [7, 5]], format="csr")).counts.to_numpy()
     array([1, 2, 1])
     """
-    values, counts = _unique(plain(x))
+    values, counts = _unique(as_tensor(x))
     return UniqueCounts(from_array(values), from_array(counts))
 
 
 def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    data = x.to_numpy().reshape(-1) if is_full(x) else entries(x)[1]
+    data = x.to_numpy().reshape(-1) if is_strided(x) else to_coordinates(x)[1]
     values, counts = np.unique(data, return_counts=True, equal_nan=False)
-    rest = cells(x.shape) - len(data)
+    rest = num_elements(x.shape) - len(data)
     if rest:
         if rest >= 1 << 63:
             raise fail("E0404", f"{rest:.3g} elements cannot be counted in 64 bits", "count what is stored: `t.to_coo()[1]`")
@@ -105,7 +105,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     >>> tm.unique_inverse([5, 7, 5]).inverse_indices.to_numpy()
     array([0, 1, 0])
     """
-    array = _dense(plain(x), "unique_inverse")
+    array = _dense(as_tensor(x), "unique_inverse")
     values, inverse = np.unique(array, return_inverse=True, equal_nan=False)
     return UniqueInverse(from_array(values), from_array(inverse.reshape(array.shape)))
 
@@ -117,7 +117,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     >>> tm.unique_all([5, 7, 5]).indices.to_numpy()
     array([0, 1])
     """
-    array = _dense(plain(x), "unique_all")
+    array = _dense(as_tensor(x), "unique_all")
     values, indices, inverse, counts = np.unique(
         array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -126,7 +126,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 def _dense(x: Tensor, what: str) -> NDArray[Any]:
-    if not is_full(x):
+    if not is_strided(x):
         raise fail(
             "E0707",
             f"`{what}` has a result for every element, so it takes dense tensors",
@@ -143,7 +143,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     >>> tm.sort([3, 1, 2]).to_numpy()
     array([1, 2, 3])
     """
-    array = np.sort(_dense(plain(x), "sort"), axis=axis, kind="stable" if stable else None)
+    array = np.sort(_dense(as_tensor(x), "sort"), axis=axis, kind="stable" if stable else None)
     return from_array(np.flip(array, axis) if descending else array)
 
 
@@ -154,7 +154,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     >>> tm.argsort([3, 1, 2]).to_numpy()
     array([1, 2, 0])
     """
-    array = _dense(plain(x), "argsort")
+    array = _dense(as_tensor(x), "argsort")
     if descending:
         # Equal elements keep their order: what is sorted is reversed before and after.
         order = np.argsort(np.flip(array, axis), axis=axis, kind="stable")
@@ -169,7 +169,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     >>> tm.searchsorted([1, 3, 5], [2, 5]).to_numpy()
     array([1, 2])
     """
-    first, second = _dense(plain(x1), "searchsorted"), _dense(plain(x2), "searchsorted")
+    first, second = _dense(as_tensor(x1), "searchsorted"), _dense(as_tensor(x2), "searchsorted")
     order = None if sorter is None else np.asarray(sorter)
     found: Any = np.searchsorted(first, second, "right" if side == "right" else "left", order)
     return from_array(np.asarray(found))
@@ -182,7 +182,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     >>> tm.cumulative_sum([1, 2, 3]).to_numpy()
     array([1, 3, 6])
     """
-    return _running(plain(x), np.cumsum, 0, axis, dtype, include_initial, "cumulative_sum")
+    return _running(as_tensor(x), np.cumsum, 0, axis, dtype, include_initial, "cumulative_sum")
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
@@ -192,7 +192,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     >>> tm.cumulative_prod([1, 2, 3]).to_numpy()
     array([1, 2, 6])
     """
-    return _running(plain(x), np.cumprod, 1, axis, dtype, include_initial, "cumulative_prod")
+    return _running(as_tensor(x), np.cumprod, 1, axis, dtype, include_initial, "cumulative_prod")
 
 
 def _running(x: Tensor, function: Any, start: int, axis: int | None, dtype: Any, initial: bool, what: str) -> Tensor:
@@ -214,10 +214,10 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1) -> Tensor:
     >>> tm.diff([1, 4, 9]).to_numpy()
     array([3, 5])
     """
-    from ._shapes import axis_of
+    from ._shape_utils import normalize_axis
 
-    x = plain(x)
-    a = axis_of(axis, x.ndim)
+    x = as_tensor(x)
+    a = normalize_axis(axis, x.ndim)
     for _ in range(n):
         front = (slice(None),) * a
         later, earlier = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]

@@ -10,10 +10,10 @@ from ._config import current
 from ._display import Display
 from ._errors import fail
 from ._indexing import Indexing
-from ._lazy import np
+from ._lazy_import import np
 from ._operators import Operators, handed_over
 from ._reductions import Reductions
-from ._shaping import Shaping
+from ._array_methods import ArrayMethods
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -75,7 +75,7 @@ def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
     return plain if plain.flags.aligned else plain.copy()
 
 
-class Tensor(Operators, Reductions, Indexing, Shaping, Display, _tamis.Tensor):
+class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tensor):
     """A tensor: a dense grid of numbers in the user's mind, stored as its ``format`` says.
 
     Made by :func:`tamis.tensor`, :func:`tamis.asarray`, files and generators; never changed afterwards.

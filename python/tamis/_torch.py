@@ -13,7 +13,7 @@ from . import _tamis
 from ._construct import from_coordinates, from_numpy
 from ._errors import Error, fail
 from ._interop import _as_matrix, _block, _finish, _from_compressed, _kind, _parts, _plain, _zero_fill
-from ._lazy import np
+from ._lazy_import import np
 from ._tensor import Tensor
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._display import density
-from ._entries import plain
+from ._coordinates import as_tensor
 from ._errors import fail
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def spy(tensor: Any, *, cells: int = 400) -> Any:
     >>> tm.plot.spy(tm.gallery.laplacian(10)).axes[0].get_title()       # doctest: +SKIP
     '100x100 f64 csr, 460 stored'
     """
-    t: Tensor = plain(tensor)
+    t: Tensor = as_tensor(tensor)
     shares = density(t, cells)
     if shares is None:
         raise fail(
@@ -67,7 +67,7 @@ def format(tensor: Any) -> Any:
     >>> len(tm.plot.format(tm.eye(3, format="csr")).axes)               # doctest: +SKIP
     1
     """
-    t: Tensor = plain(tensor)
+    t: Tensor = as_tensor(tensor)
     if t.nnz > _LEAVES:
         raise fail(
             "E0404",

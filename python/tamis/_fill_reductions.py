@@ -1,25 +1,28 @@
-"""Reductions in which what is not stored counts, by how much of it there is: nothing is visited that is not stored."""
+"""Reductions that include the fill value: the stored elements are reduced, then the implicit ones by their count.
+
+The cost is linear in ``nnz``; no implicit element is visited.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from . import _construct, _elementwise, _tamis
-from ._entries import entries, linear, rebuilt, unlinear
-from ._lazy import np
-from ._shapes import Shape, bare, cells
+from ._coordinates import to_coordinates, ravel_multi_index, from_coordinates, unravel_index
+from ._lazy_import import np
+from ._shape_utils import Shape, format_levels, num_elements
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
 
-#: Formats that have one value for each coordinate that they store.
-_LISTS = ("csr", "csc", "coo", "dcsr", "dcsc", "csf", "sparse")
+#: Formats that store exactly one value per stored coordinate.
+_COORDINATE_FORMATS = ("csr", "csc", "coo", "dcsr", "dcsc", "csf", "sparse")
 
-#: Dense results of so many elements are always fine.
+#: A dense result of up to this many elements is always acceptable.
 _SMALL = 1 << 22
 
-#: NumPy's functions of two numbers.
-_FUNCTIONS = {
+#: The NumPy ufunc of each reduction of index notation.
+_UFUNCS = {
     "sum": "add",
     "prod": "multiply",
     "min": "minimum",
@@ -29,34 +32,34 @@ _FUNCTIONS = {
 }
 
 
-def is_counted(x: Tensor, axes: tuple[int, ...]) -> bool:
-    """Whether a reduction over these axes, in which the fill counts, is done here: over everything, or with a result that is mostly fill."""
-    if bare(x) not in _LISTS or not axes:
+def reduces_with_fill(x: Tensor, axes: tuple[int, ...]) -> bool:
+    """Whether this module computes the reduction: a full reduction, or one whose result is mostly fill."""
+    if format_levels(x) not in _COORDINATE_FORMATS or not axes:
         return False
-    kept = cells(n for d, n in enumerate(x.shape) if d not in axes)
+    kept = num_elements(n for d, n in enumerate(x.shape) if d not in axes)
     return len(axes) == x.ndim or kept > max(_SMALL, 8 * x.nnz)
 
 
-def counted(x: Tensor, word: str, axes: tuple[int, ...], body: str) -> Tensor:
-    """The reduction by a word of index notation, of what a body makes of each element."""
+def reduce_with_fill(x: Tensor, word: str, axes: tuple[int, ...], body: str) -> Tensor:
+    """Reduces ``body`` of every element by a reduction of index notation, implicit elements included."""
     if body != "{0}" or x.is_pattern:
         x = _elementwise._on_values(body, [x], x)
-    lines = cells(x.shape[a] for a in axes)
+    lines = num_elements(x.shape[a] for a in axes)
     if len(axes) < x.ndim:
-        return _grouped(x, word, axes, lines)
+        return _reduce_by_key(x, word, axes, lines)
     rest = lines - x.nnz
     values = x.values
     if values is None or not len(values):
-        return _construct.asarray(np.asarray(_repeated(word, x.fill_value, rest)))
+        return _construct.asarray(np.asarray(_reduce_repeated(word, x.fill_value, rest)))
     found = _tamis.einsum(f"r = {word}[a](x[a])", x=values, format="dense")
     if not rest:
         return found  # type: ignore[no-any-return]
-    both = getattr(np, _FUNCTIONS[word])(found.element([]), _repeated(word, x.fill_value, rest))
+    both = getattr(np, _UFUNCS[word])(found.element([]), _reduce_repeated(word, x.fill_value, rest))
     return _construct.asarray(np.asarray(both, dtype=found.dtype))
 
 
-def _repeated(word: str, fill: Any, count: int) -> Any:
-    """So many fills, reduced."""
+def _reduce_repeated(word: str, fill: Any, count: int) -> Any:
+    """The reduction of ``count`` copies of the fill value."""
     kind = fill.dtype
     if word in ("any", "all"):
         return np.bool_(bool(fill) if count else word == "all")
@@ -70,27 +73,28 @@ def _repeated(word: str, fill: Any, count: int) -> Any:
     if kind.kind == "b":
         return np.int64(int(fill) * min(count, (1 << 63) - 1)) if word == "sum" else np.int64(bool(fill) or not count)
     with np.errstate(all="ignore"):
-        # Zero times infinitely many, and one to their power, stay what they are.
+        # 0 * count and 1 ** count are exact even where count overflows to infinity.
         if word == "sum":
             return fill if fill == 0 else kind.type(fill * np.float64(count))
         return fill if fill in (0, 1) and count else kind.type(fill ** np.float64(count))
 
 
-def _grouped(x: Tensor, word: str, axes: tuple[int, ...], lines: int) -> Tensor:
-    columns, values = entries(x)
+def _reduce_by_key(x: Tensor, word: str, axes: tuple[int, ...], lines: int) -> Tensor:
+    """A partial reduction: sorts by the kept coordinates, then reduces each segment (``ufunc.reduceat``)."""
+    columns, values = to_coordinates(x)
     kept = [d for d in range(x.ndim) if d not in axes]
     shape: Shape = tuple(x.shape[d] for d in kept)
-    line = linear([columns[d] for d in kept], shape)
+    line = ravel_multi_index([columns[d] for d in kept], shape)
     order = np.argsort(line, kind="stable")
     line, values = line[order], values[order]
     starts = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]])) if len(line) else np.zeros(0, dtype=np.int64)
-    whole = np.asarray(_repeated(word, x.fill_value, lines))
-    function = getattr(np, _FUNCTIONS[word])
+    whole = np.asarray(_reduce_repeated(word, x.fill_value, lines))
+    function = getattr(np, _UFUNCS[word])
     with np.errstate(all="ignore"):
         made = function.reduceat(values, starts) if len(starts) else values[:0]
         counts = np.diff(np.append(starts, len(line)))
-        rest = [_repeated(word, x.fill_value, lines - int(count)) for count in np.unique(counts)]
+        rest = [_reduce_repeated(word, x.fill_value, lines - int(count)) for count in np.unique(counts)]
         others = np.asarray(rest, dtype=whole.dtype)[np.searchsorted(np.unique(counts), counts)] if len(counts) else made
         made = np.where(counts < lines, function(made, others), made).astype(whole.dtype)
     like = x.with_values(_construct.tensor(np.zeros(len(x.values), dtype=whole.dtype)), whole[()])  # type: ignore[arg-type]
-    return rebuilt(like, unlinear(line[starts], shape), made, shape, "sparse" if len(shape) == 1 else None)
+    return from_coordinates(like, unravel_index(line[starts], shape), made, shape, "sparse" if len(shape) == 1 else None)

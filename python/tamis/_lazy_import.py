@@ -1,4 +1,4 @@
-"""NumPy, loaded when it is first used: most of the time that an import would take is its."""
+"""Lazy import of NumPy: ``np`` loads the package at its first attribute access, so that ``import tamis`` stays quick."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 else:
 
     class _NumPy:
-        """The names of NumPy. Each is looked up once."""
+        """A proxy of the module; each attribute is looked up once and cached."""
 
         def __getattr__(self, name: str) -> Any:
             import numpy

@@ -1,4 +1,4 @@
-"""Methods of tensors that are functions of the package as well."""
+"""Array methods of tensors and tracers (mixin): each calls the function of the package of the same name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ._tensor import Tensor
 
 
-class Shaping:
-    """Shapes, parts and types as methods; each is the function of its name."""
+class ArrayMethods:
+    """Shape manipulation, complex parts and protocol methods; each calls the function of its name."""
 
     __slots__ = ()
 

@@ -1,4 +1,7 @@
-"""What array code does while it is traced: every operation becomes a statement of index notation."""
+"""Tracing of array code (after JAX): each operation on a tracer appends one statement of index notation to a graph.
+
+Equal statements share one temporary, which is value numbering at trace time.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from typing import Any, Callable
 
 from . import _tamis
 from ._errors import fail
-from ._lazy import np
+from ._lazy_import import np
 
-#: Names that mean something else in index notation.
+#: Keywords and function names of index notation, which tracers must not take.
 RESERVED = frozenset(
     "and or not if else for in def return True False inf nan sum prod min max any all select coalesce choose abs sqrt cbrt exp exp2 "
     "expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid atan2 hypot isnan isinf isfinite "
@@ -18,16 +21,16 @@ RESERVED = frozenset(
 
 
 class Symbolic:
-    """The base of expressions of index variables, which functions of the package recognise by it."""
+    """Base class of expressions of index variables; functions of the package dispatch on it."""
 
     __slots__ = ()
 
 
-class Traced:
-    """A value that is not there yet: a name in the statements, and which of its own dimensions subscripts what.
+class Tracer:
+    """An abstract array: a temporary of the graph with its shape and dtype, without values.
 
-    ``subscripts`` has an entry for each dimension of what the name stands for: one of the dimensions of this value, or ``None`` for
-    one of size 1 that is not seen. Dimensions that no entry names have size 1, and exist only here.
+    ``subscripts`` maps each dimension of the temporary to a dimension of this array, or to ``None`` if the temporary has size 1
+    there and this array lacks the dimension. A dimension of this array that no subscript names is a new axis of size 1.
     """
 
     __slots__ = ("dtype", "graph", "name", "shape", "subscripts", "weak")
@@ -42,7 +45,7 @@ class Traced:
         weak: bool = False,
     ) -> None:
         self.graph, self.name, self.shape, self.dtype, self.subscripts = graph, name, shape, dtype, subscripts
-        #: Whether it is a number of Python's, or computed from such alone: its type adapts to those that it meets.
+        #: Whether its type is weak, as that of Python scalars: it adapts to the other operands.
         self.weak = weak
 
     @property
@@ -51,26 +54,26 @@ class Traced:
         return len(self.shape)
 
     def access(self, indices: dict[int, str]) -> str:
-        """How it is read where its dimensions have these indices; stretched dimensions have the index ``0``."""
+        """The access in index notation; a broadcast dimension has the subscript ``0``."""
         if not self.subscripts:
             return self.name
         return f"{self.name}[{','.join('0' if s is None else indices[s] for s in self.subscripts)}]"
 
 
 class Graph:
-    """The statements of one trace, and the tensors that they read."""
+    """The statements of one trace, and the tensors that they capture."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self.make = make
         self.statements: list[str] = []
-        #: What was stated before, by its text: a subexpression that occurs again is the same temporary.
+        #: Value numbering: the temporary of each statement, by its left and right side.
         self.stated: dict[tuple[str, str], str] = {}
         self.captured: dict[str, Any] = {}
         self.names: set[str] = set(RESERVED)
         self.read: set[str] = set()
 
     def fresh(self, wanted: str) -> str:
-        """A name that nothing has yet."""
+        """A name that is not in use."""
         name, k = wanted, 0
         while name in self.names or name.startswith("_"):
             name, k = f"{wanted.strip('_') or 'x'}_{k}", k + 1
@@ -78,19 +81,19 @@ class Graph:
         return name
 
     def leaf(self, name: str, tensor: Any) -> Any:
-        """A tensor, or a number of Python's, that is read under a name."""
+        """A tracer for an input: a tensor or a Python scalar."""
         if is_weak(tensor):
             return self.make(self, self.fresh(name), (), np.dtype(type(tensor)), (), True)
         return self.make(self, self.fresh(name), tuple(tensor.shape), tensor.dtype, tuple(range(tensor.ndim)))
 
     def capture(self, tensor: Any) -> Any:
-        """A tensor that the function found elsewhere: it is read again in each call."""
+        """A tracer for a tensor of an enclosing scope (closed over); every call passes it again."""
         made = self.leaf("captured", tensor)
         self.captured[made.name] = tensor
         return made
 
     def index(self, k: int) -> str:
-        """The name of an index."""
+        """The name of the ``k``-th index variable."""
         name = f"i{k}"
         while name in self.names:
             name += "_"
@@ -99,7 +102,7 @@ class Graph:
     def state(
         self, body: str, shape: tuple[int, ...], dtype: Any, indices: dict[int, str], used: set[str], weak: bool = False
     ) -> Any:
-        """A statement whose result has this shape; dimensions whose index nothing bounds exist only here."""
+        """Appends a statement and returns its tracer; a dimension whose index no operand bounds stays a new axis."""
         real = [d for d in range(len(shape)) if indices[d] in used]
         access = f"[{','.join(indices[d] for d in real)}]" if real else ""
         name = self.stated.get((access, body), "")
@@ -110,18 +113,18 @@ class Graph:
 
 
 def is_weak(given: Any) -> bool:
-    """Whether it is a number of Python's own, whose type adapts to those that it meets (truth values have one type)."""
+    """Whether an operand is a Python scalar of weak type (``bool`` is not weak)."""
     return type(given) in (int, float, complex)
 
 
 def _graph(given: tuple[Any, ...]) -> Graph:
-    return next(x.graph for x in given if isinstance(x, Traced))
+    return next(x.graph for x in given if isinstance(x, Tracer))
 
 
 def _operand(graph: Graph, given: Any) -> Any:
     from . import _construct
 
-    if isinstance(given, Traced):
+    if isinstance(given, Tracer):
         if given.graph is not graph:
             raise fail(
                 "E0303",
@@ -133,20 +136,20 @@ def _operand(graph: Graph, given: Any) -> Any:
 
 
 def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
-    """An operator or function on values that are not there yet."""
+    """Traces an elementwise operator or function."""
     from . import _construct
     from . import _elementwise as elementwise
-    from ._shapes import broadcast
+    from ._shape_utils import broadcast_shapes
 
     graph = _graph(given)
     operands = [x if elementwise.is_number(x) else _operand(graph, x) for x in given]
-    values = [x for x in operands if isinstance(x, Traced)]
-    shape = broadcast(x.shape for x in values)
+    values = [x for x in operands if isinstance(x, Tracer)]
+    shape = broadcast_shapes(x.shape for x in values)
     indices = {d: graph.index(d) for d in range(len(shape))}
-    # What adapts is represented by a number of Python's, which does, too.
+    # A weakly typed operand is represented by a Python scalar.
     ones = [x.dtype.type(1).item() if x.weak else np.ones((), dtype=x.dtype) for x in values]
     rest = iter(ones)
-    samples = [next(rest) if isinstance(x, Traced) else x for x in operands]
+    samples = [next(rest) if isinstance(x, Tracer) else x for x in operands]
     weak = all(is_weak(x) for x in samples)
     tensors = [_construct.asarray(x) if isinstance(x, np.ndarray) else x for x in samples]
     op = elementwise.OPS[name]
@@ -154,23 +157,23 @@ def trace_elementwise(name: str, given: tuple[Any, ...]) -> Any:
     if op.floats:
         text = elementwise._in_floats(text, tensors)
     fixed = [elementwise._fixed(x, tensors, op, name) if elementwise.is_number(x) else x for x in tensors]
-    # The type of the result is that of one element.
+    # Abstract evaluation: one element is computed to find the dtype of the result.
     dtype = _tamis.einsum(elementwise._scalar_text(text, len(fixed)), **elementwise._named(fixed)).dtype
     terms, used = [], set()
     for x, number in zip(operands, fixed):
-        if isinstance(x, Traced):
+        if isinstance(x, Tracer):
             first = len(shape) - x.ndim
             own = {d: "0" if n == 1 != shape[first + d] else indices[first + d] for d, n in enumerate(x.shape)}
             used |= {own[s] for s in x.subscripts if s is not None}
             graph.read.add(x.name)
             terms.append(x.access(own))
         else:
-            terms.append(elementwise.plain(x) if weak else elementwise.literal(number[()], number.dtype))
+            terms.append(elementwise.weak_literal(x) if weak else elementwise.literal(number[()], number.dtype))
     return graph.state(text.format(*terms), shape, dtype, indices, used, weak and dtype != bool)
 
 
 def trace_cast(x: Any, dtype: np.dtype[Any], ours: str) -> Any:
-    """The same numbers in another type."""
+    """Traces a cast."""
     indices = {d: x.graph.index(d) for d in range(x.ndim)}
     x.graph.read.add(x.name)
     used = {indices[s] for s in x.subscripts if s is not None}
@@ -179,7 +182,7 @@ def trace_cast(x: Any, dtype: np.dtype[Any], ours: str) -> Any:
 
 
 def trace_reduction(x: Any, word: str, axes: tuple[int, ...], keepdims: bool, body: str) -> Any:
-    """A reduction over axes."""
+    """Traces a reduction over axes."""
     from . import _construct
 
     graph = x.graph
@@ -202,7 +205,7 @@ def trace_reduction(x: Any, word: str, axes: tuple[int, ...], keepdims: bool, bo
 
 
 def trace_product(a: Any, b: Any, left: str, right: str, result: str) -> Any:
-    """A product of two values whose dimensions have these letters; ``0`` stands for one that is stretched."""
+    """Traces a contraction of two operands by einsum letters; ``0`` stands for a broadcast dimension."""
     from . import _construct
 
     graph = _graph((a, b))
@@ -227,7 +230,7 @@ def trace_product(a: Any, b: Any, left: str, right: str, result: str) -> Any:
 
 
 def trace_reshape(x: Any, added: tuple[int, ...], removed: tuple[int, ...]) -> Any:
-    """Dimensions of size 1, added or removed: nothing is computed."""
+    """Adds and removes dimensions of size 1; no statement is appended."""
     rank = x.ndim + len(added) - len(removed)
     places = [d for d in range(rank) if d not in added]
     moved = dict(zip((d for d in range(x.ndim) if d not in removed), places))
@@ -239,7 +242,7 @@ def trace_reshape(x: Any, added: tuple[int, ...], removed: tuple[int, ...]) -> A
 
 
 def trace_transpose(x: Any, axes: list[int]) -> Any:
-    """Dimensions in another order: nothing is computed."""
+    """Permutes dimensions; no statement is appended."""
     place = {axis: k for k, axis in enumerate(axes)}
     subscripts = tuple(None if s is None else place[s] for s in x.subscripts)
     return x.graph.make(x.graph, x.name, tuple(x.shape[a] for a in axes), x.dtype, subscripts, x.weak)

@@ -1,4 +1,4 @@
-"""Shapes and axes: what NumPy means by them, with errors that say what would fit."""
+"""Shapes and axes: normalization, broadcasting and size limits, by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._errors import fail
 Shape = tuple[int, ...]
 
 
-def axis_of(axis: Any, rank: int) -> int:
-    """One axis, counted from 0."""
+def normalize_axis(axis: Any, rank: int) -> int:
+    """Normalizes an axis to ``0..rank``."""
     try:
         found = operator.index(axis)
     except TypeError:
@@ -27,21 +27,21 @@ def axis_of(axis: Any, rank: int) -> int:
     return found % rank
 
 
-def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes that a call names, sorted; all of them for ``None``."""
+def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Normalizes axes and sorts them; ``None`` means all axes."""
     if axis is None:
         return tuple(range(rank))
-    found = [axis_of(a, rank) for a in axis] if isinstance(axis, (tuple, list)) else [axis_of(axis, rank)]
+    found = [normalize_axis(a, rank) for a in axis] if isinstance(axis, (tuple, list)) else [normalize_axis(axis, rank)]
     if len(set(found)) != len(found):
         raise fail("E0401", f"an axis is named twice in {axis!r}", "name each axis once")
     return tuple(sorted(found))
 
 
-def broadcast(shapes: Iterable[Shape]) -> Shape:
-    """The shape that all of these are stretched to, as in NumPy.
+def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
+    """The common shape of operands after broadcasting, as :func:`numpy.broadcast_shapes`.
 
-    >>> from tamis._shapes import broadcast
-    >>> broadcast([(3, 1), (4,)])
+    >>> from tamis._shape_utils import broadcast_shapes
+    >>> broadcast_shapes([(3, 1), (4,)])
     (3, 4)
     """
     given = list(shapes)
@@ -63,16 +63,16 @@ def broadcast(shapes: Iterable[Shape]) -> Shape:
     return tuple(result)
 
 
-def cells(shape: Iterable[int]) -> int:
-    """How many elements there are."""
+def num_elements(shape: Iterable[int]) -> int:
+    """The number of elements of a shape."""
     return math.prod(shape)
 
 
-def readable(size: float) -> str:
-    """A number of bytes for people.
+def format_bytes(size: float) -> str:
+    """A number of bytes with a decimal unit.
 
-    >>> from tamis._shapes import readable
-    >>> readable(80_000_000_000)
+    >>> from tamis._shape_utils import format_bytes
+    >>> format_bytes(80_000_000_000)
     '80.0 GB'
     """
     for unit, name in ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -82,21 +82,21 @@ def readable(size: float) -> str:
 
 
 def check_size(what: str, shape: Shape, entries: int, itemsize: int) -> None:
-    """Refuses results that take more memory than is allowed without being asked."""
+    """Raises E0706 if a result of ``entries`` stored elements exceeds ``config(dense_limit=...)``."""
     limit = current().dense_limit
     if entries * itemsize <= limit:
         return
     by = " x ".join(map(str, shape))
     raise fail(
         "E0706",
-        f"`{what}` would store up to {entries:.3g} of the elements of a {by} tensor, {readable(entries * itemsize)}",
+        f"`{what}` would store up to {entries:.3g} of the elements of a {by} tensor, {format_bytes(entries * itemsize)}",
         "keep operands sparse: a dense or broadcast operand makes every element count, unless it is multiplied",
-        f"results of more than {readable(limit)} are not made unasked: `tamis.config(dense_limit=...)` allows more",
+        f"results of more than {format_bytes(limit)} are not made unasked: `tamis.config(dense_limit=...)` allows more",
     )
 
 
-def shape_of(shape: Any) -> Shape:
-    """A shape that a user wrote: an integer, or a sequence of them."""
+def as_shape(shape: Any) -> Shape:
+    """Normalizes a shape argument: an integer, or a sequence of integers."""
     given: Sequence[Any] = shape if isinstance(shape, (tuple, list)) else (shape,)
     sizes = []
     for n in given:
@@ -106,16 +106,16 @@ def shape_of(shape: Any) -> Shape:
     return tuple(sizes)
 
 
-def is_full(tensor: _tamis.Tensor) -> bool:
-    """Whether every element is stored, in some order."""
+def is_strided(tensor: _tamis.Tensor) -> bool:
+    """Whether all levels are dense, so that every element is stored (PyTorch's strided layout)."""
     return tensor.is_dense or (not tensor.is_pattern and all(level == "dense" for level in tensor.levels))
 
 
-def bare(tensor: _tamis.Tensor) -> str:
-    """The format without its leaf."""
+def format_levels(tensor: _tamis.Tensor) -> str:
+    """The text of a format without its leaf."""
     return tensor.format.split(";")[0].strip()
 
 
-def lists(rank: int) -> str:
-    """The format of lists for a rank."""
+def default_sparse_format(rank: int) -> str:
+    """The default sparse format of a rank: ``sparse``, ``csr`` or ``csf``."""
     return {0: "dense", 1: "sparse", 2: "csr"}.get(rank, "csf")
