@@ -413,20 +413,20 @@ fn show(
     Ok(shell.out.write_all(text.as_bytes())?)
 }
 
-/// The first entries that are stored, one line each.
+/// The first entries that are stored, one line each, and how many there are besides.
 fn entries(tensor: &Tensor) -> String {
     let mut out = String::new();
-    let mut seen = 0;
-    tensor.for_each(&mut |coordinates, value| {
-        seen += 1;
-        if seen <= SHOWN {
-            let at: Vec<String> = coordinates.iter().map(u64::to_string).collect();
-            let at = if at.is_empty() { String::new() } else { format!("[{}] = ", at.join(", ")) };
-            out += &format!("  {at}{value}\n");
-        }
+    let stored = tensor.nnz();
+    let mut left = stored.min(SHOWN);
+    tensor.for_each_while(&mut |coordinates, value| {
+        let at: Vec<String> = coordinates.iter().map(u64::to_string).collect();
+        let at = if at.is_empty() { String::new() } else { format!("[{}] = ", at.join(", ")) };
+        out += &format!("  {at}{value}\n");
+        left = left.saturating_sub(1);
+        left > 0
     });
-    if seen > SHOWN {
-        out += &format!("  ... and {} more\n", seen - SHOWN);
+    if stored > SHOWN {
+        out += &format!("  ... and {} more\n", stored - SHOWN);
     }
     out
 }

@@ -27,6 +27,23 @@ fn results_are_shown() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
+/// Results that hold more elements than anybody can visit: the first ones are shown, and the others are counted.
+#[test]
+fn first_elements_of_huge_results_are_shown() {
+    let folder = folder();
+    for format in ["sparse_runs, sparse", "runs, sparse"] {
+        let stored = 3 * (2_199_023_255_554u64 - 3);
+        let program = format!(
+            "def f(A):\n    R = tensor(\"{format}\", shape=(4398046511104, 9))\n    for i in range(3, 2199023255554):\n        \
+             for j in _:\n            R[i,j] = A[j]\n    return R\n"
+        );
+        let shown = transcript(&["run", &program, "A=list.tns", "-f", "A=sparse"], folder.path());
+        let more = format!("  [6, 8] = 1.0\n  ... and {} more\n", stored - 12);
+        assert!(shown.contains("  [3, 0] = 1.5\n  [3, 4] = 2.5\n") && shown.contains(&more), "{shown}");
+        assert!(shown.contains(&format!("{stored} stored")), "{shown}");
+    }
+}
+
 #[test]
 fn mistakes_are_told() {
     let folder = folder();

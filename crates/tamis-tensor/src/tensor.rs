@@ -343,11 +343,18 @@ impl Tensor {
     /// Calls `visit` with the coordinates (in the order of the dimensions) and the value of every stored entry, in
     /// storage order.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u64], Value)) {
+        self.for_each_while(&mut |coordinates, value| {
+            visit(coordinates, value);
+            true
+        });
+    }
+
+    /// [`Tensor::for_each`], until `visit` is false: the first entries of a tensor cost no more than they are.
+    pub fn for_each_while(&self, visit: &mut dyn FnMut(&[u64], Value) -> bool) {
         let mut coordinates = vec![0; self.rank()];
-        tree::visit(self.levels(), &mut |stored, position| {
-            if map::restore(self.format().map(), self.shape(), stored, &mut coordinates) {
-                visit(&coordinates, self.values().map_or(Value::Bool(true), |values| values.get(position)));
-            }
+        tree::visit_while(self.levels(), &mut |stored, position| {
+            !map::restore(self.format().map(), self.shape(), stored, &mut coordinates)
+                || visit(&coordinates, self.values().map_or(Value::Bool(true), |values| values.get(position)))
         });
     }
 

@@ -220,21 +220,49 @@ fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
 
 /// Calls `each` with the storage coordinates and the position of every entry, in storage order.
 pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
-    fn visit_below(
-        levels: &[Arc<dyn Level>],
-        depth: usize,
-        parent: usize,
-        coordinates: &mut [u64],
-        each: &mut dyn FnMut(&[u64], usize),
-    ) {
-        let Some(level) = levels.get(depth) else { return each(coordinates, parent) };
-        level.visit(parent, &mut |coordinate, position| {
-            coordinates[depth] = coordinate;
-            visit_below(levels, depth + 1, position, coordinates, each);
-        });
-    }
+    visit_while(levels, &mut |coordinates, position| {
+        each(coordinates, position);
+        true
+    });
+}
+
+/// [`visit`], until `each` is false. Entries after that one cost nothing, but for their fibers' segments.
+pub fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
     if stored(levels) != Some(0) {
-        visit_below(levels, 0, 0, &mut vec![0; levels.len()], each);
+        let coordinates = vec![0; levels.len()];
+        Visit { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
+    }
+}
+
+/// A traversal of the entries of some levels.
+struct Visit<'a> {
+    levels: &'a [Arc<dyn Level>],
+    coordinates: Vec<u64>,
+    each: &'a mut dyn FnMut(&[u64], usize) -> bool,
+    /// How many entries were visited.
+    entries: u64,
+    stopped: bool,
+}
+
+impl Visit<'_> {
+    fn below(&mut self, depth: usize, parent: usize) {
+        let Some(level) = self.levels.get(depth) else {
+            self.entries = self.entries.wrapping_add(1);
+            self.stopped = !(self.each)(&self.coordinates, parent);
+            return;
+        };
+        level.pieces(parent, &mut |piece| {
+            let before = self.entries;
+            for coordinate in piece.start..piece.stop {
+                // All coordinates of a run have one sub-fiber: if it is empty, there is nothing to visit.
+                if self.stopped || piece.shared && coordinate > piece.start && self.entries == before {
+                    return;
+                }
+                self.coordinates[depth] = coordinate;
+                let offset = if piece.shared { 0 } else { (coordinate - piece.start) as usize };
+                self.below(depth + 1, piece.child + offset);
+            }
+        });
     }
 }
 
