@@ -118,6 +118,12 @@ def test_affine_subscripts_and_gathers() -> None:
     same(O, np.convolve(signal, kernel[::-1], "valid"))
     O[i] = I[2 * i + k] * F[k]
     same(O, np.convolve(signal, kernel[::-1], "valid")[::2])
+    # A filter that is larger than its tensor has no place in it.
+    for n in range(4):
+        O[i] = tm.asarray(signal[:n])[i + k] * F[k]
+        assert O.shape == (max(0, n - 2),)
+        text = "O[i] = I[i+k] * F[k]"
+        assert tm.einsum(text, I=tm.asarray(signal[:n], format="sparse"), F=kernel).shape == (max(0, n - 2),)
     full = tm.result()
     full[i + k] += I[i] * F[k]
     same(full, np.convolve(signal, kernel))

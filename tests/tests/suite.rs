@@ -30,6 +30,7 @@ mod threads;
 mod triangles;
 mod updated_params;
 mod updates;
+mod valid_extents;
 mod windows;
 mod workspaces;
 mod zoo;

@@ -3,7 +3,7 @@
 //! 1. A bare subscript `A[i]` says that `i` runs over that dimension of `A`: extents and dimensions that
 //!    meet so are one, and sizes that disagree are a mistake. `range(a, b)` and `~` say nothing.
 //! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) goes as far as all of them stay in
-//!    bounds, from 0 or later: the `valid` extent of a convolution library.
+//!    bounds, from 0 or later: the `valid` extent of a convolution library. Where no index does, the extent is empty.
 //! 3. An index that only occurs in permissive subscripts goes once over the tensor: the `same` extent.
 //! 4. A declared tensor without bare subscripts is as large as what is written to it.
 

@@ -112,15 +112,7 @@ impl Inference<'_> {
         }
         let progress = !bounds.is_empty();
         for (node, (first, last, span)) in bounds {
-            if last < -1 || (last + 1 < first && first > 0) {
-                let d = Diagnostic::new(Code::E0405, "no index keeps this subscript in bounds")
-                    .label(span, "the window is larger than the tensor");
-                self.error(d.help(
-                    "use a larger tensor or a smaller window, or permit reads out of bounds with `~` and `coalesce`",
-                ));
-                continue;
-            }
-            // Without any valid index, the extent is empty.
+            // Where no index keeps the subscripts in bounds, as with a window larger than its tensor, the extent is empty.
             let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
             let reason = format!("the subscript stays in bounds up to {size}");
             self.known[node] = Some(Known { start: first, size, span, reason });
