@@ -1,11 +1,12 @@
-//! The pass that adds counters to a kernel.
+//! The instrumentation pass: adds counters to a kernel.
 
-use super::{Bulk, BulkKind, Counting, KernelLoop, Stretch, Times, Work};
+use super::{BasicBlock, Bulk, BulkKind, Counting, KernelLoop, Times, Work};
 use tamis_ir::Value;
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{Block, BufferId, Builder, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
 
-/// The kernel with counters, which it stores in `buffer` behind those of `indices` visits, and what they mean.
+/// Instruments a kernel. The counters are stored in the returned buffer, after the `indices` visit
+/// counters.
 ///
 /// Statements and their order stay as they are, and so do all results.
 pub fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel, Counting) {
@@ -21,20 +22,20 @@ pub fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel,
             indices,
             len: indices,
             loops: Vec::new(),
-            stretches: Vec::new(),
+            basic_blocks: Vec::new(),
             bulk: Vec::new(),
             lengths: Vec::new(),
         },
     };
     let mut body = Vec::new();
     let mut times = Times::ONCE;
-    let mut stretch = pass.open(None, times);
+    let mut basic_block = pass.open(None, times);
     for (k, stmt) in kernel.body.iter().enumerate() {
         pass.statement = k;
         if k > 0 {
-            stretch = pass.open(None, times);
+            basic_block = pass.open(None, times);
         }
-        pass.stmt(stmt, None, &mut stretch, &mut times, &mut body);
+        pass.stmt(stmt, None, &mut basic_block, &mut times, &mut body);
     }
     let (zero, mut whole) = (pass.b.int(0), Vec::new());
     whole.extend(pass.counters.iter().map(|var| Stmt::Let { var: *var, value: zero }));
@@ -60,7 +61,7 @@ struct Instrument<'a> {
 }
 
 impl Instrument<'_> {
-    /// A new counter: its place, and its variable.
+    /// Declares a counter: its index and its variable.
     fn counter(&mut self) -> (usize, VarId) {
         let var = self.b.new_var("n", DType::I64, true);
         self.counters.push(var);
@@ -73,14 +74,14 @@ impl Instrument<'_> {
         Stmt::Assign { var, value }
     }
 
-    /// How long a range is that may be empty.
+    /// The length of a possibly empty range.
     fn length(&mut self, start: ExprId, stop: ExprId) -> ExprId {
         let (zero, length) = (self.b.int(0), self.b.call_in(Op::Sub, DType::I64, &[stop, start]));
         self.b.call_in(Op::Max, DType::I64, &[length, zero])
     }
 
     fn open(&mut self, within: Option<usize>, times: Times) -> usize {
-        self.counting.stretches.push(Stretch {
+        self.counting.basic_blocks.push(BasicBlock {
             within,
             statement: self.statement,
             times,
@@ -88,19 +89,19 @@ impl Instrument<'_> {
             statements: 0,
             declares: Vec::new(),
         });
-        self.counting.stretches.len() - 1
+        self.counting.basic_blocks.len() - 1
     }
 
-    /// A block that runs so often; a counter of its own is needed if that is not known.
+    /// Instruments a block with a known execution count, or with a counter of its own.
     fn block(&mut self, block: &Block, within: Option<usize>, times: Option<Times>) -> (Block, Times) {
         let mut out = Vec::with_capacity(block.len() + 1);
         let times = match times {
             Some(times) => times,
             None => self.count_here(&mut out),
         };
-        let (mut stretch, mut now) = (self.open(within, times), times);
+        let (mut basic_block, mut now) = (self.open(within, times), times);
         for stmt in block {
-            self.stmt(stmt, within, &mut stretch, &mut now, &mut out);
+            self.stmt(stmt, within, &mut basic_block, &mut now, &mut out);
         }
         (out, times)
     }
@@ -113,8 +114,15 @@ impl Instrument<'_> {
         Times::counted(place)
     }
 
-    fn stmt(&mut self, stmt: &Stmt, within: Option<usize>, stretch: &mut usize, times: &mut Times, out: &mut Block) {
-        let row = &mut self.counting.stretches[*stretch];
+    fn stmt(
+        &mut self,
+        stmt: &Stmt,
+        within: Option<usize>,
+        basic_block: &mut usize,
+        times: &mut Times,
+        out: &mut Block,
+    ) {
+        let row = &mut self.counting.basic_blocks[*basic_block];
         row.statements += 1;
         row.work.add(self.kernel, stmt);
         if let Stmt::Let { var, .. } = stmt {
@@ -124,9 +132,9 @@ impl Instrument<'_> {
             Stmt::For { start, stop, body, hint, var } => {
                 let number = self.enter(stmt, within, *times, self.origin(*var), false);
                 let fixed = self.b.distance(*start, *stop).map(|n| times.scaled(n.max(0) as u64));
-                let turns = match fixed {
+                let iterations = match fixed {
                     _ if leaves(body) => None,
-                    Some(turns) => Some(turns),
+                    Some(iterations) => Some(iterations),
                     None => {
                         let (place, counter) = self.counter();
                         let length = self.length(*start, *stop);
@@ -135,23 +143,24 @@ impl Instrument<'_> {
                         Some(Times::counted(place))
                     }
                 };
-                let first = self.counting.stretches.len();
-                let (body, turns) = self.block(body, Some(number), turns);
-                self.counting.loops[number].turns = turns;
-                self.counting.stretches[first].declares.push(*var);
+                let first = self.counting.basic_blocks.len();
+                let (body, iterations) = self.block(body, Some(number), iterations);
+                self.counting.loops[number].iterations = iterations;
+                self.counting.basic_blocks[first].declares.push(*var);
                 out.push(Stmt::For { var: *var, start: *start, stop: *stop, body, hint: *hint });
             }
             Stmt::While { cond, body } => {
                 let (index, visits) = (self.walker(*cond, body), false);
                 let number = self.enter(stmt, within, *times, (index, visits), true);
-                let first = self.counting.stretches.len();
-                let (body, turns) = self.block(body, Some(number), None);
-                self.counting.loops[number].turns = turns;
-                // Each turn is a statement, too, as the interpreter counts; the condition holds once less than it is asked.
-                self.counting.stretches[first].statements += 1;
-                self.counting.stretches[first].work.evaluate(self.kernel, &[*cond]);
+                let first = self.counting.basic_blocks.len();
+                let (body, iterations) = self.block(body, Some(number), None);
+                self.counting.loops[number].iterations = iterations;
+                // The interpreter counts each iteration as a statement; the condition is evaluated
+                // once more than it holds.
+                self.counting.basic_blocks[first].statements += 1;
+                self.counting.basic_blocks[first].work.evaluate(self.kernel, &[*cond]);
                 let last = self.open(Some(number), *times);
-                self.counting.stretches[last].work.evaluate(self.kernel, &[*cond]);
+                self.counting.basic_blocks[last].work.evaluate(self.kernel, &[*cond]);
                 out.push(Stmt::While { cond: *cond, body });
             }
             Stmt::If { cond, then, otherwise } => {
@@ -190,10 +199,10 @@ impl Instrument<'_> {
             }
             other => out.push(other.clone()),
         }
-        // What stands behind a statement that may leave runs less often.
+        // Statements after a possible exit run less often, so a new basic block starts.
         if !matches!(stmt, Stmt::Leave(_)) && escapes(stmt, &mut Vec::new()) {
             *times = self.count_here(out);
-            *stretch = self.open(within, *times);
+            *basic_block = self.open(within, *times);
         }
     }
 
@@ -222,7 +231,7 @@ impl Instrument<'_> {
             text,
             statement: self.statement,
             entered,
-            turns: Times::ONCE,
+            iterations: Times::ONCE,
         });
         self.counting.loops.len() - 1
     }
@@ -231,7 +240,8 @@ impl Instrument<'_> {
         self.kernel.var(var).origin.map_or((None, false), |origin| (Some(origin.index), origin.visits))
     }
 
-    /// The loop of the program whose lists a loop walks along: it moves what its condition looks at.
+    /// The loop of the program whose levels a `while` loop co-iterates: it advances the variables
+    /// of its condition.
     fn walker(&self, cond: ExprId, body: &Block) -> Option<u32> {
         let mut moved: Vec<VarId> = Vec::new();
         body.iter().for_each(|stmt| {
@@ -268,7 +278,7 @@ impl Instrument<'_> {
         self.counting.bulk.push(Bulk { within, statement: self.statement, buffer, kind, times, counter });
     }
 
-    /// How long a buffer has to be, at most.
+    /// The maximum length requested for a buffer.
     fn grown(&mut self, buffer: BufferId, len: ExprId, out: &mut Block) {
         let known = self.lengths.iter().find(|(other, _)| *other == buffer).map(|(_, place)| *place);
         let place = match known {
@@ -286,12 +296,12 @@ impl Instrument<'_> {
     }
 }
 
-/// Whether something inside a loop's body leaves it.
+/// Whether a loop has an early exit.
 fn leaves(body: &Block) -> bool {
     body.iter().any(|stmt| escapes(stmt, &mut Vec::new()))
 }
 
-/// Whether a statement may go on elsewhere than behind itself.
+/// Whether control may continue elsewhere than after a statement.
 fn escapes(stmt: &Stmt, inside: &mut Vec<LabelId>) -> bool {
     match stmt {
         Stmt::Leave(label) => !inside.contains(label),

@@ -1,13 +1,15 @@
-//! Counting what a kernel does while it runs as machine code: turns of loops, visits of bodies, elements read and written.
+//! Instrumentation of kernels: counts of loop iterations, visits, and elements read and written
+//! while machine code runs.
 //!
-//! [`instrument`](instrument()) is a pass over a finished kernel. It adds counters (ordinary variables, which ordinary statements
-//! change and, in the end, store in one more buffer), so that every backend and the interpreter run it. Loops that nothing leaves early
-//! are counted where they start, not in every turn: what is inside them stays as it was, vectors included. [`Counting`] says
-//! what the counters mean; [`Counting::read`] makes [`Counts`] of them.
+//! [`instrument`](instrument()) is a pass over a finished kernel. It adds counters (ordinary
+//! variables, which ordinary statements update and, at the end, store in one more buffer), so every
+//! back end and the interpreter run it. Loops without early exits are counted at entry, not in
+//! every iteration: their bodies stay unchanged and vectorised. [`Counting`] maps the counters to
+//! loops and statements; [`Counting::read`] computes [`Counts`] from them.
 //!
-//! - `instrument` adds counters, and takes down what each stretch of statements does each time it runs;
-//! - `work` is what statements do: elements read and written, operations;
-//! - `read` multiplies both, by loops of the kernel and by loops of the program.
+//! - `instrument` adds counters and records the work of each basic block;
+//! - `work` is the static work of statements: elements read and written, operations;
+//! - `read` multiplies both, per loop of the kernel and per loop of the program.
 
 mod instrument;
 mod prefix;
@@ -18,17 +20,17 @@ mod work;
 
 pub use instrument::instrument;
 pub use prefix::{Nest, nests, prefix};
-pub use read::{Counts, LoopCounts, Part, Traffic};
+pub use read::{Counts, LoopCounts, LoopPart, Traffic};
 pub use work::Work;
 
 use tamis_ir::kernel::{BufferId, VarId};
 
-/// How often something happens: as a counter says (once, if there is none), so many times over.
+/// A symbolic execution count: the value of a counter (or 1) times a constant factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The place of the counter.
+    /// The index of the counter in the counter buffer.
     pub counter: Option<usize>,
-    /// How often for each count.
+    /// The constant factor.
     pub factor: u64,
 }
 
@@ -36,7 +38,7 @@ impl Times {
     /// Once.
     pub const ONCE: Times = Times { counter: None, factor: 1 };
 
-    /// As often as a counter says.
+    /// The value of a counter.
     pub fn counted(counter: usize) -> Times {
         Times { counter: Some(counter), factor: 1 }
     }
@@ -46,89 +48,89 @@ impl Times {
     }
 }
 
-/// A loop of the kernel.
+/// A loop of an instrumented kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelLoop {
-    /// The loop of the kernel around it.
+    /// The enclosing loop of the kernel.
     pub parent: Option<usize>,
-    /// The index of the program's loop that it is a part of.
+    /// The index of the program's loop that it was lowered from.
     pub index: Option<u32>,
-    /// Whether each of its turns runs the body of the program's loop.
+    /// Whether each iteration runs the body of the program's loop.
     pub visits: bool,
-    /// Whether it goes on as long as a condition holds: a merge, a walk along lists.
+    /// Whether it is a `while` loop: a co-iteration of sparse levels.
     pub walks: bool,
-    /// Its first line.
+    /// Its header as text.
     pub text: String,
-    /// Which statement of the kernel it is in.
+    /// The top-level statement of the kernel that contains it.
     pub statement: usize,
-    /// How often it was entered.
+    /// The number of entries.
     pub entered: Times,
-    /// How often it went around.
-    pub turns: Times,
+    /// The number of iterations.
+    pub iterations: Times,
 }
 
-/// Statements that run one after the other, and what they do each time.
+/// A basic block: straight-line statements and their work per execution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stretch {
-    /// The innermost loop of the kernel around them.
+pub struct BasicBlock {
+    /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
-    /// Which statement of the kernel they are in.
+    /// The top-level statement of the kernel that contains them.
     pub statement: usize,
-    /// How often they run.
+    /// The number of executions.
     pub times: Times,
-    /// What they do.
+    /// The work of one execution.
     pub work: Work,
-    /// How many statements there are.
+    /// The number of statements.
     pub statements: u64,
-    /// The variables that they bind, or count with: those that the interpreter counts, too.
+    /// The variables that they declare, loop counters included, as the interpreter counts them.
     pub declares: Vec<VarId>,
 }
 
-/// What a statement does that is not the same each time: a counter has the sum of its lengths.
+/// A bulk operation, whose work depends on a length: a counter accumulates the lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bulk {
-    /// The innermost loop of the kernel around it.
+    /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
-    /// Which statement of the kernel it is in.
+    /// The top-level statement of the kernel that contains it.
     pub statement: usize,
     /// The buffer.
     pub buffer: BufferId,
-    /// What is done.
+    /// The operation.
     pub kind: BulkKind,
-    /// How often the statement runs.
+    /// The number of executions of the statement.
     pub times: Times,
-    /// The place of the counter.
+    /// The index of the counter in the counter buffer.
     pub counter: usize,
 }
 
-/// What is done to so many elements.
+/// The kind of a bulk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkKind {
-    /// All are written.
+    /// Writes all elements.
     Fill,
-    /// A coordinate is searched for among them.
+    /// Searches a coordinate by bisection.
     Search,
-    /// They are sorted: read and written.
+    /// Sorts the elements: reads and writes each.
     Sort,
-    /// They are sorted and merged, with all arrays of their workspace.
+    /// Sorts and merges a workspace with all of its arrays.
     Settle,
 }
 
-/// What the counters of a kernel mean.
+/// The meaning of the counters of an instrumented kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counting {
-    /// The buffer with the counters, which the kernel grows to hold them.
+    /// The buffer that holds the counters; the kernel grows it.
     pub buffer: BufferId,
-    /// How many indices the program has, whose visits come first.
+    /// The number of indices of the program; their visit counters come first.
     pub indices: usize,
-    /// How many counters there are.
+    /// The number of counters.
     pub len: usize,
-    /// Loops, outer ones first.
+    /// Loops in preorder.
     pub loops: Vec<KernelLoop>,
-    /// Everything that is done, except for what differs each time.
-    pub stretches: Vec<Stretch>,
-    /// What differs each time.
+    /// The basic blocks.
+    pub basic_blocks: Vec<BasicBlock>,
+    /// The bulk operations.
     pub bulk: Vec<Bulk>,
-    /// Counters with the greatest length that a buffer was asked to have.
+    /// Counters of the maximum length requested for each buffer.
     pub lengths: Vec<(BufferId, usize)>,
 }

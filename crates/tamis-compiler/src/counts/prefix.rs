@@ -1,25 +1,27 @@
-//! Kernels that stop early: the time that a loop nest takes is what a kernel takes with it, less what it takes without.
+//! Kernel prefixes: the time of a loop nest is the time of the kernel up to and including it, minus
+//! that of the kernel before it.
 //!
-//! No clock is read inside a kernel: that would need a statement of its own in every backend, and change what is measured.
+//! No kernel reads a clock: that would need a statement in every back end and would disturb the
+//! measurement.
 
 use tamis_ir::Value;
 use tamis_ir::kernel::{Builder, Elem, Expr, Kernel, Role, Stmt, VarId};
 
-/// Statements of a kernel up to the next that has loops: `first` has them.
+/// The top-level statements of a kernel that form one loop nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nest {
     /// The statement with loops.
     pub first: usize,
-    /// Where the next nest starts, or the end.
+    /// The start of the next nest, or the end of the kernel.
     pub stop: usize,
 }
 
-/// The loop nests of a kernel, in order. What comes before the first loop is part of the first nest.
+/// The loop nests of a kernel, in order. Statements before the first loop belong to the first nest.
 pub fn nests(kernel: &Kernel) -> Vec<Nest> {
     let loops = |stmt: &Stmt| {
         let mut found = false;
         stmt.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { .. } | Stmt::While { .. }));
-        // These are loops of the runtime.
+        // These statements are loops in the runtime.
         found || matches!(stmt, Stmt::Fill { .. } | Stmt::Sort { .. } | Stmt::Settle { .. })
     };
     let starts: Vec<usize> = (0..kernel.body.len()).filter(|k| loops(&kernel.body[*k])).collect();
@@ -27,7 +29,8 @@ pub fn nests(kernel: &Kernel) -> Vec<Nest> {
     starts.iter().enumerate().map(|(k, first)| Nest { first: *first, stop: stop(k) }).collect()
 }
 
-/// The first statements of a kernel. What they compute for later ones is stored, lest it be taken for useless.
+/// A prefix of a kernel. Values that later statements use are stored, so that they are not
+/// eliminated as dead.
 pub fn prefix(kernel: &Kernel, statements: usize) -> Kernel {
     let (mut b, mut body) = Builder::resume(kernel.clone());
     let rest = body.split_off(statements.min(body.len()));

@@ -1,70 +1,70 @@
-//! What counters say, once a kernel has run: by loops of the kernel, and by loops of the program.
+//! Execution counts of an instrumented kernel, per loop of the kernel and per loop of the program.
 
 use super::{BulkKind, Counting, Times};
 use std::collections::BTreeMap;
 use tamis_ir::kernel::{self, BufferId, Kernel};
 
-/// Elements that were read and written.
+/// Numbers of elements read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many were read.
+    /// The number of elements read.
     pub loads: u64,
-    /// How many were written.
+    /// The number of elements written.
     pub stores: u64,
 }
 
-/// A loop of the kernel that is part of one of the program.
+/// A loop of the kernel that was lowered from a loop of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// Its first line.
+pub struct LoopPart {
+    /// Its header as text.
     pub text: String,
-    /// How often it was entered.
+    /// The number of entries.
     pub entered: u64,
-    /// How often it went around.
-    pub turns: u64,
-    /// Whether each turn runs the body of the program's loop.
+    /// The number of iterations.
+    pub iterations: u64,
+    /// Whether each iteration runs the body of the program's loop.
     pub visits: bool,
-    /// Whether it walks along lists until a condition holds no more.
+    /// Whether it is a `while` loop that co-iterates sparse levels.
     pub walks: bool,
 }
 
-/// What happened in a loop of the program, without the loops inside it.
+/// Counts of a loop of the program, without nested loops.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopCounts {
-    /// How often it was entered: all of its parts that are in no other part of it, those with the most entries.
+    /// The number of entries: the maximum over its outermost kernel loops.
     pub entered: u64,
-    /// How often its body ran.
+    /// The number of executions of its body.
     pub visits: u64,
-    /// How often it went on along its lists, where it merges or searches.
+    /// The number of steps of its co-iteration loops.
     pub steps: u64,
-    /// The loops of the kernel that it became.
-    pub parts: Vec<Part>,
-    /// The indices of other loops of the program that parts of this one are inside of; those of loops inside it, too, where
-    /// their tiles are outermost.
+    /// The kernel loops that it was lowered to.
+    pub parts: Vec<LoopPart>,
+    /// The indices of other loops of the program that enclose its kernel loops; with tiling, these
+    /// may be its inner loops.
     pub around: Vec<u32>,
     /// Elements read and written, by buffer.
     pub traffic: BTreeMap<BufferId, Traffic>,
     /// Operators applied.
     pub operations: u64,
-    /// What it costs by a simple model, by the statement of the kernel that it is in.
+    /// Its cost by a simple model, per top-level statement of the kernel.
     pub cost: BTreeMap<usize, f64>,
 }
 
-/// What a kernel did.
+/// The execution counts of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// What happened in each loop of the program, by the numbers of indices.
+    /// Counts of each loop of the program, by index.
     pub loops: Vec<LoopCounts>,
-    /// What happened outside of all loops of the program.
+    /// Counts outside of all loops of the program.
     pub outside: LoopCounts,
-    /// The greatest length that each buffer was asked to have.
+    /// The maximum length requested for each buffer.
     pub lengths: BTreeMap<BufferId, u64>,
-    /// How many statements ran, and how often each variable was declared: what the interpreter counts, too.
+    /// Numbers of executed statements and declarations, as the interpreter counts them.
     pub executed: kernel::Counts,
 }
 
 impl Counting {
-    /// What counters mean that a kernel has stored. `kernel` is the one that counters were added to.
+    /// Computes the counts from stored counters. `kernel`: the kernel before instrumentation.
     pub fn read(&self, kernel: &Kernel, counters: &[i64]) -> Counts {
         let count = |times: Times| {
             let base = times.counter.map_or(1, |place| counters.get(place).copied().unwrap_or(0).max(0) as u64);
@@ -76,40 +76,46 @@ impl Counting {
             loops.visits = counters.get(k).copied().unwrap_or(0).max(0) as u64;
         }
         for (k, row) in self.loops.iter().enumerate() {
-            let (entered, turns) = (count(row.entered), count(row.turns));
+            let (entered, iterations) = (count(row.entered), count(row.iterations));
             let around = self.around(k);
             let found = counts.of(row.index);
-            found.around.extend(around.into_iter().filter(|_| turns > 0));
+            found.around.extend(around.into_iter().filter(|_| iterations > 0));
             found.around.sort_unstable();
             found.around.dedup();
-            found.parts.push(Part { text: row.text.clone(), entered, turns, visits: row.visits, walks: row.walks });
+            found.parts.push(LoopPart {
+                text: row.text.clone(),
+                entered,
+                iterations,
+                visits: row.visits,
+                walks: row.walks,
+            });
             if row.visits {
-                found.visits = found.visits.saturating_add(turns);
+                found.visits = found.visits.saturating_add(iterations);
             }
             if row.walks {
-                found.steps = found.steps.saturating_add(turns);
+                found.steps = found.steps.saturating_add(iterations);
             }
             if !self.is_inside_its_own(k) {
                 found.entered = found.entered.max(entered);
             }
         }
-        for stretch in &self.stretches {
-            let times = count(stretch.times);
-            counts.executed.statements += times.saturating_mul(stretch.statements);
-            for var in &stretch.declares {
+        for basic_block in &self.basic_blocks {
+            let times = count(basic_block.times);
+            counts.executed.statements += times.saturating_mul(basic_block.statements);
+            for var in &basic_block.declares {
                 if let Some(declared) = counts.executed.declared.get_mut(var.index()) {
                     *declared += times;
                 }
             }
-            let found = counts.of(stretch.within.and_then(|k| self.loops[k].index));
-            for (buffer, loads) in &stretch.work.loads {
+            let found = counts.of(basic_block.within.and_then(|k| self.loops[k].index));
+            for (buffer, loads) in &basic_block.work.loads {
                 found.traffic.entry(*buffer).or_default().loads += loads.saturating_mul(times);
             }
-            for (buffer, stores) in &stretch.work.stores {
+            for (buffer, stores) in &basic_block.work.stores {
                 found.traffic.entry(*buffer).or_default().stores += stores.saturating_mul(times);
             }
-            found.operations += stretch.work.operations.saturating_mul(times);
-            *found.cost.entry(stretch.statement).or_default() += times as f64 * stretch.work.cost();
+            found.operations += basic_block.work.operations.saturating_mul(times);
+            *found.cost.entry(basic_block.statement).or_default() += times as f64 * basic_block.work.cost();
         }
         for bulk in &self.bulk {
             let (times, elements) = (count(bulk.times), count(Times::counted(bulk.counter)));
@@ -134,7 +140,7 @@ impl Counting {
         counts
     }
 
-    /// The other loops of the program that a loop is inside of.
+    /// The other loops of the program that enclose a kernel loop.
     fn around(&self, number: usize) -> Vec<u32> {
         let mut found = Vec::new();
         let mut open = self.loops[number].parent;
@@ -145,7 +151,7 @@ impl Counting {
         found
     }
 
-    /// Whether a loop around this one is part of the same loop of the program.
+    /// Whether an enclosing kernel loop was lowered from the same loop of the program.
     fn is_inside_its_own(&self, number: usize) -> bool {
         let index = self.loops[number].index;
         let mut around = self.loops[number].parent;
@@ -167,7 +173,7 @@ impl Counts {
         }
     }
 
-    /// What everything costs in one statement of the kernel, by the model.
+    /// The modelled cost of one top-level statement of the kernel.
     pub fn cost_of(&self, statement: usize) -> f64 {
         let all = self.loops.iter().chain([&self.outside]);
         all.filter_map(|found| found.cost.get(&statement)).sum()

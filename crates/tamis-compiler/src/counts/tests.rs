@@ -1,4 +1,4 @@
-//! Counters of small kernels, in the kernel interpreter.
+//! Tests of instrumentation on small kernels, run by the kernel interpreter.
 
 use super::{Counts, instrument, nests, prefix};
 use tamis_ir::algebra::{DType, Op};
@@ -19,7 +19,7 @@ fn memory(kernel: &Kernel, x: &[f64]) -> Memory {
     Memory { arrays, scalars: vec![Value::I64(x.len() as i64)] }
 }
 
-/// What the counters say, after comparing it with what the interpreter counts.
+/// The counts, after a comparison with those of the interpreter.
 fn counted(kernel: &Kernel, counters: BufferId, indices: usize, x: &[f64]) -> Counts {
     let (with, counting) = instrument(kernel, counters, indices);
     with.verify().unwrap_or_else(|wrong| panic!("{wrong}\n{with}"));
@@ -33,7 +33,7 @@ fn counted(kernel: &Kernel, counters: BufferId, indices: usize, x: &[f64]) -> Co
     counts
 }
 
-/// Sums elements up to the first that is negative.
+/// Sums elements up to the first negative one.
 fn until_negative() -> (Kernel, BufferId) {
     let mut b = Builder::new("f");
     let (x, y, counters) = buffers(&mut b);
@@ -63,8 +63,8 @@ fn loops_that_are_left_are_counted_as_far_as_they_go() {
     let (kernel, counters) = until_negative();
     for x in [&[1.0, 2.0, -1.0, 4.0][..], &[1.0, 2.0], &[-1.0], &[]] {
         let counts = counted(&kernel, counters, 1, x);
-        let turns = x.iter().position(|x| *x < 0.0).map_or(x.len(), |k| k + 1) as u64;
-        assert_eq!(counts.outside.parts[0].turns, turns, "{x:?}");
+        let iterations = x.iter().position(|x| *x < 0.0).map_or(x.len(), |k| k + 1) as u64;
+        assert_eq!(counts.outside.parts[0].iterations, iterations, "{x:?}");
     }
 }
 
@@ -100,14 +100,14 @@ fn walks_conditions_and_fixed_loops() {
     let counts = counted(&kernel, counters, 1, &[1.0, 2.0, 3.0, 0.0]);
     let found = &counts.loops[0];
     assert_eq!((found.steps, found.visits), (4, 0), "a walk has steps; visits have counters of their own");
-    // The fixed loop has no origin, so it belongs to the walk around it.
-    assert_eq!((found.parts[1].entered, found.parts[1].turns), (2, 6));
+    // The fixed loop has no origin, so it belongs to the enclosing co-iteration loop.
+    assert_eq!((found.parts[1].entered, found.parts[1].iterations), (2, 6));
     let traffic = |buffer: BufferId| found.traffic[&buffer];
     assert_eq!((traffic(x).loads, traffic(y).loads, traffic(y).stores), (4 + 6, 6, 6));
     let (with, _) = instrument(&kernel, counters, 1);
     let mut added = 0;
     with.visit(&mut |stmt| added += usize::from(matches!(stmt, Stmt::For { body, .. } if body.len() != 1)));
-    assert_eq!(added, 0, "nothing is added to a loop whose turns are known:\n{with}");
+    assert_eq!(added, 0, "nothing is added to a loop whose iterations are known:\n{with}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_kernel_stops_early_with_what_it_has() {
     let (kernel, _) = until_negative();
     let found = nests(&kernel);
     assert_eq!((found.len(), found[0].first, found[0].stop), (1, 1, 3));
-    // The sum is needed by the store behind the loop.
+    // The store after the loop uses the sum.
     let short = prefix(&kernel, 2);
     short.verify().unwrap_or_else(|wrong| panic!("{wrong}\n{short}"));
     let after = run(&short, memory(&short, &[1.0, 2.0]), 1000).unwrap();

@@ -1,12 +1,12 @@
-//! What statements do each time they run: elements read and written, operations.
+//! Static work of statements per execution: elements read and written, operations.
 
 use std::collections::BTreeMap;
 use tamis_ir::kernel::{BufferId, Expr, ExprId, Kernel, Stmt};
 
-/// What is done by some statements, each once.
+/// The work of statements, each executed once.
 ///
-/// An expression that occurs several times in one statement is evaluated once; operands that are only needed under a condition are
-/// taken to be evaluated. Machine code may keep in registers what a kernel reads twice.
+/// A shared expression of a statement counts once; conditionally evaluated operands count as
+/// evaluated. Machine code may do less: it keeps repeated loads in registers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Elements read, by buffer.
@@ -15,15 +15,15 @@ pub struct Work {
     pub stores: BTreeMap<BufferId, u64>,
     /// Operators applied.
     pub operations: u64,
-    /// Entries inserted into workspaces.
+    /// Elements inserted into workspaces.
     pub insertions: u64,
 }
 
 impl Work {
-    /// Adds what a statement does itself, without the blocks inside it.
+    /// Adds the work of a statement, without nested blocks.
     pub(super) fn add(&mut self, kernel: &Kernel, stmt: &Stmt) {
         let mut roots = Vec::new();
-        // The condition of a loop is evaluated more often than the loop is entered.
+        // The condition of a loop is counted with its iterations, not with its entries.
         if !matches!(stmt, Stmt::While { .. }) {
             stmt.each_expr(|expr| roots.push(expr));
         }
@@ -66,7 +66,7 @@ impl Work {
         }
     }
 
-    /// What it costs, in operations: a load is worth two, an insertion many.
+    /// The cost in operations: a load counts as two, an insertion as many.
     pub fn cost(&self) -> f64 {
         let moved: u64 = self.loads.values().chain(self.stores.values()).sum();
         self.operations as f64 + 2.0 * moved as f64 + 16.0 * self.insertions as f64

@@ -4,7 +4,7 @@ use super::{Editor, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, Expr, ExprId, Stmt, VarId};
 
-/// Another variable like this one, under which it is known from now on.
+/// Declares a fresh variable of the same type and maps the old one to it.
 pub(super) fn renew(editor: &mut Editor, var: VarId, again: &mut FxHashMap<VarId, VarId>) -> VarId {
     let info = editor.kernel().var(var);
     let (name, dtype, mutable, origin) = (info.name.clone(), info.dtype, info.mutable, info.origin);
@@ -14,7 +14,8 @@ pub(super) fn renew(editor: &mut Editor, var: VarId, again: &mut FxHashMap<VarId
     new
 }
 
-/// The same statement, with new variables in place of those that it declares. No label is in it.
+/// Clones a statement; its declarations get fresh variables. The statement must not contain a
+/// label.
 pub(super) fn copy(editor: &mut Editor, stmt: &Stmt, again: &mut FxHashMap<VarId, VarId>) -> Stmt {
     let mut copy = stmt.clone();
     rename_in(editor, &mut copy, again);
@@ -36,7 +37,7 @@ pub(super) fn copy(editor: &mut Editor, stmt: &Stmt, again: &mut FxHashMap<VarId
     copy
 }
 
-/// Puts variables in place of others, throughout.
+/// Substitutes variables in a whole block.
 pub(super) fn rename(editor: &mut Editor, block: &mut Block, again: &FxHashMap<VarId, VarId>) {
     for stmt in block {
         rename_in(editor, stmt, again);
@@ -48,7 +49,7 @@ fn rename_in(editor: &mut Editor, stmt: &mut Stmt, again: &FxHashMap<VarId, VarI
     stmt.map_exprs(|id| renamed(editor, id, again));
 }
 
-/// An expression with variables in place of others.
+/// Substitutes variables in an expression.
 pub(super) fn renamed(editor: &mut Editor, id: ExprId, again: &FxHashMap<VarId, VarId>) -> ExprId {
     fold::rewrite(editor, id, &mut |editor, id| match editor.kernel().expr(id) {
         Expr::Var(var) => again.get(var).copied().map(|var| editor.get(var)),

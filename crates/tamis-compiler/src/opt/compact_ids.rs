@@ -1,6 +1,8 @@
-//! Id compaction: renumbers the expression and variable tables, and drops entries that no statement uses.
+//! Id compaction: renumbers the expression and variable tables, and drops entries that no statement
+//! uses.
 //!
-//! Buffers and parameters keep their ids, because callers refer to them by position. A name loses its number suffix where it is unique without it.
+//! Buffers and parameters keep their ids, because callers refer to them by position. A name loses
+//! its number suffix where it is unique without it.
 
 use super::Options;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -77,7 +79,7 @@ impl Table {
     }
 
     fn stmt(&mut self, kernel: &Kernel, old: &Stmt) -> Stmt {
-        // Blocks are made anew below; what stands around them is small.
+        // Inner blocks are rebuilt below; cloning the statement's own operands is cheap.
         let mut new = match old {
             Stmt::For { var, start, stop, hint, .. } => {
                 Stmt::For { var: *var, start: *start, stop: *stop, body: Vec::new(), hint: *hint }
@@ -105,7 +107,7 @@ impl Table {
         new
     }
 
-    /// A name without the number that told it apart from another of its kind.
+    /// A name without the number suffix that made it unique.
     fn stem<'a>(&self, name: &'a str) -> &'a str {
         match name.rsplit_once('_') {
             Some((stem, number)) if number.parse::<u32>().is_ok_and(|n| n >= 2) && self.names.contains(stem) => stem,

@@ -1,8 +1,10 @@
-//! Constant and copy propagation through straight-line code, branches and loops, with folding of the branches it decides.
+//! Constant and copy propagation through straight-line code, branches and loops, with folding of
+//! the branches it decides.
 //!
-//! A fact says that a variable or an element equals a constant or another variable, since a program point. It holds while its
-//! operands are not assigned. At a join, the facts of both sides hold; a loop forgets what its body assigns. Decided conditions,
-//! empty loops and blocks without a `break` are simplified away.
+//! A fact says that a variable or an element equals a constant or another variable, since a program
+//! point. It holds while its operands are not assigned. At a join, the facts of both sides hold; a
+//! loop forgets what its body assigns. Decided conditions, empty loops and blocks without a `break`
+//! are simplified away.
 
 use super::effects::{Effects, Times, diverges};
 use super::{Editor, Options, fold};
@@ -11,7 +13,7 @@ use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
-/// Facts about so many elements of a buffer are kept.
+/// The maximum number of element facts kept per buffer.
 const ELEMENTS: usize = 4;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -30,14 +32,14 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     pass.editor.finish(body)
 }
 
-/// What a variable holds.
+/// The value of a variable, as far as it is known.
 #[derive(Clone, Copy)]
 struct VarFact {
     value: ExprId,
     at: u64,
 }
 
-/// What an element holds.
+/// The value of a buffer element, as far as it is known.
 #[derive(Clone, Copy)]
 struct ElementFact {
     index: ExprId,
@@ -45,10 +47,10 @@ struct ElementFact {
     at: u64,
 }
 
-/// What was known about a variable before: its fact and when it was assigned.
+/// The previous fact about a variable and the time of its assignment, for rollback.
 type SavedVarFact = (VarId, Option<VarFact>, u64);
 
-/// What was known about a buffer before: when it was written, and facts about its elements.
+/// The previous facts about a buffer and the time of its last write, for rollback.
 type SavedElementFacts = (BufferId, u64, Vec<ElementFact>);
 
 struct ConstProp {
@@ -56,16 +58,16 @@ struct ConstProp {
     times: Times,
     known: Vec<Option<VarFact>>,
     elements: Vec<Vec<ElementFact>>,
-    /// What was known before a condition was taken for true: it is again when the block ends that learned from it.
+    /// Undo log: facts that hold again when the block ends whose condition replaced them.
     learned: Vec<(VarId, Option<VarFact>)>,
-    /// Expressions that were rewritten since something changed.
+    /// Memoised rewrites, valid until a fact changes.
     memo: FxHashMap<ExprId, ExprId>,
 }
 
 impl ConstProp {
     // Facts
 
-    /// Parameters that are assumed to be equal are one.
+    /// Merges parameters that the assumptions state to be equal.
     fn assumptions(&mut self) {
         for fact in self.editor.kernel().facts.clone() {
             if let Fact::Holds(cond) = fact
@@ -82,7 +84,7 @@ impl ConstProp {
                 }
             }
         }
-        // Other assumptions speak of what is left; those of equality still name both.
+        // Other assumptions are rewritten to the representative; equalities still name both.
         let mut facts = self.editor.kernel().facts.clone();
         for fact in &mut facts {
             let equality = fact.expr().is_some_and(|e| matches!(self.editor.kernel().expr(e), Expr::Call(Op::Eq, ..)));
@@ -102,11 +104,11 @@ impl ConstProp {
         self.times.unchanged(self.editor.kernel(), id, since)
     }
 
-    /// What a variable is known to hold now.
+    /// The current fact about a variable.
     fn value_of(&self, var: VarId) -> Option<ExprId> {
         let mut found = None;
         let mut var = var;
-        // What a variable equals may equal something else; every step is to another variable.
+        // Copies are followed transitively; each step reaches a different variable.
         for _ in 0..self.known.len() {
             let Some(known) = self.known[var.index()].filter(|known| self.unchanged(known.value, known.at)) else {
                 break;
@@ -120,7 +122,7 @@ impl ConstProp {
         found
     }
 
-    /// A variable gets a value.
+    /// Records an assignment to a variable.
     fn set(&mut self, var: VarId, value: Option<ExprId>) {
         let at = self.tick();
         self.times.assigned[var.index()] = at;
@@ -142,12 +144,12 @@ impl ConstProp {
         let at = self.tick();
         self.times.written[buffer.index()] = at;
         let constant = |p: &ConstProp, id| p.editor.as_constant(id);
-        // Other elements are those at other constants; all else may be this one.
+        // Elements at other constant indices survive; any other index may alias this one.
         let here = constant(self, index);
         let mut facts = std::mem::take(&mut self.elements[buffer.index()]);
         facts.retain(|fact| here.is_some() && constant(self, fact.index).is_some_and(|k| Some(k) != here));
         let simple = matches!(self.editor.kernel().expr(value), Expr::Const(_) | Expr::Var(_));
-        // An index that reads the buffer itself may mean another element now.
+        // An index that reads the buffer itself may denote a different element now.
         if simple && facts.len() < ELEMENTS && self.unchanged(index, at - 1) {
             facts.push(ElementFact { index, value, at });
         }
@@ -161,7 +163,7 @@ impl ConstProp {
         effects.written.iter().for_each(|buffer| self.elements[buffer.index()].clear());
     }
 
-    /// Takes a condition for true or false, until the block ends.
+    /// Assumes a condition to be true or false until the block ends.
     fn assume(&mut self, cond: ExprId, holds: bool) {
         if self.editor.dtype(cond) != DType::Bool {
             return;
@@ -182,7 +184,8 @@ impl ConstProp {
         }
     }
 
-    /// An integer that equals a constant is it. Floats that are equal may be zeros of two signs.
+    /// Records an integer equality. Equal floats may be zeros of opposite sign, so they are
+    /// skipped.
     fn assume_equal(&mut self, a: ExprId, b: ExprId) {
         let dtype = self.editor.dtype(a);
         if dtype != self.editor.dtype(b) || dtype.kind() > Kind::Int {
@@ -203,7 +206,7 @@ impl ConstProp {
         self.known[var.index()] = Some(VarFact { value, at });
     }
 
-    /// Forgets what was learned since. Variables that were assigned since are for the caller to forget.
+    /// Rolls the facts back to a mark. The caller invalidates variables assigned since then.
     fn unlearn(&mut self, since: usize) {
         self.tick();
         for (var, known) in self.learned.drain(since..).rev() {
@@ -252,7 +255,7 @@ impl ConstProp {
         for stmt in block {
             self.stmt(stmt, out);
             if diverges(out) {
-                // What follows cannot be reached.
+                // The remaining statements are unreachable.
                 return;
             }
         }
@@ -283,7 +286,7 @@ impl ConstProp {
             }
             Stmt::For { var, start, stop, body, hint } => match self.trip_count(start, stop) {
                 Some(0) => {}
-                // A loop whose iterations are counted stays one.
+                // An instrumented loop stays a loop, since its iterations are counted.
                 Some(1) if self.editor.kernel().var(var).origin.is_none_or(|origin| !origin.visits) => {
                     self.set(var, Some(start));
                     out.push(Stmt::Let { var, value: start });
@@ -310,7 +313,7 @@ impl ConstProp {
                 }
                 let effects = Effects::of(&body);
                 if !effects.left.contains(&label) {
-                    // Names are unique, so the statements can stand here.
+                    // Names are unique, so the body can be spliced in.
                     return self.stmts(body, out);
                 }
                 let learned = self.learned.len();
@@ -343,7 +346,8 @@ impl ConstProp {
                 out.push(stmt);
             }
             Stmt::Sort { buffer, start, stop, .. } => {
-                // One coordinate is in order; the range is still checked, unless it is empty.
+                // A single coordinate is always sorted; the range is still checked, unless it is
+                // empty.
                 if start != stop {
                     self.forget(&Effects { written: vec![buffer], ..Effects::default() });
                     out.push(stmt);
@@ -366,7 +370,7 @@ impl ConstProp {
         }
     }
 
-    /// How often a loop runs, if that is known and at most once.
+    /// The trip count of a loop, if it is known to be 0 or 1.
     fn trip_count(&self, start: ExprId, stop: ExprId) -> Option<u32> {
         let int = |id| self.editor.as_constant(id).and_then(Value::as_i64);
         if start == stop {
@@ -375,7 +379,7 @@ impl ConstProp {
         match (int(start), int(stop), self.editor.kernel().expr(stop)) {
             (Some(a), Some(b), _) if a >= b => Some(0),
             (Some(a), Some(b), _) if a.checked_add(1) == Some(b) => Some(1),
-            // Positions do not overflow.
+            // Position arithmetic does not overflow.
             (None, _, Expr::Call(Op::Add, DType::I64, operands))
                 if operands[0] == start && int(operands[1]) == Some(1) =>
             {
@@ -398,14 +402,14 @@ impl ConstProp {
         let body = self.block(body);
         self.unlearn(learned);
         self.forget(&effects);
-        // The way out is a condition that does not hold.
+        // The loop ends when its condition is false.
         self.assume(cond, false);
         out.push(Stmt::While { cond, body });
     }
 
     fn branch(&mut self, cond: ExprId, then: Block, otherwise: Block, out: &mut Block) {
         if let Some(holds) = fold::truth(&self.editor, cond) {
-            // Names are unique, so the statements can stand here.
+            // Names are unique, so the body can be spliced in.
             return self.stmts(if holds { then } else { otherwise }, out);
         }
         let effects = [Effects::of(&then), Effects::of(&otherwise)];
@@ -435,7 +439,7 @@ impl ConstProp {
         self.assume(cond, false);
         let otherwise = self.block(otherwise);
         let after_otherwise = self.values_of(&assigned, &effects[1]);
-        // After a branch that leaves, what the other one learned still holds.
+        // If one branch exits, the facts of the other one hold afterwards.
         if !diverges(&then) {
             self.unlearn(learned);
         }
@@ -467,7 +471,7 @@ impl ConstProp {
         }
     }
 
-    /// What variables hold at the end of a branch, in terms of what exists after it.
+    /// The facts at the end of a branch, expressed in variables that are visible after it.
     fn values_of(&self, vars: &[VarId], branch: &Effects) -> Vec<Option<ExprId>> {
         let visible = |value: &ExprId| match self.editor.kernel().expr(*value) {
             Expr::Var(var) => !branch.declared.contains(var),
@@ -483,7 +487,7 @@ mod tests {
     use super::super::{Options, testing};
     use super::*;
 
-    /// `if x[0] < 1`, which nobody knows.
+    /// `if x[0] < 1`, an unknown condition.
     fn unknown(make: &mut Make) -> ExprId {
         let (zero, one) = (make.int(0), make.float(1.0));
         let x = make.load(make.x, zero);
@@ -612,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_promised_to_be_equal_are_one() {
+    fn sizes_that_are_assumed_equal_become_one() {
         let mut make = Make::new();
         let (n, m, zero) = (make.n, make.m, make.int(0));
         let equal = make.call(Op::Eq, &[m, n]);

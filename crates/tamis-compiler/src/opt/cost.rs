@@ -4,10 +4,10 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Expr, ExprId, Kernel};
 use tamis_ir::{DType, Kind};
 
-/// More than this many operations are not repeated for the sake of fewer names.
+/// Expressions with more operations than this are not rematerialised to save a name.
 const SMALL: usize = 12;
 
-/// Whether an expression may be evaluated where its value is not needed: nothing is read, and little is done.
+/// Whether an expression may be evaluated speculatively: it reads no memory and is cheap.
 pub(super) fn is_free(kernel: &Kernel, id: ExprId) -> bool {
     free(kernel, id, &mut { SMALL })
 }
@@ -26,7 +26,7 @@ fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
     }
 }
 
-/// Whether an operator takes much longer than an addition.
+/// Whether an operator has a much higher latency than an addition.
 pub(super) fn is_expensive(op: Op, dtype: DType) -> bool {
     use Op::*;
     match op {
@@ -50,7 +50,7 @@ pub(super) fn has_load(kernel: &Kernel, id: ExprId) -> bool {
     }
 }
 
-/// How many operations an expression has, up to a limit.
+/// The number of operations of an expression, up to a limit.
 pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => 0,
@@ -69,8 +69,8 @@ pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
     }
 }
 
-/// Whether an expression that is needed more than once deserves a name: it reads memory, computes with values, or is
-/// more than a few sums and products of positions. Comparisons and conversions do not.
+/// Whether an expression with several uses is worth a name: it reads memory, computes with values,
+/// or has more than a few sums and products of positions. Comparisons and conversions are not.
 pub(super) fn deserves_a_name(kernel: &Kernel, id: ExprId) -> bool {
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => false,

@@ -1,8 +1,10 @@
-//! Common subexpression elimination, loads included: an expression that is computed twice is computed once and named.
+//! Common subexpression elimination, loads included: an expression that is computed twice is
+//! computed once and named.
 //!
-//! The first computation must dominate the second, and nothing between them may change an operand. The pass walks the kernel twice: once
-//! to count how often each value recurs, once to name those that do. A value that has a name already is used by that name. Index
-//! arithmetic and comparisons are too cheap for a name.
+//! The first computation must dominate the second, and nothing between them may change an operand.
+//! The pass walks the kernel twice: once to count how often each value recurs, once to name those
+//! that do. A value that has a name already is used by that name. Index arithmetic and comparisons
+//! are too cheap for a name.
 
 use super::effects::{Effects, Times};
 use super::{Editor, Options, cost, fold, licm};
@@ -33,10 +35,10 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     naming.editor.finish(body)
 }
 
-/// A value that was computed.
+/// An available value.
 #[derive(Clone, Copy)]
 struct AvailableValue {
-    /// Its number, or the variable that has it.
+    /// Its value number, or the variable that holds it.
     what: What,
     at: u64,
 }
@@ -50,7 +52,7 @@ enum What {
 struct State {
     times: Times,
     available: FxHashMap<ExprId, AvailableValue>,
-    /// What was available before, to go back to where a block began.
+    /// Undo log of the available values, for rollback at the end of a block.
     trail: Vec<(ExprId, Option<AvailableValue>)>,
     next: usize,
 }
@@ -58,15 +60,16 @@ struct State {
 struct CommonSubexpressions {
     editor: Editor,
     state: State,
-    /// How often each value is met again.
+    /// The number of recurrences of each value.
     counts: Vec<u32>,
-    /// Whether any value is.
+    /// Whether any value recurs.
     again: bool,
-    /// On the second walk: the names of values that have one.
+    /// On the second walk: the names given to recurring values.
     named: Option<Vec<Option<VarId>>>,
-    /// Declarations to stand before the statement at hand.
+    /// Declarations to insert before the current statement.
     pending: Block,
-    /// Expressions of this statement that were looked at and have no number: shared operands are looked at once.
+    /// Visited expressions of this statement without a value number, so that shared operands are
+    /// visited once.
     seen: FxHashMap<(ExprId, bool), ExprId>,
 }
 
@@ -100,7 +103,8 @@ impl CommonSubexpressions {
             Stmt::Let { value, .. } => Some(*value),
             _ => None,
         };
-        // What a loop tests, it tests in every iteration: nothing can be named before it that the iterations change.
+        // A loop condition is evaluated in every iteration: nothing that the body changes can be
+        // named before the loop.
         let repeated = matches!(stmt, Stmt::While { .. });
         if repeated && let Some(effects) = &effects {
             self.state.times.forget(effects);
@@ -109,7 +113,7 @@ impl CommonSubexpressions {
             && !self.editor.kernel().var(*var).mutable
             && !self.is_available(before)
         {
-            // The value gets this name.
+            // The declaration names the value.
             *value = self.operands(before, true, true);
         } else {
             stmt.map_exprs(|id| self.expr(id, !repeated, true));
@@ -147,8 +151,8 @@ impl CommonSubexpressions {
         self.state.trail.push((id, before));
     }
 
-    /// An expression that is evaluated here: in any case, if that is `certain`; once, so that it can be named before the
-    /// statement, if it can come `first`.
+    /// Visits an evaluated expression. `certain`: it is evaluated unconditionally. `first`: it can
+    /// be named before the statement.
     fn expr(&mut self, id: ExprId, first: bool, certain: bool) -> ExprId {
         let kernel = self.editor.kernel();
         if matches!(kernel.expr(id), Expr::Const(_) | Expr::Var(_)) {
@@ -204,7 +208,7 @@ impl CommonSubexpressions {
         self.editor.get(var)
     }
 
-    /// An expression whose operands are evaluated here.
+    /// Visits the operands of an evaluated expression.
     fn operands(&mut self, id: ExprId, first: bool, certain: bool) -> ExprId {
         match self.editor.kernel().expr(id).clone() {
             Expr::Load(buffer, index) => {

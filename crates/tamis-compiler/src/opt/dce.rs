@@ -1,9 +1,10 @@
 //! Dead code elimination and dead store elimination.
 //!
-//! Roots are outputs, failures and exits. A statement is live if a live statement reads its result or if it controls a live statement;
-//! writes to scratch memory that no live statement reads are removed. An assignment that is overwritten before it is read is removed, and so is
-//! a store to an element that is stored again first. A declaration moves to its first live assignment; a variable that is never assigned
-//! afterwards becomes a constant.
+//! Roots are outputs, failures and exits. A statement is live if a live statement reads its result
+//! or if it controls a live statement; writes to scratch memory that no live statement reads are
+//! removed. An assignment that is overwritten before it is read is removed, and so is a store to an
+//! element that is stored again first. A declaration moves to its first live assignment; a variable
+//! that is never assigned afterwards becomes a constant.
 
 use super::effects::Effects;
 use super::index_facts::IndexFacts;
@@ -11,7 +12,7 @@ use super::{Editor, Options};
 use tamis_ir::Value;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId};
 
-/// How many statements after a declaration are searched for the assignment that it can move to.
+/// The number of statements searched for the assignment that a declaration can sink to.
 const NEAR: usize = 64;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -37,9 +38,9 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     editor.finish(body)
 }
 
-// What is needed
+// Liveness of statements
 
-/// A statement as the search for what is needed sees it.
+/// A statement in the liveness analysis.
 struct Node {
     parent: Option<usize>,
     exprs: Vec<ExprId>,
@@ -59,7 +60,7 @@ struct Liveness {
 }
 
 impl Liveness {
-    /// Whether each statement is needed, outer ones first.
+    /// Whether each statement is live, in preorder.
     fn of(kernel: &Kernel) -> Vec<bool> {
         let mut search = Liveness {
             definitions: vec![Vec::new(); kernel.vars.len()],
@@ -128,7 +129,7 @@ impl Liveness {
 fn sweep(block: &mut Block, needed: &mut impl Iterator<Item = bool>) {
     block.retain_mut(|stmt| {
         let keep = needed.next().unwrap_or(true);
-        // What is not needed has nothing in it that is; its numbers are taken all the same.
+        // A dead statement contains no live one; its ids are consumed all the same.
         for inner in stmt.blocks_mut() {
             sweep(inner, needed);
         }
@@ -136,7 +137,7 @@ fn sweep(block: &mut Block, needed: &mut impl Iterator<Item = bool>) {
     });
 }
 
-// What is overwritten
+// Dead stores
 
 /// A set of variables.
 #[derive(Clone)]
@@ -169,16 +170,17 @@ impl VarSet {
 struct DeadStores {
     editor: Editor,
     known: IndexFacts,
-    /// Variables that are read after each block that can be left.
+    /// The live-out variables of each labelled block.
     labels: Vec<(LabelId, VarSet)>,
-    /// Elements that will be written before anything reads them.
+    /// Elements that are overwritten before they are read.
     overwritten: Vec<(BufferId, ExprId)>,
 }
 
 impl DeadStores {
-    /// Drops what is not read in a block after which the variables in `live` are; those before it are there afterwards.
+    /// Removes dead assignments of a block. `live`: live-out variables on entry, live-in variables
+    /// on return.
     fn block(&mut self, block: Block, live: &mut VarSet) -> Block {
-        // Last statement first, until the end.
+        // Backward walk: the last statement first.
         let mut out: Block = Vec::with_capacity(block.len());
         for stmt in block.into_iter().rev() {
             self.stmt(stmt, live, &mut out);
@@ -273,7 +275,7 @@ impl DeadStores {
         out.push(stmt);
     }
 
-    /// The body of a loop: what it reads, it may read again in the next iteration.
+    /// The body of a loop: its reads are live at the back edge, too.
     fn body(&mut self, body: Block, cond: Option<ExprId>, live: &mut VarSet) -> Block {
         let effects = Effects::of(&body);
         let mut again = live.clone();
@@ -300,7 +302,8 @@ impl DeadStores {
         for var in &effects.declared {
             again.remove(*var);
         }
-        // What is overwritten after the loop is also overwritten before it, if the loop has nothing to do with it.
+        // An element that is overwritten after the loop is dead before it, if the loop does not
+        // access it.
         let mut after = std::mem::take(&mut self.overwritten);
         let (kernel, known) = (self.editor.kernel(), &self.known);
         let other = |read: Option<ExprId>, index: ExprId| {
@@ -330,7 +333,8 @@ impl DeadStores {
         self.overwritten.retain(|(other, _)| *other != buffer);
     }
 
-    /// A variable gets its value here: before this, an element whose index names it is another one.
+    /// Records an assignment: before it, an index that uses the variable denotes a different
+    /// element.
     fn define(&mut self, var: VarId) {
         let kernel = self.editor.kernel();
         self.overwritten.retain(|(_, index)| {
@@ -340,7 +344,8 @@ impl DeadStores {
         });
     }
 
-    /// A buffer is written here: before this, an element whose index is read from it is another one.
+    /// Records a write to a buffer: before it, an index loaded from the buffer denotes a different
+    /// element.
     fn write(&mut self, buffer: BufferId) {
         let kernel = self.editor.kernel();
         self.overwritten.retain(|(_, index)| {
@@ -350,8 +355,8 @@ impl DeadStores {
         });
     }
 
-    /// The declaration of a variable whose first value is never read, if it must stand here and not at an assignment
-    /// further on. `later` has the statements after it, last first.
+    /// The declaration of a variable whose initial value is never read, if it cannot sink to a
+    /// later assignment. `later`: the statements after it, in reverse order.
     fn declaration_without_value(&mut self, var: VarId, later: &mut Block) -> Option<Stmt> {
         let kernel = self.editor.kernel();
         for stmt in later.iter_mut().rev().take(NEAR) {
@@ -375,7 +380,7 @@ impl DeadStores {
     }
 }
 
-/// Whether a statement, or one inside it, names a variable.
+/// Whether a statement, nested ones included, uses a variable.
 fn mentions(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
     let mut found = false;
     stmt.visit(&mut |stmt| {

@@ -1,7 +1,9 @@
-//! Difference-bound constraints: facts of the form `a <= b + c` about integers, and their consequences.
+//! Difference-bound constraints: facts of the form `a <= b + c` about integers, and their
+//! consequences.
 //!
-//! An atom is the value of an expression at a program point. An assigned variable, or an element that may have been written, is a new
-//! atom afterwards; facts about the old atom stay true of the old value. A sum `a + c` is the atom `a` plus a constant only if it cannot wrap.
+//! An atom is the value of an expression at a program point. An assigned variable, or an element
+//! that may have been written, is a new atom afterwards; facts about the old atom stay true of the
+//! old value. A sum `a + c` is the atom `a` plus a constant only if it cannot wrap.
 
 use super::effects::Times;
 use rustc_hash::FxHashMap;
@@ -9,7 +11,7 @@ use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Kernel, VarId};
 
-/// An integer that does not change.
+/// An immutable integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Atom(u32);
 
@@ -23,19 +25,19 @@ pub(super) struct Term {
     plus: i64,
 }
 
-/// Edges that a proof follows at most.
+/// The maximum number of edges that a proof follows.
 const BUDGET: usize = 200;
 
-/// Steps that a proof has at most.
+/// The maximum depth of a proof.
 const DEEPEST: usize = 8;
 
-/// Expressions that a proof looks into at most.
+/// The maximum number of expressions that a proof expands.
 const LOOKS: usize = 6;
 
-/// Constants beyond this may wrap around.
+/// Arithmetic on constants beyond this bound may wrap around.
 const FAR: i64 = 1 << 62;
 
-/// A place in the code, to go back to.
+/// A program point for rollback.
 #[derive(Clone, Copy)]
 pub(super) struct Mark(usize, usize);
 
@@ -43,15 +45,15 @@ pub(super) struct Bounds {
     facts: Vec<Fact>,
     /// For each atom `a`, the `b` and `c` of `a <= b + c`.
     edges: Vec<Vec<(Atom, i64)>>,
-    /// Atoms that got an edge, in order, to take it back.
+    /// Undo log: atoms in the order in which they got an edge.
     added: Vec<Atom>,
-    /// The atom of an expression, and since when.
+    /// The atom of an expression, and the time of its creation.
     atoms: FxHashMap<ExprId, (Atom, u64)>,
-    /// What `atoms` held before.
+    /// Undo log of `atoms`.
     before: Vec<(ExprId, Option<(Atom, u64)>)>,
-    /// Declarations of variables that never change.
+    /// Definitions of immutable variables.
     declared: FxHashMap<VarId, (ExprId, u64)>,
-    /// Elements of increasing buffers that were met: the atom, and the index.
+    /// Loaded elements of increasing buffers: the atom and the index.
     increasing: Vec<(BufferId, Atom, Term)>,
 }
 
@@ -72,7 +74,7 @@ impl Bounds {
         Mark(self.added.len(), self.before.len())
     }
 
-    /// Forgets what was learned since.
+    /// Rolls back to a mark.
     pub(super) fn leave(&mut self, Mark(added, before): Mark) {
         while self.added.len() > added {
             if let Some(atom) = self.added.pop() {
@@ -89,7 +91,7 @@ impl Bounds {
         }
     }
 
-    // Learning
+    // Recording facts
 
     fn edge(&mut self, a: Atom, b: Atom, c: i64) {
         if a != b && (-FAR..=FAR).contains(&c) {
@@ -110,12 +112,12 @@ impl Bounds {
         self.learn(b, a, 0);
     }
 
-    /// A variable that never changes is declared with a value.
+    /// Records the definition of an immutable variable.
     pub(super) fn declare(&mut self, var: VarId, value: ExprId, times: &Times) {
         self.declared.insert(var, (value, times.now));
     }
 
-    /// The value of an `i64` expression now.
+    /// The current value of an `i64` expression as a term.
     pub(super) fn term(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Term {
         match kernel.expr(id) {
             Expr::Const(Value::I64(value)) => return Term { atom: ZERO, plus: *value },
@@ -128,7 +130,7 @@ impl Bounds {
                     let constant = if *op == Op::Sub { -constant } else { *constant };
                     let base = self.term(kernel, times, base);
                     if let Some(plus) = base.plus.checked_add(constant)
-                        && self.has_room(base, constant)
+                        && self.cannot_wrap(base, constant)
                     {
                         return Term { atom: base.atom, plus };
                     }
@@ -140,7 +142,7 @@ impl Bounds {
     }
 
     /// Whether adding a constant cannot wrap around.
-    fn has_room(&self, term: Term, constant: i64) -> bool {
+    fn cannot_wrap(&self, term: Term, constant: i64) -> bool {
         if constant < 0 {
             // term >= -FAR is enough
             return self.reaches(ZERO, term.atom, term.plus.saturating_add(FAR));
@@ -148,9 +150,9 @@ impl Bounds {
         if self.reaches(term.atom, ZERO, FAR.saturating_sub(term.plus)) {
             return true;
         }
-        // Something else is larger by as much, and is an integer, too.
-        let room = -constant.saturating_add(term.plus);
-        self.edges[term.atom.0 as usize].iter().any(|(_, c)| *c <= room)
+        // Another i64 value is larger by at least as much, so the sum is representable.
+        let headroom = -constant.saturating_add(term.plus);
+        self.edges[term.atom.0 as usize].iter().any(|(_, c)| *c <= headroom)
     }
 
     fn atom(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Atom {
@@ -167,7 +169,7 @@ impl Bounds {
         atom
     }
 
-    /// What is true of a value whatever happens.
+    /// Records facts that hold unconditionally for a value.
     fn describe(&mut self, kernel: &Kernel, times: &Times, id: ExprId, atom: Atom) {
         let own = Term { atom, plus: 0 };
         let zero = Term { atom: ZERO, plus: 0 };
@@ -219,7 +221,7 @@ impl Bounds {
         }
     }
 
-    /// Elements of an increasing buffer are in the order of their indices.
+    /// Orders the elements of an increasing buffer by their indices.
     fn learn_increasing(&mut self, buffer: BufferId, atom: Atom, index: Term) {
         let known: Vec<(Atom, Term)> =
             self.increasing.iter().rev().filter(|(b, ..)| *b == buffer).take(4).map(|(_, a, i)| (*a, *i)).collect();
@@ -232,7 +234,7 @@ impl Bounds {
         self.increasing.push((buffer, atom, index));
     }
 
-    // Proving
+    // Proofs
 
     /// Whether `a <= b + c` follows.
     fn reaches(&self, a: Atom, b: Atom, c: i64) -> bool {
@@ -247,14 +249,14 @@ impl Bounds {
             return false;
         }
         *budget -= 1;
-        // The newest facts are about what is at hand.
+        // Recent facts are most likely to be relevant.
         self.edges[a.0 as usize]
             .iter()
             .rev()
             .any(|(next, step)| c.checked_sub(*step).is_some_and(|rest| self.search(*next, b, rest, depth - 1, budget)))
     }
 
-    /// Whether `a + more <= b` for `i64` expressions as they are now.
+    /// Whether `a + more <= b` for the current values of `i64` expressions.
     pub(super) fn at_most(&mut self, kernel: &Kernel, times: &Times, a: ExprId, b: ExprId, more: i64) -> bool {
         self.looks(kernel, times, a, b, more, LOOKS)
     }
@@ -268,7 +270,7 @@ impl Bounds {
         if depth == 0 {
             return false;
         }
-        // The least of several is reached by any from above, and by all from below.
+        // A minimum is bounded above by any operand, and below only by a bound of all operands.
         if let Some((op, operands)) = self.extreme(kernel, times, a) {
             let mut each = operands.iter().map(|e| self.looks(kernel, times, *e, b, more, depth - 1));
             let holds = if op == Op::Min { each.any(|holds| holds) } else { each.all(|holds| holds) };
@@ -283,7 +285,7 @@ impl Bounds {
         false
     }
 
-    /// What a name stands for, if it still does; anything else stands for itself.
+    /// The definition of a name, if it is still valid; any other expression is its own.
     pub(super) fn meaning(&self, kernel: &Kernel, times: &Times, id: ExprId) -> ExprId {
         let Expr::Var(var) = kernel.expr(id) else { return id };
         match self.declared.get(var) {
@@ -292,7 +294,7 @@ impl Bounds {
         }
     }
 
-    /// The operands of `min` and `max`, also behind a name.
+    /// The operands of `min` and `max`, looking through names.
     fn extreme(&self, kernel: &Kernel, times: &Times, id: ExprId) -> Option<(Op, Vec<ExprId>)> {
         match kernel.expr(self.meaning(kernel, times, id)) {
             Expr::Call(op @ (Op::Min | Op::Max), DType::I64, operands)

@@ -1,27 +1,28 @@
-//! Side effects of statements (variables assigned, buffers written, exits), and versions of values between them.
+//! Side effects of statements (variables assigned, buffers written, exits), and versions of values
+//! between them.
 
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
 
-/// What a piece of code changes.
+/// The side effects of a code fragment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// Variables that are assigned, not declared; each once or more.
+    /// Assigned variables, without declarations; duplicates are possible.
     pub(super) assigned: Vec<VarId>,
-    /// Variables that are declared.
+    /// Declared variables.
     pub(super) declared: Vec<VarId>,
-    /// Buffers whose elements change.
+    /// Buffers whose elements are written.
     pub(super) written: Vec<BufferId>,
-    /// Buffers that grow.
+    /// Buffers that are grown.
     pub(super) grown: Vec<BufferId>,
-    /// Labels of blocks that are left.
+    /// Labels of blocks that a `break` exits.
     pub(super) left: Vec<LabelId>,
-    /// Whether something may end the kernel.
+    /// Whether the kernel may fail or return.
     pub(super) fails: bool,
 }
 
 impl Effects {
-    /// What a block changes.
+    /// The side effects of a block.
     pub(super) fn of(block: &[Stmt]) -> Effects {
         let mut effects = Effects::default();
         effects.add(block);
@@ -59,7 +60,7 @@ impl Effects {
         }
     }
 
-    /// These changes, then others.
+    /// Adds the side effects of subsequent code.
     pub(super) fn extend(&mut self, other: Effects) {
         self.assigned.extend(other.assigned);
         self.declared.extend(other.declared);
@@ -69,7 +70,7 @@ impl Effects {
         self.fails |= other.fails;
     }
 
-    /// Whether an expression has another value, or cannot be evaluated, after these changes.
+    /// Whether these effects may change the value of an expression or make it undefined.
     pub(super) fn touch(&self, kernel: &Kernel, id: ExprId) -> bool {
         let mut touched = false;
         kernel.visit_expr(id, &mut |expr| match expr {
@@ -81,7 +82,7 @@ impl Effects {
     }
 }
 
-/// When variables were assigned and buffers written, on a clock of its own.
+/// Logical times of assignments to variables and of writes to buffers.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub(super) now: u64,
@@ -90,19 +91,19 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Nothing has changed yet.
+    /// The initial state, before any write.
     pub(super) fn new(kernel: &Kernel) -> Times {
         Times { now: 0, assigned: vec![0; kernel.vars.len()], written: vec![0; kernel.buffers.len()] }
     }
 
-    /// A new moment.
+    /// Advances the logical clock.
     pub(super) fn tick(&mut self) -> u64 {
         self.now += 1;
         self.now
     }
 
     fn assign(&mut self, var: VarId, now: u64) {
-        // Passes add variables.
+        // Passes may have added variables.
         if var.index() >= self.assigned.len() {
             self.assigned.resize(var.index() + 1, 0);
         }
@@ -110,14 +111,14 @@ impl Times {
     }
 
     fn write(&mut self, buffer: BufferId, now: u64) {
-        // And buffers.
+        // Passes may have added buffers.
         if buffer.index() >= self.written.len() {
             self.written.resize(buffer.index() + 1, 0);
         }
         self.written[buffer.index()] = now;
     }
 
-    /// What a statement changes itself, changes now; blocks inside it are not looked at.
+    /// Records the effects of a statement at the current time, without nested blocks.
     pub(super) fn pass(&mut self, stmt: &Stmt) {
         let now = self.tick();
         let assigned = match stmt {
@@ -130,14 +131,14 @@ impl Times {
         }
     }
 
-    /// Everything that some code changes may have changed now.
+    /// Records the effects of a code fragment at the current time.
     pub(super) fn forget(&mut self, effects: &Effects) {
         let now = self.tick();
         effects.assigned.iter().for_each(|var| self.assign(*var, now));
         effects.written.iter().for_each(|buffer| self.write(*buffer, now));
     }
 
-    /// Whether an expression that was evaluated at a time has the same value now.
+    /// Whether an expression has kept its value since a time.
     pub(super) fn unchanged(&self, kernel: &Kernel, id: ExprId, since: u64) -> bool {
         let assigned = |var: &VarId| self.assigned.get(var.index()).copied().unwrap_or(0);
         match kernel.expr(id) {
@@ -155,7 +156,7 @@ impl Times {
     }
 }
 
-/// Whether a block always ends by leaving.
+/// Whether control never reaches the end of a block.
 pub(super) fn diverges(block: &[Stmt]) -> bool {
     match block.last() {
         Some(Stmt::Leave(_)) => true,
@@ -164,7 +165,7 @@ pub(super) fn diverges(block: &[Stmt]) -> bool {
     }
 }
 
-/// How often each variable is read by statements, each place of an expression counted.
+/// The number of uses of each variable; each occurrence in an expression counts.
 pub(super) fn reads(kernel: &Kernel, body: &Block) -> Vec<u32> {
     let mut counts = vec![0; kernel.vars.len()];
     let mut within = FxHashMap::default();
@@ -180,7 +181,7 @@ pub(super) fn reads(kernel: &Kernel, body: &Block) -> Vec<u32> {
     counts
 }
 
-/// The variables of an expression and how often each stands in it (many times is as good as twice).
+/// The variables of an expression with their numbers of occurrences, saturated at two.
 fn variables(kernel: &Kernel, id: ExprId, known: &mut FxHashMap<ExprId, Vec<(VarId, u32)>>) -> Vec<(VarId, u32)> {
     match kernel.expr(id) {
         Expr::Const(_) => Vec::new(),

@@ -1,6 +1,8 @@
-//! Constant folding and algebraic simplification of one operator whose operands are already simplified.
+//! Constant folding and algebraic simplification of one operator whose operands are already
+//! simplified.
 //!
-//! The laws come from the operator table. Folding evaluates nothing that was not evaluated before, and never makes an expression larger.
+//! The laws come from the operator table. Folding evaluates nothing that was not evaluated before,
+//! and never makes an expression larger.
 
 use super::Editor;
 use super::cost;
@@ -9,10 +11,10 @@ use tamis_ir::algebra::{Constant, Op, Value, eval};
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
 
-/// An operator on operands that are converted to `dtype`.
+/// Folds an operator whose operands are converted to `dtype`.
 pub(super) fn call(b: &mut Editor, op: Op, dtype: DType, operands: &[ExprId]) -> ExprId {
     match (op, operands) {
-        // What may be missing has become a choice before: the first operand is the value.
+        // An absent operand is a select by now, so the first operand is the value.
         (Op::Coalesce, [a, ..]) => return cast(b, *a, dtype),
         (Op::Cast(to), [a]) => return cast(b, *a, to),
         (Op::Select, [cond, then, otherwise]) => return select(b, dtype, *cond, *then, *otherwise),
@@ -44,13 +46,13 @@ pub(super) fn call(b: &mut Editor, op: Op, dtype: DType, operands: &[ExprId]) ->
     b.call_in(op, dtype, operands)
 }
 
-/// A conversion.
+/// Folds a conversion.
 pub(super) fn cast(b: &mut Editor, id: ExprId, dtype: DType) -> ExprId {
     let from = b.dtype(id);
     b.call_in(Op::Cast(dtype), from, &[id])
 }
 
-/// Whether an expression is known to be true or false.
+/// The truth value of an expression, if it is known.
 pub(super) fn truth(b: &Editor, id: ExprId) -> Option<bool> {
     b.as_constant(id).map(Value::is_truthy)
 }
@@ -68,7 +70,7 @@ fn select(b: &mut Editor, dtype: DType, cond: ExprId, then: ExprId, otherwise: E
             (Some(true), Some(false)) => return cast(b, cond, DType::Bool),
             (Some(false), Some(true)) => return not(b, cond),
             (None, Some(false)) => return and(b, cond, then),
-            // Both sides of `or` are evaluated, so only what may always be is moved there.
+            // Both sides of `or` are evaluated, so only a speculatable operand is moved there.
             (Some(true), None) if cost::is_free(b.kernel(), otherwise) => {
                 return call(b, Op::Or, DType::Bool, &[cond, otherwise]);
             }
@@ -88,7 +90,7 @@ fn and(b: &mut Editor, first: ExprId, second: ExprId) -> ExprId {
     }
 }
 
-/// The negation, inside comparisons of integers (floats compare false with NaN either way).
+/// The negation, pushed into integer comparisons (float comparisons with NaN are false either way).
 pub(super) fn not(b: &mut Editor, id: ExprId) -> ExprId {
     if let Expr::Call(op, dtype, operands) = b.kernel().expr(id).clone() {
         let negated = match op {
@@ -109,8 +111,8 @@ pub(super) fn not(b: &mut Editor, id: ExprId) -> ExprId {
     b.call_in(Op::Not, DType::Bool, &[id])
 }
 
-/// `x + 0`, `1 * x` and their like, as the operator table has them. Zeros of either sign are one number, unless the
-/// meaning is strict: then 0.0 + x is not x, which may be -0.0.
+/// Identities and annihilators of the operator table, such as `x + 0` and `1 * x`. The sign of zero
+/// is ignored unless semantics are strict: `0.0 + x` is not `x` if `x` is -0.0.
 fn identity(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -> Option<ExprId> {
     let info = op.info();
     let is = |b: &Editor, id: ExprId, constant: Option<Constant>| {
@@ -118,7 +120,7 @@ fn identity(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
         let value = b.as_constant(id).map(|value| value.cast(dtype));
         matches!((identity, value), (Some(e), Some(v)) if e.same_number(v))
     };
-    // Multiplying a complex number by one takes part in the rules of infinity and NaN.
+    // A complex multiplication by one may convert infinities to NaN.
     if dtype.kind() == Kind::Complex && matches!(op, Op::Mul | Op::Div | Op::Pow)
         || b.strict && dtype.kind() >= Kind::Float && matches!(op, Op::Add | Op::Sub | Op::Choose)
     {
@@ -133,7 +135,7 @@ fn identity(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
     None
 }
 
-/// Sums and products of integers, which are exact: constants move to the right and together.
+/// Reassociates sums and products of integers: constants move to the right and are combined.
 fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -> Option<ExprId> {
     if dtype.kind() != Kind::Int || b.dtype(left) != dtype || b.dtype(right) != dtype {
         return None;
@@ -144,7 +146,7 @@ fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
         Op::Mul if x == Some(zero) || y == Some(zero) => Some(b.constant(zero)),
         Op::Sub if left == right => Some(b.constant(zero)),
         Op::Add if x.is_some() && y.is_none() => Some(call(b, Op::Add, dtype, &[right, left])),
-        // a - c is a + (-c): one form is enough.
+        // Canonical form: a - c is a + (-c).
         Op::Add | Op::Sub => {
             let (inner, first, second) = match b.kernel().expr(left) {
                 Expr::Call(inner @ (Op::Add | Op::Sub), d, operands) if *d == dtype && operands.len() == 2 => {
@@ -166,7 +168,7 @@ fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
             let second_part = if op == Op::Sub { negative(constant) } else { constant };
             let sum = eval(Op::Add, dtype, &[first_part, second_part]);
             let (op, sum) = if sum.is_negative() { (Op::Sub, negative(sum)) } else { (Op::Add, sum) };
-            // The least integer is its own negative.
+            // The minimum integer is its own negative.
             if sum.is_negative() {
                 return None;
             }
@@ -177,7 +179,7 @@ fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
     }
 }
 
-/// Rebuilds an expression, folded, from the sub-expressions that `map` replaces.
+/// Rebuilds and folds an expression bottom-up; `map` replaces sub-expressions.
 pub(super) fn rewrite(
     b: &mut Editor,
     id: ExprId,
@@ -186,7 +188,7 @@ pub(super) fn rewrite(
     rewrite_once(b, id, map, &mut FxHashMap::default())
 }
 
-/// Operands are shared: each is rewritten once, or a small expression could take forever.
+/// Operands are shared, so rewrites are memoised: without that, the walk would be exponential.
 fn rewrite_once(
     b: &mut Editor,
     id: ExprId,

@@ -1,8 +1,11 @@
-//! If-conversion of conditional appends: the element is stored speculatively, the condition only advances the count.
+//! If-conversion of conditional appends: the element is stored speculatively, the condition only
+//! advances the count.
 //!
-//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count + 1, count)`. In: a kernel whose flags
-//! jump threading has removed. The pass fires where the buffer has a spare element (`Fact::Spare`), and leaves predictable conditions alone.
-//! The next append overwrites an element that is not counted, or finalisation truncates it. A value that might not fit its type is stored as 0.
+//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count +
+//! 1, count)`. In: a kernel whose flags jump threading has removed. The pass fires where the
+//! buffer has a spare element (`Fact::Spare`), and leaves predictable conditions alone. The next
+//! append overwrites an element that is not counted, or finalisation truncates it. A value that
+//! might not fit its type is stored as 0.
 
 use super::{Editor, Options};
 use rustc_hash::FxHashMap;
@@ -38,12 +41,12 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 struct IfConvertAppend<'a> {
     editor: &'a mut Editor,
     spare: Vec<BufferId>,
-    /// What variables are declared as.
+    /// The initial values of declared variables.
     values: FxHashMap<VarId, ExprId>,
 }
 
 impl IfConvertAppend<'_> {
-    /// Only in the innermost loops is a branch worth so much.
+    /// Whether the current loop is innermost: only there does a misprediction dominate.
     fn block(&mut self, block: Block, innermost: bool) -> Block {
         let mut out: Block = Vec::with_capacity(block.len());
         for mut stmt in block {
@@ -66,7 +69,8 @@ impl IfConvertAppend<'_> {
         out
     }
 
-    /// Whether a block stores to lists at their counts, counts one more, perhaps sets flags, and nothing else.
+    /// Whether a block only appends to buffers (a store at the count, then an increment) and sets
+    /// flags.
     fn appends(&self, cond: ExprId, block: &[Stmt]) -> bool {
         let kernel = self.editor.kernel();
         let counts: Vec<VarId> = block
@@ -82,7 +86,7 @@ impl IfConvertAppend<'_> {
         let (mut stored, mut counted) = (false, false);
         for stmt in block {
             match stmt {
-                // Loads may not be possible where the condition does not hold.
+                // A load may be out of bounds where the condition is false.
                 Stmt::Store { buffer, index, value } => {
                     kernel.visit_expr(*value, &mut |expr| fine &= !matches!(expr, Expr::Load(..)));
                     let at = matches!(kernel.expr(*index), Expr::Var(var) if *var == count);
@@ -112,7 +116,7 @@ impl IfConvertAppend<'_> {
         }
     }
 
-    /// A statement that happened under a condition, or what it comes to.
+    /// The unconditional form of a statement that was guarded by the condition.
     fn always(&mut self, cond: ExprId, stmt: Stmt) -> Stmt {
         let (var, value) = match stmt {
             Stmt::Assign { var, value } => (var, value),
@@ -140,7 +144,7 @@ impl IfConvertAppend<'_> {
 }
 
 impl IfConvertAppend<'_> {
-    /// Whether a number is one of several that are stored in such a width.
+    /// Whether an integer may exceed the width of a buffer's elements.
     fn fits(&self, id: ExprId, width: Width) -> bool {
         let kernel = self.editor.kernel();
         match kernel.expr(id) {
@@ -157,7 +161,7 @@ impl IfConvertAppend<'_> {
     }
 }
 
-/// Whether there is a loop inside that does more than to count on.
+/// Whether a block contains a loop with a nontrivial body.
 fn has_long_loop(block: &[Stmt]) -> bool {
     let mut found = false;
     for stmt in block {
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn appending_does_not_branch_where_there_is_room() {
+    fn an_append_with_spare_capacity_has_no_branch() {
         let mut make = Make::new();
         let y = make.y;
         make.b.promise(Fact::Spare(y));
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_it_does() {
+    fn an_append_without_spare_capacity_keeps_its_branch() {
         let mut make = Make::new();
         let y = make.y;
         appending(&mut make, y);

@@ -1,8 +1,9 @@
 //! In-bounds analysis: the elements of buffers that are known to exist.
 //!
-//! A pass may add a load only where this analysis proves that the element exists. Buffers never shrink, so an element that was accessed
-//! exists from then on; a buffer that grew to a length has that many elements; callers assume lengths of inputs and bounds of the
-//! coordinates stored in them.
+//! A pass may add a load only where this analysis proves that the element exists. Buffers never
+//! shrink, so an element that was accessed exists from then on; a buffer that grew to a length has
+//! that many elements; callers assume lengths of inputs and bounds of the coordinates stored in
+//! them.
 
 use super::effects::{Effects, Times};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,14 +12,15 @@ use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Role, Stmt, VarId};
 
-/// A pass that knows what is there on its way through a kernel.
+/// A pass that tracks in-bounds elements on its walk through a kernel.
 pub(super) trait InBoundsPass {
-    /// What it goes through, and what it knows.
+    /// The kernel under construction and the in-bounds facts.
     fn parts(&mut self) -> (&Kernel, &mut InBounds);
 
     fn block(&mut self, block: Block) -> Block;
 
-    /// Goes on to what is inside of a statement. What is found there is not known after it, for it may not run.
+    /// Visits the blocks of a statement. Their facts are dropped afterwards, since a block may not
+    /// run.
     fn inside(&mut self, stmt: &mut Stmt) {
         let (kernel, reach) = self.parts();
         reach.pass(kernel, stmt);
@@ -37,20 +39,20 @@ pub(super) trait InBoundsPass {
     }
 }
 
-/// Steps that a proof has at most.
+/// The maximum depth of a proof.
 const DEEPEST: usize = 6;
 
-/// Elements that are there, found on the way through a kernel.
+/// Elements that are known to exist at the current program point.
 pub(super) struct InBounds {
     pub(super) times: Times,
     facts: Vec<Fact>,
-    /// When an element was accessed last.
+    /// The time of the last access to an element.
     there: FxHashMap<(BufferId, ExprId), u64>,
-    /// What `there` held before, to go back to where a block began.
+    /// Undo log of `there`, for rollback at the end of a block.
     trail: Vec<((BufferId, ExprId), Option<u64>)>,
-    /// Lengths that buffers have at least, and since when.
+    /// Lower bounds of buffer lengths, and the times since when they hold.
     lengths: Vec<(BufferId, ExprId, u64)>,
-    /// What variables that never change are: where they count from and to, or what they were declared as.
+    /// Ranges of loop counters and definitions of immutable variables.
     declared: FxHashMap<VarId, (Declared, u64)>,
 }
 
@@ -58,11 +60,11 @@ pub(super) struct InBounds {
 enum Declared {
     Counter(ExprId, ExprId),
     Value(ExprId),
-    /// The first place in a list whose element is not below this.
+    /// A lower bound search: the first position whose element is not below the key.
     Found(BufferId, ExprId),
 }
 
-/// A place in the code, to go back to.
+/// A program point for rollback.
 #[derive(Clone, Copy)]
 pub(super) struct Mark(usize, usize);
 
@@ -82,14 +84,14 @@ impl InBounds {
         }
     }
 
-    // Questions
+    // Queries
 
-    /// Whether an element is there now.
+    /// Whether an element exists at the current program point.
     pub(super) fn has(&self, kernel: &Kernel, buffer: BufferId, index: ExprId) -> bool {
         self.proves(kernel, buffer, index, DEEPEST)
     }
 
-    /// A length that a buffer has at least, now.
+    /// A lower bound of a buffer's current length.
     pub(super) fn length(&self, kernel: &Kernel, buffer: BufferId) -> Option<ExprId> {
         let known = self
             .lengths
@@ -106,14 +108,14 @@ impl InBounds {
                 && (self.is_short_enough(kernel, buffer, index, depth) || self.is_beside(kernel, buffer, index, depth))
     }
 
-    /// An index below a length that the buffer has.
+    /// Whether an index is below a known lower bound of the length.
     fn is_short_enough(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
         self.lengths.iter().any(|(other, len, at)| {
             *other == buffer && self.times.unchanged(kernel, *len, *at) && self.is_below(kernel, index, *len, depth - 1)
         })
     }
 
-    /// An element of a buffer that is as long as another, which has this element.
+    /// Whether another buffer of at most the same length has this element.
     fn is_beside(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
         self.facts.iter().any(|fact| match fact {
             Fact::Longer { buffer: longer, other, more } if *longer == buffer => {
@@ -157,7 +159,7 @@ impl InBounds {
                 }
                 Some((Declared::Found(..), _)) => false,
                 Some((Declared::Value(value), at)) => match kernel.expr(*value) {
-                    // Whatever was loaded then, it is below the bound.
+                    // Every element of the buffer is below the bound, whenever it was loaded.
                     Expr::Load(buffer, _) => self.is_bounded(*buffer, bound),
                     _ => self.times.unchanged(kernel, *value, *at) && self.is_below(kernel, *value, bound, depth - 1),
                 },
@@ -184,7 +186,8 @@ impl InBounds {
         }
     }
 
-    /// Whether `low <= x < high`: it counts from one to the other, or it is an element of a list in which both were looked for.
+    /// Whether `low <= x < high`: a counter over that range, or an element between two lower-bound
+    /// searches.
     fn is_between(&self, kernel: &Kernel, x: ExprId, low: ExprId, high: ExprId) -> bool {
         let same = |a: ExprId, b: ExprId, at: u64| a == b && self.times.unchanged(kernel, a, at);
         let declared = |id: ExprId| match kernel.expr(id) {
@@ -196,7 +199,7 @@ impl InBounds {
             Some((Declared::Value(value), _)) => {
                 let Expr::Load(list, place) = kernel.expr(value) else { return false };
                 let Some((Declared::Counter(from, to), _)) = declared(*place) else { return false };
-                // Other lists may have changed since.
+                // A buffer that is not an input may have changed since.
                 if kernel.buffer(*list).role != Role::Input {
                     return false;
                 }
@@ -214,26 +217,26 @@ impl InBounds {
         self.facts.contains(&Fact::Below { buffer, bound })
     }
 
-    // Code that is passed
+    // Program points
 
     fn add(&mut self, buffer: BufferId, index: ExprId) {
         let before = self.there.insert((buffer, index), self.times.now);
         self.trail.push(((buffer, index), before));
     }
 
-    /// An expression is evaluated here.
+    /// Records the evaluation of an expression.
     fn evaluate(&mut self, kernel: &Kernel, id: ExprId) {
         certain_loads(kernel, id, &mut |buffer, index| self.add(buffer, index));
     }
 
-    /// The expressions of a statement are evaluated, and then it changes what it does. Of blocks inside it nothing is
-    /// known.
+    /// Records the evaluation of a statement's expressions, then its effects. Nothing is recorded
+    /// about nested blocks.
     pub(super) fn pass(&mut self, kernel: &Kernel, stmt: &Stmt) {
         stmt.each_expr(|id| self.evaluate(kernel, id));
         self.times.pass(stmt);
         let now = self.times.now;
         match stmt {
-            // An index that reads the buffer may mean another element now.
+            // An index that reads the buffer may denote a different element now.
             Stmt::Store { buffer, index, .. } if self.times.unchanged(kernel, *index, now - 1) => {
                 self.add(*buffer, *index);
             }
@@ -256,7 +259,7 @@ impl InBounds {
         Mark(self.trail.len(), self.lengths.len())
     }
 
-    /// Leaves a block: what happened in it may not have.
+    /// Leaves a block and drops its facts, since it may not have run.
     pub(super) fn leave(&mut self, Mark(trail, lengths): Mark) {
         while self.trail.len() > trail {
             if let Some((element, before)) = self.trail.pop() {
@@ -269,7 +272,7 @@ impl InBounds {
         self.lengths.truncate(lengths);
     }
 
-    /// Some code that changes things ran, or will run again.
+    /// Invalidates facts that code with these effects may change.
     pub(super) fn forget(&mut self, effects: &Effects) {
         self.times.forget(effects);
     }
@@ -286,7 +289,7 @@ fn plus_constant(kernel: &Kernel, id: ExprId) -> Option<(ExprId, i64)> {
     }
 }
 
-/// The elements that an expression reads in any case.
+/// The elements that an expression reads unconditionally.
 pub(super) fn certain_loads(kernel: &Kernel, id: ExprId, visit: &mut impl FnMut(BufferId, ExprId)) {
     let mut open = vec![id];
     let mut seen = FxHashSet::default();
@@ -305,27 +308,27 @@ pub(super) fn certain_loads(kernel: &Kernel, id: ExprId, visit: &mut impl FnMut(
     }
 }
 
-/// The elements that a block reads or writes in any case when it runs.
+/// The elements that a block accesses unconditionally when it runs.
 pub(super) fn certain_accesses(kernel: &Kernel, block: &[Stmt], visit: &mut impl FnMut(BufferId, ExprId)) {
     for stmt in block {
         stmt.each_expr(|id| certain_loads(kernel, id, visit));
         if let Stmt::Store { buffer, index, .. } = stmt {
             visit(*buffer, *index);
         }
-        // Past a way out nothing is certain.
+        // After a possible exit, execution is conditional.
         if !Effects::of(std::slice::from_ref(stmt)).left.is_empty() {
             return;
         }
     }
 }
 
-/// Whether a loop that counts runs at least once.
+/// Whether a counted loop has at least one iteration.
 pub(super) fn runs(kernel: &Kernel, start: ExprId, stop: ExprId) -> bool {
     let int = |id| match kernel.expr(id) {
         Expr::Const(value) => Value::as_i64(*value),
         _ => None,
     };
-    // Positions and coordinates do not overflow.
+    // Arithmetic on positions and coordinates does not overflow.
     matches!((int(start), int(stop)), (Some(a), Some(b)) if a < b)
         || plus_constant(kernel, stop).is_some_and(|(base, more)| base == start && more > 0)
 }

@@ -1,18 +1,20 @@
-//! Index facts: the definitions of immutable variables, and orderings between integers that follow from them.
+//! Index facts: the definitions of immutable variables, and orderings between integers that follow
+//! from them.
 
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId};
 
-/// What variables of a block that never change stand for.
+/// Definitions and ranges of the immutable variables of a block.
 #[derive(Default)]
 pub(super) struct IndexFacts {
-    /// Names of values.
+    /// Definitions of named values.
     names: FxHashMap<VarId, ExprId>,
-    /// Where those that count start and stop.
+    /// Ranges of loop counters.
     counters: FxHashMap<VarId, (ExprId, ExprId)>,
-    /// Positions in inputs before which all elements, from a start on, are below a key.
+    /// Results of lower-bound searches in inputs: all elements from the start up to the position
+    /// are below the key.
     ends: FxHashMap<VarId, (BufferId, ExprId, ExprId)>,
 }
 
@@ -36,7 +38,8 @@ impl IndexFacts {
         known
     }
 
-    /// What a name stands for. That is the same inside: what is made of it below is made of counters and of what does not change.
+    /// The definition of a name, expanded. It is valid in nested blocks: it consists of counters
+    /// and loop invariants.
     pub(super) fn meaning(&self, kernel: &Kernel, mut id: ExprId) -> ExprId {
         while let Expr::Var(var) = kernel.expr(id)
             && let Some(value) = self.names.get(var)
@@ -56,10 +59,10 @@ impl IndexFacts {
         (product[1] == size && *stop == size && from_0).then_some(product[0])
     }
 
-    /// Whether a number is certainly below another, which means what it says: because it counts up to it, or because it is one of a list before the
-    /// position of the other.
+    /// Whether `a < b` is certain: `a` is a counter with bound `b`, or an element of a sorted
+    /// buffer before the position of `b`.
     pub(super) fn is_below(&self, kernel: &Kernel, id: ExprId, limit: ExprId) -> bool {
-        // Both mean now what they meant where the list was searched, or the loop began.
+        // Both have kept their values since the search or the loop entry.
         if !is_fixed(kernel, limit) {
             return false;
         }
@@ -77,7 +80,7 @@ impl IndexFacts {
     }
 }
 
-/// Whether something is made of inputs and of variables that never change.
+/// Whether an expression consists of inputs and immutable variables.
 fn is_fixed(kernel: &Kernel, id: ExprId) -> bool {
     let mut fixed = true;
     kernel.visit_expr(id, &mut |expr| {

@@ -1,14 +1,15 @@
 //! Inlining of single-use names: the value replaces the name.
 //!
-//! Bounds of loops, stored values and conditions are inlined. A name inside a larger expression stays if its value is a load
-//! (`let j = A_crd[q]`). Nothing moves into a loop, past a change of its operands, or to a place that is executed more often.
+//! Bounds of loops, stored values and conditions are inlined. A name inside a larger expression
+//! stays if its value is a load (`let j = A_crd[q]`). Nothing moves into a loop, past a change of
+//! its operands, or to a place that is executed more often.
 
 use super::effects::Times;
 use super::{Editor, Options, cost, effects, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 
-/// Operations that an expression has at most after a name in it is replaced.
+/// The maximum number of operations of an expression after inlining.
 const LARGEST: usize = 10;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -20,12 +21,12 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     pass.editor.finish(body)
 }
 
-/// A value that waits for its use.
+/// A value whose single use has not been reached yet.
 #[derive(Clone, Copy)]
 struct Pending {
     value: ExprId,
     at: u64,
-    /// Loops around the declaration.
+    /// The loop depth of the declaration.
     depth: usize,
 }
 
@@ -33,7 +34,7 @@ struct Inline {
     editor: Editor,
     reads: Vec<u32>,
     pending: FxHashMap<VarId, Pending>,
-    /// Variables whose use was replaced.
+    /// Variables whose use was inlined.
     gone: Vec<bool>,
     times: Times,
     depth: usize,
@@ -78,7 +79,7 @@ impl Inline {
         stmt
     }
 
-    /// An expression with names replaced that are better gone.
+    /// An expression with profitable names inlined.
     fn expr(&mut self, id: ExprId) -> ExprId {
         if let Expr::Var(var) = *self.editor.kernel().expr(id) {
             return self.take(var, true).unwrap_or(id);
@@ -107,7 +108,8 @@ impl Inline {
         })
     }
 
-    /// The value of a variable whose only use is here, if it should stand here: as all of an operand, or inside one.
+    /// The value of a variable whose single use is this one, if inlining is profitable, as a whole
+    /// operand or inside one.
     fn take(&mut self, var: VarId, whole: bool) -> Option<ExprId> {
         let pending = *self.pending.get(&var)?;
         let kernel = self.editor.kernel();

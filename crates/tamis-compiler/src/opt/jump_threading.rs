@@ -1,14 +1,15 @@
 //! Jump threading: code that tests a flag moves into the branch that sets the flag.
 //!
-//! `if c { x; dirty = true }; if dirty { y }` becomes `if c { x; dirty = true; y }` if the flag is known to be false before. Nothing is
-//! duplicated: one branch takes the code for a set flag, the other the code for a clear one.
+//! `if c { x; dirty = true }; if dirty { y }` becomes `if c { x; dirty = true; y }` if the flag is
+//! known to be false before. Nothing is duplicated: one branch takes the code for a set flag, the
+//! other the code for a clear one.
 
 use super::effects::diverges;
 use super::{Editor, Options};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 
-/// How many statements before are searched for the value of a flag.
+/// The number of preceding statements searched for the value of a flag.
 const NEAR: usize = 32;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -35,7 +36,7 @@ impl JumpThreading<'_> {
         out
     }
 
-    /// Moves what a test guards into the branches before it, or gives the test back.
+    /// Moves the guarded code of a test into the preceding branches, or returns the test unchanged.
     fn join(&self, stmt: Stmt, out: &mut Block) -> Option<Stmt> {
         let Stmt::If { cond, then, otherwise } = stmt else { return Some(stmt) };
         let flag = self.flag(cond);
@@ -58,7 +59,7 @@ impl JumpThreading<'_> {
         Some(Stmt::If { cond, then, otherwise })
     }
 
-    /// The variable that a condition asks for, and the value that it asks for.
+    /// The variable that a condition tests, and the value that it tests for.
     fn flag(&self, cond: ExprId) -> Option<(VarId, bool)> {
         match self.kernel.expr(cond) {
             Expr::Var(var) if self.kernel.var(*var).mutable => Some((*var, true)),
@@ -67,7 +68,7 @@ impl JumpThreading<'_> {
         }
     }
 
-    /// What a flag is at the end of a block that it enters with a value.
+    /// The value of a flag at the end of a block, given its value at the start.
     fn value(&self, flag: VarId, block: &[Stmt], before: Option<bool>) -> Option<bool> {
         for (k, stmt) in block.iter().rev().enumerate() {
             match stmt {

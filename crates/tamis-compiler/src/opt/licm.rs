@@ -1,7 +1,9 @@
-//! Loop-invariant code motion: hoists expressions that every iteration computes to the same value, and names them.
+//! Loop-invariant code motion: hoists expressions that every iteration computes to the same value,
+//! and names them.
 //!
-//! A load moves only if the element exists even when the loop does not run. An expensive operation moves only if every iteration executes
-//! it. Index arithmetic stays in place: it is free in addressing modes and reads better there.
+//! A load moves only if the element exists even when the loop does not run. An expensive operation
+//! moves only if every iteration executes it. Index arithmetic stays in place: it is free in
+//! addressing modes and reads better there.
 
 use super::effects::Effects;
 use super::in_bounds::{self, InBounds, InBoundsPass};
@@ -25,10 +27,10 @@ struct LoopInvariantMotion {
     reach: InBounds,
 }
 
-/// What a loop is to its expressions.
+/// The properties of a loop that decide whether an expression may be hoisted.
 struct LoopBody {
     effects: Effects,
-    /// Elements that are accessed whenever the loop is reached.
+    /// Elements that are accessed whenever the loop is entered.
     certain: Vec<(BufferId, ExprId)>,
 }
 
@@ -65,8 +67,8 @@ impl LoopInvariantMotion {
         }
         let mut effects = Effects::of(stmt.blocks().next().map_or(&[], |body| body));
         effects.declared.extend(stmt.declares());
-        let mut turn = LoopBody { effects, certain };
-        self.hoist_declarations(stmt, &mut turn, out);
+        let mut scope = LoopBody { effects, certain };
+        self.hoist_declarations(stmt, &mut scope, out);
         let mut named: FxHashMap<ExprId, ExprId> = FxHashMap::default();
         let cond = match stmt {
             Stmt::While { cond, .. } => Some(*cond),
@@ -74,10 +76,10 @@ impl LoopInvariantMotion {
         };
         let mut found = Vec::new();
         if let Some(cond) = cond {
-            self.find(cond, true, &turn, &mut found, &mut FxHashSet::default());
+            self.find(cond, true, &scope, &mut found, &mut FxHashSet::default());
         }
         for body in stmt.blocks() {
-            self.find_in(body, true, &turn, &mut found);
+            self.find_in(body, true, &scope, &mut found);
         }
         for id in found {
             if let std::collections::hash_map::Entry::Vacant(entry) = named.entry(id) {
@@ -101,8 +103,8 @@ impl LoopInvariantMotion {
         }
     }
 
-    /// What the body names itself keeps its name.
-    fn hoist_declarations(&mut self, stmt: &mut Stmt, turn: &mut LoopBody, out: &mut Block) {
+    /// Hoists declarations of invariant values; they keep their names.
+    fn hoist_declarations(&mut self, stmt: &mut Stmt, scope: &mut LoopBody, out: &mut Block) {
         for body in stmt.blocks_mut() {
             let mut certain = true;
             let mut rest = Vec::with_capacity(body.len());
@@ -110,10 +112,10 @@ impl LoopInvariantMotion {
                 if let Stmt::Let { var, value } = stmt
                     && !self.editor.kernel().var(var).mutable
                     && self.is_worth_it(value)
-                    && !turn.effects.touch(self.editor.kernel(), value)
-                    && self.is_safe(value, certain, turn)
+                    && !scope.effects.touch(self.editor.kernel(), value)
+                    && self.is_safe(value, certain, scope)
                 {
-                    turn.effects.declared.retain(|declared| *declared != var);
+                    scope.effects.declared.retain(|declared| *declared != var);
                     self.reach.pass(self.editor.kernel(), &stmt);
                     out.push(stmt);
                     continue;
@@ -125,24 +127,24 @@ impl LoopInvariantMotion {
         }
     }
 
-    fn find_in(&self, block: &Block, certain: bool, turn: &LoopBody, found: &mut Vec<ExprId>) {
+    fn find_in(&self, block: &Block, certain: bool, scope: &LoopBody, found: &mut Vec<ExprId>) {
         let mut certain = certain;
         for stmt in block {
             let mut seen = FxHashSet::default();
-            stmt.each_expr(|id| self.find(id, certain, turn, found, &mut seen));
+            stmt.each_expr(|id| self.find(id, certain, scope, found, &mut seen));
             for inner in stmt.blocks() {
-                self.find_in(inner, false, turn, found);
+                self.find_in(inner, false, scope, found);
             }
             certain &= Effects::of(std::slice::from_ref(stmt)).left.is_empty();
         }
     }
 
-    /// Finds the largest expressions that can and should move.
+    /// Finds the maximal expressions that are invariant and profitable to hoist.
     fn find(
         &self,
         id: ExprId,
         certain: bool,
-        turn: &LoopBody,
+        scope: &LoopBody,
         found: &mut Vec<ExprId>,
         seen: &mut FxHashSet<(ExprId, bool)>,
     ) {
@@ -150,16 +152,16 @@ impl LoopInvariantMotion {
         if matches!(kernel.expr(id), Expr::Const(_) | Expr::Var(_)) || !seen.insert((id, certain)) {
             return;
         }
-        if self.is_worth_it(id) && !turn.effects.touch(kernel, id) && self.is_safe(id, certain, turn) {
+        if self.is_worth_it(id) && !scope.effects.touch(kernel, id) && self.is_safe(id, certain, scope) {
             found.push(id);
             return;
         }
         match kernel.expr(id) {
-            Expr::Load(_, index) => self.find(*index, certain, turn, found, seen),
+            Expr::Load(_, index) => self.find(*index, certain, scope, found, seen),
             Expr::Call(op, dtype, operands) => {
                 let first = evaluated_first(*op, *dtype, operands);
                 for (k, operand) in operands.iter().enumerate() {
-                    self.find(*operand, certain && k < first, turn, found, seen);
+                    self.find(*operand, certain && k < first, scope, found, seen);
                 }
             }
             _ => {}
@@ -170,18 +172,18 @@ impl LoopInvariantMotion {
         let kernel = self.editor.kernel();
         match kernel.expr(id) {
             Expr::Load(..) => true,
-            // Choices between what is there anyway are as cheap as a name.
+            // A select between available values is as cheap as a name.
             Expr::Call(Op::Select | Op::And | Op::Or | Op::Not, ..) => cost::has_load(kernel, id),
             _ => cost::deserves_a_name(kernel, id),
         }
     }
 
-    fn is_safe(&self, id: ExprId, certain: bool, turn: &LoopBody) -> bool {
+    fn is_safe(&self, id: ExprId, certain: bool, scope: &LoopBody) -> bool {
         let kernel = self.editor.kernel();
         let mut safe = true;
         kernel.visit_expr(id, &mut |expr| match expr {
             Expr::Load(buffer, index) => {
-                safe &= self.reach.has(kernel, *buffer, *index) || turn.certain.contains(&(*buffer, *index));
+                safe &= self.reach.has(kernel, *buffer, *index) || scope.certain.contains(&(*buffer, *index));
             }
             Expr::Call(op, dtype, _) => safe &= certain || !cost::is_expensive(*op, *dtype),
             _ => {}
@@ -201,7 +203,7 @@ impl LoopInvariantMotion {
     }
 }
 
-/// What a value is called that has no name: after the buffer it is read from, or what it is for.
+/// A name for a hoisted value: after the buffer that it is loaded from, or after its operator.
 pub(super) fn name(kernel: &Kernel, id: ExprId) -> String {
     match kernel.expr(id) {
         Expr::Load(buffer, _) => {
@@ -288,7 +290,7 @@ mod tests {
             let next = b.add(at, one);
             b.assign(q, next);
         });
-        // What the body reads may not be there if the condition never holds.
+        // Elements that the body reads may not exist if the condition is false at entry.
         make.b.emit(Stmt::While { cond, body });
         let _ = n;
         let expected = [

@@ -1,8 +1,9 @@
 //! The optimiser: kernel-to-kernel passes, one per file.
 //!
-//! Every pass preserves the final memory and the failures of a kernel. No pass adds a load of an element that might not exist, and none
-//! reorders floating-point operations, except that short register tiles do where reassociation is allowed, and a hint may permit a back
-//! end to. Transformations that LLVM does well are left to LLVM, unless the emitted text becomes clearer.
+//! Every pass preserves the final memory and the failures of a kernel. No pass adds a load of an
+//! element that might not exist, and none reorders floating-point operations, except that short
+//! register tiles do where reassociation is allowed, and a hint may permit a back end to.
+//! Transformations that LLVM does well are left to LLVM, unless the emitted text becomes clearer.
 
 mod clone;
 mod compact_ids;
@@ -36,7 +37,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Block, Builder, Kernel};
 
-/// What the optimiser may do.
+/// Options of the optimiser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Floats exactly as written: zeros keep their sign, and no sum is reassociated.
@@ -46,30 +47,30 @@ pub struct Options {
 /// A pass over kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// What it is called where times are shown.
+    /// The name of the pass in timings and filetests.
     pub name: &'static str,
-    /// Does it.
+    /// Runs the pass.
     pub run: fn(Kernel, &Options) -> Kernel,
 }
 
-/// All passes, in order. Some run twice: what one finds is something to do for another.
+/// The pass pipeline, in order. Some passes run twice, because others expose new opportunities.
 pub const PASSES: &[Pass] = &[
     Pass { name: "const_prop", run: const_prop::run },
     Pass { name: "range_analysis", run: range_analysis::run },
     Pass { name: "sink", run: sink::run },
     Pass { name: "jump_threading", run: jump_threading::run },
-    // What is certain now decides conditions, and loops that run once.
+    // The facts found above decide conditions and single-trip loops.
     Pass { name: "const_prop", run: const_prop::run },
     Pass { name: "dce", run: dce::run },
     Pass { name: "unswitch", run: unswitch::run },
     Pass { name: "sink_init", run: sink_init::run },
     Pass { name: "scalar_promotion", run: scalar_promotion::run },
-    // The first value of what was promoted is often known.
+    // The initial value of a promoted scalar is often a constant.
     Pass { name: "const_prop", run: const_prop::run },
     Pass { name: "dce", run: dce::run },
-    // Flags are gone by now, so what is left of appending can be seen.
+    // Jump threading has removed the flags, so appends are recognisable.
     Pass { name: "if_convert_append", run: if_convert_append::run },
-    // What a copy of a loop has in common with itself is found after it, and so is what does not change in it.
+    // CSE and LICM run after tiling, on the copies of the tiled loops.
     Pass { name: "register_tile", run: register_tile::run },
     Pass { name: "register_tile_short", run: register_tile_short::run },
     Pass { name: "cse", run: cse::run },
@@ -87,7 +88,7 @@ pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {
     optimise_with(kernel, options, |_, _, _| {})
 }
 
-/// Runs all passes, and tells after each its name, how long it took, and the kernel as it is then.
+/// Runs all passes and reports each one's name, its time, and the resulting kernel.
 pub fn optimise_with(
     mut kernel: Kernel,
     options: &Options,
@@ -101,7 +102,7 @@ pub fn optimise_with(
     kernel
 }
 
-/// A kernel that a pass works on: a builder, and what may be done.
+/// A kernel under transformation: its builder and the options.
 struct Editor {
     builder: Builder,
     strict: bool,
@@ -139,7 +140,7 @@ mod tests {
     use tamis_ir::algebra::Op;
     use tamis_ir::kernel::{Fact, Stmt};
 
-    /// y = A x as it is lowered: with a fill, sizes of their own, and names for everything.
+    /// y = A x as the lowerer emits it: with a fill, separate sizes, and a name for every value.
     #[test]
     fn a_product_of_matrix_and_vector_has_two_loops_and_one_sum() {
         let mut make = Make::new();
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(after(&all(), make), expected);
     }
 
-    /// What is appended in order as it is lowered: with a flag, and an accumulator that starts at the fill.
+    /// An append as the lowerer emits it: with a flag, and an accumulator that starts at the fill.
     #[test]
     fn appending_has_no_flag() {
         let mut make = Make::new();
@@ -206,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn passes_are_told() {
-        let mut told = Vec::new();
+    fn every_pass_is_reported() {
+        let mut reported = Vec::new();
         let kernel = Make::new().b.finish();
-        super::optimise_with(kernel, &super::Options::default(), |name, _, _| told.push(name));
-        assert_eq!(told.len(), super::PASSES.len());
-        assert_eq!((told[0], told[told.len() - 1]), ("const_prop", "compact_ids"));
+        super::optimise_with(kernel, &super::Options::default(), |name, _, _| reported.push(name));
+        assert_eq!(reported.len(), super::PASSES.len());
+        assert_eq!((reported[0], reported[reported.len() - 1]), ("const_prop", "compact_ids"));
     }
 }

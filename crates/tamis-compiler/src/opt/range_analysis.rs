@@ -1,6 +1,7 @@
 //! Range analysis: decides comparisons, `min`, `max` and selects from the ranges of integers.
 //!
-//! Facts come from loop bounds, conditions and assumptions, and are combined as difference bounds ([`super::difference_bounds`]).
+//! Facts come from loop bounds, conditions and assumptions, and are combined as difference bounds
+//! ([`super::difference_bounds`]).
 
 use super::difference_bounds::Bounds;
 use super::effects::{Effects, Times, diverges};
@@ -10,7 +11,7 @@ use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, Expr, ExprId, Fact, Kernel, Stmt};
 
-/// Choices inside choices whose conditions are taken for granted.
+/// The maximum nesting of selects whose conditions refine the facts.
 const NESTED: usize = 3;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -30,9 +31,9 @@ struct Ranges {
     editor: Editor,
     bounds: Bounds,
     times: Times,
-    /// Conditions that are known to hold or not, and since when.
+    /// Conditions of known truth value, and the times since when they hold.
     truths: Vec<(ExprId, bool, u64)>,
-    /// Expressions that were rewritten since something was learned or changed.
+    /// Memoised rewrites, valid until a fact is added or a value changes.
     memo: FxHashMap<ExprId, ExprId>,
     nested: usize,
 }
@@ -40,7 +41,7 @@ struct Ranges {
 impl Ranges {
     // Facts
 
-    /// Takes a condition for true or false.
+    /// Assumes a condition to be true or false.
     fn assume(&mut self, cond: ExprId, holds: bool) {
         self.memo.clear();
         if self.editor.dtype(cond) != DType::Bool {
@@ -77,7 +78,7 @@ impl Ranges {
         self.times.unchanged(self.editor.kernel(), cond, found.2).then_some(found.1)
     }
 
-    /// Does something under a condition; what it learns is forgotten.
+    /// Runs a closure under an assumed condition, then rolls the facts back.
     fn under<T>(&mut self, cond: ExprId, holds: bool, work: impl FnOnce(&mut Self) -> T) -> T {
         let (mark, truths) = (self.bounds.enter(), self.truths.len());
         self.assume(cond, holds);
@@ -158,7 +159,7 @@ impl Ranges {
         }
     }
 
-    /// A comparison, `min` or `max` whose outcome is certain.
+    /// Decides a comparison, `min` or `max`, if the facts imply its result.
     fn compare(&mut self, op: Op, a: ExprId, b: ExprId) -> Option<ExprId> {
         let outcome = match op {
             Op::Min if self.at_most(a, b, 0) => return Some(a),
@@ -180,7 +181,7 @@ impl Ranges {
         Some(self.editor.constant(Value::Bool(outcome)))
     }
 
-    /// Whether one of several conditions must hold, because one of several numbers is the least of them:
+    /// Whether a disjunction is a tautology, because one of its operands attains the minimum:
     /// `c == i or d == i` where `i` is `min(c, d)`.
     fn names_the_least(&self, conditions: &[ExprId]) -> bool {
         let (kernel, times) = (self.editor.kernel(), &self.times);
@@ -203,7 +204,7 @@ impl Ranges {
             if !matches!(kernel.expr(open[0]), Expr::Call(Op::Min, DType::I64, _)) {
                 return false;
             }
-            // Every operand, also of `min` inside `min`, is among those that are compared.
+            // Every operand of the (nested) minimum occurs in one of the comparisons.
             while let Some(id) = open.pop() {
                 if equal.contains(&(id, *least)) {
                     continue;
@@ -233,7 +234,7 @@ impl Ranges {
         out
     }
 
-    /// A block of its own, in which something holds.
+    /// Visits a block under an assumed condition.
     fn inner(&mut self, block: Block, cond: Option<(ExprId, bool)>) -> Block {
         let (mark, truths) = (self.bounds.enter(), self.truths.len());
         if let Some((cond, holds)) = cond {
@@ -246,7 +247,7 @@ impl Ranges {
         block
     }
 
-    /// Something changes here.
+    /// Records side effects at the current program point.
     fn pass(&mut self, stmt: &Stmt) {
         self.times.pass(stmt);
         self.memo.clear();
@@ -322,7 +323,8 @@ impl Ranges {
                 let effects = Effects::of(then);
                 let then_before = std::mem::take(then);
                 *then = self.inner(then_before, Some((cond, true)));
-                // What one branch changes is as it was in the other; not to know that is safe.
+                // A value that one branch changes is unchanged in the other; dropping that fact is
+                // conservative.
                 self.forget(&effects);
                 let otherwise_before = std::mem::take(otherwise);
                 *otherwise = self.inner(otherwise_before, Some((cond, false)));

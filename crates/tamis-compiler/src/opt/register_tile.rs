@@ -1,4 +1,5 @@
-//! Register tiling: a row of a result that a sparse loop updates repeatedly stays in vector registers, one tile at a time.
+//! Register tiling: a row of a result that a sparse loop updates repeatedly stays in vector
+//! registers, one tile at a time.
 //!
 //! ```text
 //! for q in pos[i]..pos[i + 1]                  for tile in 0..n / T
@@ -7,13 +8,15 @@
 //!         y[i*n + k] += a[q] * b[j*n + k]              let j = crd[q]
 //!                                                      add T elements of b to the tile
 //!                                                  the tile into y
-//!                                              and the same for the n % T that are left, in tiles of half the size,
-//!                                                  the last of which need not be full
+//!                                              and the same for the remainder n % T, in tiles of
+//!                                                  half the size, the last one partial
 //! ```
 //!
-//! The outermost loops around the dense one are taken that compute nothing but it, and with which the row does not
-//! change. Every element sees the same operations in the same order. Rows are walked in strips, which is no loss if they
-//! are those of coordinates (they lie anywhere) but would be for a loop over consecutive ones, which is left alone.
+//! In: a nest whose innermost loop is dense and updates one row, and whose other loops compute
+//! nothing else; the row is invariant in the nest. Out: the same operations on every element, in
+//! the same order. The nest runs once per tile, so operand rows are read in strips: that costs
+//! nothing for rows at arbitrary coordinates, but loses locality for consecutive rows, so such
+//! loops are left alone.
 
 mod find;
 
@@ -26,13 +29,13 @@ use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Origin, Role, Stmt, VarId};
 
-/// Bytes of a tile: half of the vector registers that processors have, so that operands find room beside it.
+/// Bytes of a tile: half of the vector register file, so that operands fit beside it.
 const BYTES: usize = 256;
 
-/// Rests of rows have registers of their own only if there would be so many.
+/// A remainder tile is emitted only if it has at least this many elements.
 const FEWEST: u32 = 16;
 
-/// Elements of a tile at most; loops over tiles are unrolled.
+/// The maximum number of elements of a tile; loops over a tile are unrolled.
 const MOST: usize = 64;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -48,13 +51,13 @@ struct Tile {
     reach: InBounds,
 }
 
-/// What a row is cut into.
+/// The division of a row into tiles.
 struct Tiles {
     size: u32,
     count: ExprId,
-    /// Whether each is full.
+    /// Whether every tile is full.
     whole: bool,
-    /// What tiles are called, and one of them.
+    /// The names of the number of tiles and of the loop over them.
     names: (&'static str, &'static str),
 }
 
@@ -95,7 +98,7 @@ impl Tile {
         let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
         let mut around = Vec::new();
 
-        // How many tiles, and where the rest begins.
+        // The number of tiles and the start of the remainder.
         let (zero, one, width) = (self.editor.int(0), self.editor.int(1), self.editor.int(i64::from(size)));
         let length = self.length(row);
         let length = fold::call(&mut self.editor, Op::Max, DType::I64, &[length, zero]);
@@ -104,7 +107,7 @@ impl Tile {
         let tiled = fold::call(&mut self.editor, Op::Mul, DType::I64, &[tiles, width]);
         let rest = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.start, tiled]);
 
-        // Each run of the nest begins with the variables as they are now.
+        // Each copy of the nest starts from the current values of its variables.
         let mut reset = Vec::new();
         for var in outside {
             let info = self.editor.kernel().var(var);
@@ -119,7 +122,7 @@ impl Tile {
         let mut left = Vec::new();
         let mut remainder = fold::call(&mut self.editor, Op::Lt, DType::I64, &[rest, row.stop]);
         if !reset.is_empty() {
-            // Without a tile, the nest runs for what else it changes.
+            // If there is no tile, the nest still runs for its other side effects.
             let none = fold::call(&mut self.editor, Op::Lt, DType::I64, &[tiles, one]);
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
@@ -141,7 +144,7 @@ impl Tile {
             let part = self.tiles(nest, &row, tiles, filled, reset.clone());
             left = match self.int(left_over) {
                 None if half >= FEWEST => {
-                    // What is left is often so little that half as many registers hold it.
+                    // The remainder is often so short that half as many registers hold it.
                     let (nest, row) = self.again(&whole_nest, row_before, rest);
                     let width = self.editor.int(i64::from(half / 2));
                     let cond = fold::call(&mut self.editor, Op::Le, DType::I64, &[left_over, width]);
@@ -168,7 +171,7 @@ impl Tile {
         }
     }
 
-    /// The nest with variables of its own, and its row from another start on.
+    /// A copy of the nest with fresh variables, whose row starts at another offset.
     fn again(&mut self, nest: &Stmt, row: &Row, start: ExprId) -> (Stmt, Row) {
         let mut again = FxHashMap::default();
         let nest = clone::copy(&mut self.editor, nest, &mut again);
@@ -177,7 +180,7 @@ impl Tile {
         (nest, Row { counter, start, value, index, ..*row })
     }
 
-    /// The loop over tiles: each is loaded, changed by the nest, and stored.
+    /// The loop over tiles: each tile is loaded, updated by the nest, and stored.
     fn tiles(&mut self, mut nest: Stmt, row: &Row, tiles: Tiles, filled: Option<ExprId>, mut body: Block) -> Block {
         let info = self.editor.buffer_of(row.buffer);
         let (name, elem) = (info.name.trim_end_matches("_values").to_string(), info.elem);
@@ -228,7 +231,8 @@ impl Tile {
         body.push(nest);
 
         let storing = self.editor.new_var(name, DType::I64, false);
-        // Loops over tiles, and into and out of them, are parts of the dense loop that do not run its body.
+        // Loops over tiles, and the copies into and out of them, originate from the dense loop but
+        // do not run its body.
         let origin = self.editor.kernel().var(row.counter).origin.map(|origin| Origin { visits: false, ..origin });
         [var, loading, storing].into_iter().for_each(|part| self.editor.set_origin(part, origin));
         let index = self.editor.get(storing);
@@ -243,13 +247,13 @@ impl Tile {
 
     // Expressions
 
-    /// Elements of a tile.
+    /// The number of elements of a tile.
     fn size(&self, buffer: BufferId) -> u32 {
         (BYTES / self.editor.buffer_of(buffer).elem.size().max(1)).min(MOST) as u32
     }
 
-    /// Elements of a tile for the rest: half of the others', so that few lanes of short rows stay empty, or as many as
-    /// there are if that is known.
+    /// The number of elements of a remainder tile: half of a full one, so that few lanes of short
+    /// rows stay idle, or the exact number if it is a constant.
     fn half(&mut self, rest: &Row, size: u32) -> u32 {
         let length = self.length(rest);
         let known = self.int(length).and_then(|length| u32::try_from(length).ok()).map(u32::next_power_of_two);
@@ -260,7 +264,7 @@ impl Tile {
         self.editor.as_constant(id).and_then(|value| value.as_i64())
     }
 
-    /// How many elements a row has, or a negative number.
+    /// The number of elements of a row, or a negative number.
     fn length(&mut self, row: &Row) -> ExprId {
         fold::call(&mut self.editor, Op::Sub, DType::I64, &[row.stop, row.start])
     }
@@ -274,7 +278,7 @@ impl Tile {
         self.editor.get(var)
     }
 
-    /// An expression with names replaced by what they stand for.
+    /// Expands the names in an expression to their definitions.
     fn resolved(&mut self, id: ExprId, names: &FxHashMap<VarId, ExprId>) -> ExprId {
         if names.is_empty() {
             return id;
@@ -285,20 +289,21 @@ impl Tile {
         })
     }
 
-    /// An expression with a value in place of the counter.
+    /// Substitutes a value for the counter in an expression.
     fn at(&mut self, id: ExprId, counter: VarId, value: ExprId) -> ExprId {
         let names = FxHashMap::from_iter([(counter, value)]);
         self.resolved(id, &names)
     }
 
-    /// Where an element of a tile is in its row.
+    /// The index in its row of an element of a tile.
     fn place(&mut self, row: &Row, offset: ExprId, index: ExprId) -> ExprId {
-        // An index that reads the row is not one that the nest leaves alone, so nothing is replaced.
+        // The index is invariant in the nest, so it does not load from the row and nothing is
+        // replaced.
         self.shifted(row.index, row, offset, index, index)
     }
 
-    /// An expression with `offset + index` in place of the counter, and an element of a tile in place of that of the
-    /// row. In a sum, what does not change along the row is added first.
+    /// Substitutes `offset + index` for the counter, and the element of the tile for that of the
+    /// row. In a sum, the operands that are invariant along the row are added first.
     fn shifted(&mut self, id: ExprId, row: &Row, offset: ExprId, index: ExprId, element: ExprId) -> ExprId {
         fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
             Expr::Load(buffer, _) if *buffer == row.buffer => Some(element),
@@ -315,7 +320,7 @@ impl Tile {
     }
 }
 
-/// Whether a sum is one of the counter and of something without it, all of it positions.
+/// Whether an expression is the counter plus an integer expression without the counter.
 fn is_counted(kernel: &Kernel, base: ExprId, last: ExprId, counter: VarId) -> bool {
     *kernel.expr(last) == Expr::Var(counter)
         && kernel.exprs.dtype(base) == DType::I64
@@ -323,7 +328,7 @@ fn is_counted(kernel: &Kernel, base: ExprId, last: ExprId, counter: VarId) -> bo
         && !cost::has_load(kernel, base)
 }
 
-/// Puts another loop in the place of the one with this counter.
+/// Replaces the loop with this counter.
 fn replace(stmt: &mut Stmt, counter: VarId, new: Stmt) {
     if matches!(stmt, Stmt::For { var, .. } if *var == counter) {
         *stmt = new;

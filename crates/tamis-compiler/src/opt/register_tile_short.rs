@@ -1,4 +1,5 @@
-//! Register tiles of short_trip_count rows: a few adjacent elements, of known number, that every iteration updates stay in registers.
+//! Register tiling of short rows: a constant number of adjacent elements that every iteration
+//! updates stays in registers.
 //!
 //! ```text
 //! for q in pos[i]..pos[i + 1]                    tile = y[first], y[first + 1]
@@ -8,9 +9,9 @@
 //!                                                y[first], y[first + 1] = tile
 //! ```
 //!
-//! Nothing else in the loop may touch the buffer. The row must be there: every iteration accesses all of it, or it ends below a length that
-//! the buffer has; where that is not so, the loop is as it was. Every element sees the same operations in the same order, unless sums may be
-//! reassociated.
+//! Nothing else in the loop may access the buffer. The row must exist: every iteration accesses all
+//! of it, or it ends below a known length of the buffer; otherwise a copy of the original loop
+//! runs. Every element sees the same operations in the same order, unless sums may be reassociated.
 
 use super::effects::Effects;
 use super::in_bounds::{self, InBounds, InBoundsPass};
@@ -20,10 +21,10 @@ use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
-/// Elements of a row at most: loops over it are unrolled.
+/// The maximum number of elements of a row: loops over it are unrolled.
 const LONGEST: i64 = 16;
 
-/// Statements of a loop at most that is written twice, since its row may not be there.
+/// The maximum number of statements of a loop that is versioned because its row may not exist.
 const LARGEST: usize = 40;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -39,17 +40,17 @@ struct ShortRowTiles {
     reach: InBounds,
 }
 
-/// A row that a loop changes.
+/// A row that a loop updates.
 #[derive(Clone, Copy, PartialEq)]
 struct Row {
-    /// Where its first element is, in terms of what the loop does not change.
+    /// The index of its first element, in loop-invariant terms.
     first: ExprId,
     length: i64,
 }
 
-/// What is known of a buffer in a loop.
+/// The accesses of a loop to a buffer.
 struct BufferUses {
-    /// None if it is touched in any other way.
+    /// The only row that is accessed; none if there is any other access.
     row: Option<Row>,
     loads: bool,
     stores: bool,
@@ -72,7 +73,7 @@ impl InBoundsPass for ShortRowTiles {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
             if let Some((buffer, row)) = self.find(&stmt) {
-                self.keep(stmt, buffer, row, &mut out);
+                self.tile_row(stmt, buffer, row, &mut out);
                 continue;
             }
             self.inside(&mut stmt);
@@ -83,16 +84,16 @@ impl InBoundsPass for ShortRowTiles {
 }
 
 impl ShortRowTiles {
-    // Finding
+    // Analysis
 
-    /// A row that a loop keeps changing, if it touches nothing else of its buffer.
+    /// A row that a loop updates repeatedly, if it accesses nothing else of the buffer.
     fn find(&mut self, stmt: &Stmt) -> Option<(BufferId, Row)> {
         let Stmt::For { var, body, .. } = stmt else { return None };
         if !Effects::of(body).left.is_empty() {
             return None;
         }
         let mut found: FxHashMap<BufferId, BufferUses> = FxHashMap::default();
-        self.look(body, &mut FxHashMap::default(), &mut Vec::new(), &mut found);
+        self.collect_uses(body, &mut FxHashMap::default(), &mut Vec::new(), &mut found);
         let mut effects = Effects::of(body);
         effects.declared.push(*var);
         let kernel = self.editor.kernel();
@@ -109,7 +110,7 @@ impl ShortRowTiles {
         })
     }
 
-    fn look(
+    fn collect_uses(
         &mut self,
         block: &Block,
         names: &mut FxHashMap<VarId, ExprId>,
@@ -154,19 +155,19 @@ impl ShortRowTiles {
                     let length = self.short_trip_count(*start, *stop, names);
                     let start = self.meaning(*start, names);
                     loops.extend(length.map(|length| RowLoop { counter: *var, start, length }));
-                    self.look(body, names, loops, found);
+                    self.collect_uses(body, names, loops, found);
                     loops.truncate(loops.len() - usize::from(length.is_some()));
                     continue;
                 }
                 _ => {}
             }
             for inner in stmt.blocks() {
-                self.look(inner, names, loops, found);
+                self.collect_uses(inner, names, loops, found);
             }
         }
     }
 
-    /// The row that an index is in, whose elements a loop around goes over.
+    /// The row of an index whose elements an enclosing loop iterates over.
     fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[RowLoop]) -> Option<Row> {
         let index = self.meaning(index, names);
         let over = self.loop_over_row(index, loops)?;
@@ -177,12 +178,12 @@ impl ShortRowTiles {
         Some(Row { first, length: over.length })
     }
 
-    /// The innermost loop around whose counter an index, free of names, mentions.
+    /// The innermost enclosing loop whose counter occurs in an index with expanded names.
     fn loop_over_row(&self, index: ExprId, loops: &[RowLoop]) -> Option<RowLoop> {
         loops.iter().rev().find(|over| mentions(self.editor.kernel(), index, over.counter)).copied()
     }
 
-    /// How many iterations a loop has, if they are known to be few.
+    /// The trip count of a loop, if it is a small constant.
     fn short_trip_count(&mut self, start: ExprId, stop: ExprId, names: &FxHashMap<VarId, ExprId>) -> Option<i64> {
         let (start, stop) = (self.meaning(start, names), self.meaning(stop, names));
         self.editor.distance(start, stop).filter(|length| (2..=LONGEST).contains(length))
@@ -198,10 +199,10 @@ impl ShortRowTiles {
         })
     }
 
-    // Changing
+    // Transformation
 
-    /// The loop with its row in a tile.
-    fn keep(&mut self, mut stmt: Stmt, buffer: BufferId, row: Row, out: &mut Block) {
+    /// Emits the loop with its row in a tile.
+    fn tile_row(&mut self, mut stmt: Stmt, buffer: BufferId, row: Row, out: &mut Block) {
         let info = self.editor.buffer_of(buffer);
         let (name, elem) = (format!("{}_row", info.name.trim_end_matches("_values")), info.elem);
         let tile = self.editor.buffer(name, elem, Role::Tile(row.length as u32));
@@ -241,7 +242,7 @@ impl ShortRowTiles {
         }
     }
 
-    /// A loop over the elements of a tile.
+    /// Builds a loop over the elements of a tile.
     fn over(&mut self, length: i64, body: impl FnOnce(&mut Self, ExprId) -> Stmt) -> Stmt {
         let var = self.editor.new_var("k", DType::I64, false);
         let (k, zero, length) = (self.editor.get(var), self.editor.int(0), self.editor.int(length));
@@ -255,7 +256,8 @@ impl ShortRowTiles {
         }
     }
 
-    /// Whether all elements of a row are there if the loop has an iteration: each iteration accesses all of them.
+    /// Whether all elements of a row exist if the loop has an iteration: each iteration accesses
+    /// all of them.
     fn row_exists(&self, stmt: &Stmt, buffer: BufferId, row: Row) -> bool {
         let Stmt::For { body, .. } = stmt else { return false };
         let mut covered = false;
@@ -270,7 +272,8 @@ impl ShortRowTiles {
         covered
     }
 
-    /// The condition under which a row is there, and what happens otherwise: nothing, if the loop has no iterations then.
+    /// The condition under which a row exists, and the code otherwise: none, if the loop has no
+    /// iterations then.
     fn guard(&mut self, stmt: &Stmt, buffer: BufferId, row: Row) -> (ExprId, Option<Stmt>) {
         let length = self.reach.length(self.editor.kernel(), buffer);
         match (stmt, length) {
@@ -289,8 +292,8 @@ impl ShortRowTiles {
         }
     }
 
-    /// Statements that touch a tile instead of a row. Several loops may go over one row (`y[j] += y[k]`), so that each access is
-    /// translated by the counter that it mentions itself.
+    /// Redirects statements from a row to its tile. Several loops may iterate over one row (`y[j]
+    /// += y[k]`), so each access is translated by the counter in its own index.
     fn redirect(
         &mut self,
         block: &mut Block,
@@ -302,7 +305,7 @@ impl ShortRowTiles {
             let mut places: FxHashMap<ExprId, ExprId> = FxHashMap::default();
             for index in indices(self.editor.kernel(), stmt, buffer) {
                 let meaning = self.meaning(index, names);
-                // `look` has found a loop for every index.
+                // `collect_uses` has found a loop for every index.
                 let Some(over) = self.loop_over_row(meaning, loops) else { continue };
                 let counter = self.editor.get(over.counter);
                 let place = fold::call(&mut self.editor, Op::Sub, DType::I64, &[counter, over.start]);
@@ -341,8 +344,9 @@ impl ShortRowTiles {
         }
     }
 
-    /// Sums of an iteration are added up by themselves before the tile sees them, so that iterations wait for one addition, not for all:
-    /// `sum = tile[k]; for j { sum += e }; tile[k] = sum` becomes `sum = 0; for j { sum += e }; tile[k] += sum`.
+    /// Splits a reduction: each iteration sums into a fresh accumulator and adds it to the tile
+    /// once, which shortens the dependence chain: `sum = tile[k]; for j { sum += e }; tile[k] =
+    /// sum` becomes `sum = 0; for j { sum += e }; tile[k] += sum`.
     fn split_accumulator(&mut self, block: &mut Block, tile: BufferId) {
         block.iter_mut().flat_map(|stmt| stmt.blocks_mut()).for_each(|inner| self.split_accumulator(inner, tile));
         for first in 0..block.len() {
@@ -371,7 +375,7 @@ impl ShortRowTiles {
         }
     }
 
-    /// Whether a loop goes over the row: its counter is part of an index of the buffer.
+    /// Whether a loop iterates over the row: its counter occurs in an index of the buffer.
     fn is_row(&self, body: &Block, buffer: BufferId, counter: VarId) -> bool {
         let kernel = self.editor.kernel();
         let mut names: Vec<VarId> = vec![counter];
@@ -404,7 +408,7 @@ impl ShortRowTiles {
     }
 }
 
-/// Whether all that a statement does with a variable is to add to it; a tile is left alone.
+/// Whether a statement only adds to a variable and does not access the tile.
 fn is_only_added_to(kernel: &Kernel, stmt: &Stmt, var: VarId, tile: BufferId) -> bool {
     let mut fine = true;
     stmt.visit(&mut |stmt| {
@@ -437,7 +441,7 @@ fn uses(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
     found
 }
 
-/// The indices at which a statement itself, without those inside it, loads and stores elements of a buffer.
+/// The indices at which a statement, without nested blocks, loads and stores elements of a buffer.
 fn indices(kernel: &Kernel, stmt: &Stmt, buffer: BufferId) -> Vec<ExprId> {
     let mut found = Vec::new();
     if let Stmt::Store { buffer: other, index, .. } = stmt
@@ -463,7 +467,7 @@ fn statements(stmt: &Stmt) -> usize {
     count
 }
 
-/// Whether an index is a counter, once, and something without it.
+/// Whether an index is the counter plus an expression without it.
 fn is_sum(kernel: &Kernel, id: ExprId, counter: VarId) -> bool {
     match kernel.expr(id) {
         Expr::Var(var) => *var == counter,
@@ -494,7 +498,7 @@ mod tests {
     use super::super::testing::{Make, after};
     use super::*;
 
-    /// A loop over positions in which two elements from `first` on are added to.
+    /// A loop over positions that adds to two elements from `first` on.
     fn rows(make: &mut Make, first: ExprId, when: bool) {
         let (zero, m, two) = (make.int(0), make.m, make.int(2));
         make.count("q", zero, m, |make, q| {

@@ -1,8 +1,9 @@
-//! Scalar promotion of reductions (register accumulation): an element that a loop updates is loaded before the loop, kept in a variable,
-//! and stored after it.
+//! Scalar promotion of reductions (register accumulation): an element that a loop updates is loaded
+//! before the loop, kept in a variable, and stored after it.
 //!
-//! Nothing else in the loop may touch the buffer, except at indices that are proven smaller, as for the rows of a lower triangle. The
-//! element must exist even if the loop does not run: it was accessed before, or the pass guards the loop. Loops are promoted from the outside in.
+//! Nothing else in the loop may touch the buffer, except at indices that are proven smaller, as for
+//! the rows of a lower triangle. The element must exist even if the loop does not run: it was
+//! accessed before, or the pass guards the loop. Loops are promoted from the outside in.
 
 use super::effects::Effects;
 use super::in_bounds::{self, InBounds};
@@ -22,23 +23,23 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     pass.editor.finish(body)
 }
 
-/// How a piece of code accesses a buffer.
+/// The accesses of a code fragment to a buffer.
 #[derive(Default)]
 struct Access {
-    /// Where, by loads and stores.
+    /// Indices of loads and stores.
     indices: Vec<Indexed>,
-    /// In another way.
+    /// Whether there is any other access.
     otherwise: bool,
 }
 
-/// How a piece of code accesses an element.
+/// The accesses of a code fragment to an element.
 struct Indexed {
     index: ExprId,
     loads: bool,
     stores: bool,
 }
 
-/// An element that lives in a variable.
+/// An element that is held in a variable.
 struct Promoted {
     buffer: BufferId,
     index: ExprId,
@@ -105,8 +106,8 @@ impl ScalarPromotion {
         }
     }
 
-    /// Puts elements that a statement reads and writes into variables; gives them, and the condition under which the
-    /// statement does anything, if that must be tested first.
+    /// Promotes the elements that a statement reads and writes; returns them, and the trip guard,
+    /// if one must be tested first.
     fn promote(&mut self, stmt: Stmt) -> (Stmt, Vec<Promoted>, Option<ExprId>) {
         let kernel = self.editor.kernel();
         let mut accesses: FxHashMap<BufferId, Access> = FxHashMap::default();
@@ -137,7 +138,7 @@ impl ScalarPromotion {
         candidates.retain(|(_, index)| !effects.touch(kernel, *index));
         candidates.sort_unstable();
 
-        // What is accessed in every iteration is there if there is an iteration.
+        // An element that every iteration accesses exists if there is an iteration.
         let mut certain: Vec<(BufferId, ExprId)> = Vec::new();
         let mut see = |buffer, index| certain.push((buffer, index));
         let runs = match &stmt {
@@ -188,7 +189,7 @@ impl ScalarPromotion {
         (stmt, promoted, guard)
     }
 
-    /// What the variable is called: what the loop makes of it.
+    /// The name of the variable, after the reduction that the loop performs.
     fn name(&self, stmt: &Stmt, buffer: BufferId, index: ExprId) -> String {
         let kernel = self.editor.kernel();
         let mut found = None;
@@ -237,7 +238,7 @@ fn is_loop(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::For { .. } | Stmt::While { .. })
 }
 
-/// Adds how a statement itself accesses buffers.
+/// Adds the accesses of a statement, without nested blocks.
 fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>) {
     let mut add = |buffer: BufferId, index: Option<ExprId>, store: bool| {
         if kernel.buffer(buffer).role == Role::Input {
@@ -303,7 +304,8 @@ mod tests {
         assert_eq!(after(&[run], make), expected);
     }
 
-    /// A loop over a list, up to the position of `key`, that adds to `y[own]` and to what the list names.
+    /// A loop over coordinates, up to the position of `key`, that adds to `y[own]` and to
+    /// `y[crd[q]]`.
     fn both(make: &mut Make, own: ExprId, key: ExprId) {
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
         let to = make.b.search_from("to", make.crd, [zero, n, key], true);
@@ -336,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_may_not_lie_before_stays_in_memory() {
-        // What is searched for is the next number, or may change between the search and the loop.
+        // The key is the next integer, or it may change between the search and the loop.
         for changes in [false, true] {
             let mut make = Make::new();
             let (zero, n, one, nothing) = (make.int(0), make.n, make.int(1), make.float(0.0));

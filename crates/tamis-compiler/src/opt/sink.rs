@@ -1,4 +1,5 @@
-//! Sinking of loop-invariant assignments: a value that every iteration assigns is assigned once, after the loop, if the loop ran.
+//! Sinking of loop-invariant assignments: a value that every iteration assigns is assigned once,
+//! after the loop, if the loop ran.
 //!
 //! Flags then no longer obstruct other passes in the loop.
 
@@ -41,12 +42,13 @@ impl Sink {
         out
     }
 
-    /// Takes assignments out of a loop's body that every iteration makes in the same way and no iteration reads.
+    /// Removes assignments from a loop body that every iteration repeats and no iteration reads.
     fn sink(&self, counter: VarId, start: ExprId, stop: ExprId, body: &mut Block) -> Block {
         let kernel = self.editor.kernel();
         let mut effects = Effects::of(body);
         effects.declared.push(counter);
-        // A loop that is left early may not get there; bounds that change cannot be compared afterwards.
+        // A loop with an early exit may not reach the assignment; bounds that change cannot be
+        // compared afterwards.
         if !effects.left.is_empty() || effects.touch(kernel, start) || effects.touch(kernel, stop) {
             return Vec::new();
         }

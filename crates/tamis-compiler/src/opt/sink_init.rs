@@ -1,8 +1,9 @@
 //! Sinking of initialisations: `fill y[0; n]` before a loop over `y` becomes `y[i] = 0` inside it.
 //!
-//! Memory is then touched once, and an accumulator that starts there can live in a register. A tensor of several dimensions is initialised
-//! row by row. An iteration may read rows of earlier iterations, as the product of a lower triangle and its transpose does. An
-//! array that is filled right after it grew is not filled by the growth.
+//! Memory is then touched once, and an accumulator that starts there can live in a register. A
+//! tensor of several dimensions is initialised row by row. An iteration may read rows of earlier
+//! iterations, as the product of a lower triangle and its transpose does. An array that is filled
+//! right after it grew is not filled by the growth.
 
 use super::effects::Effects;
 use super::index_facts::IndexFacts;
@@ -26,7 +27,8 @@ struct SinkInit {
 impl SinkInit {
     // Growth
 
-    /// Arrays all of whose growth is followed by a fill of everything grow without a fill.
+    /// Drops the fill of growth for buffers whose every growth is followed by a fill of the whole
+    /// buffer.
     fn drop_fill_of_growth(&mut self, mut body: Block) -> Block {
         let buffers = self.editor.kernel().buffers.len();
         let (mut grown, mut filled) = (vec![0; buffers], vec![0; buffers]);
@@ -57,7 +59,8 @@ impl SinkInit {
                 }
                 between.extend(Effects::of(std::slice::from_ref(stmt)));
             }
-            // What is filled must mean the same at the loop, which must be reached.
+            // The filled range must denote the same elements at the loop, and the loop must be
+            // reached.
             let mut same = between.left.is_empty();
             fill.each_expr(|id| same &= !between.touch(self.editor.kernel(), id));
             if let Some(later) = user.filter(|_| same)
@@ -77,8 +80,9 @@ impl SinkInit {
         out
     }
 
-    /// The part of a fill that one iteration of a loop uses first, and the statement of the iteration before which it does: if each iteration uses its own and
-    /// those of iterations before it, and they use all of it.
+    /// The part of a fill that each iteration of a loop uses first, and the statement before which
+    /// it must be filled. In: each iteration uses its own part and those of earlier iterations, and
+    /// together they use the whole range.
     fn inside(&mut self, fill: &Stmt, var: VarId, start: ExprId, stop: ExprId, body: &Block) -> Option<(usize, Stmt)> {
         let Stmt::Fill { buffer, start: first, len, value } = *fill else { return None };
         let zero = self.editor.int(0);
@@ -86,7 +90,7 @@ impl SinkInit {
         if start != zero || self.editor.kernel().var(var).mutable || !stays(body) {
             return None;
         }
-        // Where the fill starts and what it covers must mean the same inside.
+        // The start and the length of the fill must be loop-invariant.
         if effects.touch(self.editor.kernel(), first) || effects.touch(self.editor.kernel(), len) {
             return None;
         }
@@ -103,8 +107,8 @@ impl SinkInit {
             return None;
         }
         sizes.reverse();
-        let turn = self.editor.get(var);
-        let own = if first == zero { turn } else { self.editor.add(first, turn) };
+        let iteration = self.editor.get(var);
+        let own = if first == zero { iteration } else { self.editor.add(first, iteration) };
         let one = self.editor.int(1);
         let next = self.editor.add(own, one);
         let known = IndexFacts::of(self.editor.kernel(), body);
@@ -131,10 +135,10 @@ impl SinkInit {
             return Some((at, Stmt::Store { buffer, index: own, value }));
         }
         if first != zero {
-            // A part that does not start at 0 has one dimension.
+            // A range that does not start at 0 must be one-dimensional.
             return None;
         }
-        let (mut start, mut part) = (turn, self.editor.int(1));
+        let (mut start, mut part) = (iteration, self.editor.int(1));
         for size in sizes {
             start = fold::call(&mut self.editor, Op::Mul, DType::I64, &[start, size]);
             part = fold::call(&mut self.editor, Op::Mul, DType::I64, &[part, size]);
@@ -142,7 +146,8 @@ impl SinkInit {
         Some((at, Stmt::Fill { buffer, start, len: part, value }))
     }
 
-    /// The indices at which a block loads and stores elements of a buffer; false if it does anything else with it.
+    /// Collects the indices at which a block loads and stores elements of a buffer; false if there
+    /// is any other access.
     fn indices(&self, block: &[Stmt], buffer: BufferId, found: &mut Vec<ExprId>) -> bool {
         let kernel = self.editor.kernel();
         let mut plain = true;
@@ -168,14 +173,14 @@ impl SinkInit {
         plain
     }
 
-    /// Whether a statement, or one inside it, has to do with a buffer.
+    /// Whether a statement, nested ones included, accesses a buffer.
     fn uses(&self, stmt: &Stmt, buffer: BufferId) -> bool {
         let mut found = Vec::new();
         !self.indices(std::slice::from_ref(stmt), buffer, &mut found) || !found.is_empty()
     }
 }
 
-/// Whether all ways through a block end at its end.
+/// Whether control always reaches the end of a block.
 fn stays(block: &Block) -> bool {
     let mut inside = Vec::new();
     for stmt in block {
@@ -262,7 +267,7 @@ mod tests {
             let mut make = Make::new();
             let (zero, n, m, one) = (make.int(0), make.n, make.m, make.float(1.0));
             fill(&mut make, n);
-            // Another length, or another element.
+            // A different length, or a different element.
             make.count("i", zero, if other { n } else { m }, |make, i| {
                 let value = if other { make.load(make.y, zero) } else { one };
                 make.add_to(make.y, i, value);
@@ -271,7 +276,8 @@ mod tests {
         }
     }
 
-    /// What `add` adds to lies before the iteration's own element; the array is filled where an iteration first uses its own.
+    /// `add` writes to elements before the iteration's own; the fill sinks to the first use of its
+    /// own element.
     fn triangle(add: impl Fn(&mut Make, ExprId)) -> Vec<String> {
         let mut make = Make::new();
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_use_what_belongs_to_turns_before() {
+    fn iterations_use_elements_of_earlier_iterations() {
         let counted = triangle(|make, i| {
             let (zero, one) = (make.int(0), make.float(1.0));
             make.count("j", zero, i, |make, j| make.add_to(make.y, j, one));
@@ -307,7 +313,7 @@ mod tests {
         let lines = listed(|_, i| i, false);
         assert_eq!(lines[1..3], ["for i in 0..n", "    let to = search back A_crd[0..n] for i"]);
         assert_eq!(lines[6..], ["    y[i] = 0.0", "    y[i] = y[i] + 1.0"]);
-        // What is searched for is another number, or the list goes on from elsewhere: then it is not known what comes first.
+        // The key is a different integer, or the loop starts elsewhere: the first use is unknown.
         for lines in [listed(|make, i| make.b.add(i, i), false), listed(|_, i| i, true)] {
             assert_eq!(lines[..2], ["grow y to n", "fill y[0; n] with 0.0"]);
         }

@@ -1,14 +1,15 @@
 //! Expression splitting: bounds the depth of expressions by naming subexpressions.
 //!
-//! In: a kernel whose expressions may be as deep as a user's statement is long. Out: the same kernel, in which no expression that a
-//! statement evaluates once is nested deeper than `DEEPEST`, so that recursive walks need a bounded stack. An operand that is evaluated
-//! conditionally, as in `a and b`, stays in place: no load is added. Conditions of `while` loops stay, too.
+//! In: a kernel whose expressions may be as deep as a user's statement is long. Out: the same
+//! kernel, in which no expression that a statement evaluates once is nested deeper than `DEEPEST`,
+//! so that recursive walks need a bounded stack. An operand that is evaluated conditionally, as in
+//! `a and b`, stays in place: no load is added. Conditions of `while` loops stay, too.
 
 use super::{Editor, Options};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt};
 
-/// How deep an expression may be nested.
+/// The maximum depth of an expression.
 const DEEPEST: usize = 64;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -22,7 +23,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     pass.editor.finish(body)
 }
 
-/// How deep each expression is nested; operands have smaller ids.
+/// The depth of each expression; operands have smaller ids.
 fn depths(kernel: &Kernel) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::with_capacity(kernel.exprs.len());
     for id in kernel.exprs.ids() {
@@ -60,7 +61,7 @@ impl Split {
         out
     }
 
-    /// An expression that is nested no deeper than it may be, after statements that name what it uses.
+    /// Splits an expression to the maximum depth; declarations of its operands are emitted first.
     fn split(&mut self, id: ExprId, before: &mut Block) -> ExprId {
         if self.depth_of(id) < DEEPEST {
             return id;
@@ -82,7 +83,7 @@ impl Split {
             }
             Expr::Const(_) | Expr::Var(_) => id,
         };
-        // What is still deeper has an operand that stays where it is.
+        // A deeper remaining operand is conditionally evaluated and stays in place.
         if self.depth_of(split) != DEEPEST {
             return split;
         }

@@ -76,7 +76,7 @@ impl Make {
         self.scoped(|b, work| b.branch(cond, |b| work(b, cond), |_| {}), |make, _| then(make));
     }
 
-    /// Lends the builder to something that lends it back inside.
+    /// Lends the builder to a closure that needs the whole fixture.
     fn scoped(
         &mut self,
         around: impl FnOnce(&mut Builder, &mut dyn FnMut(&mut Builder, ExprId)),

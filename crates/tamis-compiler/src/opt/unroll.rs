@@ -1,15 +1,17 @@
-//! Full unrolling of short loops with a constant trip count: loops over a filter, over a block, over the corners of a cell.
+//! Full unrolling of short loops with a constant trip count: loops over a filter, over a block,
+//! over the corners of a cell.
 //!
-//! The loop counter becomes a constant; repeated loads and reductions become registers. Vectorized loops are left alone, and so are kernels
-//! with register tiles, whose loops are emitted as vectors.
+//! The loop counter becomes a constant; repeated loads and reductions become registers. Vectorized
+//! loops are left alone, and so are kernels with register tiles, whose loops are emitted as
+//! vectors.
 
 use super::Options;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Role, Stmt};
 
-/// Loops of more iterations are not unrolled.
+/// The maximum trip count of an unrolled loop.
 const TRIP_COUNT: i64 = 8;
 
-/// Nor are those that would become more statements than this.
+/// The maximum number of statements that unrolling a loop may produce.
 const STATEMENTS: i64 = 128;
 
 pub(super) fn run(mut kernel: Kernel, _: &Options) -> Kernel {
@@ -21,7 +23,9 @@ pub(super) fn run(mut kernel: Kernel, _: &Options) -> Kernel {
     Kernel { body, ..kernel }
 }
 
-/// How many statements a block becomes; none if there is something in it that should not be copied. Loops inside are unrolled on the way.
+/// The number of statements of a block after unrolling; none if it contains a statement that must
+/// not be copied. Nested loops are
+/// unrolled on the way.
 fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
     let mut sum = Some(0i64);
     for stmt in block {
@@ -30,8 +34,9 @@ fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
             Stmt::Let { .. } | Stmt::Assign { .. } | Stmt::Store { .. } | Stmt::Require { .. } => Some(1),
             Stmt::If { .. } => inner.map(|inner| inner.saturating_add(1)),
             Stmt::For { start, stop, hint, .. } => {
-                let turns = length(kernel, *start, *stop).filter(|turns| (1..=TRIP_COUNT).contains(turns));
-                let copied = inner.zip(turns).map(|(inner, turns)| inner.saturating_mul(turns));
+                let trip_count =
+                    length(kernel, *start, *stop).filter(|trip_count| (1..=TRIP_COUNT).contains(trip_count));
+                let copied = inner.zip(trip_count).map(|(inner, trip_count)| inner.saturating_mul(trip_count));
                 let copied = copied.filter(|copied| *copied <= STATEMENTS && !hint.vectorise);
                 hint.unroll |= copied.is_some();
                 copied
@@ -43,7 +48,7 @@ fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
     sum
 }
 
-/// How many iterations a loop has, if that is a constant.
+/// The trip count of a loop, if it is a constant.
 fn length(kernel: &Kernel, start: ExprId, stop: ExprId) -> Option<i64> {
     let constant = |id: ExprId| match kernel.expr(id) {
         Expr::Const(value) => value.as_i64(),
@@ -57,7 +62,7 @@ mod tests {
     use super::super::testing::Make;
     use super::*;
 
-    /// The names of loops that are unrolled, of two nested ones over so many iterations.
+    /// The names of the unrolled loops of a nest of two with these trip counts.
     fn unrolled(outer: i64, inner: i64, copies: usize) -> Vec<String> {
         let mut make = Make::new();
         let zero = make.int(0);

@@ -1,10 +1,11 @@
 //! Loop unswitching: a loop-invariant condition is tested before the loop.
 //!
-//! `for i { names; if c { x } else { y } }` becomes `if c { for i { names; x } } else { for i { names; y } }`, if nothing in the loop
-//! changes `c` and `c` loads no element (which need not exist if the loop has no iterations). Only names are duplicated.
+//! `for i { names; if c { x } else { y } }` becomes `if c { for i { names; x } } else { for i {
+//! names; y } }`, if nothing in the loop changes `c` and `c` loads no element (which need not exist
+//! if the loop has no iterations). Only names are duplicated.
 //!
-//! [`drop_redundant_guards`] does the reverse: a guard that only is_trip_guard whether a loop has iterations is removed if nothing was hoisted
-//! between the guard and the loop.
+//! [`drop_redundant_guards`] does the reverse: a guard that only tests whether a loop has
+//! iterations is removed, if nothing was hoisted between the guard and the loop.
 
 use super::effects::Effects;
 use super::{Editor, Options, clone, cost, fold};
@@ -12,7 +13,7 @@ use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 
-/// Operators that a condition has at most, with names written out.
+/// The maximum number of operators of a condition with expanded names.
 const OPERATIONS: usize = 12;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
@@ -26,7 +27,7 @@ struct Unswitch {
     editor: Editor,
 }
 
-/// `if a < b { for i in a..b }` is the loop.
+/// Replaces `if a < b { for i in a..b }` by the loop.
 pub(super) fn drop_redundant_guards(mut kernel: Kernel, _: &Options) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     kernel.body = without_redundant_guards(&kernel, body);
@@ -49,7 +50,7 @@ fn without_redundant_guards(kernel: &Kernel, block: Block) -> Block {
     out
 }
 
-/// Whether a condition is that a loop, which is all there is, has an iteration.
+/// Whether a condition only tests that the guarded block, a single loop, has an iteration.
 fn is_trip_guard(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
     match (kernel.expr(cond), &then[..]) {
         (Expr::Call(Op::Lt, _, bounds), [Stmt::For { start, stop, .. }]) => bounds[..] == [*start, *stop],
@@ -69,7 +70,7 @@ impl Unswitch {
         out
     }
 
-    /// A loop without a condition that it needs not ask, if anything is left of it.
+    /// Unswitches a loop; none if its body becomes empty.
     fn stmt(&mut self, stmt: Stmt) -> Option<Stmt> {
         let Stmt::For { var, start, stop, mut body, hint } = stmt else { return Some(stmt) };
         let Some(cond) = self.invariant_condition(var, &body) else {
@@ -102,7 +103,7 @@ impl Unswitch {
         (!then.is_empty() || !otherwise.is_empty()).then_some(Stmt::If { cond, then, otherwise })
     }
 
-    /// The condition that is all that a loop is_trip_guard, apart from naming things, if it is the same in every iteration.
+    /// The loop-invariant condition of the `if` that is the whole body, apart from declarations.
     fn invariant_condition(&mut self, counter: VarId, body: &Block) -> Option<ExprId> {
         let (Stmt::If { cond, .. }, names) = body.split_last()? else { return None };
         let mut meanings: FxHashMap<VarId, ExprId> = FxHashMap::default();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_without_turns_needs_no_question() {
+    fn a_loop_without_iterations_needs_no_guard() {
         let mut make = Make::new();
         let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
         let cond = make.call(Op::Lt, &[zero, n]);

@@ -1,8 +1,10 @@
-//! Vectorization legality: marks innermost loops whose iterations are independent, except for reductions.
+//! Vectorization legality: marks innermost loops whose iterations are independent, except for
+//! reductions.
 //!
-//! The hint permits a back end to run several iterations at once and to reassociate sums, so strict kernels get it only where order does
-//! not matter. A loop gets it if it also is profitable, that is, if it reads or writes contiguous memory. A loop that a schedule asks to
-//! vectorize keeps its hint wherever that is legal.
+//! The hint permits a back end to run several iterations at once and to reassociate sums, so strict
+//! kernels get it only where order does not matter. A loop gets it if it also is profitable, that
+//! is, if it reads or writes contiguous memory. A loop that a schedule asks to vectorize keeps its
+//! hint wherever that is legal.
 
 use super::Options;
 use super::effects::Effects;
@@ -22,14 +24,14 @@ struct Legality<'a> {
     strict: bool,
 }
 
-/// How a value changes from one iteration of a loop to the next.
+/// The stride of a value along a loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// Not at all.
+    /// Loop-invariant.
     None,
-    /// By one.
+    /// Unit stride.
     One,
-    /// Otherwise.
+    /// Unknown stride.
     Any,
 }
 
@@ -48,10 +50,11 @@ impl Legality<'_> {
         }
     }
 
-    /// Whether the iterations of a loop do not depend on each other, and (unless that is `wanted` anyway) vectors are likely to pay; with
-    /// `gather`, those of a sum of elements that lie apart.
+    /// Whether the iterations of a loop are independent and, unless the schedule requests vectors
+    /// (`wanted`), vectorization is likely to be profitable. `gather`: accepts a sum of gathered
+    /// elements.
     fn is_independent(&self, counter: VarId, body: &Block, wanted: bool, gather: bool) -> bool {
-        let mut turn = LoopAccesses {
+        let mut accesses = LoopAccesses {
             hints: self,
             effects: Effects::of(body),
             steps: FxHashMap::default(),
@@ -68,23 +71,24 @@ impl Legality<'_> {
         if self.kernel.var(counter).mutable {
             return false;
         }
-        turn.steps.insert(counter, Step::One);
-        if !body.iter().all(|stmt| turn.allows(stmt)) {
+        accesses.steps.insert(counter, Step::One);
+        if !body.iter().all(|stmt| accesses.allows(stmt)) {
             return false;
         }
-        // One element for each iteration that lies elsewhere, and nothing is written but the sum.
-        if gather && !(turn.sums && turn.gathered == 1 && turn.stores.is_empty()) {
+        // A gather loop loads one gathered element per iteration and writes nothing but the sum.
+        if gather && !(accesses.sums && accesses.gathered == 1 && accesses.stores.is_empty()) {
             return false;
         }
-        // A buffer that is written is read at the same place only: at each iteration's own.
-        let stores = turn.stores;
+        // A written buffer is accessed only at the iteration's own element, so iterations are
+        // independent.
+        let stores = accesses.stores;
         let own = |buffer: BufferId, index: ExprId| stores.iter().all(|(b, i)| *b != buffer || *i == index);
-        (wanted || turn.neighbours && turn.computes)
-            && turn.loads.iter().all(|(buffer, index)| own(*buffer, *index))
+        (wanted || accesses.neighbours && accesses.computes)
+            && accesses.loads.iter().all(|(buffer, index)| own(*buffer, *index))
             && stores.iter().all(|(buffer, index)| own(*buffer, *index))
     }
 
-    /// Whether a variable is changed by an operator whose applications may be reordered.
+    /// Whether an assignment is a reduction by an operator that may be reassociated.
     fn is_reduction(&self, var: VarId, value: ExprId, body: &Effects) -> bool {
         let Expr::Call(op, dtype, operands) = self.kernel.expr(value) else { return false };
         let [first, second] = operands[..] else { return false };
@@ -113,17 +117,17 @@ struct LoopAccesses<'a> {
     known: FxHashMap<ExprId, Step>,
     loads: Vec<(BufferId, ExprId)>,
     stores: Vec<(BufferId, ExprId)>,
-    /// Whether elements side by side are read or written.
+    /// Whether there are contiguous loads or stores.
     neighbours: bool,
-    /// Whether anything is computed, or held in registers; copying alone waits for memory, vectors or not.
+    /// Whether the loop computes anything; a pure copy is memory-bound with or without vectors.
     computes: bool,
-    /// Whether vectors are wanted, paying or not.
+    /// Whether the schedule requests vectors, profitable or not.
     wanted: bool,
-    /// Whether elements that lie apart may be read.
+    /// Whether gathered loads are allowed.
     gather: bool,
-    /// How many such elements are read.
+    /// The number of gathered loads.
     gathered: usize,
-    /// Whether what is combined are floats.
+    /// Whether there is a floating-point sum.
     sums: bool,
 }
 
@@ -161,7 +165,7 @@ impl LoopAccesses<'_> {
         self.reads_no_sum(id, None)
     }
 
-    /// Notes what an expression reads; false if it uses a sum that is not finished.
+    /// Records the loads of an expression; false if it uses an unfinished sum.
     fn reads_no_sum(&mut self, id: ExprId, but: Option<VarId>) -> bool {
         let mut fits = true;
         let kernel = self.hints.kernel;
@@ -174,8 +178,8 @@ impl LoopAccesses<'_> {
         for (buffer, index) in loads {
             let step = self.step(index);
             self.neighbours |= step == Step::One;
-            // Elements that lie apart are gathered one by one: vectors of them gain little, and take long to compile, unless they
-            // are found by a list and added up.
+            // Gathers load lane by lane: vectors gain little and compile slowly, unless the
+            // elements are indexed by a coordinate buffer and summed.
             let listed = || matches!(kernel.expr(index), Expr::Load(..) | Expr::Var(_));
             fits &= step != Step::Any || self.wanted || (self.gather && listed());
             self.gathered += usize::from(step == Step::Any);
@@ -210,7 +214,7 @@ impl LoopAccesses<'_> {
                 }
             }
         };
-        // A variable is declared before it is used, so this stays.
+        // A variable is declared before its uses, so the recorded stride is final.
         self.known.insert(id, step);
         step
     }
@@ -258,31 +262,31 @@ mod tests {
         assert!(!sum(true), "sums of floats in another order are other numbers");
     }
 
-    /// What is wanted is done where it may be, paying or not.
+    /// A requested vectorization is legal-checked only, profitable or not.
     #[test]
-    fn wishes() {
-        let wished = |body: fn(&mut Make, ExprId)| {
+    fn requested_vectors() {
+        let vectorised_on_request = |body: fn(&mut Make, ExprId)| {
             let mut make = Make::new();
             let (zero, n) = (make.int(0), make.n);
             make.count("i", zero, n, body);
             let mut kernel = make.b.finish();
-            let wish = |stmt: &mut Stmt| {
+            let request = |stmt: &mut Stmt| {
                 if let Stmt::For { hint, .. } = stmt {
                     hint.vectorise = true;
                 }
             };
-            kernel.body.iter_mut().for_each(wish);
+            kernel.body.iter_mut().for_each(request);
             run(kernel, &Options { strict: false }).to_string().contains("vector")
         };
-        // y[i] = x[A_crd[i]] gathers, which is not tried unless it is wanted.
+        // y[i] = x[A_crd[i]] gathers, which is profitable only on request.
         let gather = |make: &mut Make, i: ExprId| {
             let place = make.load(make.crd, i);
             let x = make.load(make.x, place);
             make.add_to(make.y, i, x);
         };
-        assert!(!hinted(false, gather) && wished(gather));
-        // y[i + 1] = y[i] may not.
-        assert!(!wished(|make, i| {
+        assert!(!hinted(false, gather) && vectorised_on_request(gather));
+        // y[i + 1] = y[i] has a loop-carried dependence.
+        assert!(!vectorised_on_request(|make, i| {
             let one = make.int(1);
             let (next, y) = (make.b.add(i, one), make.load(make.y, i));
             make.b.store(make.y, next, y);
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_depend_on_each_other() {
+    fn loop_carried_dependences() {
         // y[i + 1] = y[i]
         assert!(!hinted(false, |make, i| {
             let one = make.int(1);

@@ -55,7 +55,7 @@ pub(super) fn report(run: &Run, measured: Measured, expected: &[Option<Predictio
                 .map(|part| PartAnalysis {
                     text: part.text.clone(),
                     entered: part.entered,
-                    turns: part.turns,
+                    turns: part.iterations,
                     visits: part.visits,
                 })
                 .collect(),

@@ -1,4 +1,5 @@
-//! Which nests of loops a tile is for: what they change is one row, which is there, and the work on it is for vectors.
+//! Candidates of register tiling: loop nests that update one row, whose elements exist, with
+//! vectorisable work per element.
 
 use super::super::effects::Effects;
 use super::super::{cost, fold, in_bounds};
@@ -9,39 +10,42 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::rewrite::evaluated_first;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 
-/// Operations on one element at most, since there are as many copies of them as a tile has vectors.
+/// The maximum number of operations per element, since they are replicated for every vector of a
+/// tile.
 const OPERATIONS: usize = 24;
 
-/// Rows that are known to be shorter are not worth a vector.
+/// Rows of a known shorter length do not pay for a vector.
 const SHORTEST: i64 = 4;
 
-/// The dense loop inside a nest, and what of it is needed before the nest.
+/// The dense loop inside a nest.
 pub(super) struct Row {
     pub(super) buffer: BufferId,
     /// The dense loop.
     pub(super) counter: VarId,
     pub(super) start: ExprId,
     pub(super) stop: ExprId,
-    /// What one iteration stores, without names.
+    /// The value that one iteration stores, with names expanded.
     pub(super) value: ExprId,
-    /// Where it stores, in terms of the counter and of what the nest does not change.
+    /// The index of the store, in terms of the counter and of values that are invariant in the
+    /// nest.
     pub(super) index: ExprId,
-    /// Whether the dense loop is all that the outermost loop does, so that a first iteration reaches it.
+    /// Whether the body of the outermost loop is the dense loop alone, so that its first iteration
+    /// reaches it.
     pub(super) direct: bool,
 }
 
-/// Why the elements that a tile is loaded from are there.
+/// The proof that the elements exist from which a tile is loaded.
 pub(super) enum RowExists {
-    /// They are, whatever the nest does.
+    /// They exist unconditionally.
     Always,
-    /// They have just been filled with this value, by a statement before the nest.
+    /// A statement before the nest has just filled them with this value.
     Filled { at: usize, value: ExprId },
-    /// They are accessed if this holds.
+    /// They are accessed if this condition holds.
     If(ExprId),
 }
 
 impl Tile {
-    /// The row that a nest of loops changes, if it does nothing else and a tile pays.
+    /// The row that a loop nest updates, if the nest has no other effect and a tile is profitable.
     pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, RowExists)> {
         let row = self.row(nest)?;
         let kernel = self.editor.kernel();
@@ -70,7 +74,7 @@ impl Tile {
         Some((row, there))
     }
 
-    /// The dense loop of a nest, all of whose other statements are pure.
+    /// The dense loop of a nest whose other statements are all pure.
     fn row(&mut self, nest: &Stmt) -> Option<Row> {
         let mut names: FxHashMap<VarId, ExprId> = FxHashMap::default();
         let mut at = nest;
@@ -124,7 +128,7 @@ impl Tile {
             own.insert(*var, value);
         }
         let (place, value) = (self.resolved(index, &own), self.resolved(value, &own));
-        // The element itself is used, and no other.
+        // The update reads its own element and no other.
         let kernel = self.editor.kernel();
         let (mut uses, mut others) = (false, false);
         kernel.visit_expr(value, &mut |expr| {
@@ -138,12 +142,14 @@ impl Tile {
         if !uses || others {
             return None;
         }
-        // Without names, for these may be of the nest. What they stand for is compared with what the nest changes.
+        // Names are expanded, since the nest may declare them; their definitions are checked
+        // against its effects.
         let [index, start, stop] = [place, start, stop].map(|id| self.resolved(id, names));
         Some(Row { buffer, counter, start, stop, value, index, direct: depth == 1 })
     }
 
-    /// Why the elements of a row are there before the nest runs, with what is read to know where they are.
+    /// Proves that the elements of a row exist before the nest runs; also returns the buffers that
+    /// the index loads.
     fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<RowExists> {
         let len = self.length(row);
         let kernel = self.editor.kernel();
@@ -168,7 +174,7 @@ impl Tile {
                 return Some(RowExists::Always);
             }
         }
-        // A first iteration accesses all of them.
+        // The first iteration accesses all of them.
         match *nest {
             _ if !row.direct => None,
             Stmt::For { start, stop, .. } if in_bounds::runs(kernel, start, stop) => Some(RowExists::Always),
@@ -180,7 +186,7 @@ impl Tile {
         }
     }
 
-    /// The fill of exactly this row, if there are only declarations between it and the nest.
+    /// The fill of exactly this row, if only declarations stand between it and the nest.
     fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<RowExists> {
         for (at, stmt) in before.iter().enumerate().rev() {
             match *stmt {
@@ -203,7 +209,7 @@ fn reads(kernel: &Kernel, id: ExprId, buffer: BufferId) -> bool {
     found
 }
 
-/// Whether only the dense loop of a nest has to do with the buffer of its row.
+/// Whether only the dense loop of a nest accesses the buffer of its row.
 fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
     if matches!(stmt, Stmt::For { var, .. } if *var == row.counter) {
         return true;
@@ -213,7 +219,8 @@ fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
     !touched && stmt.blocks().flatten().all(|stmt| is_only_touched_by(kernel, stmt, row))
 }
 
-/// Whether positions or coordinates are read outside the dense loop: the rows of other operands lie anywhere.
+/// Whether the nest reads positions or coordinates outside the dense loop: then the rows of other
+/// operands are at arbitrary places.
 fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
     let mut found = false;
     nest.visit(&mut |stmt| {
@@ -228,10 +235,10 @@ fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
     found
 }
 
-/// Whether the work on one element is little, and the same for its neighbours: elements side by side, no choice of what
-/// is read.
+/// Whether the work per element is small and uniform along the row: contiguous loads, no select of
+/// addresses.
 fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
-    // Counted first: nothing else here looks at shared operands only once.
+    // Counted first: the checks below visit shared operands repeatedly.
     let small = |id: ExprId| cost::operations(kernel, id, OPERATIONS) <= OPERATIONS;
     if !small(row.index) || !small(row.value) || step(kernel, row.index, row.counter) != Some(1) {
         return false;
@@ -249,7 +256,7 @@ fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
     fits
 }
 
-/// How much an index grows from one iteration to the next, if that is known.
+/// The stride of an index along the loop, if it is known.
 fn step(kernel: &Kernel, id: ExprId, counter: VarId) -> Option<i64> {
     match kernel.expr(id) {
         Expr::Var(var) if *var == counter => Some(1),

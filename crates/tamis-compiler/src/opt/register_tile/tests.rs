@@ -1,30 +1,30 @@
-//! What nests of loops become, and which stay as they are.
+//! Register tiling of loop nests: the tiled kernel, and nests that the pass leaves unchanged.
 
 use super::super::testing::{Make, after};
 use super::*;
 use tamis_ir::Value;
 
-/// What is unlike the product of a sparse and a dense matrix.
+/// Variations of the product of a sparse and a dense matrix.
 #[derive(Clone, Copy, PartialEq)]
 enum Unlike {
     Nothing,
-    /// The result has the rows it has.
+    /// The result is not grown before the nest.
     NotGrown,
-    /// Each row is filled before.
+    /// Each row is filled before the nest.
     Filled,
-    /// Another result is stored, too.
+    /// The nest stores to a second result.
     Stores,
-    /// The length of a row depends on the element.
+    /// The length of a row depends on the sparse element.
     Length,
-    /// The row is the element's.
+    /// The row depends on the sparse element.
     Scatters,
-    /// Another element of the row is read.
+    /// The update reads another element of the row.
     ReadsRow,
-    /// The loop around is over all rows.
+    /// The outer loop is over consecutive rows.
     Dense,
-    /// What is added takes long.
+    /// The added value is expensive.
     Expensive,
-    /// Rows are of this length.
+    /// Rows have this length.
     Long(i64),
 }
 
@@ -111,12 +111,12 @@ fn rows_are_kept_in_tiles() {
     assert_eq!(unnumbered(product(Unlike::Nothing)), expected);
 }
 
-/// After the pass, with names that lost their numbers.
+/// The kernel after the pass, with number suffixes removed from names.
 fn unnumbered(make: Make) -> Vec<String> {
     let mut lines = after(&[run], make);
     for line in &mut lines {
         for name in ["q", "j", "k", "first", "part", "width"] {
-            // A copy of a copy has two numbers.
+            // A copy of a copy has two suffixes.
             for number in (2..6).chain(2..6) {
                 *line = line.replace(&format!("{name}_{number}"), name);
             }
@@ -163,7 +163,7 @@ fn other_loops_stay() {
     }
 }
 
-/// A nest of two loops, the outer of which may find the inner one empty.
+/// A nest of two loops, of which the inner one may be empty.
 #[test]
 fn the_outermost_loop_is_taken_for_which_the_row_is_there() {
     for grown in [false, true] {
