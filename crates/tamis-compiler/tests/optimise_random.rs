@@ -151,13 +151,13 @@ fn integers_without_strictness() {
 /// Loops around a row, as register tiles are made for, and some that only look so.
 #[test]
 fn rows_in_tiles() {
-    in_tiles("tile", 50_000..56_000, nests::kernel);
+    in_tiles("register_tile", 50_000..56_000, nests::kernel);
 }
 
 /// Several loops over one short row, whose accesses have indices of their own.
 #[test]
 fn short_rows_in_tiles() {
-    in_tiles("short", 60_000..66_000, rows::kernel);
+    in_tiles("register_tile_short", 60_000..66_000, rows::kernel);
 }
 
 fn in_tiles(name: &str, seeds: std::ops::Range<u64>, kernel: fn(u64) -> (Kernel, Memory)) {
