@@ -1,0 +1,75 @@
+"""Configuration of the documentation site: Sphinx with MyST (Markdown), the Furo theme and autodoc.
+
+`./dev docs` builds it. The source directory is the root of the repository, so that links between pages and to source files
+are the same on the site and in a checkout. `docs/_toc.yml` is the table of contents.
+"""
+
+import pathlib
+
+project = "Tamis"
+author = "the authors of Tamis"
+copyright = author
+
+root = pathlib.Path(__file__).parent.parent
+
+extensions = [
+    "myst_parser",
+    "sphinx_external_toc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx_copybutton",
+]
+
+# Nothing is downloaded while the site is built, so links to NumPy and SciPy are plain links.
+intersphinx_mapping: dict[str, object] = {}
+
+external_toc_path = "docs/_toc.yml"
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
+exclude_patterns = [
+    ".*",
+    "target",
+    "crates",
+    "tests",
+    "benches",
+    "python",
+    "examples",
+    "docs/_static",
+    "docs/*.py",
+]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+# Pages of the API are in no table of contents but that of `docs/reference/api.md`.
+suppress_warnings = ["myst.header", "etoc.toctree"]
+
+# Blocks of the level pages are tests (see tests/src/filetest.rs); they are shown as plain text.
+highlight_language = "text"
+
+autodoc_typehints = "signature"
+autodoc_member_order = "groupwise"
+autosummary_generate = True
+autosummary_imported_members = True
+add_module_names = False
+nitpicky = False
+
+html_theme = "furo"
+html_title = "Tamis"
+html_static_path = ["_static"]
+html_css_files = ["tamis.css"]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+
+def setup(app):
+    """Registers the languages of code blocks that Pygments does not know."""
+    from pygments.lexers.python import PythonLexer
+    from pygments.lexers.special import TextLexer
+
+    for name in ("program", "scheduled"):
+        app.add_lexer(name, PythonLexer)
+    for name in ("inputs", "storage", "result", "notation", "looplets", "kernel", "error"):
+        app.add_lexer(name, TextLexer)
