@@ -38,14 +38,14 @@ PAGES = sorted(
     if path.name not in WRITTEN and not {"api", "benchmarks"} & set(path.parts)
 )
 #: Pages that are not rewritten yet.
-PENDING = {"internals", "levels"} | {
+PENDING = {"internals"} | {
     f"{name}.md"
-    for name in "command convolution files formats index-variables notation programs python schedules tensors threads workspaces".split()
+    for name in "command convolution files formats index-variables programs python schedules tensors threads workspaces".split()
 }
 PAGES = [path for path in PAGES if not PENDING & set(path.parts)]
 #: What a fenced block may be. The last row is of the pages about levels.
 LANGUAGES = {"python", "sh", "text", "c", "rust", "toml", "markdown", "eval-rst"} | {
-    "inputs", "program", "storage", "result",
+    "inputs", "program", "storage", "result", "",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
