@@ -48,7 +48,7 @@ pub fn compile_time(text: &str, tensors: &[Tensor]) -> Result<CompileTime, Strin
     let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
     let compilation = pipeline::compile(&program, &types, &layouts, pipeline::Options::default()).map_err(told)?;
-    let options = llvm::Options::host().map_err(|d| d.render(false))?;
+    let options = llvm::CodegenOptions::host().map_err(|d| d.render(false))?;
     let compiled = llvm::compile(&compilation.lowered.kernel, &options).map_err(|d| d.render(false))?;
     let (total, thread) = (start.elapsed(), thread_time().saturating_sub(thread));
     Ok(CompileTime { total, thread, backend: compiled.timings() })

@@ -32,7 +32,7 @@ pub(crate) fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result
                 other => Problem::Wrong(format!("{other:?}\n{kernel}")),
             });
         }
-        _ => llvm::Options::host().map_err(|d| Problem::Wrong(d.to_string()))?,
+        _ => llvm::CodegenOptions::host().map_err(|d| Problem::Wrong(d.to_string()))?,
     };
     if engine == Engine::Checked {
         options = options.checked();

@@ -8,8 +8,8 @@ mod common;
 use common::native::Native;
 use common::random::Random;
 use std::time::Instant;
-use tamis_backend::llvm::{self, Level, Options};
-use tamis_backend::{Compiled, RawBuffer};
+use tamis_backend::llvm::{self, CodegenOptions, Level};
+use tamis_backend::{CompiledKernel, RawBuffer};
 use tamis_ir::Value;
 use tamis_ir::kernel::Kernel;
 
@@ -68,7 +68,7 @@ fn compare(name: &str, kernel: &Kernel, matrix: &Matrix, width: usize) {
     let rows = matrix.pos.len() - 1;
     let dense = vec![1.5; rows * width];
     let mut out = vec![0.0; rows * width];
-    let compiled = llvm::compile(kernel, &Options::host().unwrap()).unwrap();
+    let compiled = llvm::compile(kernel, &CodegenOptions::host().unwrap()).unwrap();
     let native = Native::new(kernel, &FLAGS);
     let mut scalars = vec![Value::I64(rows as i64)];
     scalars.extend((width > 1).then_some(Value::I64(width as i64)));
@@ -96,8 +96,8 @@ fn compare(name: &str, kernel: &Kernel, matrix: &Matrix, width: usize) {
 
 fn compile_times(name: &str, kernel: &Kernel) {
     for (level, word) in [(Level::Short, "short"), (Level::Full, "O2")] {
-        let options = Options { optimise: level, ..Options::host().unwrap() };
-        let mut all: Vec<Compiled> = (0..21).map(|_| llvm::compile(kernel, &options).unwrap()).collect();
+        let options = CodegenOptions { optimise: level, ..CodegenOptions::host().unwrap() };
+        let mut all: Vec<CompiledKernel> = (0..21).map(|_| llvm::compile(kernel, &options).unwrap()).collect();
         all.sort_by_key(|compiled| compiled.timings().total());
         println!("compile {name:<12} {word:<6} {}", all[10].timings());
     }

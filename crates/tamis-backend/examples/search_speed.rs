@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tamis_backend::RawBuffer;
-use tamis_backend::llvm::{self, Options};
+use tamis_backend::llvm::{self, CodegenOptions};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Builder, Elem, Kernel, Role};
@@ -40,7 +40,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let crd: Vec<u32> = (0..8_000_000u32).map(|k| 3 * k).collect();
-    let compiled = llvm::compile(&kernel(), &Options::host().unwrap()).unwrap();
+    let compiled = llvm::compile(&kernel(), &CodegenOptions::host().unwrap()).unwrap();
     for gap in [1usize, 4, 16, 64, 1024, 65_536, 1_000_000] {
         let keys: Vec<u32> = (0..crd.len() / gap).take(100_000).map(|k| (3 * k * gap) as u32).collect();
         let mut sum = [0i64];

@@ -55,7 +55,7 @@ fn run(workspace: &mut Workspace, buffers: *mut RawBuffer, appends: bool, bits: 
     }
     let inserted = seconds() - start;
     // SAFETY: nobody else has the workspace.
-    let count = unsafe { (*raw).settle() }.unwrap();
+    let count = unsafe { (*raw).finalize() }.unwrap();
     (inserted, seconds() - start - inserted, count)
 }
 

@@ -116,7 +116,7 @@ impl Facts {
                     self.block(otherwise, depth + 1, found)?;
                 }
                 Stmt::Labelled { body, .. } => self.block(body, depth + 1, found)?,
-                Stmt::Leave(_) => {}
+                Stmt::Break(_) => {}
                 Stmt::Grow { buffer, len, .. } => {
                     self.grows[buffer.index()] = true;
                     self.used[buffer.index()] = true;
@@ -139,7 +139,7 @@ impl Facts {
                     self.workspace(workspace);
                     found.roots.extend(exprs);
                 }
-                Stmt::Settle { workspace, .. } => self.workspace(workspace),
+                Stmt::Finalize { workspace, .. } => self.workspace(workspace),
                 Stmt::Require { cond, message } => {
                     found.roots.push(*cond);
                     if !self.numbers.contains_key(message) {

@@ -30,7 +30,7 @@ pub(crate) enum Status {
 /// Why a kernel stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Failure {
+pub enum KernelFailure {
     /// A `require` did not hold; this is its message.
     Required(String),
     /// There is no memory for so many elements of a buffer.
@@ -45,31 +45,31 @@ pub enum Failure {
     Call(String),
 }
 
-impl Failure {
-    pub(crate) fn from_raw(kernel: &Kernel, messages: &[String], status: i32, raw: RawFailure) -> Failure {
+impl KernelFailure {
+    pub(crate) fn from_raw(kernel: &Kernel, messages: &[String], status: i32, raw: RawFailure) -> KernelFailure {
         let which = usize::try_from(raw.which).unwrap_or(usize::MAX);
         let buffer = kernel.buffers.get(which);
         let name = || buffer.map_or_else(|| "?".to_string(), |buffer| buffer.name.clone());
         if status == Status::Required as i32 {
-            return Failure::Required(messages.get(which).cloned().unwrap_or_default());
+            return KernelFailure::Required(messages.get(which).cloned().unwrap_or_default());
         }
         if status == Status::Memory as i32 {
             let elements = raw.index.max(0) as u64;
             let bytes = elements.saturating_mul(buffer.map_or(1, |buffer| buffer.elem.size() as u64));
-            return Failure::Memory { buffer: name(), elements, bytes };
+            return KernelFailure::Memory { buffer: name(), elements, bytes };
         }
         if status == Status::Policy as i32 {
             let what = ["panicked", "found an entry that is not there", "had no room for a first entry"];
-            return Failure::Policy { buffer: name(), what: what[raw.index.clamp(0, 2) as usize] };
+            return KernelFailure::Policy { buffer: name(), what: what[raw.index.clamp(0, 2) as usize] };
         }
         if status == Status::Width as i32 {
             let width = match buffer.map(|buffer| buffer.elem) {
                 Some(Elem::Index(width)) => width.name(),
                 _ => "its width",
             };
-            return Failure::Width { buffer: name(), value: raw.index, width };
+            return KernelFailure::Width { buffer: name(), value: raw.index, width };
         }
-        Failure::Bounds { buffer: name(), index: raw.index, len: raw.len }
+        KernelFailure::Bounds { buffer: name(), index: raw.index, len: raw.len }
     }
 
     /// This failure as a diagnostic.
@@ -77,56 +77,58 @@ impl Failure {
         let message = self.to_string();
         match self {
             // What does not fit a format is no subscript out of range.
-            Failure::Required(_) if message.contains("one coordinate per fiber") => {
+            KernelFailure::Required(_) if message.contains("one coordinate per fiber") => {
                 Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, whose fibers hold any number")
             }
-            Failure::Required(_) if message.contains("written out of order") => Diagnostic::new(Code::E0706, message)
+            KernelFailure::Required(_) if message.contains("written out of order") => Diagnostic::new(Code::E0706, message)
                 .help("let the loops go through it in the order of its levels, or use a smaller shape"),
-            Failure::Required(_) => {
+            KernelFailure::Required(_) => {
                 Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
             }
-            Failure::Memory { buffer, .. } => Diagnostic::new(Code::E0706, message)
+            KernelFailure::Memory { buffer, .. } => Diagnostic::new(Code::E0706, message)
                 // Lists of coordinates and runs are what such levels have already.
                 .help(match ["_crd", "_start", "_end", "_ofs"].iter().any(|array| buffer.ends_with(array)) {
                     true => "what dense tensors and numbers given at run time are added to is stored everywhere: write the number into the program, and as the fill (`tensor(\"csr\", fill=2.0)`), or multiply by something that is mostly 0",
                     false => "store the result in levels that hold only what is there, such as `sparse`",
                 })
                 .help("close other programs, or use a machine with more memory"),
-            Failure::Bounds { .. } | Failure::Width { .. } => Diagnostic::new(Code::E1101, message)
+            KernelFailure::Bounds { .. } | KernelFailure::Width { .. } => Diagnostic::new(Code::E1101, message)
                 .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")
                 .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
-            Failure::Policy { .. } => Diagnostic::new(Code::E1101, message)
+            KernelFailure::Policy { .. } => Diagnostic::new(Code::E1101, message)
                 .note("a policy that was registered is wrong, or this is a bug of Tamis")
                 .help("use one that comes with Tamis, such as `coord` or `hash`"),
-            Failure::Call(_) => Diagnostic::new(Code::E1101, message)
+            KernelFailure::Call(_) => Diagnostic::new(Code::E1101, message)
                 .note("this is a bug of Tamis")
                 .help("please report the program that was run"),
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for KernelFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Required(message) => f.write_str(message),
-            Failure::Memory { buffer, elements, bytes } => {
+            KernelFailure::Required(message) => f.write_str(message),
+            KernelFailure::Memory { buffer, elements, bytes } => {
                 let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
                 let unit = ((*bytes).max(1).ilog10() as usize / 3).min(units.len() - 1);
                 let amount = *bytes as f64 / 1000f64.powi(unit as i32);
                 let unit = units[unit];
                 write!(f, "there is no memory for {elements} elements of `{buffer}` ({amount:.1} {unit})")
             }
-            Failure::Bounds { buffer, index, len } => {
+            KernelFailure::Bounds { buffer, index, len } => {
                 write!(f, "`{buffer}[{index}]` is accessed, but `{buffer}` has {len} elements")
             }
-            Failure::Width { buffer, value, width } => write!(f, "{value} does not fit the {width} of `{buffer}`"),
-            Failure::Policy { buffer, what } => write!(f, "the policy of the workspace of `{buffer}` {what}"),
-            Failure::Call(message) => f.write_str(message),
+            KernelFailure::Width { buffer, value, width } => {
+                write!(f, "{value} does not fit the {width} of `{buffer}`")
+            }
+            KernelFailure::Policy { buffer, what } => write!(f, "the policy of the workspace of `{buffer}` {what}"),
+            KernelFailure::Call(message) => f.write_str(message),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for KernelFailure {}
 
 /// The diagnostic for something that only a bug of ours can cause.
 pub(crate) fn bug(what: impl fmt::Display) -> Diagnostic {

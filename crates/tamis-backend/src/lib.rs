@@ -2,7 +2,7 @@
 //!
 //! This crate sees kernels only: no tensor, no looplet, no format. Its rooms: [`llvm`] (machine code), [`c`] (the same to be
 //! read), [`cache`] (so that nothing is compiled twice), [`runtime`] (memory that grows, sorting, functions), and why a
-//! kernel stopped ([`Failure`]).
+//! kernel stopped ([`KernelFailure`]).
 //!
 //! ```
 //! use tamis_backend::{RawBuffer, llvm};
@@ -18,7 +18,7 @@
 //!     let twice = b.call(Op::Add, &[value, value]);
 //!     b.store(y, i, twice);
 //! });
-//! let compiled = llvm::compile(&b.finish(), &llvm::Options::host()?)?;
+//! let compiled = llvm::compile(&b.finish(), &llvm::CodegenOptions::host()?)?;
 //! let (x, mut y) = ([1.0, 2.5], [0.0; 2]);
 //! // SAFETY: the buffers have the kernel's types, and as many elements as it touches.
 //! unsafe { compiled.call(&mut [RawBuffer::input(&x), RawBuffer::output(&mut y)], &[Value::I64(2)]) }.unwrap();
@@ -33,6 +33,6 @@ mod failure;
 pub mod llvm;
 pub mod runtime;
 
-pub use failure::{Failure, RawFailure};
-pub use llvm::{Compiled, Options};
+pub use failure::{KernelFailure, RawFailure};
+pub use llvm::{CodegenOptions, CompiledKernel};
 pub use runtime::{RawBuffer, Storage};

@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tamis_backend::cache::{Cache, Statistics};
-use tamis_backend::llvm::{Compiled, Level, Target};
+use tamis_backend::llvm::{CompiledKernel, Level, Target};
 use tamis_backend::runtime::run_on_arrays;
-use tamis_backend::{Failure, Options};
+use tamis_backend::{CodegenOptions, KernelFailure};
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
-fn works(compiled: &Compiled) {
+fn works(compiled: &CompiledKernel) {
     let memory = Memory {
         arrays: vec![
             Array::from_indices(&[0, 2, 2, 3]),
@@ -28,8 +28,8 @@ fn works(compiled: &Compiled) {
     assert_eq!(after.arrays[4], floats(&[3.0, 0.0, 3.0]));
 }
 
-fn options() -> Options {
-    Options::host().unwrap()
+fn options() -> CodegenOptions {
+    CodegenOptions::host().unwrap()
 }
 
 fn statistics(compiled: u64, from_memory: u64, from_disk: u64) -> Statistics {
@@ -68,9 +68,9 @@ fn kernels_are_found_by_structure() {
     // What machine code depends on is part of the key.
     cache.compile(&spmv(false), &options()).unwrap();
     cache.compile(&spmv(true), &options().checked()).unwrap();
-    cache.compile(&spmv(true), &Options { optimise: Level::Full, ..options() }).unwrap();
+    cache.compile(&spmv(true), &CodegenOptions { optimise: Level::Full, ..options() }).unwrap();
     let other = Target::named(Some("generic")).unwrap();
-    cache.compile(&spmv(true), &Options { target: Arc::new(other), ..options() }).unwrap();
+    cache.compile(&spmv(true), &CodegenOptions { target: Arc::new(other), ..options() }).unwrap();
     assert_eq!(cache.statistics(), statistics(5, 1, 0));
 }
 
@@ -82,7 +82,7 @@ fn names_are_those_of_the_kernel_at_hand() {
         let memory = Memory { arrays: vec![Array::default()], scalars: vec![] };
         // SAFETY: the kernel touches nothing.
         let failure = run_on_arrays(compiled.kernel(), memory, |b, s| unsafe { compiled.call(b, s) }).unwrap_err();
-        assert_eq!(failure, Failure::Required(message.into()));
+        assert_eq!(failure, KernelFailure::Required(message.into()));
         assert_eq!(compiled.kernel().buffers[0].name, name);
     }
     assert_eq!(cache.statistics(), statistics(1, 1, 0));

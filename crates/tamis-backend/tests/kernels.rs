@@ -3,14 +3,14 @@
 use crate::common::native::{Native, run_c};
 use crate::common::{floats, run_llvm, same, spmm, spmv};
 use tamis_backend::runtime::run_on_arrays;
-use tamis_backend::{Failure, Options, RawBuffer, Storage, c, llvm};
+use tamis_backend::{CodegenOptions, KernelFailure, RawBuffer, Storage, c, llvm};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt, run};
 use tamis_ir::{Code, DType, Value};
 
-fn options() -> Options {
-    Options::host().unwrap()
+fn options() -> CodegenOptions {
+    CodegenOptions::host().unwrap()
 }
 
 fn small() -> Memory {
@@ -87,7 +87,7 @@ begin
         y[i] = sum
 ";
     assert_eq!(spmv(true).to_string(), expected);
-    let texts = llvm::texts(&spmv(true), &options()).unwrap();
+    let texts = llvm::listings(&spmv(true), &options()).unwrap();
     assert!(texts.emitted.contains("phi i64") && texts.llvm.contains("define i32"));
     assert!(texts.assembly.contains("ret"));
     if cfg!(target_arch = "x86_64") && options().target.features.contains("+avx2") {
@@ -99,7 +99,7 @@ begin
 #[test]
 fn tiles_are_registers() {
     let kernel = spmm(16);
-    let texts = llvm::texts(&kernel, &options()).unwrap();
+    let texts = llvm::listings(&kernel, &options()).unwrap();
     assert!(!texts.llvm.contains("alloca"), "{}", texts.llvm);
     let memory = Memory {
         arrays: vec![
@@ -181,13 +181,13 @@ fn memory_that_is_not_there_is_a_failure() {
         let memory = Memory { arrays: vec![Array::default(); 2], scalars: vec![Value::I64(5), Value::I64(len)] };
         let failure = run_llvm(&kernel, memory.clone(), &options()).unwrap_err();
         let bytes = (len as u64).saturating_mul(8);
-        assert_eq!(failure, Failure::Memory { buffer: "y".into(), elements: len as u64, bytes });
+        assert_eq!(failure, KernelFailure::Memory { buffer: "y".into(), elements: len as u64, bytes });
         let diagnostic = failure.diagnostic();
         assert_eq!(diagnostic.code, Code::E0706);
         assert!(!diagnostic.help.is_empty() && diagnostic.message.contains("`y`"), "{diagnostic}");
         if len > 1 << 50 {
             let failure = run_on_arrays(&kernel, memory, |b, s| native.call(b, s)).unwrap_err();
-            assert!(matches!(failure, Failure::Call(text) if text.starts_with("status 2")));
+            assert!(matches!(failure, KernelFailure::Call(text) if text.starts_with("status 2")));
         }
     }
 }
@@ -214,9 +214,9 @@ fn careless() -> Kernel {
 #[test]
 fn check_mode_names_what_is_wrong() {
     let kernel = careless();
-    let bounds = |buffer: &str, index: i64| Failure::Bounds { buffer: buffer.into(), index, len: 4 };
-    let width = |value: i64| Failure::Width { buffer: "y".into(), value, width: "u8" };
-    let table: [(&[i64; 7], Option<Failure>); 12] = [
+    let bounds = |buffer: &str, index: i64| KernelFailure::Bounds { buffer: buffer.into(), index, len: 4 };
+    let width = |value: i64| KernelFailure::Width { buffer: "y".into(), value, width: "u8" };
+    let table: [(&[i64; 7], Option<KernelFailure>); 12] = [
         (&[0, 0, 5, 0, 4, 0, 4], None),
         (&[3, 3, 255, 9, -3, 3, 2], None),
         (&[4, 0, 5, 0, 4, 0, 4], Some(bounds("x", 4))),
@@ -252,7 +252,7 @@ fn sorting_is_checked_always() {
     b.emit(Stmt::Sort { buffer: y, start, stop, flags: None });
     let memory = Memory { arrays: vec![Array::from_indices(&[3, 2, 1])], scalars: vec![] };
     let failure = run_llvm(&b.finish(), memory, &options()).unwrap_err();
-    assert_eq!(failure, Failure::Bounds { buffer: "y".into(), index: 9, len: 3 });
+    assert_eq!(failure, KernelFailure::Bounds { buffer: "y".into(), index: 9, len: 3 });
 }
 
 #[test]
@@ -261,9 +261,9 @@ fn calls_that_do_not_fit_are_refused() {
     let mut five = [RawBuffer::empty(); 5];
     // SAFETY: nothing is called.
     unsafe {
-        assert!(matches!(compiled.call(&mut five[..4], &[Value::I64(0)]), Err(Failure::Call(_))));
-        assert!(matches!(compiled.call(&mut five, &[]), Err(Failure::Call(_))));
-        assert!(matches!(compiled.call(&mut five, &[Value::I32(0)]), Err(Failure::Call(_))));
+        assert!(matches!(compiled.call(&mut five[..4], &[Value::I64(0)]), Err(KernelFailure::Call(_))));
+        assert!(matches!(compiled.call(&mut five, &[]), Err(KernelFailure::Call(_))));
+        assert!(matches!(compiled.call(&mut five, &[Value::I32(0)]), Err(KernelFailure::Call(_))));
         compiled.call(&mut five, &[Value::I64(0)]).unwrap();
     }
 }
@@ -394,10 +394,10 @@ fn blocks_are_left() {
                     let more = b.add(now, one);
                     b.assign(count, more);
                     let same = b.call(Op::Eq, &[i, j]);
-                    b.branch(same, |b| b.emit(Stmt::Leave(inner)), |_| {});
+                    b.branch(same, |b| b.emit(Stmt::Break(inner)), |_| {});
                     let far = b.int(40);
                     let enough = b.call(Op::Ge, &[now, far]);
-                    b.branch(enough, |b| b.emit(Stmt::Leave(outer)), |_| {});
+                    b.branch(enough, |b| b.emit(Stmt::Break(outer)), |_| {});
                 });
             });
         });

@@ -3,7 +3,7 @@
 use crate::common::native::run_c;
 use crate::common::operators::{Case, cases, kernel, wrong};
 use crate::common::{run_llvm, same_value};
-use tamis_backend::Options;
+use tamis_backend::CodegenOptions;
 use tamis_ir::algebra::{Op, Typing};
 use tamis_ir::{Kind, Value};
 
@@ -11,7 +11,7 @@ use tamis_ir::{Kind, Value};
 const TOGETHER: usize = 24;
 
 fn llvm(vectorise: bool) {
-    let options = Options::host().unwrap();
+    let options = CodegenOptions::host().unwrap();
     let cases = cases();
     assert!(cases.len() > 1000);
     // Vectorised loops may multiply and add complex numbers in one step.

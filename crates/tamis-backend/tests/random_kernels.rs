@@ -3,9 +3,9 @@
 use crate::common::native::Native;
 use crate::common::random::kernel;
 use crate::common::{run_pieces, same};
-use tamis_backend::llvm::Level;
+use tamis_backend::llvm::OptLevel;
 use tamis_backend::runtime::run_on_arrays;
-use tamis_backend::{Failure, Options};
+use tamis_backend::{CodegenOptions, KernelFailure};
 use tamis_ir::kernel::{self, Kernel, Memory, run};
 
 /// What the interpreter gives, unless the kernel runs for too long.
@@ -25,7 +25,7 @@ fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     parsed.unwrap_or(default)
 }
 
-fn llvm(seeds: std::ops::Range<u64>, options: &Options, pieces: Option<usize>) {
+fn llvm(seeds: std::ops::Range<u64>, options: &CodegenOptions, pieces: Option<usize>) {
     let mut ran = 0;
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -36,7 +36,7 @@ fn llvm(seeds: std::ops::Range<u64>, options: &Options, pieces: Option<usize>) {
             (Ok(expected), Ok(after)) => {
                 same(&expected, &after, &kernel).unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));
             }
-            (Err(expected), Err(Failure::Required(message))) => assert_eq!(expected, message, "seed {seed}"),
+            (Err(expected), Err(KernelFailure::Required(message))) => assert_eq!(expected, message, "seed {seed}"),
             (expected, after) => panic!("seed {seed}: {expected:?} became {after:?}\n{kernel}"),
         }
     }
@@ -45,19 +45,19 @@ fn llvm(seeds: std::ops::Range<u64>, options: &Options, pieces: Option<usize>) {
 
 #[test]
 fn machine_code() {
-    llvm(seeds(0..1500), &Options::host().unwrap(), None);
+    llvm(seeds(0..1500), &CodegenOptions::host().unwrap(), None);
 }
 
 #[test]
 fn checked_machine_code() {
-    llvm(seeds(10_000..11_500), &Options::host().unwrap().checked(), None);
+    llvm(seeds(10_000..11_500), &CodegenOptions::host().unwrap().checked(), None);
 }
 
 #[test]
 fn machine_code_in_pieces() {
     for (k, size) in [1, 3, 6].into_iter().enumerate() {
         let start = 40_000 + 1000 * k as u64;
-        llvm(seeds(start..start + 300), &Options::host().unwrap(), Some(size));
+        llvm(seeds(start..start + 300), &CodegenOptions::host().unwrap(), Some(size));
     }
 }
 
@@ -65,7 +65,7 @@ fn machine_code_in_pieces() {
 fn other_levels() {
     for (k, optimise) in [Level::None, Level::Full].into_iter().enumerate() {
         let start = 20_000 + 1000 * k as u64;
-        llvm(seeds(start..start + 200), &Options { optimise, ..Options::host().unwrap() }, None);
+        llvm(seeds(start..start + 200), &CodegenOptions { optimise, ..CodegenOptions::host().unwrap() }, None);
     }
 }
 
@@ -79,7 +79,9 @@ fn c() {
             (Ok(expected), Ok(after)) => {
                 same(&expected, &after, &kernel).unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));
             }
-            (Err(_), Err(Failure::Call(status))) => assert!(status.starts_with("status 1"), "seed {seed}: {status}"),
+            (Err(_), Err(KernelFailure::Call(status))) => {
+                assert!(status.starts_with("status 1"), "seed {seed}: {status}")
+            }
             (expected, after) => panic!("seed {seed}: {expected:?} became {after:?}\n{kernel}"),
         }
     }

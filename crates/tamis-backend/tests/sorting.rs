@@ -2,7 +2,7 @@
 
 use crate::common::native::Native;
 use crate::common::run_llvm;
-use tamis_backend::{Options, runtime::run_on_arrays};
+use tamis_backend::{CodegenOptions, runtime::run_on_arrays};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
@@ -24,7 +24,7 @@ fn guarded(list: &[u64]) -> Array {
 
 #[test]
 fn both_backends_sort_like_the_standard_library() {
-    let options = Options::host().unwrap();
+    let options = CodegenOptions::host().unwrap();
     for (width, bits) in [(Width::U8, 8), (Width::U16, 13), (Width::U32, 15), (Width::U32, 32), (Width::U64, 40)] {
         let kernel = sort(width);
         let native = Native::new(&kernel, &["-O2"]);
@@ -66,7 +66,7 @@ fn listed(width: Width) -> Kernel {
 
 #[test]
 fn flags_are_another_way_to_the_same_order() {
-    let options = Options::host().unwrap();
+    let options = CodegenOptions::host().unwrap();
     for (width, extent) in [(Width::U8, 200), (Width::U16, 40_000), (Width::U32, 100_000), (Width::U64, 100_000)] {
         let kernel = listed(width);
         kernel.verify().unwrap();

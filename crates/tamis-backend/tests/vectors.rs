@@ -1,7 +1,7 @@
 //! Loops that are written as vectors, for every type and for lengths around those of vectors: as the interpreter runs them.
 
 use crate::common::{run_llvm, same};
-use tamis_backend::{Options, llvm};
+use tamis_backend::{CodegenOptions, llvm};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt, run};
 use tamis_ir::{DType, Value};
@@ -68,8 +68,8 @@ fn vectors_are_what_the_interpreter_computes() {
     for dtype in types.into_iter().chain([DType::F32, DType::F64]) {
         let kernel = kernel(dtype);
         kernel.verify().unwrap();
-        for options in [Options::host().unwrap(), Options::host().unwrap().checked()] {
-            let texts = llvm::texts(&kernel, &options).unwrap();
+        for options in [CodegenOptions::host().unwrap(), CodegenOptions::host().unwrap().checked()] {
+            let texts = llvm::listings(&kernel, &options).unwrap();
             assert_eq!(texts.emitted.contains("shufflevector"), !options.check, "{dtype}:\n{}", texts.emitted);
             for (from, to) in [(0, 0), (5, 2), (0, 1), (0, 7), (3, 67), (0, 64), (1, 130), (2, 255), (0, 600)] {
                 let memory = memory(dtype, 640, from, to);
@@ -105,7 +105,7 @@ fn turns_that_depend_on_each_other_are_not_made_vectors() {
     let kernel = b.finish();
     let memory = Memory { arrays: vec![Array::from_values((0..200).map(Value::I64))], scalars: Vec::new() };
     let expected = run(&kernel, memory.clone(), 100_000).unwrap();
-    let after = run_llvm(&kernel, memory, &Options::host().unwrap()).unwrap();
+    let after = run_llvm(&kernel, memory, &CodegenOptions::host().unwrap()).unwrap();
     same(&expected, &after, &kernel).unwrap();
 }
 
@@ -157,8 +157,8 @@ fn tiles_need_not_be_full() {
     for dtype in [DType::I8, DType::I16, DType::I32, DType::U64, DType::F32, DType::F64, DType::C128] {
         let kernel = partial(dtype);
         kernel.verify().unwrap();
-        let options = Options::host().unwrap();
-        let emitted = llvm::texts(&kernel, &options).unwrap().emitted;
+        let options = CodegenOptions::host().unwrap();
+        let emitted = llvm::listings(&kernel, &options).unwrap().emitted;
         let tile = emitted.contains("masked.store");
         assert!(tile <= (dtype.size() >= 4), "{dtype}:\n{emitted}");
         for width in -2..=16_i64 {
@@ -228,9 +228,9 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
         let seventh = b.int(70);
         let sign = b.call(Op::Eq, &[sign, seventh]);
         match kind {
-            Rows::Left => b.emit(Stmt::If { cond: sign, then: vec![Stmt::Leave(label)], otherwise: Vec::new() }),
+            Rows::Left => b.emit(Stmt::If { cond: sign, then: vec![Stmt::Break(label)], otherwise: Vec::new() }),
             Rows::Skipped => {
-                let leaving = Stmt::If { cond: sign, then: vec![Stmt::Leave(label)], otherwise: Vec::new() };
+                let leaving = Stmt::If { cond: sign, then: vec![Stmt::Break(label)], otherwise: Vec::new() };
                 let mut work = vec![leaving];
                 work.extend(b.block(|b| inner(b, false)));
                 b.emit(Stmt::Labelled { label, body: work });
@@ -270,7 +270,7 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
 
 #[test]
 fn sums_go_on_from_loop_to_loop() {
-    let options = Options::host().unwrap();
+    let options = CodegenOptions::host().unwrap();
     // Rows that are empty, shorter than vectors, as long, and longer.
     let pos = [0u32, 3, 3, 10, 26, 34, 70, 71, 135, 135 + 150];
     for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16, DType::U8] {
@@ -285,7 +285,7 @@ fn sums_go_on_from_loop_to_loop() {
             let expected = run(&kernel, memory.clone(), 100_000).unwrap();
             let after = run_llvm(&kernel, memory, &options).unwrap();
             same(&expected, &after, &kernel).unwrap_or_else(|wrong| panic!("{dtype} {kind:?}: {wrong}"));
-            additions.push(llvm::texts(&kernel, &options).unwrap().emitted.matches(" @llvm.vector.reduce").count());
+            additions.push(llvm::listings(&kernel, &options).unwrap().emitted.matches(" @llvm.vector.reduce").count());
         }
         if dtype.size() >= 4 && additions[0] > 0 {
             let [alone, read, both, left, skipped, bounded] = additions[..] else { panic!() };

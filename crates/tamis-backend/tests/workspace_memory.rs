@@ -2,16 +2,16 @@
 
 use std::num::NonZero;
 use tamis_backend::runtime::limit_arrays;
-use tamis_backend::runtime::workspace::{Description, Merge, OwnWorkspace, Stop};
+use tamis_backend::runtime::workspace::{Description, Merge, OwnedWorkspace, Stop};
 use tamis_ir::algebra::Op;
 use tamis_ir::{DType, Value};
 
-fn fill(workspace: &mut OwnWorkspace, len: u64) -> Result<usize, Stop> {
+fn fill(workspace: &mut OwnedWorkspace, len: u64) -> Result<usize, Stop> {
     workspace.reset(&[1 << 20, 1 << 20])?;
     for k in 0..len {
         workspace.update(&[k.wrapping_mul(0x9E37_79B9) % (1 << 20), k % 1000], Value::F64(1.0))?;
     }
-    workspace.settle().map(|entries| entries.len())
+    workspace.finalize().map(|entries| entries.len())
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn no_memory_is_an_error() {
                 pipelined,
                 ..Description::new(2, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
             };
-            let mut workspace = OwnWorkspace::new(&description).unwrap();
+            let mut workspace = OwnedWorkspace::new(&description).unwrap();
             // At each limit something else fails first: the arrays, the tables, what is sorted, what is merged.
             for limit in [1 << 8, 1 << 12, 1 << 14, 1 << 15, 1 << 17, 1 << 19] {
                 let before = limit_arrays(limit);

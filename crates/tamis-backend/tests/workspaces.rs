@@ -5,7 +5,7 @@ use crate::common::random::Random;
 use crate::common::{run_llvm, same};
 use std::sync::Arc;
 use tamis_backend::runtime::run_on_arrays;
-use tamis_backend::{Options, llvm};
+use tamis_backend::{CodegenOptions, llvm};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Merge, Role, Stmt, Workspace, run};
@@ -29,7 +29,7 @@ struct Case {
     again: bool,
 }
 
-/// Inserts all entries of its inputs, settles, and says how many there are.
+/// Inserts all entries of its inputs, finalizations, and says how many there are.
 fn kernel(case: &Case) -> Kernel {
     let mut b = Builder::new("scatter");
     let n = case.widths.len();
@@ -74,7 +74,7 @@ fn kernel(case: &Case) -> Kernel {
                 };
                 b.store(values, place, new);
             });
-            let count = b.settle(&workspace);
+            let count = b.finalize(&workspace);
             b.store(counts, zero, count);
         }
     });
@@ -156,7 +156,7 @@ fn machine_code_of_every_policy() {
         let kernel = kernel(&case);
         kernel.verify().unwrap_or_else(|reason| panic!("{reason}\n{kernel}"));
         let n = case.widths.len();
-        let options = Options::host().unwrap();
+        let options = CodegenOptions::host().unwrap();
         let options = if k % 2 == 0 { options } else { options.checked() };
         let compiled = llvm::compile(&kernel, &options).unwrap();
         for (len, size) in [(0, 3), (1, 1), (40, 4), (300, 9)] {
@@ -192,5 +192,5 @@ fn what_lies_outside_is_refused_in_check_mode() {
     let arrays = arrays.into_iter().chain((0..3).map(|_| Array::from_values([]))).collect();
     let memory = Memory { arrays, scalars: vec![Value::I64(1), Value::I64(3)] };
     assert!(run(&kernel, memory.clone(), 1000).is_err());
-    assert!(run_llvm(&kernel, memory, &Options::host().unwrap().checked()).is_err());
+    assert!(run_llvm(&kernel, memory, &CodegenOptions::host().unwrap().checked()).is_err());
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use std::time::Duration;
-use tamis::{Build, Found, WorkspaceReport};
+use tamis::{Build, CacheHit, WorkspaceReport};
 
 /// The steps of a command, one line each.
 pub(crate) fn steps(times: &[(&str, Duration)]) -> String {
@@ -37,9 +37,9 @@ pub(crate) fn workspaces_as_json(reports: &[(String, WorkspaceReport)]) -> Json 
             "inserts": report.inserts,
             "flushes": report.flushes,
             "merged": report.merged,
-            "settles": report.settles,
+            "finalizations": report.finalizations,
             "accumulation_bytes": report.accumulation_bytes,
-            "all_bytes": report.all_bytes,
+            "flushed_bytes": report.flushed_bytes,
             "policy_bytes": report.policy_bytes,
             "sort_bytes": report.sort_bytes,
             "peak_bytes": report.peak_bytes,
@@ -61,11 +61,11 @@ fn stages(build: &Build) -> [(&'static str, Duration); 5] {
 }
 
 /// Where machine code came from, in words.
-fn origin(found: Found) -> &'static str {
+fn origin(found: CacheHit) -> &'static str {
     match found {
-        Found::InMemory => "machine code was in the cache, in memory",
-        Found::OnDisk => "machine code was in the cache, on disk",
-        Found::Nowhere => "machine code was not in the cache",
+        CacheHit::InMemory => "machine code was in the cache, in memory",
+        CacheHit::OnDisk => "machine code was in the cache, on disk",
+        CacheHit::Miss => "machine code was not in the cache",
     }
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn passes_as_json(build: &Build) -> Json {
         "passes": passes.chain(stages).collect::<Vec<Json>>(),
         "seconds": build.total().as_secs_f64(),
         "cache": build.found.map(|found| match found {
-            Found::InMemory => "memory",
-            Found::OnDisk => "disk",
-            Found::Nowhere => "miss",
+            CacheHit::InMemory => "memory",
+            CacheHit::OnDisk => "disk",
+            CacheHit::Miss => "miss",
         }),
         "interpreted": build.interpreted,
     })
@@ -129,7 +129,7 @@ mod tests {
         let build = Build {
             passes: vec![Pass { name: "lower", time, statements: Some(12) }],
             obtain: time,
-            found: Some(Found::OnDisk),
+            found: Some(CacheHit::OnDisk),
             ..Build::default()
         };
         let expected = "\

@@ -6,7 +6,7 @@ use crate::signature::Argument;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis_backend::{Compiled, Failure, RawBuffer, Storage};
+use tamis_backend::{CompiledKernel, KernelFailure, RawBuffer, Storage};
 use tamis_compiler::lower::{Lowered, SizeParam, Stored};
 use tamis_ir::format::Format;
 use tamis_ir::kernel::{Elem, Kernel, Role};
@@ -23,7 +23,7 @@ const MOST_CELLS: u64 = 1 << 62;
 
 /// Machine code, and what its buffers and scalars are.
 pub(crate) struct Machine {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledKernel>,
     inputs: Vec<Input>,
     /// Buffers that the kernel writes, which start empty.
     starts: Vec<(usize, Elem)>,
@@ -46,15 +46,15 @@ struct Input {
 /// Why a call gave no result.
 pub(crate) enum Problem {
     /// The kernel failed.
-    Failure(Failure),
+    Failure(KernelFailure),
     /// A result could not be made from what the kernel wrote.
     Result(TensorId, Diagnostic),
     /// The results of parts could not be combined.
     Combined(Diagnostics),
 }
 
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Problem {
+impl From<KernelFailure> for Problem {
+    fn from(failure: KernelFailure) -> Problem {
         Problem::Failure(failure)
     }
 }
@@ -64,7 +64,7 @@ impl Machine {
         program: &Program,
         checked: &Checked,
         lowered: &Lowered,
-        compiled: Arc<Compiled>,
+        compiled: Arc<CompiledKernel>,
     ) -> Result<Machine, Diagnostics> {
         let kernel = &lowered.kernel;
         let mut owners = vec![None; kernel.buffers.len()];
@@ -99,7 +99,7 @@ impl Machine {
         self.compiled.kernel()
     }
 
-    pub(crate) fn compiled(&self) -> &Compiled {
+    pub(crate) fn compiled(&self) -> &CompiledKernel {
         &self.compiled
     }
 
@@ -198,7 +198,7 @@ pub(crate) struct Ran {
     pub(crate) storages: Vec<Option<Storage>>,
     /// How long it ran.
     pub(crate) kernel: Duration,
-    pub(crate) workspaces: Vec<(String, tamis_backend::runtime::workspace::Report)>,
+    pub(crate) workspaces: Vec<(String, tamis_backend::runtime::workspace::WorkspaceReport)>,
     /// How long each array is that it was given.
     pub(crate) given: Vec<u64>,
     /// How many parts of the outermost loop were done one by one.
@@ -236,7 +236,7 @@ pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument
     let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
     // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was made for, which keep the invariants
     // that it relies on and live until the end of this function; outputs are storages of their own.
-    let outcome = unsafe { machine.compiled.call_reporting(&mut buffers, scalars, &mut report) };
+    let outcome = unsafe { machine.compiled.call_with_reports(&mut buffers, scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {
         if let Some(storage) = storage {
@@ -292,7 +292,7 @@ impl Problem {
             Problem::Failure(failure) => failure,
         };
         match &failure {
-            Failure::Required(_) => {
+            KernelFailure::Required(_) => {
                 // The interpreter stops at the same place, or its results do not fit their formats either; it says where.
                 let options = interp::Options { strict: false, budget: Some(RETELLING) };
                 match crate::interpret::run_with(program, tensors, options) {
@@ -300,14 +300,15 @@ impl Problem {
                     _ => program.origin.attach(failure.diagnostic()).into(),
                 }
             }
-            Failure::Memory { buffer, .. } => {
+            KernelFailure::Memory { buffer, .. } => {
                 let place = machine.kernel().buffers.iter().position(|b| b.name == *buffer);
                 let owner = place.and_then(|place| machine.owners[place]);
                 named(failure.diagnostic(), owner, "does not fit in memory").into()
             }
-            Failure::Bounds { .. } | Failure::Width { .. } | Failure::Policy { .. } | Failure::Call(_) => {
-                failure.diagnostic().note(format!("the program is\n{program}")).into()
-            }
+            KernelFailure::Bounds { .. }
+            | KernelFailure::Width { .. }
+            | KernelFailure::Policy { .. }
+            | KernelFailure::Call(_) => failure.diagnostic().note(format!("the program is\n{program}")).into(),
         }
     }
 }

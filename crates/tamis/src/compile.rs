@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
-use tamis_backend::cache::{Cache, Found};
+use tamis_backend::cache::{Cache, CacheHit};
 use tamis_backend::llvm::{self, Timings};
 use tamis_backend::runtime;
 use tamis_compiler::lower::{ParamLayout, Policy};
@@ -122,7 +122,7 @@ pub struct Build {
     /// How long the look-up in the cache took, compiling included.
     pub obtain: Duration,
     /// Where machine code was found; none if the program is interpreted.
-    pub found: Option<Found>,
+    pub found: Option<CacheHit>,
     /// Why the program is interpreted, if it is.
     pub interpreted: Option<String>,
     /// What works, but not well.
@@ -144,7 +144,7 @@ pub struct Timed {
     /// How long the kernel itself ran (or the interpreter).
     pub kernel: Duration,
     /// What each workspace did and needed, by name; once for each part.
-    pub workspaces: Vec<(String, runtime::workspace::Report)>,
+    pub workspaces: Vec<(String, runtime::workspace::WorkspaceReport)>,
     /// Into how many parts the outermost loop was cut for several threads; 1 if it was not.
     pub parts: usize,
 }
@@ -245,10 +245,10 @@ pub(crate) fn schedule(
 /// kernels.
 pub(crate) fn share_memory() {
     let keeper = tamis_tensor::Keeper {
-        take: runtime::take_memory,
+        take: runtime::acquire_memory,
         // SAFETY: whoever gives memory to a keeper has it from the global allocator, with this layout.
-        give: |data, layout| unsafe { runtime::give_memory(data, layout) },
-        smallest: runtime::SMALLEST,
+        give: |data, layout| unsafe { runtime::release_memory(data, layout) },
+        smallest: runtime::MIN_POOLED_BYTES,
     };
     // SAFETY: the pool of the backend holds memory of the global allocator, and gives each block to one taker.
     unsafe { tamis_tensor::keep_memory_with(keeper) };
@@ -276,14 +276,15 @@ impl CodeForm {
             });
         }
         let compilation = pipeline::compile_checked(program, checked.clone(), types, layouts, wish)?;
-        let host = llvm::Options::host()?;
+        let host = llvm::CodegenOptions::host()?;
         let target = if options.check { host.checked() } else { host };
         let start = Instant::now();
-        let (compiled, found) =
-            llvm::alone(tamis_tensor::threads() == 1, || Cache::global().obtain(&compilation.lowered.kernel, &target))?;
+        let (compiled, found) = llvm::single_threaded(tamis_tensor::threads() == 1, || {
+            Cache::global().get_or_compile(&compilation.lowered.kernel, &target)
+        })?;
         let build = Build {
             passes: compilation.passes,
-            machine: if found == Found::InMemory { Timings::default() } else { compiled.timings() },
+            machine: if found == CacheHit::InMemory { Timings::default() } else { compiled.timings() },
             obtain: start.elapsed(),
             found: Some(found),
             interpreted: None,

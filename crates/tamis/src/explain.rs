@@ -206,9 +206,9 @@ impl Explanation {
     }
 
     /// LLVM's code after all passes, and assembly, for this machine's processor.
-    pub fn machine(&self) -> Result<llvm::Texts, Diagnostic> {
-        let host = llvm::Options::host()?;
-        llvm::texts(self.kernel(), &if self.options.check { host.checked() } else { host })
+    pub fn machine(&self) -> Result<llvm::Listings, Diagnostic> {
+        let host = llvm::CodegenOptions::host()?;
+        llvm::listings(self.kernel(), &if self.options.check { host.checked() } else { host })
     }
 
     /// The passes, with their times.

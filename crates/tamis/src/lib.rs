@@ -51,9 +51,9 @@ pub use notation::{
 pub use operator::op;
 pub use run::{RunOptions, infer_shapes, run};
 pub use signature::Signature;
-pub use tamis_backend::cache::{Cache, Found};
+pub use tamis_backend::cache::{Cache, CacheHit};
 pub use tamis_backend::runtime::limit_arrays;
-pub use tamis_backend::runtime::workspace::Report as WorkspaceReport;
+pub use tamis_backend::runtime::workspace::WorkspaceReport;
 pub use tamis_compiler::auto::{self, Pins, Plan};
 pub use tamis_compiler::pipeline::Pass;
 pub use tamis_compiler::schedule::{self, Schedule};

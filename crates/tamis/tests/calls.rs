@@ -1,7 +1,7 @@
 //! Calling compiled programs again and again: with other sizes, other tensors, from several threads, and wrongly.
 
 use tamis::prelude::*;
-use tamis::{Code, Found};
+use tamis::{CacheHit, Code};
 
 const SPMV: &str =
     "def spmv(A, x):\n    y = tensor('dense')\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
@@ -190,12 +190,12 @@ fn machine_code_is_made_once() {
     let text = "def f(A, x):\n    y = tensor('dense')\n    for i, j in _:\n        y[i] += A[i,j] * x[j] + 0.123456789 * A[i,j]\n    return y\n";
     let (a, x) = (banded(5, &Format::csr()), vector(5));
     let found = |text: &str| compiled(text, &[&a, &x]).build().found;
-    assert!(matches!(found(text), Some(Found::Nowhere | Found::OnDisk)));
-    assert_eq!(found(text), Some(Found::InMemory));
+    assert!(matches!(found(text), Some(CacheHit::Miss | CacheHit::OnDisk)));
+    assert_eq!(found(text), Some(CacheHit::InMemory));
     // Names do not matter to machine code.
     let renamed = text.replace('A', "matrix").replace("x", "vector").replace("def f", "def g");
-    assert_eq!(found(&renamed), Some(Found::InMemory));
-    assert!(matches!(found(&text.replace("0.123456789", "0.987654321")), Some(Found::Nowhere | Found::OnDisk)));
+    assert_eq!(found(&renamed), Some(CacheHit::InMemory));
+    assert!(matches!(found(&text.replace("0.123456789", "0.987654321")), Some(CacheHit::Miss | CacheHit::OnDisk)));
 }
 
 #[test]

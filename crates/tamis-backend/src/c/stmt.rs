@@ -47,7 +47,7 @@ impl Printer<'_> {
                 self.otherwise(otherwise);
             }
             Stmt::Labelled { label, body } => self.labelled(*label, body),
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 if self.loops.last() == Some(&Some(*label)) {
                     self.line("break;");
                 } else {
@@ -73,7 +73,7 @@ impl Printer<'_> {
                 let (start, stop) = (self.loose(*start), self.loose(*stop));
                 self.line(format!("{helper}({data}, {start}, {stop});"));
             }
-            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.expr(*cond, Prec::Unary);
                 let number = self.facts.message(message);

@@ -34,7 +34,7 @@ impl Printer<'_> {
                 let coordinates: Vec<String> = coordinates.iter().map(|e: &ExprId| self.loose(*e)).collect();
                 self.on_table(workspace, "insert", *var, &coordinates);
             }
-            Stmt::Settle { var, workspace } => self.on_table(workspace, "settle", *var, &[]),
+            Stmt::Finalize { var, workspace } => self.on_table(workspace, "finalize", *var, &[]),
             _ => {}
         }
     }

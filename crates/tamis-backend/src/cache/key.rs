@@ -1,6 +1,6 @@
 //! The identity of machine code: all it depends on, as bytes.
 
-use crate::llvm::Options;
+use crate::llvm::CodegenOptions;
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Hasher for Bytes {
 
 impl Key {
     /// The key of a kernel; none if it is nested too deeply to be compiled.
-    pub(super) fn new(kernel: &Kernel, options: &Options) -> Option<Key> {
+    pub(super) fn new(kernel: &Kernel, options: &CodegenOptions) -> Option<Key> {
         let mut bytes = Bytes(Vec::with_capacity(2048));
         (env!("CARGO_PKG_VERSION"), env!("TAMIS_BACKEND_SOURCES")).hash(&mut bytes);
         inkwell::support::get_llvm_version().hash(&mut bytes);
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
                     label.hash(bytes);
                     self.block(body, depth + 1)?;
                 }
-                Stmt::Leave(label) => label.hash(bytes),
+                Stmt::Break(label) => label.hash(bytes),
                 Stmt::Grow { buffer, len, fill } => (buffer, len, fill).hash(bytes),
                 Stmt::Fill { buffer, start, len, value } => (buffer, start, len, value).hash(bytes),
                 Stmt::Search { var, buffer, start, stop, key, back } => {
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
                 Stmt::Sort { buffer, start, stop, flags } => (buffer, start, stop, flags).hash(bytes),
                 Stmt::Reset { workspace, sizes } => (workspace, sizes).hash(bytes),
                 Stmt::Insert { var, workspace, coordinates } => (var, workspace, coordinates).hash(bytes),
-                Stmt::Settle { var, workspace } => (var, workspace).hash(bytes),
+                Stmt::Finalize { var, workspace } => (var, workspace).hash(bytes),
                 Stmt::Require { cond, message } => {
                     let next = self.messages.len();
                     let number = *self.messages.entry(message).or_insert(next);

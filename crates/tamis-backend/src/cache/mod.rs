@@ -1,4 +1,4 @@
-//! Compiled kernels, kept: in memory for this process, on disk for the next.
+//! CompiledKernel kernels, kept: in memory for this process, on disk for the next.
 //!
 //! The key is everything that machine code depends on: the structure of the kernel (names and messages are not part of
 //! it), the options with the processor, the versions of this crate and of LLVM. Keys are compared in full,
@@ -8,7 +8,7 @@ mod disk;
 mod key;
 
 use crate::facts::Facts;
-use crate::llvm::{self, Compiled, Options, Timings};
+use crate::llvm::{self, CodegenOptions, CompiledKernel, Timings};
 use disk::Disk;
 use key::Key;
 use rustc_hash::FxHashMap;
@@ -34,7 +34,7 @@ pub struct Cache {
 }
 
 struct Entry {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledKernel>,
     used: u64,
 }
 
@@ -49,13 +49,13 @@ pub struct Statistics {
 
 /// Where machine code was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CacheHit {
     /// In memory: this process compiled or loaded it before.
     InMemory,
     /// On disk: another process compiled it.
     OnDisk,
     /// Nowhere: it was compiled.
-    Nowhere,
+    Miss,
 }
 
 impl Cache {
@@ -78,33 +78,37 @@ impl Cache {
     }
 
     /// The machine code of a kernel, compiled if it is not there.
-    pub fn compile(&self, kernel: &Kernel, options: &Options) -> Result<Arc<Compiled>, Diagnostic> {
-        self.obtain(kernel, options).map(|(compiled, _)| compiled)
+    pub fn compile(&self, kernel: &Kernel, options: &CodegenOptions) -> Result<Arc<CompiledKernel>, Diagnostic> {
+        self.get_or_compile(kernel, options).map(|(compiled, _)| compiled)
     }
 
     /// The machine code of a kernel, compiled if it is not there, and where it was found.
-    pub fn obtain(&self, kernel: &Kernel, options: &Options) -> Result<(Arc<Compiled>, Found), Diagnostic> {
+    pub fn get_or_compile(
+        &self,
+        kernel: &Kernel,
+        options: &CodegenOptions,
+    ) -> Result<(Arc<CompiledKernel>, CacheHit), Diagnostic> {
         let Some(key) = Key::new(kernel, options) else {
-            return llvm::compile(kernel, options).map(|compiled| (Arc::new(compiled), Found::Nowhere));
+            return llvm::compile(kernel, options).map(|compiled| (Arc::new(compiled), CacheHit::Miss));
         };
         if let Some(known) = self.look_up(&key) {
             self.count(1);
             if known.kernel() == kernel {
-                return Ok((known, Found::InMemory));
+                return Ok((known, CacheHit::InMemory));
             }
             let renamed = known.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?);
-            return Ok((Arc::new(renamed), Found::InMemory));
+            return Ok((Arc::new(renamed), CacheHit::InMemory));
         }
         let facts = Facts::new(kernel)?;
         let shared = Arc::new(kernel.clone());
         let stored = self.disk.as_ref().and_then(|disk| disk.read(&key));
-        let mut found = Found::Nowhere;
+        let mut found = CacheHit::Miss;
         let compiled = match stored {
             // SAFETY: the file has this very key and is whole, and lies where only this user writes.
             Some(object) => match unsafe { llvm::load(shared.clone(), &facts, &object, Timings::default()) } {
                 Ok(compiled) => {
                     self.count(2);
-                    found = Found::OnDisk;
+                    found = CacheHit::OnDisk;
                     compiled
                 }
                 Err(_) => self.make(shared, &facts, options, &key)?,
@@ -126,7 +130,13 @@ impl Cache {
         self.counts[which].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn make(&self, kernel: Arc<Kernel>, facts: &Facts, options: &Options, key: &Key) -> Result<Compiled, Diagnostic> {
+    fn make(
+        &self,
+        kernel: Arc<Kernel>,
+        facts: &Facts,
+        options: &CodegenOptions,
+        key: &Key,
+    ) -> Result<CompiledKernel, Diagnostic> {
         let mut timings = Timings::default();
         let object = llvm::object(&kernel, facts, options, &mut timings)?;
         self.count(0);
@@ -137,14 +147,14 @@ impl Cache {
         unsafe { llvm::load(kernel, facts, &object, timings) }
     }
 
-    fn look_up(&self, key: &Key) -> Option<Arc<Compiled>> {
+    fn look_up(&self, key: &Key) -> Option<Arc<CompiledKernel>> {
         let mut memory = self.memory.lock().ok()?;
         let entry = memory.get_mut(key)?;
         entry.used = self.clock.fetch_add(1, Ordering::Relaxed);
         Some(entry.compiled.clone())
     }
 
-    fn keep(&self, key: Key, compiled: Arc<Compiled>) {
+    fn keep(&self, key: Key, compiled: Arc<CompiledKernel>) {
         // What is dropped is dropped after the lock is gone.
         let mut dropped = None;
         if let Ok(mut memory) = self.memory.lock() {

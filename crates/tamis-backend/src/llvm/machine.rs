@@ -1,7 +1,7 @@
 //! From text to an object file: parsing, passes and code generation for a processor.
 
 use super::emit::Emitted;
-use super::{Level, Timings};
+use super::{OptLevel, Timings};
 use crate::failure::bug;
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
@@ -22,21 +22,21 @@ use tamis_ir::Diagnostic;
 /// The processor that code is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub struct Target {
+pub struct TargetCpu {
     pub triple: String,
     pub cpu: String,
     pub features: String,
 }
 
-impl Target {
+impl TargetCpu {
     /// This machine's processor, or the one that `TAMIS_CPU` names (`x86-64-v3`, `znver3`, `x86-64-v4,-avx512vl`).
-    pub fn host() -> Result<Arc<Target>, Diagnostic> {
-        static HOST: OnceLock<Result<Arc<Target>, Diagnostic>> = OnceLock::new();
-        HOST.get_or_init(|| Target::named(std::env::var("TAMIS_CPU").ok().as_deref()).map(Arc::new)).clone()
+    pub fn host() -> Result<Arc<TargetCpu>, Diagnostic> {
+        static HOST: OnceLock<Result<Arc<TargetCpu>, Diagnostic>> = OnceLock::new();
+        HOST.get_or_init(|| TargetCpu::named(std::env::var("TAMIS_CPU").ok().as_deref()).map(Arc::new)).clone()
     }
 
     /// A processor of this machine's kind by name, with features after commas; without a name, this machine's.
-    pub fn named(name: Option<&str>) -> Result<Target, Diagnostic> {
+    pub fn named(name: Option<&str>) -> Result<TargetCpu, Diagnostic> {
         let triple = initialise()?;
         let named = name.map(|name| super::names::read(name, &triple)).transpose()?.flatten();
         let (cpu, features) = named.unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl Target {
                 TargetMachine::get_host_cpu_features().to_string_lossy().into_owned(),
             )
         });
-        Ok(Target { triple, cpu, features })
+        Ok(TargetCpu { triple, cpu, features })
     }
 }
 
@@ -68,7 +68,7 @@ fn initialise() -> Result<String, Diagnostic> {
 }
 
 /// The machines that were compiled for last, each while no thread compiles for it: making one takes longer than compiling a small kernel.
-static MACHINES: Mutex<Vec<(Target, OptimizationLevel, Machine)>> = Mutex::new(Vec::new());
+static MACHINES: Mutex<Vec<(TargetCpu, OptimizationLevel, Machine)>> = Mutex::new(Vec::new());
 
 /// How many machines are kept.
 const KEPT: usize = 6;
@@ -80,16 +80,16 @@ struct Machine(TargetMachine);
 unsafe impl Send for Machine {}
 
 /// How hard code generation tries. Large kernels are mostly code that runs once, which need not be the best.
-fn effort(ir: &Emitted, level: Level) -> OptimizationLevel {
+fn effort(ir: &Emitted, level: OptLevel) -> OptimizationLevel {
     match level {
-        Level::None => OptimizationLevel::None,
-        Level::Short if ir.large => OptimizationLevel::Less,
-        Level::Short | Level::Full => OptimizationLevel::Default,
+        OptLevel::None => OptimizationLevel::None,
+        OptLevel::Tuned if ir.large => OptimizationLevel::Less,
+        OptLevel::Tuned | OptLevel::O2 => OptimizationLevel::Default,
     }
 }
 
 fn with_machine<T>(
-    target: &Target,
+    target: &TargetCpu,
     effort: OptimizationLevel,
     work: impl FnOnce(&TargetMachine) -> Result<T, Diagnostic>,
 ) -> Result<T, Diagnostic> {
@@ -135,7 +135,7 @@ extern "C" fn ignore(_: LLVMDiagnosticInfoRef, _: *mut libc::c_void) {}
 fn optimised<'c>(
     context: &'c Context,
     ir: &Emitted,
-    level: Level,
+    level: OptLevel,
     machine: &TargetMachine,
     timings: &mut Timings,
 ) -> Result<Module<'c>, Diagnostic> {
@@ -152,10 +152,10 @@ fn optimised<'c>(
     let start = Instant::now();
     let both = format!("{SHORT},{LOOPS}");
     let passes = match level {
-        Level::None => "always-inline",
-        Level::Short if ir.hinted => &both,
-        Level::Short => SHORT,
-        Level::Full => "default<O2>",
+        OptLevel::None => "always-inline",
+        OptLevel::Tuned if ir.hinted => &both,
+        OptLevel::Tuned => SHORT,
+        OptLevel::O2 => "default<O2>",
     };
     let options = PassBuilderOptions::create();
     module.run_passes(passes, machine, options).map_err(|reason| bug(reason.to_string_lossy()))?;
@@ -166,8 +166,8 @@ fn optimised<'c>(
 /// The object file of a kernel.
 pub(super) fn object(
     ir: &Emitted,
-    target: &Target,
-    level: Level,
+    target: &TargetCpu,
+    level: OptLevel,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
     with_machine(target, effort(ir, level), |machine| {
@@ -183,7 +183,7 @@ pub(super) fn object(
 }
 
 /// What passes and code generation made of a kernel, to be read: IR and assembly.
-pub(super) fn texts(ir: &Emitted, target: &Target, level: Level) -> Result<(String, String), Diagnostic> {
+pub(super) fn texts(ir: &Emitted, target: &TargetCpu, level: OptLevel) -> Result<(String, String), Diagnostic> {
     with_machine(target, effort(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, &mut Timings::default())?;

@@ -9,11 +9,11 @@ mod machine;
 mod names;
 mod pieces;
 
-pub use machine::Target;
-pub use pieces::alone;
+pub use machine::TargetCpu;
+pub use pieces::single_threaded;
 
 use crate::facts::Facts;
-use crate::failure::{Failure, RawFailure, bug};
+use crate::failure::{KernelFailure, RawFailure, bug};
 use crate::runtime::memory::{align, release};
 use crate::runtime::{RawBuffer, memory::element_bytes, workspace};
 use std::fmt;
@@ -24,35 +24,35 @@ use tamis_ir::{Diagnostic, Value};
 
 /// How much work goes into machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Level {
+pub enum OptLevel {
     /// None, to see what was emitted.
     None,
     /// The passes that kernels gain from.
     #[default]
-    Short,
+    Tuned,
     /// LLVM's O2.
-    Full,
+    O2,
 }
 
 /// How to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub struct Options {
+pub struct CodegenOptions {
     /// Check every access of a buffer, and every number stored as a coordinate.
     pub check: bool,
-    pub optimise: Level,
-    pub target: Arc<Target>,
+    pub optimise: OptLevel,
+    pub target: Arc<TargetCpu>,
 }
 
-impl Options {
+impl CodegenOptions {
     /// Fast code for this machine.
-    pub fn host() -> Result<Options, Diagnostic> {
-        Ok(Options { check: false, optimise: Level::default(), target: Target::host()? })
+    pub fn host() -> Result<CodegenOptions, Diagnostic> {
+        Ok(CodegenOptions { check: false, optimise: OptLevel::default(), target: TargetCpu::host()? })
     }
 
     /// The same with every access checked.
-    pub fn checked(self) -> Options {
-        Options { check: true, ..self }
+    pub fn checked(self) -> CodegenOptions {
+        CodegenOptions { check: true, ..self }
     }
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for Timings {
 }
 
 /// The machine code of a kernel, ready to be called from any thread.
-pub struct Compiled {
+pub struct CompiledKernel {
     kernel: Arc<Kernel>,
     messages: Vec<String>,
     workspaces: Vec<Arc<Workspace>>,
@@ -100,20 +100,20 @@ pub struct Compiled {
     timings: Timings,
 }
 
-impl fmt::Debug for Compiled {
+impl fmt::Debug for CompiledKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compiled").field("kernel", &self.kernel.name).field("timings", &self.timings).finish()
+        f.debug_struct("CompiledKernel").field("kernel", &self.kernel.name).field("timings", &self.timings).finish()
     }
 }
 
 /// Compiles a kernel, without looking into the cache (see [`crate::cache`]).
-pub fn compile(kernel: &Kernel, options: &Options) -> Result<Compiled, Diagnostic> {
+pub fn compile(kernel: &Kernel, options: &CodegenOptions) -> Result<CompiledKernel, Diagnostic> {
     in_pieces(kernel, options, None)
 }
 
 /// [`compile`], in pieces of about so many statements: for tests.
 #[doc(hidden)]
-pub fn in_pieces(kernel: &Kernel, options: &Options, size: Option<usize>) -> Result<Compiled, Diagnostic> {
+pub fn in_pieces(kernel: &Kernel, options: &CodegenOptions, size: Option<usize>) -> Result<CompiledKernel, Diagnostic> {
     let facts = Facts::new(kernel)?;
     let mut timings = Timings::default();
     let object = object_of(kernel, &facts, options, size, &mut timings)?;
@@ -125,7 +125,7 @@ pub fn in_pieces(kernel: &Kernel, options: &Options, size: Option<usize>) -> Res
 pub(crate) fn object(
     kernel: &Kernel,
     facts: &Facts,
-    options: &Options,
+    options: &CodegenOptions,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
     object_of(kernel, facts, options, None, timings)
@@ -134,7 +134,7 @@ pub(crate) fn object(
 fn object_of(
     kernel: &Kernel,
     facts: &Facts,
-    options: &Options,
+    options: &CodegenOptions,
     size: Option<usize>,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
@@ -183,14 +183,14 @@ pub(crate) unsafe fn load(
     facts: &Facts,
     object: &[u8],
     mut timings: Timings,
-) -> Result<Compiled, Diagnostic> {
+) -> Result<CompiledKernel, Diagnostic> {
     let start = Instant::now();
     // SAFETY: promised by the caller.
     let load = |object| unsafe { jit::Loaded::new(object) };
     let objects = pieces::parted(object).ok_or_else(|| bug("an object that is cut off"))?;
     let code = Arc::new(objects.into_iter().map(load).collect::<Result<Vec<_>, _>>()?);
     timings.link = start.elapsed();
-    Ok(Compiled { kernel, messages: facts.messages.clone(), workspaces: facts.workspaces.clone(), code, timings })
+    Ok(CompiledKernel { kernel, messages: facts.messages.clone(), workspaces: facts.workspaces.clone(), code, timings })
 }
 
 /// A workspace of a kernel, as the runtime makes it.
@@ -217,7 +217,7 @@ pub(crate) fn description(kernel: &Kernel, workspace: &Workspace) -> workspace::
 /// A kernel's texts, to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Texts {
+pub struct Listings {
     /// LLVM IR as it is emitted.
     pub emitted: String,
     /// LLVM IR after all passes.
@@ -226,9 +226,9 @@ pub struct Texts {
 }
 
 /// The texts of a kernel: LLVM IR before and after the passes, and assembly.
-pub fn texts(kernel: &Kernel, options: &Options) -> Result<Texts, Diagnostic> {
+pub fn listings(kernel: &Kernel, options: &CodegenOptions) -> Result<Listings, Diagnostic> {
     let facts = Facts::new(kernel)?;
-    let mut all = Texts { emitted: String::new(), llvm: String::new(), assembly: String::new() };
+    let mut all = Listings { emitted: String::new(), llvm: String::new(), assembly: String::new() };
     for (k, emitted) in emit::emit(kernel, &facts, options, None)?.iter().enumerate() {
         let (llvm, assembly) = machine::texts(emitted, &options.target, options.optimise)?;
         for (text, piece) in [(&mut all.emitted, &emitted.text), (&mut all.llvm, &llvm), (&mut all.assembly, &assembly)]
@@ -240,7 +240,7 @@ pub fn texts(kernel: &Kernel, options: &Options) -> Result<Texts, Diagnostic> {
     Ok(all)
 }
 
-impl Compiled {
+impl CompiledKernel {
     /// The kernel that this is the code of.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
@@ -252,9 +252,9 @@ impl Compiled {
     }
 
     /// The same code for a kernel that differs only in names and messages.
-    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> Compiled {
+    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> CompiledKernel {
         let (messages, workspaces) = (facts.messages, facts.workspaces);
-        Compiled { kernel, messages, workspaces, code: self.code.clone(), timings: Timings::default() }
+        CompiledKernel { kernel, messages, workspaces, code: self.code.clone(), timings: Timings::default() }
     }
 
     /// Runs the kernel on one buffer for each of its own (anything for scratch and tiles, which come and go) and one
@@ -263,26 +263,26 @@ impl Compiled {
     /// # Safety
     /// Each input and output describes elements of its buffer's type, which nobody writes (nor reads, for outputs)
     /// meanwhile and which do not overlap; memory of outputs is as [`RawBuffer`] says. The kernel stays within
-    /// its buffers, unless it was compiled with [`Options::check`].
-    pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), Failure> {
+    /// its buffers, unless it was compiled with [`CodegenOptions::check`].
+    pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), KernelFailure> {
         // SAFETY: promised by the caller.
-        unsafe { self.call_reporting(buffers, scalars, &mut |_, _| {}) }
+        unsafe { self.call_with_reports(buffers, scalars, &mut |_, _| {}) }
     }
 
-    /// [`Compiled::call`], which tells of each workspace what it did and needed, also when the kernel fails.
+    /// [`CompiledKernel::call`], which tells of each workspace what it did and needed, also when the kernel fails.
     ///
     /// # Safety
-    /// As for [`Compiled::call`].
-    pub unsafe fn call_reporting(
+    /// As for [`CompiledKernel::call`].
+    pub unsafe fn call_with_reports(
         &self,
         buffers: &mut [RawBuffer],
         scalars: &[Value],
-        report: &mut dyn FnMut(&str, workspace::Report),
-    ) -> Result<(), Failure> {
+        report: &mut dyn FnMut(&str, workspace::WorkspaceReport),
+    ) -> Result<(), KernelFailure> {
         let kernel = &*self.kernel;
         if buffers.len() != kernel.buffers.len() || scalars.len() != kernel.params.len() {
             let (a, b) = (kernel.buffers.len(), kernel.params.len());
-            return Err(Failure::Call(format!(
+            return Err(KernelFailure::Call(format!(
                 "`{}` takes {a} buffers and {b} scalars, not {} and {}",
                 kernel.name,
                 buffers.len(),
@@ -294,7 +294,7 @@ impl Compiled {
             let var = kernel.var(*param);
             if var.dtype != value.dtype() {
                 let (name, dtype) = (&var.name, var.dtype);
-                return Err(Failure::Call(format!("the scalar `{name}` is {dtype}, not {}", value.dtype())));
+                return Err(KernelFailure::Call(format!("the scalar `{name}` is {dtype}, not {}", value.dtype())));
             }
             bytes.push(element_bytes(Elem::Value(var.dtype), *value).0);
         }
@@ -311,7 +311,7 @@ impl Compiled {
             // SAFETY: the buffers are the kernel's, outlive the workspace, and stay where they are.
             let made =
                 unsafe { workspace::Workspace::new(&description(kernel, workspace), buffers.as_mut_ptr(), &which) };
-            workspaces.push(made.map_err(|wrong| Failure::Call(format!("`{}`: {wrong}", workspace.name)))?);
+            workspaces.push(made.map_err(|wrong| KernelFailure::Call(format!("`{}`: {wrong}", workspace.name)))?);
         }
         // Pointers to workspaces follow those to scalars.
         pointers.extend(workspaces.iter_mut().map(|workspace| std::ptr::from_mut(workspace).cast_const().cast::<u8>()));
@@ -337,6 +337,6 @@ impl Compiled {
                 release(raw, buffer.elem.size(), align(buffer.elem));
             }
         }
-        if status == 0 { Ok(()) } else { Err(Failure::from_raw(kernel, &self.messages, status, failure)) }
+        if status == 0 { Ok(()) } else { Err(KernelFailure::from_raw(kernel, &self.messages, status, failure)) }
     }
 }

@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// Compiles without the help of other threads, if so asked: whoever wants one thread wants no others here either.
-pub fn alone<T>(alone: bool, work: impl FnOnce() -> T) -> T {
+pub fn single_threaded<T>(alone: bool, work: impl FnOnce() -> T) -> T {
     /// Puts back what was said before.
     struct Before(bool);
     impl Drop for Before {
@@ -89,7 +89,7 @@ fn mentions(kernel: &Kernel, stmt: &Stmt) -> Mentions {
 /// The variable that a statement declares for those after it.
 fn declared(stmt: &Stmt) -> Option<VarId> {
     match stmt {
-        Stmt::Let { var, .. } | Stmt::Search { var, .. } | Stmt::Insert { var, .. } | Stmt::Settle { var, .. } => {
+        Stmt::Let { var, .. } | Stmt::Search { var, .. } | Stmt::Insert { var, .. } | Stmt::Finalize { var, .. } => {
             Some(*var)
         }
         _ => None,

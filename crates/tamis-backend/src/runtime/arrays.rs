@@ -1,7 +1,7 @@
 //! Running machine code on the interpreter's arrays: how backends are compared with the interpreter.
 
 use super::memory::{Storage, element_bytes, grow};
-use crate::failure::Failure;
+use crate::failure::KernelFailure;
 use crate::runtime::RawBuffer;
 use num_complex::Complex;
 use tamis_ir::kernel::{Array, Elem, Kernel, Memory, Role};
@@ -14,15 +14,15 @@ use tamis_ir::{DType, Value};
 pub fn run_on_arrays(
     kernel: &Kernel,
     memory: Memory,
-    call: impl FnOnce(&mut [RawBuffer], &[Value]) -> Result<(), Failure>,
-) -> Result<Memory, Failure> {
+    call: impl FnOnce(&mut [RawBuffer], &[Value]) -> Result<(), KernelFailure>,
+) -> Result<Memory, KernelFailure> {
     if memory.arrays.len() != kernel.buffers.len() {
-        return Err(Failure::Call("as many arrays as the kernel has buffers are needed".into()));
+        return Err(KernelFailure::Call("as many arrays as the kernel has buffers are needed".into()));
     }
     let mut storages = Vec::new();
     for (buffer, array) in kernel.buffers.iter().zip(&memory.arrays) {
         storages.push(pack(buffer.elem, array).ok_or_else(|| {
-            Failure::Call(format!("the array for `{}` does not fit, or is not of its type", buffer.name))
+            KernelFailure::Call(format!("the array for `{}` does not fit, or is not of its type", buffer.name))
         })?);
     }
     let mut raw: Vec<RawBuffer> = storages.iter().map(Storage::raw).collect();

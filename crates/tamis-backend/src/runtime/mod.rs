@@ -14,8 +14,8 @@ pub mod workspace;
 
 pub use arrays::run_on_arrays;
 pub use memory::{Element, RawBuffer, Storage};
-pub use pool::{SMALLEST, give_memory, limit_arrays, take_memory};
-pub use typed::Shortage;
+pub use pool::{MIN_POOLED_BYTES, acquire_memory, limit_arrays, release_memory};
+pub use typed::OutOfMemory;
 
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Blocks from this size on are kept; smaller ones are cheap to get.
-pub const SMALLEST: usize = 64 << 10;
+pub const MIN_POOLED_BYTES: usize = 64 << 10;
 
 /// How much memory is kept for reuse, over all threads.
 const KEEP: usize = 256 << 20;
@@ -75,7 +75,7 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
-    if layout.size() >= SMALLEST
+    if layout.size() >= MIN_POOLED_BYTES
         && let Some(block) = reuse(layout, unit, Purpose::Known)
     {
         return Some(block);
@@ -94,7 +94,7 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
-    if layout.size() >= SMALLEST
+    if layout.size() >= MIN_POOLED_BYTES
         && let Some(block) = reuse(layout, unit, Purpose::Known)
     {
         // SAFETY: the block has this many bytes.
@@ -120,7 +120,7 @@ pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Re
     if size > LIMIT.load(Ordering::Relaxed) {
         return Err(block);
     }
-    if size >= SMALLEST
+    if size >= MIN_POOLED_BYTES
         && let Some(larger) = reuse(layout, unit, Purpose::Growing)
     {
         // SAFETY: both blocks have so many bytes, and nobody else knows of either.
@@ -142,7 +142,7 @@ pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Re
 pub(super) fn give_back(block: Block) {
     let mut unwanted = Vec::new();
     match KEPT.lock() {
-        Ok(mut kept) if (SMALLEST..=most()).contains(&block.layout.size()) => {
+        Ok(mut kept) if (MIN_POOLED_BYTES..=most()).contains(&block.layout.size()) => {
             kept.push(Kept { block, lent: false });
             let size = |kept: &Kept| kept.block.layout.size();
             let mut total: usize = kept.iter().map(size).sum();
@@ -203,13 +203,13 @@ const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 
 ///
 /// # Safety
 /// The memory was allocated with this layout, whose size is not 0, and nobody uses it.
-pub unsafe fn give_memory(data: NonNull<u8>, layout: Layout) {
+pub unsafe fn release_memory(data: NonNull<u8>, layout: Layout) {
     give_back(Block { data, layout });
 }
 
 /// Memory that was kept, for a layout and up to a quarter more, a multiple of `unit` bytes long; it belongs to the caller.
-pub fn take_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
-    let wanted = layout.size() >= SMALLEST && unit > 0;
+pub fn acquire_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
+    let wanted = layout.size() >= MIN_POOLED_BYTES && unit > 0;
     wanted.then(|| reuse(layout, unit, Purpose::Known)).flatten().map(|block| (block.data, block.layout))
 }
 
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn blocks_are_used_again() {
         // A size of its own, so that no other test takes the block in between.
-        let layout = Layout::from_size_align(SMALLEST + 4328, 8).unwrap();
+        let layout = Layout::from_size_align(MIN_POOLED_BYTES + 4328, 8).unwrap();
         let block = take(layout, 8).unwrap();
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(7, layout.size()) };
@@ -312,25 +312,25 @@ mod tests {
     fn growing_takes_what_was_freed() {
         // An alignment of its own, so that no other test takes the blocks in between.
         let layout = |size| Layout::from_size_align(size, 32).unwrap();
-        let kept = take(layout(160 * SMALLEST), 32).unwrap();
+        let kept = take(layout(160 * MIN_POOLED_BYTES), 32).unwrap();
         let place = kept.data;
         give_back(kept);
-        let small = take(layout(SMALLEST), 32).unwrap();
+        let small = take(layout(MIN_POOLED_BYTES), 32).unwrap();
         // SAFETY: the block has this many bytes.
-        unsafe { small.data.write_bytes(7, SMALLEST) };
+        unsafe { small.data.write_bytes(7, MIN_POOLED_BYTES) };
         // Far smaller: it moves elsewhere.
-        let small = enlarge(small, SMALLEST, 2 * SMALLEST, 32).unwrap();
+        let small = enlarge(small, MIN_POOLED_BYTES, 2 * MIN_POOLED_BYTES, 32).unwrap();
         assert_ne!(small.data, place);
-        let large = enlarge(small, SMALLEST, 4 * SMALLEST, 32).unwrap();
-        assert_eq!((large.data, large.layout), (place, layout(160 * SMALLEST)));
+        let large = enlarge(small, MIN_POOLED_BYTES, 4 * MIN_POOLED_BYTES, 32).unwrap();
+        assert_eq!((large.data, large.layout), (place, layout(160 * MIN_POOLED_BYTES)));
         // SAFETY: so many bytes were written.
-        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), SMALLEST) }.iter().all(|byte| *byte == 7));
+        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), MIN_POOLED_BYTES) }.iter().all(|byte| *byte == 7));
         assert!(
-            take_memory(layout(SMALLEST + 32), 32).is_none(),
+            acquire_memory(layout(MIN_POOLED_BYTES + 32), 32).is_none(),
             "what was grown out of is larger by more than a quarter"
         );
-        let (data, left) = take_memory(layout(2 * SMALLEST), 32).unwrap();
-        assert_eq!(left.size(), 2 * SMALLEST);
+        let (data, left) = acquire_memory(layout(2 * MIN_POOLED_BYTES), 32).unwrap();
+        assert_eq!(left.size(), 2 * MIN_POOLED_BYTES);
         give_back(Block { data, layout: left });
         give_back(large);
     }

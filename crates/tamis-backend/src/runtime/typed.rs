@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 /// There is no memory for so many elements, or more than an array may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shortage {
+pub struct OutOfMemory {
     /// How many elements were asked for.
     pub elements: u64,
 }
@@ -42,7 +42,7 @@ impl<T: Copy> Room<T> {
 
     /// Room for at least `len` elements; what was there is lost if it has to move. Half as much again is made when more is
     /// needed than before, so that a list that grows does not move each time.
-    pub(super) fn make(&mut self, len: usize) -> Result<(), Shortage> {
+    pub(super) fn make(&mut self, len: usize) -> Result<(), OutOfMemory> {
         if len <= self.capacity() {
             return Ok(());
         }
@@ -50,23 +50,23 @@ impl<T: Copy> Room<T> {
     }
 
     /// Room for at least `len` elements; the first `used` are kept.
-    pub(super) fn keep(&mut self, len: usize, used: usize) -> Result<(), Shortage> {
+    pub(super) fn keep(&mut self, len: usize, used: usize) -> Result<(), OutOfMemory> {
         if len > self.capacity() {
             self.raw.len = used.min(self.capacity()) as u64;
             if !grow(&mut self.raw, len as u64, size_of::<T>(), align_of::<T>(), None) {
-                return Err(Shortage { elements: len as u64 });
+                return Err(OutOfMemory { elements: len as u64 });
             }
         }
         Ok(())
     }
 
     /// Room for exactly `len` elements of zero bytes, anew.
-    pub(super) fn zeroed(&mut self, len: usize) -> Result<(), Shortage> {
+    pub(super) fn zeroed(&mut self, len: usize) -> Result<(), OutOfMemory> {
         self.replace(len, true)
     }
 
-    fn replace(&mut self, len: usize, zero: bool) -> Result<(), Shortage> {
-        let shortage = Shortage { elements: len as u64 };
+    fn replace(&mut self, len: usize, zero: bool) -> Result<(), OutOfMemory> {
+        let shortage = OutOfMemory { elements: len as u64 };
         let layout = Layout::array::<T>(len).map_err(|_| shortage)?;
         if layout.size() == 0 {
             return Ok(());
@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(unsafe { room.written(3) }, [0, 0, 7]);
         room.make(100).unwrap();
         assert!(room.capacity() >= 100 && room.bytes() >= 1600);
-        assert_eq!(room.make(1 << 59), Err(Shortage { elements: 1 << 59 }));
+        assert_eq!(room.make(1 << 59), Err(OutOfMemory { elements: 1 << 59 }));
     }
 }

@@ -5,7 +5,7 @@ pub mod native;
 pub mod operators;
 pub mod random;
 
-use tamis_backend::{Failure, Options, llvm, runtime::run_on_arrays};
+use tamis_backend::{CodegenOptions, KernelFailure, llvm, runtime::run_on_arrays};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt};
@@ -96,12 +96,17 @@ pub fn spmm(tile: u32) -> Kernel {
 }
 
 /// Compiles and runs on the interpreter's arrays.
-pub fn run_llvm(kernel: &Kernel, memory: Memory, options: &Options) -> Result<Memory, Failure> {
+pub fn run_llvm(kernel: &Kernel, memory: Memory, options: &CodegenOptions) -> Result<Memory, KernelFailure> {
     run_pieces(kernel, memory, options, None)
 }
 
 /// [`run_llvm`], where a kernel of so many statements is cut into pieces.
-pub fn run_pieces(kernel: &Kernel, memory: Memory, options: &Options, size: Option<usize>) -> Result<Memory, Failure> {
+pub fn run_pieces(
+    kernel: &Kernel,
+    memory: Memory,
+    options: &CodegenOptions,
+    size: Option<usize>,
+) -> Result<Memory, KernelFailure> {
     let compiled = llvm::in_pieces(kernel, options, size);
     let compiled = compiled.unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
     // SAFETY: the arrays are of the kernel's types, and the kernel stays within them (or is checked).

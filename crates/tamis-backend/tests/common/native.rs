@@ -2,7 +2,7 @@
 
 use libloading::Library;
 use std::process::Command;
-use tamis_backend::{Failure, RawBuffer, RawFailure, c, runtime::run_on_arrays};
+use tamis_backend::{KernelFailure, RawBuffer, RawFailure, c, runtime::run_on_arrays};
 use tamis_ir::kernel::{Kernel, Memory};
 use tamis_ir::{DType, Value};
 
@@ -38,7 +38,7 @@ impl Native {
     }
 
     /// Calls the entry point.
-    pub fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), Failure> {
+    pub fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), KernelFailure> {
         let mut words: Vec<[u64; 2]> = Vec::new();
         for value in scalars {
             words.push(match *value {
@@ -60,12 +60,12 @@ impl Native {
             let entry = self.library.get::<Entry>(self.entry.as_bytes()).unwrap();
             entry(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure)
         };
-        if status == 0 { Ok(()) } else { Err(Failure::Call(format!("status {status}: {failure:?}"))) }
+        if status == 0 { Ok(()) } else { Err(KernelFailure::Call(format!("status {status}: {failure:?}"))) }
     }
 }
 
 /// Compiles the C of a kernel and runs it on the interpreter's arrays.
-pub fn run_c(kernel: &Kernel, memory: Memory) -> Result<Memory, Failure> {
+pub fn run_c(kernel: &Kernel, memory: Memory) -> Result<Memory, KernelFailure> {
     let native = Native::new(kernel, &["-O3"]);
     run_on_arrays(kernel, memory, |buffers, scalars| native.call(buffers, scalars))
 }

@@ -315,7 +315,7 @@ impl Generator {
                 }
                 let label = self.random.pick(&self.labels.clone());
                 let cond = self.expr(DType::Bool, 2);
-                self.b.branch(cond, |b| b.emit(Stmt::Leave(label)), |_| {});
+                self.b.branch(cond, |b| b.emit(Stmt::Break(label)), |_| {});
             }
             11 => {
                 let (condition, always) = (self.expr(DType::Bool, 1), self.random.below(10) > 0);

@@ -188,10 +188,10 @@ impl Instrument<'_> {
                 self.bulk(BulkKind::Sort, *buffer, within, *times, (*start, *stop), out);
                 out.push(stmt.clone());
             }
-            Stmt::Settle { var, workspace } => {
+            Stmt::Finalize { var, workspace } => {
                 out.push(stmt.clone());
                 let (zero, count) = (self.b.int(0), self.b.get(*var));
-                self.bulk(BulkKind::Settle, workspace.values, within, *times, (zero, count), out);
+                self.bulk(BulkKind::Finalize, workspace.values, within, *times, (zero, count), out);
             }
             Stmt::Grow { buffer, len, .. } => {
                 self.grown(*buffer, *len, out);
@@ -200,7 +200,7 @@ impl Instrument<'_> {
             other => out.push(other.clone()),
         }
         // Statements after a possible exit run less often, so a new basic block starts.
-        if !matches!(stmt, Stmt::Leave(_)) && escapes(stmt, &mut Vec::new()) {
+        if !matches!(stmt, Stmt::Break(_)) && escapes(stmt, &mut Vec::new()) {
             *times = self.count_here(out);
             *basic_block = self.open(within, *times);
         }
@@ -304,7 +304,7 @@ fn leaves(body: &Block) -> bool {
 /// Whether control may continue elsewhere than after a statement.
 fn escapes(stmt: &Stmt, inside: &mut Vec<LabelId>) -> bool {
     match stmt {
-        Stmt::Leave(label) => !inside.contains(label),
+        Stmt::Break(label) => !inside.contains(label),
         Stmt::Labelled { label, body } => {
             inside.push(*label);
             let found = body.iter().any(|stmt| escapes(stmt, inside));

@@ -113,7 +113,7 @@ pub enum BulkKind {
     /// Sorts the elements: reads and writes each.
     Sort,
     /// Sorts and merges a workspace with all of its arrays.
-    Settle,
+    Finalize,
 }
 
 /// The meaning of the counters of an instrumented kernel.

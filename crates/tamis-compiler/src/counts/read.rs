@@ -126,7 +126,7 @@ impl Counting {
                     let probes = times as f64 * (mean + 1.0).log2().ceil();
                     (probes as u64, 0, 4.0 * probes)
                 }
-                BulkKind::Sort | BulkKind::Settle => {
+                BulkKind::Sort | BulkKind::Finalize => {
                     (elements, elements, elements as f64 * (4.0 + 2.0 * (mean + 1.0).log2()))
                 }
             };

@@ -44,7 +44,7 @@ fn until_negative() -> (Kernel, BufferId) {
         b.count("i", zero, n, |b, i| {
             let (value, nothing) = (b.load(x, i), b.constant(Value::F64(0.0)));
             let negative = b.call(Op::Lt, &[value, nothing]);
-            b.branch(negative, |b| b.emit(Stmt::Leave(done)), |_| {});
+            b.branch(negative, |b| b.emit(Stmt::Break(done)), |_| {});
             let so_far = b.get(sum);
             let more = b.call(Op::Add, &[so_far, value]);
             b.assign(sum, more);

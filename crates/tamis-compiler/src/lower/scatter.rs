@@ -1,4 +1,4 @@
-//! Scattered writes: elements that come in any order are inserted into a workspace. Freezing settles it, and appends its
+//! Scattered writes: elements that come in any order are inserted into a workspace. Freezing finalizes it, and appends its
 //! entries to the tensor's levels, whatever these are, unless its arrays are those levels.
 
 use super::Lowerer;
@@ -110,7 +110,7 @@ impl Lowerer<'_> {
     pub(super) fn append_entries(&mut self, tensor: TensorId) {
         let Some(workspace) = self.workspace(tensor) else { return };
         let Stored::Levels { format, arrays, values } = self.bound[tensor.index()].storage.clone() else { return };
-        let count = self.b.settle(&workspace);
+        let count = self.b.finalize(&workspace);
         let zero = self.b.int(0);
         if self.is_settled_in_place(tensor) {
             // Its arrays are those of the levels; the outermost says how many there are.

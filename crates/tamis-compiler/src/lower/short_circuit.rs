@@ -229,7 +229,7 @@ impl Lowerer<'_> {
         let exit = self.exits.iter().find(|exit| exit.what.scalar == tensor).map(|exit| (exit.what, exit.label));
         let Some((what, label)) = exit else { return };
         if let Some(cond) = self.is_final(what) {
-            self.b.emit(Stmt::If { cond, then: vec![Stmt::Leave(label)], otherwise: Vec::new() });
+            self.b.emit(Stmt::If { cond, then: vec![Stmt::Break(label)], otherwise: Vec::new() });
         }
     }
 
@@ -262,7 +262,7 @@ impl Lowerer<'_> {
                 };
                 this.b.assign(resume, next);
             }
-            this.b.emit(Stmt::Leave(label));
+            this.b.emit(Stmt::Break(label));
         });
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }

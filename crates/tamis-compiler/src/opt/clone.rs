@@ -27,7 +27,7 @@ pub(super) fn copy(editor: &mut Editor, stmt: &Stmt, again: &mut FxHashMap<VarId
     | Stmt::Search { var, .. }
     | Stmt::For { var, .. }
     | Stmt::Insert { var, .. }
-    | Stmt::Settle { var, .. } = &mut copy
+    | Stmt::Finalize { var, .. } = &mut copy
     {
         *var = again.get(var).copied().unwrap_or(*var);
     }

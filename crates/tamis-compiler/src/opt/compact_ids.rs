@@ -96,7 +96,7 @@ impl Table {
             | Stmt::For { var, .. }
             | Stmt::Search { var, .. }
             | Stmt::Insert { var, .. }
-            | Stmt::Settle { var, .. } => {
+            | Stmt::Finalize { var, .. } => {
                 *var = self.var(kernel, *var);
             }
             _ => {}

@@ -308,7 +308,7 @@ impl ConstProp {
             Stmt::While { cond, body } => self.repeat(cond, body, out),
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise, out),
             Stmt::Labelled { label, mut body } => {
-                if body.last() == Some(&Stmt::Leave(label)) {
+                if body.last() == Some(&Stmt::Break(label)) {
                     body.pop();
                 }
                 let effects = Effects::of(&body);
@@ -353,7 +353,7 @@ impl ConstProp {
                     out.push(stmt);
                 }
             }
-            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => {
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => {
                 self.forget(&Effects { written: stmt.writes().collect(), ..Effects::default() });
                 if let Some(var) = stmt.declares() {
                     self.set(var, None);
@@ -366,7 +366,7 @@ impl ConstProp {
                     out.push(stmt);
                 }
             }
-            Stmt::Leave(_) => out.push(stmt),
+            Stmt::Break(_) => out.push(stmt),
         }
     }
 
@@ -545,14 +545,14 @@ mod tests {
         let (zero, one) = (make.int(0), make.int(1));
         let y = make.y;
         make.b.labelled(|b, label| {
-            b.branch(flag, |b| b.emit(Stmt::Leave(label)), |_| {});
+            b.branch(flag, |b| b.emit(Stmt::Break(label)), |_| {});
             let value = b.call_in(Op::Cast(DType::F64), DType::Bool, &[flag]);
             b.store(y, zero, value);
         });
         let value = make.b.call_in(Op::Cast(DType::F64), DType::Bool, &[flag]);
         make.b.store(y, one, value);
         let lines = after(&[run], make);
-        assert_eq!(lines[1..], ["block l0", "    if flag", "        leave l0", "    y[0] = 0.0", "y[1] = f64(flag)"]);
+        assert_eq!(lines[1..], ["block l0", "    if flag", "        break l0", "    y[0] = 0.0", "y[1] = f64(flag)"]);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl Liveness {
             }
             match stmt {
                 Stmt::Assign { var, .. } => self.definitions[var.index()].push(number),
-                Stmt::Require { .. } | Stmt::Leave(_) => self.open.push(number),
+                Stmt::Require { .. } | Stmt::Break(_) => self.open.push(number),
                 _ => {}
             }
             for buffer in stmt.writes() {
@@ -220,7 +220,7 @@ impl DeadStores {
                 flags.iter().for_each(|flags| self.read(*flags));
                 self.write(*buffer);
             }
-            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => {
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => {
                 if let Some(var) = stmt.declares() {
                     live.remove(var);
                     self.define(var);
@@ -263,7 +263,7 @@ impl DeadStores {
                 *body = self.block(std::mem::take(body), live);
                 self.labels.pop();
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 if let Some((_, after)) = self.labels.iter().rfind(|(known, _)| known == label) {
                     *live = after.clone();
                 }

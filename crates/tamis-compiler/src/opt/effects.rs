@@ -47,12 +47,12 @@ impl Effects {
                 Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } | Stmt::Sort { buffer, .. } => {
                     self.written.push(*buffer);
                 }
-                Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Settle { workspace, .. } => {
+                Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
                     self.written.extend(workspace.buffers());
                     self.grown.extend(workspace.buffers());
                     self.fails = true;
                 }
-                Stmt::Leave(label) => self.left.push(*label),
+                Stmt::Break(label) => self.left.push(*label),
                 Stmt::Require { .. } => self.fails = true,
                 _ => {}
             }
@@ -159,7 +159,7 @@ impl Times {
 /// Whether control never reaches the end of a block.
 pub(super) fn diverges(block: &[Stmt]) -> bool {
     match block.last() {
-        Some(Stmt::Leave(_)) => true,
+        Some(Stmt::Break(_)) => true,
         Some(Stmt::If { then, otherwise, .. }) => diverges(then) && diverges(otherwise),
         _ => false,
     }

@@ -165,7 +165,7 @@ mod tests {
             "grow y to n",
             "for i in 0..n",
             "    var sum: f64 = 0.0",
-            "    for q in A_pos[i]..A_pos[i + 1] vector(few)",
+            "    for q in A_pos[i]..A_pos[i + 1] vector(short_trip)",
             "        let j: i64 = A_crd[q]",
             "        sum = sum + x[j]",
             "    y[i] = sum",

@@ -43,7 +43,7 @@ impl Legality<'_> {
                 hint.vectorise = self.is_independent(*var, body, wanted, false);
                 if !wanted && !hint.vectorise {
                     hint.vectorise = self.is_independent(*var, body, false, true);
-                    hint.few = hint.vectorise;
+                    hint.short_trip = hint.vectorise;
                 }
             }
             stmt.blocks_mut().for_each(|inner| self.block(inner));

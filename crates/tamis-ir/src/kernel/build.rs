@@ -539,10 +539,10 @@ impl Builder {
         self.get(var)
     }
 
-    /// Orders the entries of a workspace and declares how many there are.
-    pub fn settle(&mut self, workspace: &std::sync::Arc<Workspace>) -> ExprId {
+    /// Sorts and combines the entries of a workspace, and declares their number.
+    pub fn finalize(&mut self, workspace: &std::sync::Arc<Workspace>) -> ExprId {
         let var = self.new_var(format!("{}_count", workspace.name), DType::I64, false);
-        self.emit(Stmt::Settle { var, workspace: workspace.clone() });
+        self.emit(Stmt::Finalize { var, workspace: workspace.clone() });
         self.get(var)
     }
 
@@ -568,7 +568,7 @@ impl Builder {
         }
     }
 
-    /// A block that can be left from within.
+    /// A block that [`Stmt::Break`] can exit from within.
     pub fn labelled(&mut self, body: impl FnOnce(&mut Builder, LabelId)) {
         let label = LabelId(self.kernel.labels);
         self.kernel.labels += 1;

@@ -62,8 +62,8 @@ pub enum Failure {
 }
 
 enum Flow {
-    On,
-    Leave(LabelId),
+    Next,
+    Break(LabelId),
 }
 
 /// Runs a kernel for at most `budget` statements; gives the memory afterwards.
@@ -129,11 +129,11 @@ impl Machine<'_> {
 
     fn block(&mut self, block: &Block) -> Result<Flow, Failure> {
         for stmt in block {
-            if let Flow::Leave(label) = self.stmt(stmt)? {
-                return Ok(Flow::Leave(label));
+            if let Flow::Break(label) = self.stmt(stmt)? {
+                return Ok(Flow::Break(label));
             }
         }
-        Ok(Flow::On)
+        Ok(Flow::Next)
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
@@ -153,16 +153,16 @@ impl Machine<'_> {
                 for i in start..stop.max(start) {
                     self.vars[var.index()] = Some(Value::I64(i));
                     self.counts[var.index()] += 1;
-                    if let Flow::Leave(label) = self.block(body)? {
-                        return Ok(Flow::Leave(label));
+                    if let Flow::Break(label) = self.block(body)? {
+                        return Ok(Flow::Break(label));
                     }
                 }
             }
             Stmt::While { cond, body } => {
                 while self.eval(*cond)?.is_truthy() {
                     self.budget = self.budget.checked_sub(1).ok_or(Failure::Budget)?;
-                    if let Flow::Leave(label) = self.block(body)? {
-                        return Ok(Flow::Leave(label));
+                    if let Flow::Break(label) = self.block(body)? {
+                        return Ok(Flow::Break(label));
                     }
                 }
             }
@@ -172,11 +172,11 @@ impl Machine<'_> {
             }
             Stmt::Labelled { label, body } => {
                 return match self.block(body)? {
-                    Flow::Leave(left) if left != *label => Ok(Flow::Leave(left)),
-                    _ => Ok(Flow::On),
+                    Flow::Break(left) if left != *label => Ok(Flow::Break(left)),
+                    _ => Ok(Flow::Next),
                 };
             }
-            Stmt::Leave(label) => return Ok(Flow::Leave(*label)),
+            Stmt::Break(label) => return Ok(Flow::Break(*label)),
             Stmt::Grow { buffer, len, fill } => {
                 let len = self.int(*len)?.max(0) as usize;
                 let fill = fill.unwrap_or_else(|| Value::zero(self.kernel.buffer(*buffer).elem.dtype()));
@@ -219,8 +219,8 @@ impl Machine<'_> {
                 let place = self.insert(workspace, tuple?)?;
                 self.vars[var.index()] = Some(Value::I64(place as i64));
             }
-            Stmt::Settle { var, workspace } => {
-                let count = self.settle(workspace)?;
+            Stmt::Finalize { var, workspace } => {
+                let count = self.finalize(workspace)?;
                 self.vars[var.index()] = Some(Value::I64(count as i64));
             }
             Stmt::Require { cond, message } => {
@@ -229,7 +229,7 @@ impl Machine<'_> {
                 }
             }
         }
-        Ok(Flow::On)
+        Ok(Flow::Next)
     }
 
     fn insert(&mut self, workspace: &Workspace, tuple: Vec<i64>) -> Result<usize, Failure> {
@@ -253,9 +253,9 @@ impl Machine<'_> {
         Ok(next)
     }
 
-    fn settle(&mut self, workspace: &Workspace) -> Result<usize, Failure> {
+    fn finalize(&mut self, workspace: &Workspace) -> Result<usize, Failure> {
         let Some((entries, sizes)) = self.entries.remove(&workspace.values) else {
-            return self.wrong(format!("`{}` is settled before it is reset", workspace.name));
+            return self.wrong(format!("`{}` is finalized before it is reset", workspace.name));
         };
         for buffer in workspace.buffers() {
             let array = &mut self.arrays[buffer.index()].values;

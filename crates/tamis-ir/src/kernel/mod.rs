@@ -32,7 +32,7 @@ ids! {
     BufferId
     /// An expression of the kernel; operands have smaller ids.
     ExprId
-    /// A place to leave to.
+    /// A labelled block, the target of a break.
     LabelId
 }
 
@@ -160,13 +160,13 @@ pub enum Stmt {
         then: Block,
         otherwise: Block,
     },
-    /// A block that can be left from within.
+    /// A block that [`Stmt::Break`] can exit from within.
     Labelled {
         label: LabelId,
         body: Block,
     },
-    /// Goes on after the labelled block around this statement.
-    Leave(LabelId),
+    /// Jumps behind the enclosing block with this label.
+    Break(LabelId),
     /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`. Without one they
     /// hold anything: each is written before it is read, and callers cut an output to what was written.
     Grow {
@@ -213,7 +213,7 @@ pub enum Stmt {
     },
     /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order, each once, until another
     /// one is inserted. They stay entries up to the next reset.
-    Settle {
+    Finalize {
         var: VarId,
         workspace: Arc<Workspace>,
     },
@@ -231,8 +231,8 @@ pub struct Hint {
     pub vectorise: bool,
     /// The loop should be unrolled completely (its bounds are constants).
     pub unroll: bool,
-    /// Elements are gathered, and there may be few turns: vectors should be short.
-    pub few: bool,
+    /// Elements are gathered, and the trip count may be small: vectors should be short.
+    pub short_trip: bool,
 }
 
 /// A function over buffers and scalars.

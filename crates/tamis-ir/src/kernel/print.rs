@@ -53,10 +53,10 @@ impl Kernel {
                 writeln!(f, "{}[{}] = {}", name(buffer), self.show(*index), self.show(*value))
             }
             Stmt::For { var, start, stop, body, hint } => {
-                let vector = match (hint.vectorise, hint.few) {
+                let vector = match (hint.vectorise, hint.short_trip) {
                     (false, _) => "",
                     (true, false) => " vector",
-                    (true, true) => " vector(few)",
+                    (true, true) => " vector(short_trip)",
                 };
                 let unroll = if hint.unroll { " unroll" } else { "" };
                 let range = format!("{}..{}", self.show(*start), self.show(*stop));
@@ -80,7 +80,7 @@ impl Kernel {
                 writeln!(f, "block l{}", label.0)?;
                 self.print_block(f, body, depth + 1)
             }
-            Stmt::Leave(label) => writeln!(f, "leave l{}", label.0),
+            Stmt::Break(label) => writeln!(f, "break l{}", label.0),
             Stmt::Grow { buffer, len, fill: Some(fill) } => {
                 writeln!(f, "grow {} to {} with {fill}", name(buffer), self.show(*len))
             }
@@ -118,8 +118,8 @@ impl Kernel {
                 let var = &self.var(*var).name;
                 writeln!(f, "let {var} = insert {}[{}]", workspace.name, coordinates.join(", "))
             }
-            Stmt::Settle { var, workspace } => {
-                writeln!(f, "let {} = settle {}", self.var(*var).name, workspace.name)
+            Stmt::Finalize { var, workspace } => {
+                writeln!(f, "let {} = finalize {}", self.var(*var).name, workspace.name)
             }
             Stmt::Require { cond, message } => writeln!(f, "require {} else {message:?}", self.show(*cond)),
         }

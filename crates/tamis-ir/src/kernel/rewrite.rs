@@ -24,14 +24,14 @@ impl Stmt {
                 [*start, *stop].into_iter().for_each(visit);
             }
             Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => visit(*cond),
-            Stmt::Labelled { .. } | Stmt::Leave(_) => {}
+            Stmt::Labelled { .. } | Stmt::Break(_) => {}
             Stmt::Grow { len, .. } => visit(*len),
             Stmt::Fill { start, len, value, .. } => [*start, *len, *value].into_iter().for_each(visit),
             Stmt::Search { start, stop, key, .. } => [*start, *stop, *key].into_iter().for_each(visit),
             Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
                 exprs.iter().copied().for_each(visit);
             }
-            Stmt::Settle { .. } => {}
+            Stmt::Finalize { .. } => {}
         }
     }
 
@@ -48,7 +48,7 @@ impl Stmt {
                 *stop = map(*stop);
             }
             Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => *cond = map(*cond),
-            Stmt::Labelled { .. } | Stmt::Leave(_) => {}
+            Stmt::Labelled { .. } | Stmt::Break(_) => {}
             Stmt::Grow { len, .. } => *len = map(*len),
             Stmt::Fill { start, len, value, .. } => {
                 *start = map(*start);
@@ -63,7 +63,7 @@ impl Stmt {
             Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
                 exprs.iter_mut().for_each(|id| *id = map(*id));
             }
-            Stmt::Settle { .. } => {}
+            Stmt::Finalize { .. } => {}
         }
     }
 
@@ -100,7 +100,7 @@ impl Stmt {
             | Stmt::For { var, .. }
             | Stmt::Search { var, .. }
             | Stmt::Insert { var, .. }
-            | Stmt::Settle { var, .. } => Some(*var),
+            | Stmt::Finalize { var, .. } => Some(*var),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Stmt {
     /// The workspace that this statement is about.
     pub fn workspace(&self) -> Option<&std::sync::Arc<Workspace>> {
         match self {
-            Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Settle { workspace, .. } => {
+            Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
                 Some(workspace)
             }
             _ => None,

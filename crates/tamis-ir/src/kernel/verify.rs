@@ -205,8 +205,8 @@ impl Verifier<'_> {
                 self.labels.pop();
                 Ok(())
             }
-            Stmt::Leave(label) if self.labels.contains(label) => Ok(()),
-            Stmt::Leave(label) => Err(format!("{label:?} is left from outside")),
+            Stmt::Break(label) if self.labels.contains(label) => Ok(()),
+            Stmt::Break(label) => Err(format!("{label:?} is not a label of an enclosing block")),
             Stmt::Grow { buffer: id, len, fill } => {
                 let info = buffer(id)?;
                 if !matches!(info.role, Role::Output | Role::Scratch) {
@@ -256,7 +256,7 @@ impl Verifier<'_> {
                 exprs.iter().try_for_each(|e| self.index(*e))?;
                 stmt.declares().map_or(Ok(()), |var| self.declare(var, DType::I64))
             }
-            Stmt::Settle { var, workspace } => {
+            Stmt::Finalize { var, workspace } => {
                 self.workspace(workspace)?;
                 self.declare(*var, DType::I64)
             }

@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
     }
 
     fn machine(&self, compilation: &Compilation, lowered: &Lowered) -> Result<(Machine, Vec<Value>), Diagnostics> {
-        let (compiled, _) = Cache::global().obtain(&lowered.kernel, &llvm::Options::host()?)?;
+        let (compiled, _) = Cache::global().get_or_compile(&lowered.kernel, &llvm::CodegenOptions::host()?)?;
         let machine = Machine::new(&compilation.program, &compilation.checked, lowered, compiled)?;
         let scalars = machine.scalars(&compilation.program, &compilation.checked)?;
         Ok((machine, scalars))

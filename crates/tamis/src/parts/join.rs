@@ -3,7 +3,7 @@
 use crate::output::Output;
 use std::sync::Mutex;
 use tamis_backend::runtime::Element;
-use tamis_backend::{Failure, Storage};
+use tamis_backend::{KernelFailure, Storage};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Elem, Kernel};
 
@@ -19,7 +19,7 @@ pub(crate) fn rows(
     parts: &mut [Vec<Option<Storage>>],
     joined: &mut [Option<Storage>],
     threads: usize,
-) -> Result<(), Failure> {
+) -> Result<(), KernelFailure> {
     // How many positions each part has above the level at hand.
     let mut above: Vec<usize> = vec![1; parts.len()];
     for (level, arrays) in output.arrays.iter().enumerate() {
@@ -55,15 +55,15 @@ struct Array<'a> {
 }
 
 impl Array<'_> {
-    fn width(&self) -> Result<Width, Failure> {
+    fn width(&self) -> Result<Width, KernelFailure> {
         match self.kernel.buffers[self.buffer].elem {
             Elem::Index(width) => Ok(width),
-            Elem::Value(_) => Err(Failure::Call("positions are no indices".to_string())),
+            Elem::Value(_) => Err(KernelFailure::Call("positions are no indices".to_string())),
         }
     }
 
     /// One list after the other, of these lengths.
-    fn list(&self, parts: &mut [Vec<Option<Storage>>], lens: &[usize]) -> Result<Storage, Failure> {
+    fn list(&self, parts: &mut [Vec<Option<Storage>>], lens: &[usize]) -> Result<Storage, KernelFailure> {
         let (mut all, rest) = self.take(parts, lens.iter().sum())?;
         let size = all.element_size();
         let start = lens.first().map_or(0, |len| len * size);
@@ -81,12 +81,12 @@ impl Array<'_> {
         parts: &mut [Vec<Option<Storage>>],
         fibers: &[usize],
         counts: &[usize],
-    ) -> Result<Storage, Failure> {
+    ) -> Result<Storage, KernelFailure> {
         let entries: usize = counts.iter().sum();
         let width = self.width()?;
         if entries as u64 > width.max() {
             let buffer = self.kernel.buffers[self.buffer].name.clone();
-            return Err(Failure::Width { buffer, value: entries as i64, width: width.name() });
+            return Err(KernelFailure::Width { buffer, value: entries as i64, width: width.name() });
         }
         let total = if outermost { 2 } else { fibers.iter().sum::<usize>() + 1 };
         let (mut all, rest) = self.take(parts, total)?;
@@ -115,14 +115,14 @@ impl Array<'_> {
         &self,
         parts: &mut [Vec<Option<Storage>>],
         total: usize,
-    ) -> Result<(Storage, Vec<Option<Storage>>), Failure> {
+    ) -> Result<(Storage, Vec<Option<Storage>>), KernelFailure> {
         let described = &self.kernel.buffers[self.buffer];
         let mut arrays = parts.iter_mut().map(|part| part[self.buffer].take());
         let mut all = arrays.next().flatten().unwrap_or(Storage::new(described.elem));
         if !all.grow(total) {
             let (buffer, elements) = (described.name.clone(), total as u64);
             let bytes = elements.saturating_mul(described.elem.size() as u64);
-            return Err(Failure::Memory { buffer, elements, bytes });
+            return Err(KernelFailure::Memory { buffer, elements, bytes });
         }
         all.truncate(total);
         Ok((all, arrays.collect()))

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tamis_backend::cache::Cache;
-use tamis_backend::{Failure, RawBuffer, Storage, llvm};
+use tamis_backend::{KernelFailure, RawBuffer, Storage, llvm};
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::lower::part::{Cut, SHARES, Share};
 use tamis_compiler::pipeline;
@@ -53,8 +53,8 @@ unsafe impl Send for Given {}
 /// What a thread made of its part.
 struct Done {
     storages: Vec<Option<Storage>>,
-    outcome: Result<(), Failure>,
-    workspaces: Vec<(String, tamis_backend::runtime::workspace::Report)>,
+    outcome: Result<(), KernelFailure>,
+    workspaces: Vec<(String, tamis_backend::runtime::workspace::WorkspaceReport)>,
 }
 
 /// Sizes that a loop was cut for.
@@ -78,9 +78,9 @@ impl Parts {
     ) -> Result<Parts, Diagnostics> {
         let wish = pipeline::Options { strict, part: true, ..pipeline::Options::default() };
         let compilation = pipeline::compile_checked(program, checked.clone(), types, layouts, wish)?;
-        let host = llvm::Options::host()?;
+        let host = llvm::CodegenOptions::host()?;
         let (compiled, _) =
-            Cache::global().obtain(&compilation.lowered.kernel, &if check { host.checked() } else { host })?;
+            Cache::global().get_or_compile(&compilation.lowered.kernel, &if check { host.checked() } else { host })?;
         let machine = Machine::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
         let cut = compilation.lowered.cut.ok_or_else(|| Diagnostics(Vec::new()))?;
         let combiner = |(output, share): (&Output, &Share)| match share {
@@ -159,7 +159,7 @@ impl Parts {
         let mut workspaces = Vec::new();
         for place in done {
             let done = place.into_inner().ok().flatten();
-            let done = done.ok_or_else(|| Failure::Call("a part of the loop was not done".to_string()))?;
+            let done = done.ok_or_else(|| KernelFailure::Call("a part of the loop was not done".to_string()))?;
             done.outcome?;
             workspaces.extend(done.workspaces);
             parts.push(done.storages);
@@ -172,7 +172,7 @@ impl Parts {
     }
 
     /// Arrays that all parts write, each its own elements: those of results that are dense, or have the levels of an operand.
-    fn shared(&self, sizes: &Sizes, arguments: &[Argument]) -> Result<Vec<Option<Storage>>, Failure> {
+    fn shared(&self, sizes: &Sizes, arguments: &[Argument]) -> Result<Vec<Option<Storage>>, KernelFailure> {
         let mut shared: Vec<Option<Storage>> = Vec::new();
         shared.resize_with(self.machine.kernel().buffers.len(), || None);
         for ((output, share), levels) in self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
@@ -187,7 +187,7 @@ impl Parts {
             let mut storage = Storage::new(buffer.elem);
             if !usize::try_from(cells).is_ok_and(|cells| storage.grow(cells)) {
                 let bytes = cells.saturating_mul(buffer.elem.size() as u64);
-                return Err(Failure::Memory { buffer: buffer.name.clone(), elements: cells, bytes });
+                return Err(KernelFailure::Memory { buffer: buffer.name.clone(), elements: cells, bytes });
             }
             shared[values] = Some(storage);
         }
@@ -252,7 +252,7 @@ impl Parts {
         let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
         // SAFETY: as for a whole call; what is written is the part's own, but for elements of results that parts share, which no
         // other part writes.
-        let outcome = unsafe { self.machine.compiled().call_reporting(&mut buffers, &scalars, &mut report) };
+        let outcome = unsafe { self.machine.compiled().call_with_reports(&mut buffers, &scalars, &mut report) };
         for (storage, raw) in storages.iter_mut().zip(&buffers) {
             if let Some(storage) = storage {
                 // SAFETY: the descriptor is this storage's own, and only the kernel has changed it.
@@ -262,7 +262,9 @@ impl Parts {
         // Rows of a result that all parts write stay where they are: there is room for them.
         let moved = lent.into_iter().find(|(k, data)| buffers[*k].data != *data);
         let outcome = match moved {
-            Some((k, _)) => Err(Failure::Call(format!("a part has moved `{}`", self.machine.kernel().buffers[k].name))),
+            Some((k, _)) => {
+                Err(KernelFailure::Call(format!("a part has moved `{}`", self.machine.kernel().buffers[k].name)))
+            }
             None => outcome,
         };
         Done { storages, outcome, workspaces }

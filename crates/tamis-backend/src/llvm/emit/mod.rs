@@ -15,7 +15,7 @@ mod stmt;
 mod vector;
 mod workspace;
 
-use super::Options;
+use super::CodegenOptions;
 use super::pieces::{self, Piece};
 use crate::facts::Facts;
 use crate::failure::{Status, bug};
@@ -142,13 +142,13 @@ const LARGE: usize = 50;
 pub(super) fn emit(
     kernel: &Kernel,
     facts: &Facts,
-    options: &Options,
+    options: &CodegenOptions,
     size: Option<usize>,
 ) -> Result<Vec<Emitted>, Diagnostic> {
     pieces::cut(kernel, size).iter().map(|piece| emit_piece(kernel, facts, options, piece)).collect()
 }
 
-fn emit_piece(kernel: &Kernel, facts: &Facts, options: &Options, piece: &Piece) -> Result<Emitted, Diagnostic> {
+fn emit_piece(kernel: &Kernel, facts: &Facts, options: &CodegenOptions, piece: &Piece) -> Result<Emitted, Diagnostic> {
     let vector_bytes = vector::vector_bytes(&options.target);
     let mut emitter = Emitter {
         kernel,
@@ -444,7 +444,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a loop's metadata and gives its number.
-    fn loop_metadata(&mut self, Hint { vectorise, unroll, few }: Hint) -> usize {
+    fn loop_metadata(&mut self, Hint { vectorise, unroll, short_trip }: Hint) -> usize {
         let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
         self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");
@@ -455,7 +455,7 @@ impl Emitter<'_> {
             node.push_str(", !{!\"llvm.loop.unroll.full\"}");
         } else if vectorise {
             // More would be faster by nothing that can be measured, and takes as many times longer to compile.
-            let lanes = if few { FEW } else { LANES };
+            let lanes = if short_trip { FEW } else { LANES };
             let _ = write!(node, ", !{{!\"llvm.loop.vectorize.width\", i32 {lanes}}}");
             node.push_str(", !{!\"llvm.loop.interleave.count\", i32 1}");
         }
@@ -464,7 +464,7 @@ impl Emitter<'_> {
         number
     }
 
-    fn module(mut self, options: &Options) -> String {
+    fn module(mut self, options: &CodegenOptions) -> String {
         let mut text = String::with_capacity(self.entry.len() + self.body.len() + 4096);
         // Names are not part of a kernel's identity, and neither is anything that is only for reading.
         let _ = writeln!(text, "target triple = \"{}\"\n", options.target.triple);

@@ -87,7 +87,7 @@ impl Emitter<'_> {
                 self.jump(&after);
                 self.start(&after);
             }
-            Stmt::Leave(label) => {
+            Stmt::Break(label) => {
                 let target = self.labels.iter().rfind(|(known, _)| known == label).map(|(_, after)| after.clone());
                 if let Some(after) = target {
                     self.jump(&after);
@@ -102,7 +102,7 @@ impl Emitter<'_> {
                 self.search(*var, *buffer, [*start, *stop, *key], *back);
             }
             Stmt::Sort { buffer, start, stop, flags } => self.sort(*buffer, *start, *stop, *flags),
-            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Settle { .. } => self.workspace(stmt),
+            Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.value(*cond);
                 let number = self.facts.message(message);

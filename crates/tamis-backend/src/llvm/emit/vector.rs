@@ -14,7 +14,7 @@ pub(super) use sums::Carried;
 
 use some::Part;
 
-use super::super::Target;
+use super::super::TargetCpu;
 use super::stmt::RELAXED;
 use super::{Emitter, FEW, Val, stored, ty};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -253,7 +253,7 @@ fn suffix(dtype: DType, lanes: usize) -> String {
 }
 
 /// The size of the processor's vectors. Any would do; this one is neither split nor left empty.
-pub(super) fn vector_bytes(target: &Target) -> usize {
+pub(super) fn vector_bytes(target: &TargetCpu) -> usize {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
     match target.cpu.as_str() {
         _ if has("+avx512f") => 64,
@@ -266,7 +266,7 @@ pub(super) fn vector_bytes(target: &Target) -> usize {
 }
 
 /// Whether a processor chooses among vectors by a mask in a vector, and has no other way for floating-point numbers.
-pub(super) fn blends(target: &Target) -> bool {
+pub(super) fn blends(target: &TargetCpu) -> bool {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
     let known = matches!(target.cpu.as_str(), "x86-64-v2" | "x86-64-v3");
     target.triple.starts_with("x86_64") && (known || has("+sse4.1")) && !has("+avx512f")
@@ -417,7 +417,7 @@ impl Emitter<'_> {
         if self.check || !hint.vectorise {
             return false;
         }
-        let Some(plan) = Plan::new(self.kernel, *var, body, hint.few) else { return false };
+        let Some(plan) = Plan::new(self.kernel, *var, body, hint.short_trip) else { return false };
         let whole = plan.whole(*start, *stop, self.vector_bytes).filter(|whole| hint.unroll || whole.masked);
         let in_memory = plan.tiles().any(|tile| !self.tiles.contains(&tile));
         let short = self.turns(*start, *stop).filter(|turns| hint.unroll && *turns <= SHORTEST);
@@ -432,9 +432,9 @@ impl Emitter<'_> {
             return false;
         }
         let outer = std::mem::replace(&mut self.flags, RELAXED);
-        if whole.is_none() && hint.few && self.is_sum_apart(&plan) {
+        if whole.is_none() && hint.short_trip && self.is_sum_apart(&plan) {
             self.sum_apart(&plan, *var, *start, *stop, body);
-        } else if whole.is_none() && !hint.few && self.is_sum(&plan) {
+        } else if whole.is_none() && !hint.short_trip && self.is_sum(&plan) {
             self.sum_strips(&plan, *var, *start, *stop, body);
         } else {
             let (start, stop) = (self.index(*start), self.index(*stop));

@@ -33,13 +33,13 @@ impl Emitter<'_> {
                 self.called(workspace, &done);
             }
             Stmt::Insert { var, workspace, coordinates } => self.insert(*var, workspace, coordinates),
-            Stmt::Settle { var, workspace } => {
+            Stmt::Finalize { var, workspace } => {
                 let handle = self.handle(workspace);
-                self.declare("tamis_workspace_settle", || {
-                    "declare i64 @tamis_workspace_settle(ptr, ptr, ptr) nounwind".into()
+                self.declare("tamis_workspace_finalize", || {
+                    "declare i64 @tamis_workspace_finalize(ptr, ptr, ptr) nounwind".into()
                 });
                 let count =
-                    self.op(format!("call i64 @tamis_workspace_settle(ptr {handle}, ptr %buffers, ptr %failure)"));
+                    self.op(format!("call i64 @tamis_workspace_finalize(ptr {handle}, ptr %buffers, ptr %failure)"));
                 self.called(workspace, &count);
                 self.define(*var, Val::One(count));
             }

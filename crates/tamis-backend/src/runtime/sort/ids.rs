@@ -1,6 +1,6 @@
 //! Sorting what has a key and a number: stable, by as many digits of the key as differ, or by comparison.
 
-use super::super::typed::{Room, Shortage};
+use super::super::typed::{OutOfMemory, Room};
 
 /// Something with a key, and a number that tells equal keys apart.
 pub(in super::super) trait Item: Copy + Send {
@@ -43,7 +43,7 @@ pub(in super::super) unsafe fn sort<I: Item>(
     spare: &mut Room<I>,
     len: usize,
     differing: Option<u128>,
-) -> Result<(), Shortage> {
+) -> Result<(), OutOfMemory> {
     let compare = |a: &I, b: &I| {
         if a.before(b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
     };

@@ -201,9 +201,9 @@ unsafe extern "C" fn room(workspace: *mut Workspace, _: *mut RawBuffer, failure:
 ///
 /// # Safety
 /// As for [`reset`].
-unsafe extern "C" fn settle(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn finalize(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
     // SAFETY: promised by the caller.
-    unsafe { guarded(&mut *workspace, failure, Workspace::settle) }
+    unsafe { guarded(&mut *workspace, failure, Workspace::finalize) }
 }
 
 /// # Safety
@@ -219,7 +219,7 @@ pub(in super::super) static SYMBOLS: &[(&str, Address)] = &[
     ("tamis_workspace_reset", Address(reset as *const ())),
     ("tamis_workspace_insert", Address(insert as *const ())),
     ("tamis_workspace_room", Address(room as *const ())),
-    ("tamis_workspace_settle", Address(settle as *const ())),
+    ("tamis_workspace_finalize", Address(finalize as *const ())),
 ];
 
 #[cfg(test)]
@@ -233,7 +233,7 @@ mod tests {
     struct Panics;
 
     impl Policy for Panics {
-        fn place(&mut self, _: &[u64], _: &Entries<'_>) -> Result<Place, crate::runtime::Shortage> {
+        fn place(&mut self, _: &[u64], _: &Entries<'_>) -> Result<Place, crate::runtime::OutOfMemory> {
             panic!("a policy of somebody else")
         }
         fn clear(&mut self, _: &Entries<'_>) {}
@@ -279,7 +279,7 @@ mod tests {
                             assert!((0..2).contains(&place), "{policy} {round} {place}");
                             *(*buffers.add(2)).data.cast::<f64>().add(place as usize) += value;
                         }
-                        assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 3);
+                        assert_eq!(finalize(workspace, std::ptr::null_mut(), failure), 3);
                         let rows = std::slice::from_raw_parts((*buffers.add(3)).data.cast::<u32>(), 3);
                         let columns = std::slice::from_raw_parts((*buffers.add(1)).data.cast::<u64>(), 3);
                         let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 3);
@@ -308,7 +308,7 @@ mod tests {
                     (*buffers.add(2)).data.cast::<f64>().add(place).write(1.0);
                     fields.write(place as u64 + 1);
                 }
-                assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 21);
+                assert_eq!(finalize(workspace, std::ptr::null_mut(), failure), 21);
                 let values = std::slice::from_raw_parts((*buffers.add(2)).data.cast::<f64>(), 21);
                 assert_eq!(values.iter().sum::<f64>(), 50.0);
                 assert_eq!((*workspace).report().inserts, 50);
@@ -341,7 +341,7 @@ mod tests {
                 assert_eq!(reset(workspace, std::ptr::null_mut(), [9, 9].as_ptr(), failure), 0);
                 assert_eq!(insert(workspace, std::ptr::null_mut(), [1, 1].as_ptr(), failure), -(Status::Policy as i64));
                 assert_eq!(failure.read().which, 2);
-                assert_eq!(settle(workspace, std::ptr::null_mut(), failure), 0);
+                assert_eq!(finalize(workspace, std::ptr::null_mut(), failure), 0);
             });
             with("no such policy", |workspace, _, _| assert!(workspace.is_null()));
         }

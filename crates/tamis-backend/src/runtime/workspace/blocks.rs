@@ -1,7 +1,7 @@
 //! Lists of entries in blocks, all from a few slabs: a list grows without moving, and blocks that are free are used again.
 
 use super::engine::prefetch;
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 
 /// An entry on its way: packed coordinates, and a value.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ impl<E: Copy> Blocks<E> {
         self.slabs.iter().map(Room::bytes).sum::<u64>() + (self.places.len() * 12) as u64
     }
 
-    fn take(&mut self) -> Result<u32, Shortage> {
+    fn take(&mut self) -> Result<u32, OutOfMemory> {
         if let Some(block) = self.free.pop() {
             return Ok(block);
         }
@@ -100,7 +100,7 @@ impl<E: Copy> Blocks<E> {
     }
 
     #[cold]
-    fn slab(&mut self) -> Result<(), Shortage> {
+    fn slab(&mut self) -> Result<(), OutOfMemory> {
         let known = self.places.len();
         let mut blocks = FIRST.max(known / 4);
         let mut slab = Room::<E>::new();
@@ -111,7 +111,7 @@ impl<E: Copy> Blocks<E> {
             }
             blocks = (blocks / 4).max(1);
         }
-        let shortage = Shortage { elements: ((known + blocks) * BLOCK) as u64 };
+        let shortage = OutOfMemory { elements: ((known + blocks) * BLOCK) as u64 };
         if known + blocks >= NONE as usize {
             return Err(shortage);
         }
@@ -125,7 +125,7 @@ impl<E: Copy> Blocks<E> {
     }
 
     /// Appends an empty block to a chain whose last block is full.
-    pub(super) fn extend(&mut self, chain: &mut Chain) -> Result<Cursor<E>, Shortage> {
+    pub(super) fn extend(&mut self, chain: &mut Chain) -> Result<Cursor<E>, OutOfMemory> {
         let block = self.take()?;
         self.next[block as usize] = NONE;
         match chain.blocks {

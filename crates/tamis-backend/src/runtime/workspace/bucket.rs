@@ -2,7 +2,7 @@
 
 use super::hash::{Hash, PATIENCE};
 use super::policy::{Entries, Place, Policy};
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 
 /// A chain longer than this is replaced by a hash table, so that no insertion takes more steps.
 const LONGEST: usize = 16;
@@ -59,7 +59,7 @@ impl Bucket {
 
     /// Room for the link of another entry, and as many buckets as so many entries deserve.
     #[cold]
-    fn grow(&mut self, entries: &Entries<'_>) -> Result<(), Shortage> {
+    fn grow(&mut self, entries: &Entries<'_>) -> Result<(), OutOfMemory> {
         self.links.keep((2 * entries.len()).max(64), entries.len())?;
         let wanted = self.width.min((usize::BITS - entries.len().leading_zeros() + 1).max(FEWEST));
         if wanted > self.bits || self.heads.capacity() == 0 {
@@ -83,7 +83,7 @@ impl Bucket {
 
     /// Moves the entries of a bucket into the hash table.
     #[cold]
-    fn crowd(&mut self, bucket: usize, entries: &Entries<'_>) -> Result<(), Shortage> {
+    fn crowd(&mut self, bucket: usize, entries: &Entries<'_>) -> Result<(), OutOfMemory> {
         let mut at = self.heads()[bucket];
         let mut coordinates = vec![0; entries.sizes().len()];
         while at != NONE {
@@ -123,7 +123,7 @@ impl Policy for Bucket {
         self.crowd.start(sizes);
     }
 
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         if entries.len() >= self.enough {
             self.grow(entries)?;
         }

@@ -14,7 +14,7 @@ use super::key::{Key, Pair};
 use super::merge::Fold;
 use super::places::Places;
 use crate::runtime::sort::ids;
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 
 /// Windows have at most so many bits: what they hold stays in the cache of a core.
 const WINDOW: u32 = 17;
@@ -93,7 +93,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         pieces: &[Piece<Entry<K, T>>],
         bits: u32,
         out: Out<K, T>,
-    ) -> Result<usize, Shortage> {
+    ) -> Result<usize, OutOfMemory> {
         let count = pieces.iter().map(|piece| piece.len).sum();
         // SAFETY: promised by the caller.
         unsafe { self.part(fold, pieces, count, bits, 0, 0, out) }
@@ -114,7 +114,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         side: usize,
         start: usize,
         out: Out<K, T>,
-    ) -> Result<usize, Shortage> {
+    ) -> Result<usize, OutOfMemory> {
         if count == 0 {
             return Ok(0);
         }
@@ -193,7 +193,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         ways: u32,
         side: usize,
         start: usize,
-    ) -> Result<[usize; 1 << DEAL], Shortage> {
+    ) -> Result<[usize; 1 << DEAL], OutOfMemory> {
         let mask = (1usize << ways.min(DEAL)) - 1;
         let room = &mut self.dealt[side % 2];
         // Only entries from elsewhere can need more room: others lie at the same places of the other one.
@@ -268,7 +268,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         places: u32,
         range: Option<Range>,
         out: Out<K, T>,
-    ) -> Result<Option<usize>, Shortage> {
+    ) -> Result<Option<usize>, OutOfMemory> {
         let size = 1usize << places;
         self.window.make(fold, size)?;
         // SAFETY: promised by the caller.
@@ -351,7 +351,7 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         count: usize,
         differing: Option<u128>,
         out: Out<K, T>,
-    ) -> Result<usize, Shortage> {
+    ) -> Result<usize, OutOfMemory> {
         // SAFETY: promised by the caller; as many items are written as there are entries.
         unsafe {
             let entries = match pieces {

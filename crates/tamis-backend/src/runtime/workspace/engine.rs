@@ -8,7 +8,7 @@ use super::merge::Fold;
 use super::policy::{Entries, Lane, Policy};
 use super::shelves::{SPLIT, Shelves};
 use crate::runtime::memory::{self, RawBuffer};
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
 
@@ -31,7 +31,7 @@ impl Target<'_> {
     ///
     /// # Safety
     /// The descriptors are of arrays of these types, and nobody else uses them.
-    unsafe fn make(&self, used: usize, more: usize) -> Result<(), Shortage> {
+    unsafe fn make(&self, used: usize, more: usize) -> Result<(), OutOfMemory> {
         let len = (used + more) as u64;
         for (buffer, elem) in self.buffers.iter().zip(self.elems) {
             // SAFETY: promised by the caller.
@@ -42,7 +42,7 @@ impl Target<'_> {
                 raw.len = used as u64;
                 if !memory::grow(raw, len, elem.size(), memory::align(*elem), None) {
                     raw.len = before;
-                    return Err(Shortage { elements: len });
+                    return Err(OutOfMemory { elements: len });
                 }
             }
         }

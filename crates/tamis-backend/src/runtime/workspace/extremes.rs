@@ -4,7 +4,7 @@
 //! Both are usually slower than the others, and both are whole policies: nothing but [`Policy`] is needed.
 
 use super::policy::{Entries, Place, Policy};
-use crate::runtime::typed::Shortage;
+use crate::runtime::typed::OutOfMemory;
 use std::collections::BTreeMap;
 
 /// An ordered map from coordinates to places.
@@ -27,7 +27,7 @@ impl Policy for Map {
         self.dimensions = sizes.len();
     }
 
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         if let Some(place) = self.places.get(coordinates) {
             return Ok(Place::Found(*place as usize));
         }
@@ -69,7 +69,7 @@ impl Policy for Vector {
         usize::MAX
     }
 
-    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         Ok(if entries.is_full() { Place::Full } else { Place::New })
     }
 

@@ -7,7 +7,7 @@ use super::key::{Key, Packing};
 use super::merge::Fold;
 use super::places::Places;
 use super::policy::Lane;
-use crate::runtime::typed::Shortage;
+use crate::runtime::typed::OutOfMemory;
 
 /// Keys of up to so many bits may have a place each.
 const MOST: u32 = 20;
@@ -53,7 +53,7 @@ impl<T: Copy + Send + 'static> Flat<T> {
     }
 
     /// Starts to be used, for keys of so many bits.
-    pub(super) fn open<F: Fold<T>>(&mut self, fold: F, bits: u32) -> Result<(), Shortage> {
+    pub(super) fn open<F: Fold<T>>(&mut self, fold: F, bits: u32) -> Result<(), OutOfMemory> {
         let size = 1usize << bits.min(MOST);
         self.places.make(fold, size)?;
         (self.size, self.most) = (size, 0);

@@ -1,7 +1,7 @@
 //! The policy `hash`: a table finds the entry of a coordinate on insertion, so that each is there once.
 
 use super::policy::{Entries, Place, Policy};
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 use std::hash::{BuildHasher, RandomState};
 
 /// One place of the table. A slot of an earlier epoch is empty, so that clearing costs nothing.
@@ -28,7 +28,7 @@ pub(super) struct Hash {
 }
 
 /// The smallest table.
-const SMALLEST: usize = 64;
+const MIN_POOLED_BYTES: usize = 64;
 
 /// So many entries have a table that stays in a core's own cache.
 pub(super) const PATIENCE: usize = 1 << 14;
@@ -65,7 +65,7 @@ impl Hash {
 
     /// A table of another size with the same entries.
     #[cold]
-    fn resize(&mut self, size: usize) -> Result<(), Shortage> {
+    fn resize(&mut self, size: usize) -> Result<(), OutOfMemory> {
         let mut old = std::mem::take(&mut self.slots);
         let old_size = std::mem::replace(&mut self.size, size);
         if let Err(shortage) = self.slots.zeroed(size) {
@@ -91,7 +91,7 @@ impl Hash {
 
     /// Finds an entry, or remembers the next one if there is room for it.
     #[inline(always)]
-    pub(super) fn look_up(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    pub(super) fn look_up(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         self.look_up_as(coordinates, entries, entries.len(), entries.is_full())
     }
 
@@ -103,9 +103,9 @@ impl Hash {
         entries: &Entries<'_>,
         place: usize,
         full: bool,
-    ) -> Result<Place, Shortage> {
+    ) -> Result<Place, OutOfMemory> {
         if 2 * self.used >= self.size {
-            self.resize((2 * self.size).max(SMALLEST))?;
+            self.resize((2 * self.size).max(MIN_POOLED_BYTES))?;
         }
         let key = self.key(coordinates.iter().copied());
         let exact = self.packed.is_some();
@@ -164,7 +164,7 @@ impl Policy for Hash {
         }
     }
 
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         self.look_up(coordinates, entries)
     }
 

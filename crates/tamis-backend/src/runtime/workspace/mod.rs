@@ -8,7 +8,7 @@
 //! combined (`combine`) each time it has grown to a few times what was left of it: sorted by digits (`sort::ids`), or put
 //! into a window of `places`, and folded in the order of insertion by loops of their own for each operator (`merge`). So nothing
 //! depends on how large the accumulation array is, but that it stays in the cache. All of that is an `engine`, and
-//! runs on a second thread if wanted (`pipeline`). Compiled code uses a workspace by the functions in `abi`.
+//! runs on a second thread if wanted (`pipeline`). CompiledKernel code uses a workspace by the functions in `abi`.
 
 mod abi;
 mod blocks;
@@ -34,11 +34,11 @@ mod tests_combining;
 pub use abi::RawDescription;
 pub(super) use abi::SYMBOLS;
 pub use merge::Merge;
-pub use own::OwnWorkspace;
+pub use own::OwnedWorkspace;
 pub use policy::{Constructor, Entries, Place, Policy, appends, policies, register};
 
 use super::memory::{self, RawBuffer, Storage, element_bytes};
-use super::typed::Shortage;
+use super::typed::OutOfMemory;
 use crate::failure::{RawFailure, Status};
 use engine::{Batch, Target};
 use key::Packing;
@@ -125,15 +125,15 @@ pub enum Stop {
     Broken(Broken),
 }
 
-impl From<Shortage> for Stop {
-    fn from(shortage: Shortage) -> Stop {
+impl From<OutOfMemory> for Stop {
+    fn from(shortage: OutOfMemory) -> Stop {
         Stop::Memory { entries: shortage.elements }
     }
 }
 
 /// What a workspace has done and needed, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct WorkspaceReport {
     /// How many entries were inserted.
     pub inserts: u64,
     /// How often a full accumulation array was merged.
@@ -141,11 +141,11 @@ pub struct Report {
     /// How many entries were combined with others, each as often as it was.
     pub merged: u64,
     /// How often the workspace was settled.
-    pub settles: u64,
+    pub finalizations: u64,
     /// The most bytes at one time: of accumulation arrays, ...
     pub accumulation_bytes: u64,
     /// ... of what was flushed, ...
-    pub all_bytes: u64,
+    pub flushed_bytes: u64,
     /// ... of the tables of policies, ...
     pub policy_bytes: u64,
     /// ... of what combining takes, ...
@@ -181,12 +181,12 @@ pub struct Workspace {
     trusted: bool,
     sizes: Vec<u64>,
     /// So many entries were settled, in the kernel's arrays, and nothing was inserted since; `lanes` is empty then.
-    settled: Option<u64>,
+    finalized: Option<u64>,
     /// Not here while the second thread has it.
     core: Option<Box<Core>>,
     spare: Option<Side>,
     pipeline: Pipeline,
-    report: Report,
+    report: WorkspaceReport,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -251,16 +251,16 @@ impl Workspace {
             policy,
             trusted,
             sizes: Vec::new(),
-            settled: None,
+            finalized: None,
             core: Some(Box::new(Core { engine, packing: Packing::default() })),
             spare: None,
             pipeline: Pipeline::default(),
-            report: Report::default(),
+            report: WorkspaceReport::default(),
         })
     }
 
     /// What was done and needed so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> WorkspaceReport {
         self.report
     }
 
@@ -269,7 +269,7 @@ impl Workspace {
         // What became of entries that nobody wants does not matter, but their memory does.
         let _ = self.wait();
         self.forget();
-        self.settled = None;
+        self.finalized = None;
         if self.core.is_none() || !sizes.clone().eq(self.sizes.iter().copied()) {
             // Until that is done nothing can be inserted.
             (self.room, self.lanes) = (0, Vec::new());
@@ -419,7 +419,7 @@ impl Workspace {
     /// An insertion after entries were settled, one without coordinates, or one that is refused.
     #[cold]
     fn insert_elsewhere(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
-        if let Some(count) = self.settled.take() {
+        if let Some(count) = self.finalized.take() {
             self.resume(count)?;
         }
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
@@ -497,7 +497,7 @@ impl Workspace {
     /// Gives whether entries were merged, so that there are none now.
     #[cold]
     pub(super) fn make_room(&mut self, force: bool) -> Result<bool, Stop> {
-        if let Some(count) = self.settled.take() {
+        if let Some(count) = self.finalized.take() {
             self.resume(count)?;
             if self.count < self.room {
                 return Ok(false);
@@ -620,20 +620,20 @@ impl Workspace {
 
     /// Puts all entries in order, each once, into the kernel's arrays; gives how many there are. They stay entries of
     /// the workspace, to which others may be inserted, until it is reset.
-    pub fn settle(&mut self) -> Result<u64, Stop> {
-        if let Some(count) = self.settled {
+    pub fn finalize(&mut self) -> Result<u64, Stop> {
+        if let Some(count) = self.finalized {
             return Ok(count);
         }
         self.wait()?;
         let count = self.count as usize;
         self.note_inserts(count);
-        self.report.settles += 1;
+        self.report.finalizations += 1;
         let Some(mut core) = self.core.take() else { return Err(Stop::Broken(Broken::Panicked)) };
-        let done = self.settle_into(&mut core, count);
+        let done = self.finalize_into(&mut core, count);
         self.core = Some(core);
         self.account();
         self.forget();
-        self.settled = done.ok();
+        self.finalized = done.ok();
         self.close();
         done
     }
@@ -644,7 +644,7 @@ impl Workspace {
         self.lanes.clear();
     }
 
-    fn settle_into(&mut self, core: &mut Core, count: usize) -> Result<u64, Stop> {
+    fn finalize_into(&mut self, core: &mut Core, count: usize) -> Result<u64, Stop> {
         let mut batch = Batch { lanes: &self.lanes, values: self.values(), count, policy: &mut *self.policy };
         // SAFETY: all arrays have as many entries, which are written.
         if unsafe { core.engine.absorb(&mut batch, &core.packing, true)? } {
@@ -671,7 +671,7 @@ impl Workspace {
         let policy = self.policy.bytes() + self.spare.as_ref().map_or(0, |side| side.policy.bytes());
         let report = &mut self.report;
         report.accumulation_bytes = report.accumulation_bytes.max(accumulation);
-        report.all_bytes = report.all_bytes.max(all);
+        report.flushed_bytes = report.flushed_bytes.max(all);
         report.sort_bytes = report.sort_bytes.max(sort);
         report.policy_bytes = report.policy_bytes.max(policy);
         report.peak_bytes = report.peak_bytes.max(accumulation + all + sort + policy);

@@ -1,6 +1,6 @@
 //! A workspace with arrays of its own: to be used from Rust.
 
-use super::{Description, Merge, Report, Stop, Workspace};
+use super::{Description, Merge, Stop, Workspace, WorkspaceReport};
 use crate::runtime::arrays;
 use crate::runtime::memory::{RawBuffer, align, element_bytes, release};
 use tamis_ir::Value;
@@ -9,31 +9,31 @@ use tamis_ir::kernel::Elem;
 /// A workspace that is no kernel's.
 ///
 /// ```
-/// use tamis_backend::runtime::workspace::{Description, Merge, OwnWorkspace};
+/// use tamis_backend::runtime::workspace::{Description, Merge, OwnedWorkspace};
 /// use tamis_ir::{DType, Value, algebra::Op};
 /// let description = Description::new(1, DType::I64, Value::I64(i64::MAX), Some(Merge::Op(Op::Min)));
-/// let mut workspace = OwnWorkspace::new(&description).unwrap();
+/// let mut workspace = OwnedWorkspace::new(&description).unwrap();
 /// workspace.reset(&[100]).unwrap();
 /// for (i, value) in [(7, 5), (3, 1), (7, 4)] {
 ///     workspace.update(&[i], Value::I64(value)).unwrap();
 /// }
-/// assert_eq!(workspace.settle().unwrap(), [(vec![3], Value::I64(1)), (vec![7], Value::I64(4))]);
+/// assert_eq!(workspace.finalize().unwrap(), [(vec![3], Value::I64(1)), (vec![7], Value::I64(4))]);
 /// ```
 #[derive(Debug)]
-pub struct OwnWorkspace {
+pub struct OwnedWorkspace {
     pub(super) workspace: Workspace,
     /// Where the workspace finds them: they do not move.
     buffers: Box<[RawBuffer]>,
 }
 
-impl OwnWorkspace {
+impl OwnedWorkspace {
     /// A workspace as described, or why there is none.
-    pub fn new(description: &Description) -> Result<OwnWorkspace, String> {
+    pub fn new(description: &Description) -> Result<OwnedWorkspace, String> {
         let which: Vec<usize> = (0..=description.widths.len()).collect();
         let mut buffers: Box<[RawBuffer]> = which.iter().map(|_| RawBuffer::empty()).collect();
         // SAFETY: the descriptors are empty, in a box that lives as long as the workspace, and nobody else has them.
         let workspace = unsafe { Workspace::new(description, buffers.as_mut_ptr(), &which)? };
-        Ok(OwnWorkspace { workspace, buffers })
+        Ok(OwnedWorkspace { workspace, buffers })
     }
 
     /// Forgets all entries, and learns the sizes of the dimensions.
@@ -53,8 +53,8 @@ impl OwnWorkspace {
     }
 
     /// All entries in order, each once.
-    pub fn settle(&mut self) -> Result<Vec<(Vec<u64>, Value)>, Stop> {
-        let count = self.workspace.settle()? as usize;
+    pub fn finalize(&mut self) -> Result<Vec<(Vec<u64>, Value)>, Stop> {
+        let count = self.workspace.finalize()? as usize;
         self.workspace.refresh();
         let coordinates = |place: usize| self.workspace.lanes.iter().map(|lane| lane.get(place)).collect();
         let entries = (0..count).map(|place| (coordinates(place), self.value(place))).collect();
@@ -63,7 +63,7 @@ impl OwnWorkspace {
     }
 
     /// What was done and needed so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> WorkspaceReport {
         self.workspace.report()
     }
 
@@ -79,7 +79,7 @@ impl OwnWorkspace {
     }
 }
 
-impl Drop for OwnWorkspace {
+impl Drop for OwnedWorkspace {
     fn drop(&mut self) {
         for (buffer, elem) in self.buffers.iter_mut().zip(&self.workspace.elems) {
             release(buffer, elem.size(), align(*elem));

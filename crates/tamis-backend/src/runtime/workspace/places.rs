@@ -6,7 +6,7 @@
 //! are few places, says that only some of the `LEVELS` of flags are used.
 
 use super::merge::Fold;
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 
 /// Places with values.
 pub(super) struct Places<T: Copy> {
@@ -33,12 +33,12 @@ impl<T: Copy + Send + 'static> Places<T> {
 
     /// There are at least so many places, none of which is taken.
     #[inline(always)]
-    pub(super) fn make<F: Fold<T>>(&mut self, fold: F, size: usize) -> Result<(), Shortage> {
+    pub(super) fn make<F: Fold<T>>(&mut self, fold: F, size: usize) -> Result<(), OutOfMemory> {
         if size <= self.size { Ok(()) } else { self.make_anew(fold, size) }
     }
 
     #[cold]
-    fn make_anew<F: Fold<T>>(&mut self, fold: F, size: usize) -> Result<(), Shortage> {
+    fn make_anew<F: Fold<T>>(&mut self, fold: F, size: usize) -> Result<(), OutOfMemory> {
         self.size = 0;
         match fold.neutral() {
             Some(neutral) => {

@@ -1,7 +1,7 @@
 //! What a policy is (how an accumulation array finds a coordinate it has), and the table of policies by name.
 
 use super::{bucket, coord, extremes, hash};
-use crate::runtime::typed::Shortage;
+use crate::runtime::typed::OutOfMemory;
 use std::sync::RwLock;
 
 /// One array of coordinates as it lies in memory.
@@ -93,8 +93,8 @@ pub enum Place {
 /// kernel that uses it; an order that is none is noticed, and the shared sort is used.
 ///
 /// ```
-/// use tamis_backend::runtime::workspace::{Description, Entries, Merge, OwnWorkspace, Place, Policy, register};
-/// use tamis_backend::runtime::Shortage;
+/// use tamis_backend::runtime::workspace::{Description, Entries, Merge, OwnedWorkspace, Place, Policy, register};
+/// use tamis_backend::runtime::OutOfMemory;
 /// use tamis_ir::{DType, Value, algebra::Op};
 ///
 /// /// Remembers the last entry only: enough where equal coordinates come one after the other.
@@ -102,7 +102,7 @@ pub enum Place {
 /// struct Last;
 ///
 /// impl Policy for Last {
-///     fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+///     fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
 ///         Ok(match entries.len().checked_sub(1) {
 ///             Some(last) if entries.holds(last, coordinates) => Place::Found(last),
 ///             _ if entries.is_full() => Place::Full,
@@ -117,12 +117,12 @@ pub enum Place {
 ///     policy: "last".into(),
 ///     ..Description::new(2, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
 /// };
-/// let mut workspace = OwnWorkspace::new(&description).unwrap();
+/// let mut workspace = OwnedWorkspace::new(&description).unwrap();
 /// workspace.reset(&[10, 10]).unwrap();
 /// for (i, j, value) in [(2, 1, 4.0), (0, 1, 1.0), (0, 1, 8.0), (2, 1, 20.0)] {
 ///     workspace.update(&[i, j], Value::F64(value)).unwrap();
 /// }
-/// let entries = workspace.settle().unwrap();
+/// let entries = workspace.finalize().unwrap();
 /// assert_eq!(entries, [(vec![0, 1], Value::F64(9.0)), (vec![2, 1], Value::F64(24.0))]);
 /// ```
 pub trait Policy: Send {
@@ -147,7 +147,7 @@ pub trait Policy: Send {
     fn start(&mut self, _sizes: &[u64]) {}
 
     /// Finds the place of coordinates among the entries, or remembers them as those of the next entry.
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage>;
+    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory>;
 
     /// Writes the places of all entries in the order of their coordinates, those of equal ones in the order in which they
     /// came; there are as many `ids` as entries. `false`: the shared sort shall do it, which is the default, and

@@ -14,7 +14,7 @@ use super::engine::prefetch_to_write;
 use super::key::{Key, Packing};
 use super::merge::Fold;
 use super::policy::Lane;
-use crate::runtime::typed::{Room, Shortage};
+use crate::runtime::typed::{OutOfMemory, Room};
 
 /// So many entries are on one shelf before there are many.
 pub(super) const SPLIT: usize = 1 << 16;
@@ -151,7 +151,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
     }
 
     /// Puts one entry onto the only shelf.
-    pub(super) fn append(&mut self, key: K, value: T) -> Result<(), Shortage> {
+    pub(super) fn append(&mut self, key: K, value: T) -> Result<(), OutOfMemory> {
         if self.cursors[0].at == self.cursors[0].end {
             self.cursors[0] = self.blocks.extend(&mut self.chains[0].chain)?;
         }
@@ -182,7 +182,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         fold: F,
         number: usize,
         bits: u32,
-    ) -> Result<(), Shortage> {
+    ) -> Result<(), OutOfMemory> {
         let Shelf { chain, limit } = &self.chains[number];
         if chain.len_in_full_blocks() >= *limit && self.blocks.in_use() >= BUDGET / BLOCK {
             self.compact(combiner, fold, number, bits)?;
@@ -201,7 +201,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         fold: F,
         number: usize,
         bits: u32,
-    ) -> Result<(), Shortage> {
+    ) -> Result<(), OutOfMemory> {
         let (chain, cursor) = (&mut self.chains[number].chain, &mut self.cursors[number]);
         let before = self.blocks.len(chain, cursor);
         self.keys.make(before)?;
@@ -276,7 +276,7 @@ impl<K: Key, T: Copy + Send + 'static> Shelves<K, T> {
         combiner: &mut Combiner<K, T>,
         fold: F,
         packing: &Packing,
-        mut room: impl FnMut(usize, usize) -> Result<*mut T, Shortage>,
+        mut room: impl FnMut(usize, usize) -> Result<*mut T, OutOfMemory>,
         mut take: impl FnMut(usize, &[K]),
     ) -> Result<usize, Stop> {
         let (mut done, bits) = (0, self.bits(packing.total));

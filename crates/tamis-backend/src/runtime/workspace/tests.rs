@@ -47,12 +47,12 @@ fn model(stream: &Stream, merge: Option<Merge>, init: Value) -> Stream {
     entries.into_iter().collect()
 }
 
-fn run(workspace: &mut OwnWorkspace, sizes: &[u64], stream: &Stream) -> Result<Stream, Stop> {
+fn run(workspace: &mut OwnedWorkspace, sizes: &[u64], stream: &Stream) -> Result<Stream, Stop> {
     workspace.reset(sizes)?;
     for (coordinates, value) in stream {
         workspace.update(coordinates, *value)?;
     }
-    workspace.settle()
+    workspace.finalize()
 }
 
 fn same(a: &Stream, b: &Stream) -> bool {
@@ -96,10 +96,15 @@ fn the_papers_outer_product() {
         [(0, 1, 9.0), (1, 0, 6.0), (1, 2, 9.0), (2, 1, 24.0)].map(|(i, j, v)| (vec![i, j], Value::F64(v))).to_vec();
     for policy in POLICIES {
         for (capacity, flushes) in capacities().into_iter().zip([[5, 5], [2, 2], [0, 0], [0, 0]]) {
-            let mut workspace = OwnWorkspace::new(&Description { policy: policy.into(), capacity, ..sum(2) }).unwrap();
+            let mut workspace =
+                OwnedWorkspace::new(&Description { policy: policy.into(), capacity, ..sum(2) }).unwrap();
             assert_eq!(run(&mut workspace, &[3, 3], &stream).unwrap(), product, "{policy} {capacity:?}");
             let report = workspace.report();
-            assert_eq!((report.inserts, report.flushes, report.settles), (6, flushes[0], 1), "{policy} {capacity:?}");
+            assert_eq!(
+                (report.inserts, report.flushes, report.finalizations),
+                (6, flushes[0], 1),
+                "{policy} {capacity:?}"
+            );
             assert!(report.peak_bytes >= report.accumulation_bytes && report.accumulation_bytes > 0);
         }
     }
@@ -120,7 +125,7 @@ fn settled_entries_stay() {
                     for (capacity, pipelined) in capacities().into_iter().zip([false, true, false, true]) {
                         let description = Description::new(sizes.len(), dtype, init, merge);
                         let description = Description { policy: policy.into(), capacity, pipelined, ..description };
-                        let mut workspace = OwnWorkspace::new(&description).unwrap();
+                        let mut workspace = OwnedWorkspace::new(&description).unwrap();
                         for _ in 0..2 {
                             workspace.reset(sizes).unwrap();
                             // Nothing, much, nothing, little; after each of them, what is there.
@@ -129,7 +134,7 @@ fn settled_entries_stay() {
                                     workspace.update(coordinates, *value).unwrap();
                                 }
                                 let expected = model(&stream[..part.end].to_vec(), merge, init);
-                                let got = workspace.settle().unwrap();
+                                let got = workspace.finalize().unwrap();
                                 assert!(same(&got, &expected), "{policy} {description:?}: {got:?}, not {expected:?}");
                             }
                         }
@@ -161,7 +166,7 @@ fn every_policy_capacity_type_and_operator() {
                         if let Some(width) = description.widths.first_mut() {
                             *width = Width::U64;
                         }
-                        let mut workspace = OwnWorkspace::new(&description).unwrap();
+                        let mut workspace = OwnedWorkspace::new(&description).unwrap();
                         let got = run(&mut workspace, sizes, &stream).unwrap();
                         let what = format!("{policy} {capacity:?} {dtype} {merge:?} {sizes:?} {stream:?}");
                         assert!(same(&got, &expected), "{what}: {got:?}, not {expected:?}");
@@ -190,7 +195,7 @@ fn long_streams_and_all_widths_of_keys() {
         for (capacity, pipelined) in [(None, false), (NonZero::new(100), false), (NonZero::new(1000), true)] {
             let description =
                 Description { policy: policy.into(), widths: vec![Width::U64; 4], capacity, pipelined, ..sum(4) };
-            let mut workspace = OwnWorkspace::new(&description).unwrap();
+            let mut workspace = OwnedWorkspace::new(&description).unwrap();
             for sizes in shapes {
                 for len in [0, 1, 30, 3000, 20_000] {
                     // Many come twice: only some coordinates of a large dimension are used.
@@ -224,13 +229,13 @@ fn growing_workspaces_merge_now_and_then() {
             })
             .collect();
         let expected = model(&stream, sum(2).merge, Value::F64(0.0));
-        let mut workspace = OwnWorkspace::new(&sum(2)).unwrap();
+        let mut workspace = OwnedWorkspace::new(&sum(2)).unwrap();
         assert!(run(&mut workspace, &sizes, &stream).unwrap() == expected, "appended entries are added in their order");
         let report = workspace.report();
         assert_eq!((report.inserts, report.flushes), (80 * CACHED as u64, 79), "{report:?}");
         assert!(report.merged < 3 * report.inserts, "{report:?}");
         let hash = Description { policy: "hash".into(), ..sum(2) };
-        let got = run(&mut OwnWorkspace::new(&hash).unwrap(), &sizes, &stream).unwrap();
+        let got = run(&mut OwnedWorkspace::new(&hash).unwrap(), &sizes, &stream).unwrap();
         assert_eq!(got.len(), expected.len());
         for (got, expected) in got.iter().zip(&expected) {
             let (Value::F64(a), Value::F64(b)) = (got.1, expected.1) else { panic!("not sums") };
@@ -249,7 +254,7 @@ fn pipelined_is_serial_bit_by_bit() {
         for capacity in [NonZero::new(777), NonZero::new(50_000), None] {
             let serial = Description { policy: policy.into(), capacity, ..sum(2) };
             let pipelined = Description { pipelined: true, ..serial.clone() };
-            let [mut a, mut b] = [serial, pipelined].map(|description| OwnWorkspace::new(&description).unwrap());
+            let [mut a, mut b] = [serial, pipelined].map(|description| OwnedWorkspace::new(&description).unwrap());
             for part in [&stream[..1000].to_vec(), &stream] {
                 let (got, expected) =
                     (run(&mut b, &[300, 300], part).unwrap(), run(&mut a, &[300, 300], part).unwrap());
@@ -265,7 +270,7 @@ fn pipelined_is_serial_bit_by_bit() {
 #[test]
 fn no_thread_before_the_first_flush() {
     let description = Description { pipelined: true, capacity: NonZero::new(4), ..sum(1) };
-    let mut workspace = OwnWorkspace::new(&description).unwrap();
+    let mut workspace = OwnedWorkspace::new(&description).unwrap();
     workspace.reset(&[9]).unwrap();
     for i in 0..4 {
         workspace.update(&[i], Value::F64(1.0)).unwrap();
@@ -275,17 +280,17 @@ fn no_thread_before_the_first_flush() {
     assert!(workspace.workspace.pipeline.started());
     // Dropped in the middle, and reset in the middle: nothing hangs, nothing is left.
     workspace.reset(&[9]).unwrap();
-    assert_eq!(workspace.settle().unwrap(), []);
+    assert_eq!(workspace.finalize().unwrap(), []);
 }
 
 #[test]
 fn hostile_sizes_and_coordinates() {
     for policy in POLICIES {
         let description = Description { policy: policy.into(), ..sum(2) };
-        let mut workspace = OwnWorkspace::new(&description).unwrap();
+        let mut workspace = OwnedWorkspace::new(&description).unwrap();
         workspace.reset(&[0, 5]).unwrap();
         assert_eq!(workspace.workspace.insert(&[0, 0]), Err(Stop::Range { dimension: 0, coordinate: 0, size: 0 }));
-        assert_eq!(workspace.settle().unwrap(), []);
+        assert_eq!(workspace.finalize().unwrap(), []);
         let wide = Stop::Width { dimension: 1, size: 1 << 33 };
         assert_eq!(workspace.reset(&[5, 1 << 33]), Err(wide));
         // After a failure, too: nothing but an error.
@@ -295,10 +300,10 @@ fn hostile_sizes_and_coordinates() {
         let outside = Stop::Range { dimension: 1, coordinate: 5, size: 5 };
         assert_eq!(workspace.workspace.insert(&[3, 5]), Err(outside));
         assert!(workspace.workspace.insert(&[3]).is_err());
-        assert_eq!(workspace.settle().unwrap(), [(vec![u64::from(u32::MAX), 4], Value::F64(1.0))]);
+        assert_eq!(workspace.finalize().unwrap(), [(vec![u64::from(u32::MAX), 4], Value::F64(1.0))]);
     }
     let wide = Description { widths: vec![Width::U64; 70], ..sum(70) };
-    let mut workspace = OwnWorkspace::new(&wide).unwrap();
+    let mut workspace = OwnedWorkspace::new(&wide).unwrap();
     assert!(matches!(workspace.reset(&[1 << 62; 70]), Err(Stop::Memory { .. })), "more bits than any key has");
     let ends = vec![(1 << 62) - 1; 60];
     let mut sizes = [1 << 62; 70];
@@ -308,26 +313,26 @@ fn hostile_sizes_and_coordinates() {
     workspace.reset(&sizes).unwrap();
     workspace.update(&coordinates, Value::F64(1.0)).unwrap();
     workspace.update(&[0; 70], Value::F64(1.0)).unwrap();
-    assert_eq!(workspace.settle().unwrap()[1].0, coordinates);
+    assert_eq!(workspace.finalize().unwrap()[1].0, coordinates);
 }
 
 /// Code that appends by itself is checked when its entries are sorted.
 #[test]
 fn appended_coordinates_are_checked() {
-    let mut workspace = OwnWorkspace::new(&sum(2)).unwrap();
+    let mut workspace = OwnedWorkspace::new(&sum(2)).unwrap();
     workspace.reset(&[10, 10]).unwrap();
     workspace.update(&[3, 4], Value::F64(1.0)).unwrap();
     let Lane::Narrow(data) = workspace.workspace.lanes[1] else { panic!("is wide") };
     // SAFETY: there is one entry.
     unsafe { data.write(10) };
-    assert_eq!(workspace.settle(), Err(Stop::Range { dimension: 1, coordinate: 10, size: 10 }));
+    assert_eq!(workspace.finalize(), Err(Stop::Range { dimension: 1, coordinate: 10, size: 10 }));
     workspace.reset(&[10, 10]).unwrap();
-    assert_eq!(workspace.settle(), Ok(vec![]));
+    assert_eq!(workspace.finalize(), Ok(vec![]));
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = |description: Description| OwnWorkspace::new(&description).unwrap_err();
+    let refused = |description: Description| OwnedWorkspace::new(&description).unwrap_err();
     assert!(refused(Description { policy: "none".into(), ..sum(1) }).contains("no policy `none`"));
     assert!(refused(Description { widths: vec![Width::U16], ..sum(1) }).contains("u32"));
     assert!(refused(Description { init: Value::I8(0), ..sum(1) }).contains("f64"));
@@ -341,7 +346,7 @@ fn what_cannot_be_is_refused() {
 struct Bad(fn(&Entries<'_>) -> Place, bool);
 
 impl Policy for Bad {
-    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, Shortage> {
+    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
         Ok((self.0)(entries))
     }
     fn sort(&mut self, _: &Entries<'_>, ids: &mut [u32]) -> bool {
@@ -364,7 +369,7 @@ fn bad_policies_fail_and_harm_nobody() {
     let insert = |name: &str, pipelined: bool| {
         let description = Description { policy: name.into(), capacity: NonZero::new(5), pipelined, ..sum(1) };
         let stream: Stream = [9, 3, 7, 3, 1, 4, 2, 9].map(|i| (vec![i], Value::F64(1.0))).to_vec();
-        run(&mut OwnWorkspace::new(&description).unwrap(), &[10], &stream)
+        run(&mut OwnedWorkspace::new(&description).unwrap(), &[10], &stream)
     };
     assert_eq!(insert("bad-lost", false), Err(Stop::Broken(Broken::Lost)));
     assert_eq!(insert("bad-full", false), Err(Stop::Broken(Broken::Full)));

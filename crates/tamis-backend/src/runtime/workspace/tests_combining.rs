@@ -40,10 +40,10 @@ const SHAPES: [Shape; 9] = [
 ];
 
 /// Takes entries as compiled code does, and compares with a map; values are such that sums depend on their order.
-fn compare(shape: &Shape, description: &Description, len: u64) -> Report {
+fn compare(shape: &Shape, description: &Description, len: u64) -> WorkspaceReport {
     let description = Description { widths: vec![Width::U64; 2], ..description.clone() };
     let merge = description.merge.unwrap();
-    let mut workspace = OwnWorkspace::new(&description).unwrap();
+    let mut workspace = OwnedWorkspace::new(&description).unwrap();
     workspace.reset(&shape.sizes).unwrap();
     let mut model: BTreeMap<[u64; 2], Value> = BTreeMap::new();
     let mut state = 88172645463325252;
@@ -54,7 +54,7 @@ fn compare(shape: &Shape, description: &Description, len: u64) -> Report {
         let entry = model.entry(coordinates).or_insert(description.init);
         *entry = merge.apply(*entry, value, description.init);
     }
-    let got = workspace.settle().unwrap();
+    let got = workspace.finalize().unwrap();
     let what = format!("{}, {description:?}", shape.name);
     assert_eq!(got.len(), model.len(), "{what}");
     for (got, expected) in got.iter().zip(&model) {
@@ -107,7 +107,7 @@ fn work_and_memory_are_bounded() {
     for capacity in [NonZero::new(64), NonZero::new(4096), None] {
         let report = compare(&shape, &Description { capacity, ..sum() }, 1_500_000);
         assert!(report.merged < 3 * report.inserts, "{capacity:?}: {report:?}");
-        assert!(report.all_bytes < 32 << 20, "{capacity:?}: {report:?}");
+        assert!(report.flushed_bytes < 32 << 20, "{capacity:?}: {report:?}");
     }
     // A table with room for all elements is never emptied: memory is for elements alone.
     let hash = Description { policy: "hash".into(), capacity: NonZero::new(20_000), ..sum() };
@@ -118,7 +118,7 @@ fn work_and_memory_are_bounded() {
 /// A workspace that was left in the middle starts anew.
 #[test]
 fn what_was_left_in_the_middle_is_gone() {
-    let mut workspace = OwnWorkspace::new(&Description { capacity: NonZero::new(500), ..sum() }).unwrap();
+    let mut workspace = OwnedWorkspace::new(&Description { capacity: NonZero::new(500), ..sum() }).unwrap();
     for (sizes, len) in [([100, 100], 9_000), ([1 << 20, 1 << 20], 90_000), ([2000, 2000], 200_000)] {
         workspace.reset(&sizes).unwrap();
         for k in 0..len {
@@ -129,7 +129,7 @@ fn what_was_left_in_the_middle_is_gone() {
             workspace.update(&[3, 4], Value::F64(2.0)).unwrap();
             workspace.update(&[3, 2], Value::F64(1.0)).unwrap();
             let expected = [(vec![3, 2], Value::F64(1.0)), (vec![3, 4], Value::F64(2.0))];
-            assert_eq!(workspace.settle().unwrap(), expected);
+            assert_eq!(workspace.finalize().unwrap(), expected);
         }
     }
 }

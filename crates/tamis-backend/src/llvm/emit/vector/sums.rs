@@ -33,7 +33,7 @@ fn leaves(body: &[Stmt]) -> bool {
     let (mut left, mut inside) = (Vec::new(), Vec::new());
     for stmt in body {
         stmt.visit(&mut |stmt| match stmt {
-            Stmt::Leave(label) => left.push(*label),
+            Stmt::Break(label) => left.push(*label),
             Stmt::Labelled { label, .. } => inside.push(*label),
             _ => {}
         });
@@ -80,7 +80,7 @@ impl Emitter<'_> {
     fn sums_inside(&self, stmt: &Stmt, found: &mut Vec<(VarId, DType, bool)>) {
         match stmt {
             Stmt::For { var, body, hint, .. } if hint.vectorise => {
-                if !hint.few
+                if !hint.short_trip
                     && !hint.unroll
                     && let Some(plan) = Plan::new(self.kernel, *var, body, false)
                     && self.is_sum(&plan)
