@@ -8,7 +8,7 @@ mod common;
 use common::native::Native;
 use common::random::Random;
 use std::time::Instant;
-use tamis_backend::llvm::{self, CodegenOptions, Level};
+use tamis_backend::llvm::{self, CodegenOptions, OptLevel};
 use tamis_backend::{CompiledKernel, RawBuffer};
 use tamis_ir::Value;
 use tamis_ir::kernel::Kernel;
@@ -95,7 +95,7 @@ fn compare(name: &str, kernel: &Kernel, matrix: &Matrix, width: usize) {
 }
 
 fn compile_times(name: &str, kernel: &Kernel) {
-    for (level, word) in [(Level::Short, "short"), (Level::Full, "O2")] {
+    for (level, word) in [(OptLevel::Tuned, "tuned"), (OptLevel::O2, "O2")] {
         let options = CodegenOptions { optimise: level, ..CodegenOptions::host().unwrap() };
         let mut all: Vec<CompiledKernel> = (0..21).map(|_| llvm::compile(kernel, &options).unwrap()).collect();
         all.sort_by_key(|compiled| compiled.timings().total());

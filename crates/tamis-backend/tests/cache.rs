@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tamis_backend::cache::{Cache, Statistics};
-use tamis_backend::llvm::{CompiledKernel, Level, Target};
+use tamis_backend::llvm::{CompiledKernel, OptLevel, TargetCpu};
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{CodegenOptions, KernelFailure};
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt};
@@ -68,8 +68,8 @@ fn kernels_are_found_by_structure() {
     // What machine code depends on is part of the key.
     cache.compile(&spmv(false), &options()).unwrap();
     cache.compile(&spmv(true), &options().checked()).unwrap();
-    cache.compile(&spmv(true), &CodegenOptions { optimise: Level::Full, ..options() }).unwrap();
-    let other = Target::named(Some("generic")).unwrap();
+    cache.compile(&spmv(true), &CodegenOptions { optimise: OptLevel::O2, ..options() }).unwrap();
+    let other = TargetCpu::named(Some("generic")).unwrap();
     cache.compile(&spmv(true), &CodegenOptions { target: Arc::new(other), ..options() }).unwrap();
     assert_eq!(cache.statistics(), statistics(5, 1, 0));
 }

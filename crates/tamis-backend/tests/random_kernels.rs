@@ -63,7 +63,7 @@ fn machine_code_in_pieces() {
 
 #[test]
 fn other_levels() {
-    for (k, optimise) in [Level::None, Level::Full].into_iter().enumerate() {
+    for (k, optimise) in [OptLevel::None, OptLevel::O2].into_iter().enumerate() {
         let start = 20_000 + 1000 * k as u64;
         llvm(seeds(start..start + 200), &CodegenOptions { optimise, ..CodegenOptions::host().unwrap() }, None);
     }
