@@ -40,7 +40,7 @@ PAGES = sorted(
 #: Pages that are not rewritten yet.
 PENDING = {"internals"} | {
     f"{name}.md"
-    for name in "command files index-variables python tensors".split()
+    for name in "python tensors".split()
 }
 PAGES = [path for path in PAGES if not PENDING & set(path.parts)]
 #: What a fenced block may be. The last row is of the pages about levels.
