@@ -1,7 +1,6 @@
-//! THE ordered list of passes: a program and the layouts of its tensors become an optimised kernel.
-//!
-//! Each pass is timed by name; what machine code takes is timed by the backend. The order matters: a kernel is verified
-//! after the last pass that changes it, so that the backend only sees kernels that it can compile.
+//! The compilation pipeline: the ordered list of passes from a program and tensor layouts to an
+//! optimised kernel. Each pass is timed by name; the back end times code generation. A kernel is
+//! verified after the last pass that changes it, so the back end only sees valid kernels.
 
 use crate::counts::{self, Counting};
 use crate::lower::entries::roomy;
@@ -11,7 +10,7 @@ use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, low
 use crate::opt;
 use crate::schedule::block;
 use crate::schedule::copy_in;
-use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, Wish};
+use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, WorkspaceRequest};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,44 +21,47 @@ use tamis_ir::program::{
 };
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
-/// What was done in one pass.
+/// The report of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
     /// Its name.
     pub name: &'static str,
-    /// How long it took.
+    /// Its duration.
     pub time: Duration,
-    /// How many statements the kernel has afterwards; none before there is a kernel.
+    /// The number of kernel statements after the pass; none before lowering.
     pub statements: Option<usize>,
 }
 
-/// How to compile.
+/// Options of the pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
+    /// Strict IEEE arithmetic: the fill does not annihilate NaN, and no sum is reassociated.
     pub strict: bool,
-    /// The kernel counts what it does, and says so in one more buffer ([`Compilation::counting`]).
+    /// Whether the kernel is instrumented with counters, in one more buffer
+    /// ([`Compilation::counting`]).
     pub count: bool,
-    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut is refused, which says why.
+    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut
+    /// is refused, which says why.
     pub part: bool,
 }
 
-/// A kernel, and how it came about.
+/// A compiled kernel with the history of its compilation.
 #[derive(Clone, Debug)]
 pub struct Compilation {
-    /// The kernel and what its parameters are.
+    /// The kernel and its parameters.
     pub lowered: Lowered,
-    /// The program that was lowered: the one that was given, or one with workspaces, whose further tensors come last.
+    /// The lowered program: the given one, or one with inserted workspaces, whose additional
+    /// tensors come last.
     pub program: Arc<Program>,
-    /// The workspaces that were inserted.
+    /// The inserted workspaces.
     pub inserted: Vec<Inserted>,
-    /// What was inferred of the program that was lowered.
+    /// The inferred properties of the lowered program.
     pub checked: Checked,
-    /// What the kernel counts, if it was to, and the kernel without counters.
+    /// The meaning of the counters and the kernel without them, if it is instrumented.
     pub counting: Option<Box<(Counting, Kernel)>>,
     /// The passes, in order.
     pub passes: Vec<Pass>,
-    /// What works, but not well.
+    /// Performance warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -97,7 +99,7 @@ pub fn compile(
     Ok(compilation)
 }
 
-/// [`compile`], for a program that was checked before.
+/// [`compile`] for a checked program.
 pub fn compile_checked(
     program: &Program,
     checked: Checked,
@@ -150,8 +152,8 @@ pub fn compile_checked(
     Ok(Compilation { lowered, program: program.clone(), inserted, checked, counting, passes, warnings })
 }
 
-/// The program with its loops cut as its parameters are, checked, if some are in blocks and nothing is lost by it: a result
-/// that was written in order still is.
+/// The program with loops split for blocked parameters, checked, if some are blocked and every
+/// result that was appended still is.
 fn in_blocks(
     program: &Program,
     checked: &Checked,
@@ -173,8 +175,8 @@ fn in_blocks(
     (scatters(&blocked, &checked_again)? <= scatters(program, checked)?).then_some((blocked, checked_again))
 }
 
-/// Checks a program that was made of another, whose tensors keep their types: where types depend on each other, a guess among them may
-/// depend on what else the program holds.
+/// Checks a transformed program, keeping the inferred types of its tensors: inference of mutually
+/// dependent types may depend on the rest of the program.
 fn check_again(program: &mut Program, before: &Checked, params: &[ParamType]) -> Option<Checked> {
     let checked = program.check(params).ok()?;
     let mut changed = false;
@@ -189,7 +191,7 @@ fn check_again(program: &mut Program, before: &Checked, params: &[ParamType]) ->
     if changed { program.check(params).ok() } else { Some(checked) }
 }
 
-/// The program with the workspaces that it needs, checked, if it needs any.
+/// The program with inserted workspaces, checked, if it needs any.
 fn with_workspaces(
     program: &Program,
     checked: &Checked,
@@ -203,19 +205,20 @@ fn with_workspaces(
     }
     let scattered = insert::scattered(&plans);
     let Some((mut with, inserted)) =
-        insert::insert(program, &insert::as_written(program, checked), &scattered, &Wish::Any)
+        insert::insert(program, &insert::as_written(program, checked), &scattered, &WorkspaceRequest::Any)
     else {
         return Ok(None);
     };
     let Some(checked) = check_again(&mut with, checked, params) else { return Ok(None) };
-    // Order is not the only reason to be scattered into; where another one is left, nothing was gained.
+    // Write order is not the only cause of scattering; if another one remains, the insertion was
+    // useless.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;
     let left =
         inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
 }
 
-/// A kernel that is not well-formed is our own mistake.
+/// An internal error: the kernel is invalid.
 fn invalid(program: &Program, wrong: &str) -> Diagnostic {
     Diagnostic::new(Code::E1101, format!("the kernel of `{}` is not well-formed: {wrong}", program.name))
         .note("this is a bug of Tamis")
@@ -224,29 +227,29 @@ fn invalid(program: &Program, wrong: &str) -> Diagnostic {
         .help("`--interpret` runs it without the compiler")
 }
 
-/// What of the sizes of its tensors a kernel depends on. Otherwise sizes are parameters of the kernel: programs with
-/// equal signatures and equal specialisations have equal kernels.
+/// The facts about tensor sizes that a kernel is specialised for. All other sizes are run-time
+/// parameters: equal signatures and equal specialisations give equal kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Specialisation {
-    /// Extents of loops that no dimension states, which are constants in the kernel.
+    /// Extents of loops without a dimension; they are constants in the kernel.
     loops: Vec<(IndexId, LoopExtent)>,
-    /// For each level, whether coordinates, ends and positions need more than 32 bits, and whether it is too large for a
-    /// dense workspace.
+    /// For each level, whether its coordinates, ends and positions need more than 32 bits, and
+    /// whether it is too large for a dense workspace.
     wide: Vec<[bool; 4]>,
-    /// For each subscript that is a coordinate of stored entries, whether it is certainly inside.
+    /// For each subscript by a stored coordinate, whether it is proven in bounds.
     roomy: Vec<bool>,
-    /// For each dimension that is stored in blocks, whether it has a whole one, and whether all are whole.
+    /// For each blocked dimension, whether it has a full block, and whether all blocks are full.
     blocks: Vec<[bool; 2]>,
-    /// For each dimension, whether it is small, if there are reads beyond edges.
+    /// For each dimension, whether it is small, if there are permissive reads.
     small: Vec<bool>,
-    /// Subscripts under conditions that are not checked, because they stay inside.
+    /// Guarded subscripts that need no bounds check, because they are proven in bounds.
     inside: Vec<(TensorId, usize, ExprId)>,
     /// Whether some size is so large that sums of sizes may overflow.
     huge: bool,
 }
 
 impl Specialisation {
-    /// What the kernel of a checked program depends on, whose parameters are stored in these layouts.
+    /// The specialisation of a checked program for parameters with these layouts.
     pub fn of(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Specialisation {
         let stated = stated(program);
         let mut loops = Vec::new();
@@ -260,7 +263,7 @@ impl Specialisation {
         });
         let mut wide = Vec::new();
         for (shape, format) in checked.extents.shapes.iter().zip(&checked.formats) {
-            // Tensors that differ in what their maps make of their shapes are told apart by their formats.
+            // Formats distinguish tensors whose dimension maps differ.
             let extents = format.as_ref().and_then(|format| format.level_extents(shape).ok());
             let mut cells = 1u64;
             for size in extents.as_ref().unwrap_or(shape) {
@@ -291,10 +294,10 @@ impl Specialisation {
     }
 }
 
-/// The largest number of 32 bits.
+/// The largest 32-bit coordinate.
 const NARROW: u64 = u32::MAX as u64;
 
-/// Which loop indices subscript some dimension alone, so that its size says how far they go.
+/// The loop indices that are a bare subscript of some dimension, whose size is their extent.
 fn stated(program: &Program) -> Vec<bool> {
     let mut stated = vec![false; program.indices.len()];
     let mut see = |access: &Access| {

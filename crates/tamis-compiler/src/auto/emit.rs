@@ -1,6 +1,6 @@
-//! Loop programs of scheduled statements: declarations, loops, tiles, and the expressions inside.
-//!
-//! In: nests, each with its order of loops and its format. Out: nodes of a program and the commands that cut its loops.
+//! Emission of loop programs from scheduled statements: declarations, loops, tiles, and bodies. In:
+//! loop nests, each with its loop order and result format. Out: program nodes and the commands that
+//! tile its loops.
 
 use super::nest::Nest;
 use crate::schedule::Schedule;
@@ -11,11 +11,11 @@ use tamis_ir::notation::{Assignment, IndexRange, Node, same_all};
 use tamis_ir::text::syntax::{Expr, ExprKind};
 use tamis_ir::{DType, Value};
 
-/// The commands that cut loops into tiles. Loops of one name are told apart by where they stand.
+/// The tiling commands. Loops of the same name are distinguished by their ordinal.
 pub(super) fn tiles(nests: &[Nest]) -> Schedule {
     let mut schedule = Schedule::new();
     for nest in nests {
-        // Where a name stands for several loops, the tiles of one would be those of another.
+        // If several loops share a name, the ordinal selects the tiled one.
         if let Some((index, length)) = &nest.tile
             && nest.inner.is_empty()
             && nests.iter().map(|n| n.order.iter().filter(|name| *name == index).count()).sum::<usize>() == 1
@@ -31,7 +31,7 @@ pub(super) fn tiles(nests: &[Nest]) -> Schedule {
     schedule
 }
 
-/// A format without its fill, which declarations state apart.
+/// A format without its fill, which a declaration states separately.
 pub(super) fn plain(format: &Format) -> Format {
     match format.leaf() {
         Leaf::Element(Some(_)) => format.clone().with_leaf(Leaf::Element(None)),
@@ -58,14 +58,14 @@ pub(super) fn declaration(nest: &Nest) -> Node {
     }
 }
 
-/// The ranges of the indices of a nest, and of what is computed inside of it.
+/// The ranges of the indices of a nest, nested computations included.
 pub(super) fn ranges(nest: &Nest) -> Vec<IndexRange> {
     let mut all = nest.item.assignment.ranges.clone();
     nest.inner.iter().for_each(|(_, inner)| all.extend(ranges(inner)));
     all
 }
 
-/// The loops of a nest from a depth on.
+/// The loops of a nest from a given depth inwards.
 pub(super) fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
     let mut nodes = Vec::new();
     for (at, inner) in &nest.inner {
@@ -87,7 +87,8 @@ pub(super) fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
     nodes
 }
 
-/// How many coordinates a subscript of a target reaches: a sum of indices with coefficients goes as far as they do together.
+/// The extent of a target subscript: for an affine subscript, the weighted sum of its index
+/// extents.
 pub(super) fn reach(subscript: &Expr, extents: &FxHashMap<String, f64>) -> f64 {
     match &subscript.kind {
         ExprKind::Name(index) => extents.get(index).copied().unwrap_or(1.0),
@@ -106,7 +107,7 @@ pub(super) fn operations(expr: &Expr) -> f64 {
     }
 }
 
-/// Gives accesses with these subscripts another tensor.
+/// Redirects accesses with these subscripts to another tensor.
 pub(super) fn rename(expr: &mut Expr, tensor: &str, with: &[Expr], name: &str) {
     match &mut expr.kind {
         ExprKind::Index { base, subscripts } => {

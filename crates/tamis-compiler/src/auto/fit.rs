@@ -1,39 +1,38 @@
-//! Constants of the cost model, fitted to kernels that were measured.
-//!
-//! What a schedule costs is a sum of constants, each times how often something happens: so each measured kernel is a linear
-//! equation. Far more constants would fit them than make sense, so the ones that are sought are close to those there are.
+//! Calibration: fits the constants of the cost model to measured kernels. A schedule's cost is
+//! linear in the constants, so each measured kernel gives a linear equation. The system is
+//! underdetermined, so the fit is regularised towards the current constants.
 
 use super::model::{Costs, FIELDS};
 
-/// A kernel that was measured.
+/// A measured kernel.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// How often each constant counts, in the order of [`FIELDS`].
+    /// The coefficient of each constant, in the order of [`FIELDS`].
     pub counts: Vec<f64>,
-    /// How long it took, in seconds.
+    /// Its run time in seconds.
     pub seconds: f64,
 }
 
-/// Constants that fit.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// They are.
+    /// The fitted constants.
     pub costs: Costs,
-    /// How long a step takes, in seconds.
+    /// The duration of one cost unit, in seconds.
     pub step: f64,
-    /// The factor by which predictions were off, before and now, as a geometric mean.
+    /// The geometric mean of the prediction error factors before the fit.
     pub before: f64,
-    /// As above.
+    /// The geometric mean of the prediction error factors after the fit.
     pub after: f64,
 }
 
-/// How much it costs to differ from what was, against a kernel that is predicted as wrong.
+/// The weight of the regularisation relative to one kernel's relative error.
 const INERTIA: f64 = 0.03;
 
-/// No constant changes by a larger factor.
+/// The maximum factor by which a constant changes.
 const MOST: f64 = 10.0;
 
-/// A sample of what is predicted by a function that is linear in the constants.
+/// A sample whose prediction is a linear function of the constants.
 pub fn sample(costs: &Costs, seconds: f64, mut cost: impl FnMut(&Costs) -> f64) -> Sample {
     let whole = cost(costs);
     let counts = FIELDS.iter().map(|(_, fitted, place)| {
@@ -45,14 +44,14 @@ pub fn sample(costs: &Costs, seconds: f64, mut cost: impl FnMut(&Costs) -> f64) 
     Sample { counts: counts.collect(), seconds }
 }
 
-/// Constants that predict the samples better.
+/// Fits the constants to the samples.
 pub fn fit(start: &Costs, samples: &[Sample]) -> Fit {
     let samples: Vec<&Sample> = samples.iter().filter(|s| s.seconds > 0.0 && predict(start, s) > 0.0).collect();
     let step = mean(samples.iter().map(|s| (s.seconds / predict(start, s)).ln())).exp();
     let before = error(start, step, &samples);
     let mut costs = *start;
-    // One constant after the other, each to where the sum of squares is least. Half as much is as wrong as twice as much: so
-    // differences are relative to the mean of what is measured and what was predicted last.
+    // Coordinate descent on the least-squares error. Factors of 2 and 1/2 count as equal errors:
+    // residuals are relative to the mean of the measured and the last predicted time.
     for _ in 0..500 {
         let scales: Vec<f64> =
             samples.iter().map(|s| (predict(&costs, s) * step * s.seconds).sqrt().max(s.seconds * 1e-3)).collect();
@@ -75,7 +74,7 @@ pub fn fit(start: &Costs, samples: &[Sample]) -> Fit {
     Fit { after: error(&costs, step, &samples), costs, step, before }
 }
 
-/// What a sample is expected to cost.
+/// The predicted cost of a sample.
 pub fn predict(costs: &Costs, sample: &Sample) -> f64 {
     let mut costs = *costs;
     FIELDS.iter().zip(&sample.counts).map(|((_, _, place), count)| count * *place(&mut costs)).sum()
@@ -94,7 +93,7 @@ fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// A machine whose constants are known is found.
+    /// The constants of a synthetic machine are recovered.
     #[test]
     fn constants_are_found_again() {
         let start = Costs::default();

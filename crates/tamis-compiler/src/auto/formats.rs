@@ -1,25 +1,26 @@
-//! Formats of results and temporaries: for each level, how many coordinates to expect, and whether they are better listed.
+//! Format selection for results and temporaries: for each level, the expected number of coordinates
+//! and the level type.
 
 use super::model::{self, Costs};
 use super::order::Problem;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec};
 
-/// A format, and what to expect of it.
+/// A format and its expected sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) format: Format,
-    /// For each level, how many positions there will be.
+    /// For each level, the expected number of positions.
     pub(super) positions: Vec<f64>,
 }
 
 impl Expected {
-    /// How many elements are stored.
+    /// The expected nnz.
     pub(super) fn entries(&self) -> f64 {
         self.positions.last().copied().unwrap_or(1.0)
     }
 }
 
-/// The format of a target whose dimensions are stored in this order. Everything is stored of what has no constant elsewhere.
+/// The format of a target with this storage order. A target without a constant background is dense.
 pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Costs) -> Expected {
     let rank = problem.target.len();
     let (mut levels, mut positions) = (Vec::new(), Vec::new());
@@ -46,7 +47,8 @@ pub(super) fn choose(problem: &Problem, dims: &[usize], listed: bool, costs: &Co
     Expected { format, positions }
 }
 
-/// The format of a target of these sizes that is written at sums of indices, if so few elements are written that it is not dense.
+/// The format of a target that is written at affine subscripts, if few enough elements are written
+/// that it is not dense.
 pub(super) fn scattered(sizes: &[f64], points: f64) -> Option<Expected> {
     let cells: f64 = sizes.iter().product();
     if cells < LARGE || points * MANY_TIMES > cells {
@@ -58,21 +60,23 @@ pub(super) fn scattered(sizes: &[f64], points: f64) -> Option<Expected> {
     Some(Expected { format, positions: sizes.iter().map(|n| points.min(*n)).collect() })
 }
 
-/// Targets of fewer elements are dense, however few of them are written at sums of indices: a workspace costs more than clearing.
+/// Targets with fewer elements are dense even if few elements are scattered: a workspace costs more
+/// than clearing.
 const LARGE: f64 = 1e6;
 
-/// Larger ones are dense unless they have so many times as many elements as are written.
+/// Larger targets are dense unless they have this many times more elements than are written.
 const MANY_TIMES: f64 = 32.0;
 
-/// How many different coordinates the loops `after` have where something is computed, given those of `before`.
+/// The expected number of distinct coordinates of the loops `after`, given those of the loops
+/// `before`.
 pub(super) fn expect(problem: &Problem, before: u32, after: u32) -> f64 {
     let all = problem.all();
     let possible = problem.points(after);
-    // Windows that have something in them are as many as are expected: what is reduced was part of that.
+    // The expected number of non-empty windows already accounts for the reduced indices.
     if problem.free == all || problem.places.iter().any(|place| place.meets(after) < 1.0) {
         return possible;
     }
-    // One coordinate reached through one reduced index: what several paths lead to is there once.
+    // Several paths through one reduced index may reach the same coordinate, which counts once.
     let reduced = all & !problem.free;
     if reduced.count_ones() == 1 && after == problem.free {
         let (sources, through) = (problem.points(before), problem.points(before | reduced));

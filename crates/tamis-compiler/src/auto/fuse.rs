@@ -1,4 +1,4 @@
-//! Fusion: a temporary is computed where it is used, inside of the loops that both have.
+//! Loop fusion: a temporary is computed inside the loops that it shares with its consumer.
 
 use super::nest::{Item, Nest, Scheduler};
 use super::operand::Operand;
@@ -8,7 +8,7 @@ use tamis_ir::notation::Assignment;
 use tamis_ir::text::syntax::{Expr, ExprKind};
 
 impl Scheduler<'_> {
-    /// Computes temporaries where they are used, if their indices are the outer loops there.
+    /// Fuses temporaries into their consumers, if their indices are the consumer's outer loops.
     pub(super) fn fuse(&mut self, nests: &mut Vec<Nest>) {
         let mut slots: Vec<Option<Nest>> = std::mem::take(nests).into_iter().map(Some).collect();
         let mut written: FxHashMap<String, usize> = FxHashMap::default();
@@ -26,7 +26,7 @@ impl Scheduler<'_> {
                 let alone = written.get(&name) == Some(&1) && !self.is_result(&name) && !made.item.assignment.again;
                 let Some(&[user]) = readers.get(&name).map(Vec::as_slice).filter(|_| alone) else { continue };
                 let Some(nest) = &slots[user] else { continue };
-                // What is computed inside of the user may need it in other loops.
+                // A computation nested in the consumer may need the temporary in other loops.
                 if nest.inner.iter().any(|(_, inner)| reads(inner, &name)) {
                     continue;
                 }
@@ -62,7 +62,7 @@ impl Scheduler<'_> {
         if !made.copies.is_empty() || !user.copies.is_empty() || dims.is_empty() {
             return None;
         }
-        // The loops of the user without the temporary, which is there whenever it is asked for.
+        // The consumer's loops without the temporary, which is available at its use.
         let (body, item) = (user.item.assignment.body.clone(), user.item.clone());
         let operand = self.operands.remove(name);
         let scalar = Expr { kind: ExprKind::Name(name.clone()), span: user.item.assignment.span };
@@ -74,7 +74,8 @@ impl Scheduler<'_> {
                 this.operands.insert(name.clone(), operand);
             }
         };
-        // All loops of the user are there, also those that only the temporary has bounded: by what it is made of.
+        // All loops of the consumer stay bounded, those bounded by the temporary through its
+        // operands.
         let inside = |index: &String| {
             let at = outer.iter().position(|o| o == index);
             at.is_some_and(|k| bounded(&made.item.assignment, dims[k]))
@@ -92,7 +93,8 @@ impl Scheduler<'_> {
         let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
         restore(self, operand);
         let choice = choice?;
-        // The temporary in the same outer loops; indices that it reduces and that have other meanings there get other names.
+        // The temporary moves into the shared outer loops; its reduced indices that would clash are
+        // renamed.
         let span = made.item.assignment.span;
         let name_of = |index: &str| Expr { kind: ExprKind::Name(index.to_string()), span };
         let mut names: FxHashMap<String, Expr> =
@@ -138,7 +140,7 @@ impl Scheduler<'_> {
         let share = if alone > 0.0 { often / alone } else { 1.0 };
         let inside = (inner_choice.cost.compute - before).max(0.0) * share + inner_choice.cost.convert;
         let cost = choice.cost.total() + inside;
-        // What is not kept is neither written nor read.
+        // A temporary that is not materialised costs no writes and no reads.
         let kept = self.operands.get(name).map_or(0.0, |operand| operand.entries) * self.costs.vector_step;
         if cost >= made.cost + kept + user.cost
             || (!made.inner.is_empty() && inner_choice.order.len() != made.order.len())
@@ -150,7 +152,7 @@ impl Scheduler<'_> {
         if !copies.is_empty() || !more.is_empty() {
             return None;
         }
-        // What was put inside before, here and there, stays where it was only if the loops do.
+        // Earlier fused computations keep their depth only if the loops keep their order.
         let inner_order: Vec<String> = inner_choice.order.iter().map(|k| inner_problem.indices[*k].clone()).collect();
         if made.inner.iter().any(|(at, _)| made.order[..*at] != inner_order[..*at]) {
             return None;
@@ -191,7 +193,7 @@ fn reads(nest: &Nest, name: &str) -> bool {
         || nest.inner.iter().any(|(_, inner)| reads(inner, name))
 }
 
-/// Whether an index subscripts something that is read.
+/// Whether an index is a subscript of some read.
 fn bounded(assignment: &Assignment, index: &str) -> bool {
     assignment.accesses().iter().any(|(_, subscripts)| subscripts.iter().any(|s| uses(s, index, true)))
 }

@@ -1,12 +1,11 @@
-//! Index notation that schedules itself: loops, their order, formats of results and temporaries, conversions.
-//!
-//! [`schedule`] takes what is to be computed ([`Notation`]) and what is known of its tensors ([`Operand`]), and gives a [`Plan`]: a
-//! loop program, tensors to convert first, and every decision with its alternatives and their costs. Workspaces are inserted into the
-//! program later, as for programs written by hand; their cost is part of the model (`order`).
-//!
-//! `model` holds the constants, `sets` says where an expression is not constant, `order` searches orders of loops, `formats`
-//! chooses formats, `path` splits products and removes temporaries, `tile` cuts loops, `fuse` shares them, `nest` makes loops of it
-//! all.
+//! The autoscheduler of index notation: loop orders, formats of results and temporaries,
+//! conversions, tiling, fusion. [`schedule`] takes [`Notation`] and facts about its tensors
+//! ([`Operand`]) and returns a [`Plan`]: a loop program, conversions to run first, and every
+//! decision with its alternatives and costs. Workspaces are inserted into the program later, as for
+//! hand-written programs; the model includes their cost (`order`). `model` holds the cost
+//! constants, `sets` estimates iteration spaces, `order` searches loop orders, `formats` selects
+//! formats, `path` contracts products and substitutes temporaries, `tile` selects tiles, `fuse`
+//! fuses loops, `nest` builds the loop nests.
 
 mod emit;
 pub mod fit;
@@ -30,60 +29,60 @@ use tamis_ir::notation::Notation;
 use tamis_ir::program::ParamType;
 use tamis_ir::{Diagnostics, Format, Program, interp};
 
-/// What a user wants to be so, whatever it costs.
+/// Choices that the user has fixed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pins {
-    /// The order of loops: indices that come first, in each statement that has them.
+    /// The loop order: indices that come first in each statement that has them.
     pub order: Vec<String>,
     /// Formats of results and temporaries, by name.
     pub formats: Vec<(String, Format)>,
-    /// Statements are taken as they are: nothing is split, inlined or fused.
+    /// Keeps statements as written: no splitting, substitution or fusion.
     pub separate: bool,
-    /// Tensors that are given are read as they are stored: none is converted.
+    /// Forbids conversions of operands.
     pub keep: bool,
 }
 
-/// What was decided, and why.
+/// A scheduling decision and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What it is about: a statement, a tensor.
+    /// Its subject: a statement or a tensor.
     pub about: String,
-    /// What was chosen.
+    /// The choice.
     pub choice: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// What else could have been, and its cost.
+    /// The alternatives with their costs.
     pub alternatives: Vec<String>,
 }
 
-/// A parameter that is converted before the program runs.
+/// An operand that is converted before the program runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
-    /// The tensor that is given.
+    /// The given tensor.
     pub source: String,
-    /// What the program calls it.
+    /// Its name in the program.
     pub name: String,
-    /// The format it is converted to.
+    /// The target format.
     pub format: Format,
 }
 
-/// A schedule: a program, and what to do before it.
+/// The result of scheduling: a program and the conversions before it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The program. Its parameters are tensors that are given, or that conversions make.
+    /// The program. Its parameters are given tensors or results of conversions.
     pub program: Program,
-    /// What is to be computed, in the plainest loops: the meaning of the notation.
+    /// The meaning of the notation: naive dense loops.
     pub meaning: Program,
-    /// What is converted first.
+    /// The conversions that run first.
     pub conversions: Vec<Conversion>,
-    /// What was decided.
+    /// The decisions.
     pub decisions: Vec<Decision>,
-    /// What it is expected to cost.
+    /// The predicted cost.
     pub cost: f64,
 }
 
 impl Plan {
-    /// What was decided, as comments above the program.
+    /// The decisions as comments above the program.
     pub fn comments(&self) -> String {
         let mut lines = Vec::new();
         for decision in &self.decisions {
@@ -98,7 +97,7 @@ impl Plan {
     }
 }
 
-/// Schedules index notation for parameters of which this is known, in order.
+/// Schedules index notation for parameters with these properties, in order.
 pub fn schedule(
     notation: &Notation,
     types: &[ParamType],
@@ -111,12 +110,12 @@ pub fn schedule(
     nest::Scheduler::new(notation, &meaning, &checked, operands, costs, pins).plan(meaning.clone(), types)
 }
 
-/// What notation means: plain loops over everything, with dense results.
+/// The meaning of notation: naive loops over all coordinates, with dense results.
 pub fn meaning(notation: &Notation, types: &[ParamType]) -> Result<Program, Diagnostics> {
     nest::plainest(notation, types)
 }
 
-/// What a program needs to know of tensors, and a scheduler.
+/// The types and the statistics of tensors, for checking and for scheduling.
 pub fn describe(tensors: &[&tamis_tensor::Tensor]) -> (Vec<ParamType>, Vec<Operand>) {
     (tensors.iter().map(|t| interp::param_type(*t)).collect(), tensors.iter().map(|t| Operand::of(t)).collect())
 }

@@ -1,47 +1,48 @@
-//! The cost model: its constants, and how many different coordinates to expect.
+//! The cost model: its constants and its estimators of distinct coordinates.
 
 use tamis_ir::{Code, Diagnostic};
 
-/// What things cost, in units of one step of a loop over a list of coordinates. `tamis` fits them to a machine on request.
+/// Cost constants, in units of one iteration over a coordinate list. `tamis calibrate` fits them to
+/// a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// A step of a loop over all coordinates.
+    /// An iteration of a dense loop.
     pub dense_step: f64,
-    /// The same where neighbouring elements are computed together.
+    /// An iteration of a vectorised dense loop.
     pub vector_step: f64,
-    /// A step of a loop over a list.
+    /// An iteration of a loop over a coordinate list.
     pub list_step: f64,
-    /// A step of merging several lists.
+    /// A step of co-iterating several coordinate lists.
     pub merge_step: f64,
-    /// A step of a loop over runs or blocks, over one of a list.
+    /// The extra cost of a step over runs or blocks, relative to a coordinate list.
     pub pieces: f64,
-    /// An operation on elements.
+    /// An arithmetic operation.
     pub operation: f64,
-    /// An element that is added to where it lies in memory, rather than in a register.
+    /// An update of an element in memory instead of in a register.
     pub update: f64,
-    /// Starting an inner loop.
+    /// The overhead of entering an inner loop.
     pub start: f64,
-    /// An element that is appended to a result.
+    /// An append to a sparse result.
     pub append: f64,
-    /// An element that goes through a dense workspace.
+    /// An element that passes through a dense workspace.
     pub dense_workspace: f64,
-    /// Inserting an element into a sparse workspace.
+    /// An insertion into a sparse workspace.
     pub insert: f64,
-    /// Sorting elements of a sparse workspace, for each and each doubling.
+    /// Sorting a sparse workspace, per element and per doubling.
     pub sort: f64,
-    /// Converting a stored entry to another order.
+    /// Converting a stored element to another storage order.
     pub convert: f64,
-    /// Converting a stored entry to another format in the same order.
+    /// Converting a stored element to another format with the same storage order.
     pub relay: f64,
-    /// Taking an element from memory that does not come in order.
+    /// A random access to memory.
     pub stride: f64,
-    /// The same from a cache.
+    /// A random access to a cache.
     pub hop: f64,
-    /// What a stored entry of a sparse level costs over an element of a dense one.
+    /// The extra cost of a stored element of a sparse level over one of a dense level.
     pub sparse_entry: f64,
-    /// How full a sparse tensor is assumed to be of which nothing is known.
+    /// The assumed density of a sparse tensor without statistics.
     pub density: f64,
-    /// Elements that a core's own cache holds.
+    /// The number of elements that fit a core's private cache.
     pub cache: f64,
 }
 
@@ -71,10 +72,10 @@ impl Default for Costs {
     }
 }
 
-/// A constant: its name, whether it is a cost that can be fitted to measured times, and where it is.
+/// A constant: its name, whether it can be fitted to measured times, and its accessor.
 pub type Field = (&'static str, bool, fn(&mut Costs) -> &mut f64);
 
-/// All constants, in the order in which they are listed and written down.
+/// All constants, in the order in which they are printed.
 pub const FIELDS: [Field; 19] = [
     ("dense_step", true, |costs| &mut costs.dense_step),
     ("vector_step", true, |costs| &mut costs.vector_step),
@@ -98,8 +99,8 @@ pub const FIELDS: [Field; 19] = [
 ];
 
 impl Costs {
-    /// Reads constants from lines such as `list_step = 1.2`; those that are not there have their default. What follows `#` is
-    /// not read.
+    /// Parses lines such as `list_step = 1.2`; missing constants keep their defaults. `#` starts a
+    /// comment.
     ///
     /// ```
     /// use tamis_compiler::auto::Costs;
@@ -137,7 +138,7 @@ impl std::fmt::Display for Costs {
     }
 }
 
-/// How many of `n` coordinates are met by so many entries that are anywhere.
+/// The expected number of distinct coordinates, out of `n`, of uniformly distributed entries.
 ///
 /// ```
 /// use tamis_compiler::auto::model::distinct;
@@ -147,11 +148,12 @@ pub fn distinct(n: f64, entries: f64) -> f64 {
     if n <= 0.0 {
         return 0.0;
     }
-    // `exp_m1` keeps what `1 - exp(-x)` loses for small x.
+    // `exp_m1` avoids the cancellation of `1 - exp(-x)` for small x.
     (-n * (-entries / n).exp_m1()).min(entries).min(n)
 }
 
-/// How many of `n` coordinates `v` are reached from one `u`, through `degree_u` coordinates with `degree_v` coordinates each.
+/// The expected number of distinct coordinates `v`, out of `n`, reached from one `u` through
+/// `degree_u` coordinates with `degree_v` neighbours each.
 ///
 /// ```
 /// use tamis_compiler::auto::model::reached;
@@ -165,7 +167,7 @@ pub fn reached(n: f64, degree_u: f64, degree_v: f64) -> f64 {
     n * (1.0 - (1.0 - (degree_v / n).min(1.0)).powf(degree_u))
 }
 
-/// How many pairs meet when so many entries on either side have one of `distinct` coordinates in common.
+/// The expected number of pairs in a join of two sides over `distinct` common coordinates.
 ///
 /// ```
 /// use tamis_compiler::auto::model::{distinct, join};
@@ -176,7 +178,8 @@ pub fn join(left: f64, right: f64, distinct: f64) -> f64 {
     left * right / distinct.max(1.0)
 }
 
-/// Whether a level with so many coordinates is dense: of each `n` in so many fibers, `expected` are there in all.
+/// Whether a level should be dense, given `expected` coordinates in total over fibers of extent
+/// `n`.
 pub fn is_dense(costs: &Costs, n: f64, fibers: f64, expected: f64) -> bool {
     expected * costs.sparse_entry >= n * fibers
 }

@@ -1,4 +1,5 @@
-//! Loops of assignments: each gets the best order, results get formats, and what can share loops does.
+//! Construction of loop nests: chooses each assignment's loop order and result format, and fuses
+//! nests.
 
 use super::emit::{declaration, loops, names_in, operations, plain, reach, rename, tiles};
 use super::formats::{self, Expected};
@@ -16,36 +17,36 @@ use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
 
-/// An assignment, and what is known about it.
+/// An assignment with its inferred properties.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) assignment: Assignment,
-    /// How far its indices go.
+    /// The extents of its indices.
     pub(super) extents: FxHashMap<String, f64>,
     /// The type of its target.
     pub(super) dtype: DType,
 }
 
-/// An assignment in its loops, with what is computed on the way.
+/// A scheduled assignment: its loops and the computations nested in them.
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
     pub(super) item: Item,
     pub(super) order: Vec<String>,
     pub(super) cost: f64,
-    /// What is computed inside of so many loops: scalars that the assignment uses.
+    /// Computations fused at a loop depth: scalars that the assignment uses.
     pub(super) inner: Vec<(usize, Nest)>,
-    /// The format of the target, and its fill; none if the target is a scalar.
+    /// The format and the fill of the target; none for a scalar.
     pub(super) format: Option<Format>,
     pub(super) fill: Option<Value>,
-    /// The body with converted tensors under their names.
+    /// The body, with converted tensors renamed.
     pub(super) body: Expr,
-    /// Temporaries that are copied into another order first.
+    /// Temporaries that are transposed first.
     pub(super) copies: Vec<(String, String, Format)>,
-    /// A loop that is cut, and how long its pieces are.
+    /// The tiled loop and its tile length.
     pub(super) tile: Option<(String, i64)>,
 }
 
-/// The plainest program that means the same: loops over everything, all dense.
+/// The naive program with the same meaning: dense loops and dense results.
 pub(super) fn plainest(notation: &Notation, types: &[ParamType]) -> Result<Program, Diagnostics> {
     let first = notation.plain()?;
     let types = first.infer_types(types)?;
@@ -60,7 +61,7 @@ pub(super) fn plainest(notation: &Notation, types: &[ParamType]) -> Result<Progr
     if fills.is_empty() { Ok(first) } else { notation.plain_from(&fills) }
 }
 
-/// The identity that a reduction starts from, as a literal that adapts to the type; none if it is 0, which tensors start from anyway.
+/// The identity of a reduction, as a weakly typed literal; none if it is 0, the default fill.
 fn start(op: Op, dtype: DType) -> Option<Value> {
     let value = op.start(dtype).filter(|value| value.is_truthy())?;
     Some(match dtype.kind() {
@@ -74,24 +75,24 @@ fn start(op: Op, dtype: DType) -> Option<Value> {
     })
 }
 
-/// A statement has at most as many loops as a set of them has bits.
+/// The maximum number of loops of a statement: sets of loops are bit masks.
 const MOST_LOOPS: usize = u32::BITS as usize;
 
-/// Programs of more statements are not scheduled in several ways to be compared.
+/// Programs with more statements are scheduled once, without comparing substitution strategies.
 const MOST_COMPARED: usize = 48;
 
-/// Which temporaries are substituted for their uses.
+/// The substitution strategy for temporaries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Inlining {
-    /// Elementwise ones, and sums of products in sums of products.
+    /// Elementwise temporaries, and sums of products into sums of products.
     All,
-    /// Those that reduce nothing.
+    /// Temporaries without reductions.
     Elementwise,
-    /// None: statements stay as they were written.
+    /// None: statements stay as written.
     None,
 }
 
-/// Makes a plan.
+/// The scheduler state.
 #[derive(Clone)]
 pub(super) struct Scheduler<'a> {
     notation: &'a Notation,
@@ -100,7 +101,7 @@ pub(super) struct Scheduler<'a> {
     pub(super) operands: FxHashMap<String, Operand>,
     items: Vec<Item>,
     taken: FxHashSet<String>,
-    /// Temporaries below this number have their names.
+    /// The number of temporaries with final names.
     temporaries: usize,
     results: FxHashSet<String>,
     decisions: Vec<Decision>,
@@ -116,7 +117,7 @@ impl<'a> Scheduler<'a> {
         costs: &'a Costs,
         pins: &'a Pins,
     ) -> Scheduler<'a> {
-        // The loops of the plainest program, statement by statement.
+        // The naive loops, statement by statement.
         let mut nests: Vec<FxHashMap<String, f64>> = Vec::new();
         for stmt in meaning.body.iter() {
             if matches!(stmt.kind, StmtKind::Declare(_)) {
@@ -172,7 +173,7 @@ impl<'a> Scheduler<'a> {
         self.decide(about, choice, why, Vec::new());
     }
 
-    /// A name for a temporary that nothing has yet.
+    /// An unused name for a temporary.
     pub(super) fn next_name(&self) -> String {
         (self.temporaries..)
             .map(|number| format!("t{number}"))
@@ -180,17 +181,17 @@ impl<'a> Scheduler<'a> {
             .unwrap_or_default()
     }
 
-    /// Takes the name of a temporary that was considered.
+    /// Commits the name of a temporary.
     pub(super) fn taken_name(&mut self, item: &Item) {
         self.taken.insert(item.assignment.target.text.clone());
     }
 
-    /// Whether something has this name.
+    /// Whether a name is in use.
     pub(super) fn is_taken(&self, name: &str) -> bool {
         self.taken.contains(name)
     }
 
-    /// Takes back a temporary that was only considered.
+    /// Discards a tentative temporary.
     pub(super) fn forget(&mut self, name: &str) {
         self.taken.remove(name);
         self.operands.remove(name);
@@ -238,7 +239,7 @@ impl<'a> Scheduler<'a> {
         Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
     }
 
-    /// The ways of substituting temporaries that are compared: statements as they were written are always one of them.
+    /// The substitution strategies to compare; the statements as written are always one of them.
     fn inlinings(&self, items: &[Item]) -> Vec<Inlining> {
         match items {
             _ if self.pins.separate => vec![Inlining::None],
@@ -248,7 +249,8 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// The loops of statements, after temporaries are substituted, products cut and loops fused.
+    /// Builds the loop nests of statements: substitutes temporaries, contracts products, fuses
+    /// loops.
     fn nests(&mut self, mut items: Vec<Item>, inlining: Inlining) -> Result<Vec<Nest>, Diagnostics> {
         self.inline(&mut items, inlining);
         let mut whole = Vec::new();
@@ -256,7 +258,7 @@ impl<'a> Scheduler<'a> {
             let steps = if self.pins.separate { vec![item] } else { self.split(item) };
             for step in steps {
                 self.taken.insert(step.assignment.target.text.clone());
-                // What it makes is known to those after it.
+                // Later statements see the statistics of its result.
                 self.price_temporary(&step);
                 whole.push(step);
             }
@@ -268,7 +270,7 @@ impl<'a> Scheduler<'a> {
         Ok(nests)
     }
 
-    /// What loops cost, with the temporaries that are stored between them.
+    /// The cost of loop nests, including temporaries stored between them.
     fn cost_of(&self, nests: &[Nest]) -> f64 {
         let stored = |nest: &Nest| {
             let name = &nest.item.assignment.target.text;
@@ -305,7 +307,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The problem of an assignment, and the constant that its body is elsewhere.
+    /// The search problem of an assignment, and the constant background of its body.
     fn problem(&self, item: &Item) -> (Problem, Option<Value>) {
         let assignment = &item.assignment;
         let indices = assignment.indices();
@@ -330,7 +332,7 @@ impl<'a> Scheduler<'a> {
                 })
             })
             .collect();
-        // Where two indices are equal is what a diagonal matrix stores.
+        // The set where two indices are equal is the pattern of a diagonal matrix.
         for equal in assignment.masks(&assignment.body) {
             if let ExprKind::Operator(Op::Eq, operands) = &equal.kind
                 && bare(operands).is_some()
@@ -355,11 +357,11 @@ impl<'a> Scheduler<'a> {
         let operand = assignment.op.map_or(DType::F64, |op| op.operand_type(item.dtype));
         let identity = assignment.op.map(|op| op.start(operand));
         let constant = constant.map(|value| value.cast(operand));
-        // Where the body is what a reduction starts from, nothing is to be done.
+        // Coordinates where the body is the reduction's identity need no work.
         let idle = matches!(identity, Some(Some(start)) if constant.is_some_and(|c| c.same_number(start)));
         let set = match identity {
             Some(_) if idle => set,
-            // Where it is another constant, a whole stretch is done at once, but the target has something everywhere.
+            // Another constant background is one step per run, but makes the target dense.
             Some(_) if constant.is_some() => set,
             Some(_) => Set::All,
             None if constant.is_some() && !assignment.again => set,
@@ -391,7 +393,8 @@ impl<'a> Scheduler<'a> {
         (problem, constant.filter(|_| idle || assignment.op.is_none()))
     }
 
-    /// The problem with the format of the target decided as far as it does not depend on the order.
+    /// Completes the problem with the target's format, as far as it is independent of the loop
+    /// order.
     pub(super) fn formatted(&self, item: &Item) -> (Problem, Expected, Option<Value>, bool) {
         let (mut problem, constant) = self.problem(item);
         let name = &item.assignment.target.text;
@@ -415,7 +418,7 @@ impl<'a> Scheduler<'a> {
         problem.expected = expected.entries();
         let fill = match item.assignment.op {
             Some(op) => start(op, item.dtype),
-            // A fill that is written as a float would make the result one.
+            // A fill printed as a float would make the result a float tensor.
             None if !problem.dense => constant.map(|c| c.cast(item.dtype)).filter(|c| c.is_truthy()),
             None => None,
         };
@@ -427,7 +430,7 @@ impl<'a> Scheduler<'a> {
         self.pins.order.iter().filter_map(place).collect()
     }
 
-    /// What an assignment costs.
+    /// The cost of an assignment.
     pub(super) fn price(&self, item: &Item) -> f64 {
         if item.assignment.indices().len() > MOST_LOOPS {
             return f64::INFINITY;
@@ -438,7 +441,7 @@ impl<'a> Scheduler<'a> {
         found.first().map_or(f64::INFINITY, |choice| choice.cost.total())
     }
 
-    /// What an assignment costs whose target is read afterwards; the target is known from then on.
+    /// The cost of an assignment whose target is read later; records the target's statistics.
     pub(super) fn price_temporary(&mut self, item: &Item) -> f64 {
         if item.assignment.indices().len() > MOST_LOOPS {
             return f64::INFINITY;
@@ -460,7 +463,7 @@ impl<'a> Scheduler<'a> {
         choice.cost.total() + if problem.dense { cells * self.costs.dense_step } else { 0.0 }
     }
 
-    /// The format of a target in the order of its loops.
+    /// The format of a target in its loop order.
     fn in_order(&self, problem: &Problem, choice: &Choice, natural: Expected) -> Expected {
         if problem.dense || problem.target.iter().any(Option::is_none) {
             return natural;
@@ -550,7 +553,7 @@ impl<'a> Scheduler<'a> {
         })
     }
 
-    /// Says which tensors forbid an order of loops when none may be converted.
+    /// Reports the tensors that forbid a loop order when conversions are disabled.
     fn forbidden(&self, item: &Item, problem: &Problem, loops: &[usize]) -> Diagnostic {
         let shown = |order: &[usize]| order.iter().map(|k| problem.indices[*k].as_str()).collect::<Vec<_>>().join(", ");
         let mut free = problem.clone();
@@ -585,7 +588,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// The body with accesses of converted tensors, and temporaries that are copied.
+    /// The body with accesses to converted operands and transposed temporaries.
     pub(super) fn convert(
         &mut self,
         item: &Item,
@@ -629,7 +632,7 @@ impl<'a> Scheduler<'a> {
         (body, copies)
     }
 
-    /// The parameters of the program: those that are used as they are, and those that conversions make.
+    /// The parameters of the program: operands used unchanged and results of conversions.
     fn params(&self, nests: &[Nest]) -> Vec<String> {
         let mut used = FxHashSet::default();
         fn collect(nest: &Nest, used: &mut FxHashSet<String>) {
@@ -660,7 +663,7 @@ impl<'a> Scheduler<'a> {
         nodes
     }
 
-    /// A temporary in another order.
+    /// A transposed temporary.
     fn copy(&self, tensor: &str, name: &str, format: &Format) -> Vec<Node> {
         let Some(operand) = self.operands.get(tensor) else { return Vec::new() };
         let span = tamis_ir::Span::default();

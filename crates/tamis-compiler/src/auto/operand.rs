@@ -1,35 +1,36 @@
-//! What a scheduler knows of a tensor: sizes, how it is stored, and how much.
+//! Operand statistics: sizes, format, and nnz per level, as the cost model sees them.
 
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{DType, Value};
 use tamis_tensor::{Tensor, levels::tree};
 
-/// A tensor as the cost model sees it.
+/// The statistics of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// How it is stored.
+    /// Its format.
     pub format: Format,
-    /// The type of its elements.
+    /// Its value type.
     pub dtype: DType,
-    /// What is not stored.
+    /// Its fill value.
     pub fill: Value,
-    /// The sizes of its dimensions.
+    /// Its shape.
     pub shape: Vec<f64>,
-    /// How many entries are stored.
+    /// Its nnz.
     pub entries: f64,
-    /// For each level, how many positions there are: different coordinates of this level and those above.
+    /// For each level, the number of positions: distinct coordinates of this level and all outer
+    /// ones.
     pub prefixes: Vec<f64>,
-    /// Whether this was counted, or is assumed.
+    /// Whether the statistics were measured rather than assumed.
     pub measured: bool,
 }
 
 impl Operand {
-    /// What is known of a tensor at hand.
+    /// The statistics of a given tensor.
     pub fn of(tensor: &Tensor) -> Operand {
         let levels = tensor.levels();
         let shape: Vec<f64> = tensor.shape().iter().map(|n| *n as f64).collect();
         let entries = if tensor.format().is_all_dense() { shape.iter().product() } else { tensor.nnz() as f64 };
-        // Where coordinates repeat, entries are counted, and not coordinates.
+        // For non-unique levels, positions count duplicates.
         let repeats = tensor.format().levels().iter().position(|level| level.nonunique);
         let mut prefixes: Vec<f64> = (1..=levels.len()).map(|k| tree::positions(&levels[..k]) as f64).collect();
         if let Some(first) = repeats {
@@ -52,7 +53,7 @@ impl Operand {
         }
     }
 
-    /// A tensor of which only sizes and format are known: where it is sparse, so many of its elements are stored.
+    /// Assumed statistics of a tensor with known shape and format, at a given density.
     pub fn assumed(format: Format, dtype: DType, fill: Value, shape: &[u64], density: f64) -> Operand {
         let shape: Vec<f64> = shape.iter().map(|n| *n as f64).collect();
         let cells: f64 = shape.iter().product();
@@ -62,7 +63,7 @@ impl Operand {
         operand
     }
 
-    /// A matrix that stores its diagonal.
+    /// The statistics of a diagonal matrix.
     pub fn diagonal(shape: Vec<f64>) -> Operand {
         let entries = shape.iter().copied().fold(f64::INFINITY, f64::min);
         let prefixes = vec![shape.first().copied().unwrap_or(1.0), entries];
@@ -70,7 +71,7 @@ impl Operand {
         Operand { format: Format::csr(), dtype, fill, shape, entries, prefixes, measured: true }
     }
 
-    /// Counts positions as if entries were anywhere.
+    /// Estimates positions for uniformly distributed entries.
     pub fn spread(&mut self) {
         let order = self.order();
         let (mut cells, mut above) = (1.0, 1.0);
@@ -84,12 +85,13 @@ impl Operand {
         }
     }
 
-    /// The dimensions in the order in which they are stored. Where a dimension is stored in parts, where its first part is.
+    /// The dimensions in storage order; a divided dimension counts at its first level.
     pub fn order(&self) -> Vec<usize> {
         use tamis_ir::format::DimExpr::{Diff, Dim, Div, Mod};
         let mut order = Vec::new();
         for expr in self.format.map() {
-            // Along `d` the differences are gone over once the other dimension is known, whose own level is then found at once.
+            // A level of differences iterates along `d` once the other dimension is known, whose
+            // own level then has random access.
             let (Dim(d) | Div(d, _) | Mod(d, _) | Diff(d, _)) = *expr;
             let first = if let Diff(_, other) = *expr { other } else { d };
             for dim in [first, d] {
@@ -101,22 +103,22 @@ impl Operand {
         order
     }
 
-    /// Whether levels hold coordinates of dimensions, or parts of them, so that their positions count these.
+    /// Whether every level stores coordinates of a dimension or of a quotient or remainder.
     fn counts_coordinates(&self) -> bool {
         !self.format.map().iter().any(|expr| matches!(expr, tamis_ir::format::DimExpr::Diff(..)))
     }
 
-    /// Whether each dimension has one level, so that levels can be put in another order.
+    /// Whether each dimension has exactly one level, so that levels can be permuted.
     pub fn is_plain(&self) -> bool {
         self.format.dim_order().is_some()
     }
 
-    /// Whether all coordinates are stored.
+    /// Whether all levels are dense.
     pub fn is_dense(&self) -> bool {
         self.format.is_all_dense()
     }
 
-    /// How many different coordinates there are along some of the dimensions.
+    /// The number of distinct coordinates along a subset of the dimensions.
     pub fn distinct(&self, dims: u32) -> f64 {
         if dims == 0 {
             return 1.0;
@@ -132,15 +134,17 @@ impl Operand {
         if self.is_dense() { cells } else { super::model::distinct(cells, self.entries) }
     }
 
-    /// The same tensor with its levels in another order of dimensions.
+    /// The statistics of the same tensor with permuted levels.
     pub fn reordered(&self, order: &[usize]) -> Option<Operand> {
         self.format.dim_order()?;
-        // Kinds stay where they are in the tree, as `csc` is `csr` of the transposed; other structure than lists is lost.
+        // Level types keep their place in the hierarchy, as CSC is CSR of the transpose; structured
+        // levels become lists.
         let map = order.iter().map(|d| tamis_ir::format::DimExpr::Dim(*d)).collect();
         let (levels, list) = (self.format.levels(), LevelSpec::new(LevelKind::Sparse));
         let kept = |k: usize| match levels[k].kind {
             LevelKind::Dense | LevelKind::Sparse => true,
-            // One coordinate for each of those above, of which another order has others; lists of whole coordinates have one in any.
+            // A singleton level depends on the order of the levels above it; coordinate lists stay
+            // singleton in any order.
             LevelKind::Singleton => {
                 let above = levels[..k].iter().rev().find(|level| level.kind != LevelKind::Singleton);
                 above.is_some_and(|level| level.nonunique)
@@ -154,8 +158,8 @@ impl Operand {
         Some(operand)
     }
 
-    /// The same tensor with all coordinates of its outermost level, so that what lies below is found at once: `csr` for lists of
-    /// coordinates. Nothing if it has that already, or would be mostly empty.
+    /// The statistics of the same tensor with a dense outermost level, for random access to the
+    /// levels below: CSR for COO. None if it is dense already or would be mostly empty.
     pub fn with_dense_outside(&self) -> Option<Operand> {
         let order = self.format.dim_order()?;
         let levels = self.format.levels();
@@ -171,7 +175,7 @@ impl Operand {
         Some(operand)
     }
 
-    /// What stands for an element that is not stored; nothing if all are.
+    /// The value of unstored elements; none if all elements are stored.
     pub fn background(&self) -> Option<Value> {
         match self.format.leaf() {
             _ if self.is_dense() => None,
@@ -181,5 +185,5 @@ impl Operand {
     }
 }
 
-/// A level with more coordinates for each entry is better listed.
+/// The maximum extent per entry of a dense level.
 const SPARSEST: f64 = 8.0;

@@ -1,42 +1,42 @@
-//! The order of loops: the cheapest one, with what must be converted for it.
-//!
-//! Orders are searched depth first, the most promising index first, and cut off where the loops chosen so far already cost more than the
-//! best order found: for few loops that finds the best one, and for many a good one, as the search ends after so many steps.
+//! Loop order search: finds the cheapest loop order and the conversions that it requires.
+//! Depth-first branch and bound, the most promising index first: a prefix is pruned if it already
+//! costs more than the best order found. The search is exact for few loops; for many, it stops
+//! after a fixed number of steps.
 
 use super::model::Costs;
 use super::sets::{Place, Set};
 use crate::schedule::insert::LARGEST_DENSE;
 use std::fmt;
 
-/// A statement as the search sees it. Loops are numbered; sets of them are bits.
+/// The search problem of a statement. Loops are numbered; sets of loops are bit masks.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The names of the loops.
+    /// The index names of the loops.
     pub indices: Vec<String>,
-    /// How far they go.
+    /// Their extents.
     pub extents: Vec<f64>,
-    /// Those that subscript the target.
+    /// The loops that subscript the target.
     pub free: u32,
-    /// What is read.
+    /// The accesses that are read.
     pub places: Vec<Place>,
-    /// Where something is to be computed.
+    /// The iteration space.
     pub set: Set,
-    /// Whether what is reduced elsewhere counts, too, as zeros do for a maximum: a stretch of it is done at once, but for every
-    /// element of the target.
+    /// Whether the constant background also contributes to the reduction, as zeros do to a maximum:
+    /// one step per run, but for every element of the target.
     pub everywhere: bool,
-    /// How many operations a point takes.
+    /// The number of operations per point.
     pub operations: f64,
-    /// The loops of the target's dimensions; nothing for one that is a sum.
+    /// The loops of the target's dimensions; none for an affine subscript.
     pub target: Vec<Option<usize>>,
     /// Whether the target is dense.
     pub dense: bool,
-    /// How many elements of the target are expected.
+    /// The expected nnz of the target.
     pub expected: f64,
-    /// The format that the target must have, as the order of its dimensions.
+    /// The required storage order of the target.
     pub stored: Option<Vec<usize>>,
 }
 
-/// What an order costs.
+/// The cost of a loop order, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Cost {
@@ -46,7 +46,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All of it.
+    /// The total.
     pub fn total(&self) -> f64 {
         self.compute + self.workspace + self.convert
     }
@@ -65,10 +65,10 @@ impl fmt::Display for Cost {
     }
 }
 
-/// How the elements of a target come.
+/// The write strategy of a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Writing {
-    /// In the order in which they are stored, or anywhere in something dense.
+    /// Appended in storage order, or written by random access to a dense target.
     InOrder,
     /// Through a dense workspace of one dimension.
     DenseWorkspace,
@@ -76,24 +76,24 @@ pub enum Writing {
     SparseWorkspace,
 }
 
-/// An order, and what follows from it.
+/// A loop order and its consequences.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Choice {
     pub order: Vec<usize>,
     pub cost: Cost,
-    /// Accesses that are stored in another order, and the one that suits.
+    /// Discordant accesses, each with the storage order that would be concordant.
     pub conversions: Vec<(usize, Vec<usize>)>,
     pub writing: Writing,
-    /// How often the body of each loop runs, outermost first.
+    /// The number of executions of each loop body, outermost first.
     pub trips: Vec<f64>,
 }
 
-/// So many loops are tried before the best order so far is taken.
+/// The step budget of the search.
 const PATIENCE: usize = 4000;
 
 impl Problem {
-    /// The best order, and the next best ones that were looked at, best first. `pinned` are loops that come first.
+    /// The best order and the runners-up, best first. `pinned`: loops that come first.
     pub fn search(&self, costs: &Costs, pinned: &[usize]) -> Vec<Choice> {
         let mut search = Search { problem: self, costs, found: Vec::new(), left: PATIENCE };
         let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
@@ -105,14 +105,14 @@ impl Problem {
         search.found
     }
 
-    /// [`Problem::search`], where operands whose outermost level is a list may be converted to have all of its coordinates: what lies
-    /// below is found at once then, and not by searching or merging. Gives the problem that was solved, too.
+    /// [`Problem::search`] with optional conversions of operands to a dense outermost level, which
+    /// gives random access instead of search or co-iteration. Also returns the solved problem.
     pub fn search_formats(&self, costs: &Costs, pinned: &[usize]) -> (Problem, Vec<Choice>) {
         let cost = |found: &[Choice]| found.first().map_or(f64::INFINITY, |choice| choice.cost.total());
         let mut best = (self.clone(), self.search(costs, pinned));
         let first = |k: usize| self.places.iter().position(|place| place.tensor == self.places[k].tensor) == Some(k);
         let listed: Vec<usize> = (0..self.places.len()).filter(|k| first(*k) && !self.places[*k].mask).collect();
-        // One after the other; and back, where another conversion has made one useless.
+        // Conversions are added greedily, then removed where a later one made them useless.
         for (k, there) in listed.iter().map(|k| (*k, true)).chain(listed.iter().map(|k| (*k, false))) {
             let Some(dense) = self.places[k].operand.with_dense_outside() else { continue };
             if self.places[k].kept || best.0.places[k].relaid == there {
@@ -131,7 +131,7 @@ impl Problem {
         best
     }
 
-    /// What the steps of these loops cost, without what is done inside of them.
+    /// The cost of the steps of these loops, without their bodies.
     pub fn steps(&self, costs: &Costs, order: &[usize]) -> f64 {
         let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
         let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
@@ -139,7 +139,7 @@ impl Problem {
         state.compute
     }
 
-    /// How often the body of each of these loops runs, outermost first.
+    /// The number of executions of the body of each of these loops, outermost first.
     pub fn trips(&self, costs: &Costs, order: &[usize]) -> Vec<f64> {
         let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
         let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
@@ -147,7 +147,7 @@ impl Problem {
         state.trips.split_off(1)
     }
 
-    /// How often all of these loops run together.
+    /// The number of iterations of a set of loops.
     pub fn points(&self, bound: u32) -> f64 {
         let cells: f64 = (0..self.extents.len()).filter(|k| bound & 1 << k != 0).map(|k| self.extents[k]).product();
         cells * self.set.likely(bound, &self.places)
@@ -185,18 +185,18 @@ impl Search<'_> {
         let (count, cost) =
             steps.unwrap_or_else(|| (extents[index], extents[index] * self.dense_step(index, innermost)));
         state.compute += outer * (self.costs.start + cost);
-        // A loop over a list goes no further than the list is long, whatever is likely.
+        // A loop over a coordinate list is bounded by the length of the list.
         let likely = if all { f64::INFINITY } else { self.problem.points(state.bound) };
         state.trips.push(if steps.is_none() { likely.min(outer * count) } else { likely.min(outer * count.max(1.0)) });
         state.order.push(index);
     }
 
-    /// What a step costs of a loop over all coordinates.
+    /// The cost of an iteration of a dense loop.
     fn dense_step(&self, index: usize, innermost: bool) -> f64 {
         if !innermost {
             return self.costs.dense_step;
         }
-        // What lies in the cache may be taken from anywhere.
+        // Random accesses to a cached operand are cheap.
         let jump = |elements: f64| if elements > self.costs.cache { self.costs.stride } else { self.costs.hop };
         let mut strided = 0.0;
         for place in self.problem.places.iter().filter(|place| !place.mask) {
@@ -230,7 +230,7 @@ impl Search<'_> {
             self.step(&mut with, index);
             next.push(with);
         }
-        // By how many points are left to visit: what is selective goes first.
+        // Ordered by the remaining number of points: the most selective index first.
         let key = |s: &State| s.trips[s.trips.len() - 1] + s.compute;
         next.sort_by(|a, b| key(a).total_cmp(&key(b)));
         for state in next {
@@ -279,7 +279,7 @@ impl Search<'_> {
                 continue;
             }
             if !place.operand.is_plain() {
-                // Stored in parts: elements are searched for.
+                // A divided dimension: elements are searched for.
                 compute += points * costs.stride * 4.0;
                 continue;
             }
@@ -307,8 +307,8 @@ impl Search<'_> {
         }
     }
 
-    /// How the target is written, and what that costs beyond computing its elements, where the innermost loop computes neighbours together
-    /// or does not.
+    /// The write strategy of the target and its cost beyond computing the elements. `vector`: the
+    /// innermost loop is vectorised.
     fn writing(&self, order: &[usize], points: f64, vector: bool) -> (Writing, f64) {
         let (problem, costs) = (self.problem, self.costs);
         if problem.dense || problem.target.is_empty() {
@@ -318,7 +318,7 @@ impl Search<'_> {
         let mut hoisted = order.iter().take_while(|k| free(k)).count();
         let all_free = order.iter().filter(|k| free(k)).count();
         if let Some(stored) = &problem.stored {
-            // Only as far as the loops go in the order of storage.
+            // Appending only holds for the prefix of loops in storage order.
             let wanted: Vec<Option<usize>> = stored.iter().map(|d| problem.target[*d]).collect();
             hoisted = order.iter().zip(&wanted).take(hoisted).take_while(|(k, w)| Some(**k) == **w).count();
         }
@@ -331,7 +331,7 @@ impl Search<'_> {
         if let [only] = left[..]
             && problem.extents[only] <= LARGEST_DENSE as f64
         {
-            // It is made once, however little goes through it.
+            // Its allocation is a fixed cost, however few elements pass through it.
             let made = problem.extents[only] * costs.vector_step;
             let together =
                 if vector && order.last() == Some(&only) { costs.vector_step / costs.dense_step } else { 1.0 };
@@ -343,5 +343,5 @@ impl Search<'_> {
     }
 }
 
-/// Orders that cost up to so many times as much as the best are still looked at, to be shown.
+/// Orders that cost up to this factor more than the best are kept as alternatives.
 const KEPT: f64 = 1.0;

@@ -1,5 +1,5 @@
-//! Temporaries that come and go: one that is used once is written out where it is used, and a product of many factors is cut
-//! where that is cheaper.
+//! Substitution of temporaries and contraction paths: a temporary is substituted for its uses, and
+//! a product of many factors is contracted pairwise, where that is cheaper.
 
 use super::nest::{Inlining, Item, Scheduler};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use tamis_ir::notation::{Assignment, IndexRange};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{DType, Kind};
 
-/// Products of more factors are not searched for the best way to cut them.
+/// The maximum number of factors of an exhaustive contraction search.
 const MOST: usize = 6;
 
 /// The factors of a product of accesses and numbers.
@@ -34,7 +34,7 @@ pub(super) fn product(factors: Vec<Expr>) -> Option<Expr> {
     })
 }
 
-/// The loops that a subscript or an expression uses.
+/// Whether an expression uses an index.
 pub(super) fn uses(expr: &Expr, index: &str, within: bool) -> bool {
     match &expr.kind {
         ExprKind::Name(text) => within && text == index,
@@ -46,7 +46,7 @@ pub(super) fn uses(expr: &Expr, index: &str, within: bool) -> bool {
     }
 }
 
-/// An expression with indices replaced, and one access by another expression.
+/// Substitutes indices, and optionally one access, in an expression.
 pub(super) fn replaced(expr: &Expr, names: &FxHashMap<String, Expr>, access: Option<(&str, &Expr)>) -> Expr {
     let each = |list: &[Expr]| list.iter().map(|e| replaced(e, names, access)).collect::<Vec<_>>();
     let kind = match &expr.kind {
@@ -69,7 +69,7 @@ pub(super) fn replaced(expr: &Expr, names: &FxHashMap<String, Expr>, access: Opt
     Expr { kind, span: expr.span }
 }
 
-/// The bare indices that something is subscripted by, if each is one, and another one.
+/// The subscripts as distinct bare indices, if they are.
 pub(super) fn bare(subscripts: &[Expr]) -> Option<Vec<&str>> {
     let mut names: Vec<&str> = Vec::new();
     for s in subscripts {
@@ -82,14 +82,14 @@ pub(super) fn bare(subscripts: &[Expr]) -> Option<Vec<&str>> {
 }
 
 impl Scheduler<'_> {
-    /// Substitutes temporaries for their uses: those of one statement, where the statement stays small.
+    /// Substitutes temporaries into their consumers, as long as a consumer stays small.
     pub(super) fn inline(&mut self, items: &mut Vec<Item>, inlining: Inlining) {
         if inlining == Inlining::None {
             return;
         }
         let mut slots: Vec<Option<Item>> = std::mem::take(items).into_iter().map(Some).collect();
         let mut uses = Uses::of(&slots);
-        // A temporary whose users have become one may go in the next round.
+        // A temporary whose consumers were merged may be substituted in the next round.
         loop {
             let mut changed = false;
             for at in 0..slots.len() {
@@ -125,8 +125,8 @@ impl Scheduler<'_> {
         }
         let &[user] = uses.readers.get(name).map(Vec::as_slice)? else { return None };
         let item = slots[user].as_ref()?;
-        // What is written out several times is computed several times, as far as nothing finds it again; and expressions that are
-        // written out in expressions grow.
+        // A temporary that is substituted several times is recomputed unless CSE finds it, and
+        // nested substitution grows expressions.
         let times = occurrences(&item.assignment.body, name);
         let grown = size(&item.assignment.body) + times * size(&made.body);
         if grown > LARGEST_BODY || (times > 1 && size(&made.body) > LARGEST_COPIED) {
@@ -138,10 +138,11 @@ impl Scheduler<'_> {
         let dims = bare(&made.subscripts)?;
         let pure = match made.op {
             None => true,
-            // A sum of products in a sum of products.
+            // A sum of products inside a sum of products.
             Some(Op::Add) if inlining == Inlining::All => {
                 let outer = matches!(item.assignment.op, Some(Op::Add) | None);
-                // Sums of integers go round at the end of their type, which is not that of the other sum.
+                // Integer sums wrap around in their own type, which differs from that of the outer
+                // sum.
                 let same_type = made_item.dtype == item.dtype || made_item.dtype.kind() > Kind::Int;
                 outer
                     && same_type
@@ -192,7 +193,7 @@ impl Scheduler<'_> {
         fresh
     }
 
-    /// Cuts products of three and more factors where a temporary makes them cheaper; gives what the whole costs.
+    /// Splits products of three and more factors into pairwise contractions where that is cheaper.
     pub(super) fn split(&mut self, item: Item) -> Vec<Item> {
         let whole = self.price_whole(&item);
         let (cost, items) = self.best(&item, whole);
@@ -208,18 +209,19 @@ impl Scheduler<'_> {
         items
     }
 
-    /// What an assignment costs at once. One of more loops than are searched is not done at once.
+    /// The cost of an assignment without splitting; infinite if it has more loops than the search
+    /// supports.
     fn price_whole(&self, item: &Item) -> f64 {
         if self.is_long(item) { f64::INFINITY } else { self.price(item) }
     }
 
-    /// Whether a product has too many factors to search all ways of cutting it.
+    /// Whether a product is too long for the exhaustive contraction search.
     fn is_long(&self, item: &Item) -> bool {
         self.cuttable(item).is_some_and(|(tensors, _)| tensors.len() > MOST)
             && item.assignment.indices().len() > LONGEST_SEARCH
     }
 
-    /// The tensors and the other factors of a sum of products that may be cut.
+    /// The tensor factors and the other factors of a sum of products that may be split.
     fn cuttable(&self, item: &Item) -> Option<(Vec<Expr>, Vec<Expr>)> {
         let list = factors(&item.assignment.body)?;
         let (tensors, others): (Vec<&Expr>, Vec<&Expr>) =
@@ -227,7 +229,7 @@ impl Scheduler<'_> {
         if item.assignment.op != Some(Op::Add) || tensors.len() < 3 {
             return None;
         }
-        // Products of integers go round at the end of their type: which of them are multiplied first shows, unless all is of one type.
+        // Integer products wrap around, so reassociation is exact only within one type.
         let mut integers = tensors.iter().filter_map(|e| self.dtype_of(e)).filter(|dtype| dtype.kind() == Kind::Int);
         if integers.clone().count() > 1 && integers.any(|dtype| dtype != item.dtype) {
             return None;
@@ -235,8 +237,8 @@ impl Scheduler<'_> {
         Some((tensors.into_iter().cloned().collect(), others.into_iter().cloned().collect()))
     }
 
-    /// The best way to compute a product in steps: the exact one for few factors, for more the one that contracts the pair with the
-    /// fewest points first.
+    /// The best contraction path: exhaustive for few factors, otherwise greedy by the fewest
+    /// points.
     fn best(&mut self, item: &Item, whole: f64) -> (f64, Vec<Item>) {
         let mut best = (whole, vec![item.clone()]);
         let Some((tensors, others)) = self.cuttable(item) else { return best };
@@ -276,7 +278,7 @@ impl Scheduler<'_> {
             }
             self.forget(&name);
         }
-        // What was forgotten is known again for those that stay.
+        // The statistics of the chosen temporaries are restored.
         for item in &best.1[..best.1.len() - 1] {
             let item = item.clone();
             self.price_temporary(&item);
@@ -284,7 +286,8 @@ impl Scheduler<'_> {
         best
     }
 
-    /// A product with two of its factors contracted first, over the indices that only they have; none if there are no such indices.
+    /// Contracts two factors first, over the indices that occur only in them; none if there are no
+    /// such indices.
     fn contracted(
         &mut self,
         item: &Item,
@@ -333,7 +336,7 @@ impl Scheduler<'_> {
     }
 }
 
-/// Where tensors are read and written, by number of the statement.
+/// Reads and writes of tensors, by statement number.
 struct Uses {
     readers: FxHashMap<String, Vec<usize>>,
     written: FxHashMap<String, usize>,
@@ -359,7 +362,7 @@ impl Uses {
         }
     }
 
-    /// One statement went into another, which is this now.
+    /// Records that a statement was substituted into another one.
     fn moved(&mut self, from: usize, to: usize, now: &Assignment) {
         for (tensor, _) in now.accesses() {
             if let Some(readers) = self.readers.get_mut(tensor) {
@@ -374,7 +377,7 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |a| (a + 1..count).map(move |b| (a, b)))
 }
 
-/// How often a tensor is read in an expression.
+/// The number of reads of a tensor in an expression.
 fn occurrences(expr: &Expr, name: &str) -> usize {
     let here = usize::from(mentions(expr, name));
     here + match &expr.kind {
@@ -385,7 +388,7 @@ fn occurrences(expr: &Expr, name: &str) -> usize {
     }
 }
 
-/// How many operators and accesses an expression has.
+/// The number of operators and accesses of an expression.
 fn size(expr: &Expr) -> usize {
     1 + match &expr.kind {
         ExprKind::Operator(_, list) | ExprKind::Call { args: list, .. } => list.iter().map(size).sum(),
@@ -393,21 +396,21 @@ fn size(expr: &Expr) -> usize {
     }
 }
 
-/// Statements into which others are written out stay below this many operators and accesses.
+/// The maximum size of a statement after substitution, in operators and accesses.
 const LARGEST_BODY: usize = 256;
 
-/// What is used several times in a statement is written out each time if it has no more operators and accesses than this.
+/// The maximum size of a temporary that is substituted for several uses in a statement.
 const LARGEST_COPIED: usize = 32;
 
-/// Products of more indices than this are cut greedily.
+/// The maximum number of indices of an exhaustive contraction search.
 const LONGEST_SEARCH: usize = 8;
 
-/// The ranges of some indices.
+/// The ranges of the selected indices.
 fn of_indices(ranges: &[IndexRange], some: &dyn Fn(&String) -> bool) -> Vec<IndexRange> {
     ranges.iter().filter(|range| some(&range.index)).cloned().collect()
 }
 
-/// A temporary must make things cheaper by this much.
+/// The cost ratio below which a temporary pays.
 const WORTH: f64 = 0.9;
 
 fn mentions(expr: &Expr, name: &str) -> bool {

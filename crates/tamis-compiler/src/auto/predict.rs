@@ -1,7 +1,7 @@
-//! What the cost model expects of a program's loops, as they were scheduled: to be compared with what is counted.
-//!
-//! The program that runs is not quite what the search for an order saw: loops were cut, fused, and given workspaces. So the model is asked
-//! again, about each assignment in the loops around it.
+//! Prediction: the iteration counts that the cost model expects of a scheduled program, for
+//! comparison with measured counts. The final program differs from the one that the order search
+//! saw: loops were tiled, fused, and given workspaces. So the model is evaluated again for each
+//! assignment in its enclosing loops.
 
 use super::formats::expect;
 use super::model::Costs;
@@ -17,23 +17,24 @@ use tamis_ir::program::{
 };
 use tamis_ir::{DType, Format, Value};
 
-/// Sets of loops are bits.
+/// The maximum loop depth: sets of loops are bit masks.
 const DEEPEST: usize = 32;
 
-/// So many operands are looked at in one assignment: names can stand for very many.
+/// The budget of visited operands per assignment, since bound names can expand exponentially.
 const PATIENCE: usize = 10_000;
 
-/// What is expected of a loop.
+/// The prediction for a loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// How often its body runs.
+    /// The number of executions of its body.
     pub trips: f64,
-    /// The sparse tensors whose statistics say so, and whether these were counted (or are assumed).
+    /// The sparse tensors that the prediction is based on, and whether their statistics were
+    /// measured.
     pub from: Vec<(String, bool)>,
 }
 
-/// What the model expects of each loop, by the numbers of indices; nothing where it cannot tell. `operands` are what is known of
-/// the parameters.
+/// The predictions for all loops, by index id; none where the model has no estimate. `operands`:
+/// statistics of the parameters.
 pub fn predict(program: &Program, checked: &Checked, operands: &[Operand], costs: &Costs) -> Vec<Option<Prediction>> {
     let mut known: FxHashMap<TensorId, Operand> =
         program.params.iter().copied().zip(operands.iter().cloned()).collect();
@@ -63,11 +64,11 @@ struct Walk<'a> {
     checked: &'a Checked,
     costs: &'a Costs,
     lets: FxHashMap<VarId, ExprId>,
-    /// How many more operands are looked at.
+    /// The remaining budget of visited operands.
     left: Cell<usize>,
-    /// How many loops are around the declaration of each tensor that is declared.
+    /// The loop depth of each tensor's declaration.
     declared: FxHashMap<TensorId, usize>,
-    /// What is known of tensors, temporaries from their first assignment on.
+    /// Statistics of tensors; of temporaries from their first assignment on.
     known: &'a mut FxHashMap<TensorId, Operand>,
     found: &'a mut [Option<Prediction>],
 }
@@ -104,7 +105,7 @@ impl Walk<'_> {
         let mut places = Vec::new();
         let (set, constant) = self.differs(value, around, &mut places);
         let idle = match update {
-            // Where the value is what changes nothing, nothing is done.
+            // Coordinates where the value is the identity are not visited.
             Some(op) => {
                 let operand = op.operand_type(DType::F64);
                 let identity = if op == Op::Sub { Some(Constant::Zero) } else { op.info().right_identity };
@@ -117,7 +118,7 @@ impl Walk<'_> {
         let extents: Vec<f64> = around.iter().map(|index| self.extent(*index)).collect();
         let mask = |access: &Access| access.subscripts.iter().map(|s| self.mask(s.expr, around)).collect::<Vec<u32>>();
         let written = mask(target);
-        // What is declared inside of loops is made anew in each turn.
+        // A tensor declared inside a loop is fresh in each iteration.
         let depth = self.declared.get(&target.tensor).map_or(0, |depth| (*depth).min(around.len()));
         let outside = (0..depth).fold(0u32, |all, k| all | 1 << k);
         let problem = Problem {
@@ -143,7 +144,7 @@ impl Walk<'_> {
             .collect();
         for (index, trips) in around.iter().zip(trips) {
             let row = self.found[index.index()].get_or_insert_default();
-            // Statements that share a loop run in it wherever one of them has something to do.
+            // The iteration space of a shared loop is the union over its statements.
             row.trips = row.trips.max(trips);
             for source in &from {
                 if !row.from.contains(source) {
@@ -151,7 +152,7 @@ impl Walk<'_> {
                 }
             }
         }
-        // What it makes is known to those after it.
+        // Later statements see the statistics of its result.
         let before = written.iter().rev().skip(1).fold(outside, |all, mask| all | mask);
         let times = if outside == 0 { 1.0 } else { problem.points(outside) };
         let expected = expect(&problem, before, problem.free);
@@ -193,7 +194,7 @@ impl Walk<'_> {
         self.left.replace(self.left.get().saturating_sub(1)) > 0
     }
 
-    /// The loops whose indices are in an expression.
+    /// The loops whose indices occur in an expression.
     fn mask(&self, expr: ExprId, around: &[IndexId]) -> u32 {
         if !self.goes_on() {
             return 0;
@@ -205,7 +206,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where an expression is not constant, and what it is elsewhere.
+    /// The set where an expression differs from its constant background, and that constant.
     fn differs(&self, expr: ExprId, around: &[IndexId], places: &mut Vec<Place>) -> (Set, Option<Value>) {
         if !self.goes_on() {
             return (Set::All, None);

@@ -1,4 +1,5 @@
-//! Where an expression is not constant: a set of coordinates, made of what its operands store.
+//! Iteration spaces: the set of coordinates where an expression differs from its constant
+//! background, as intersections and unions of operand patterns.
 
 use super::model::Costs;
 use super::operand::Operand;
@@ -15,36 +16,36 @@ pub enum Set {
     All,
     /// None.
     Nothing,
-    /// What an access stores.
+    /// The stored coordinates of an access.
     Stored(usize),
-    /// What is in all of them.
+    /// An intersection.
     And(Vec<Set>),
-    /// What is in one of them.
+    /// A union.
     Or(Vec<Set>),
 }
 
-/// An access of the statement: which operand, subscripted by what.
+/// An access of the statement: an operand and its subscripts.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The tensor's name.
     pub tensor: String,
     /// Its subscripts.
     pub subscripts: Vec<Expr>,
-    /// What is known of the tensor.
+    /// The statistics of the tensor.
     pub operand: Operand,
-    /// For each dimension, the loops whose indices are in its subscript, as bits.
+    /// For each dimension, the loops whose indices occur in its subscript, as a bit mask.
     pub dims: Vec<u32>,
-    /// Whether the operand is not stored as it is said to be, but would be converted.
+    /// Whether the statistics describe a hypothetical conversion of the operand.
     pub relaid: bool,
-    /// Whether it must not be converted.
+    /// Whether conversion is forbidden.
     pub kept: bool,
-    /// Whether it is no tensor, but a comparison of indices.
+    /// Whether it is a mask: a comparison of indices.
     pub mask: bool,
-    /// How far the loops go, all of the statement's.
+    /// The extents of all loops of the statement.
     pub extents: Vec<f64>,
 }
 
-/// Where an expression differs from a constant, and which one.
+/// The set where an expression differs from a constant, and that constant.
 pub fn differs(expr: &Expr, places: &[Place]) -> (Set, Option<Value>) {
     match &expr.kind {
         ExprKind::Number(value) => (Set::Nothing, Some(*value)),
@@ -74,7 +75,7 @@ fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) 
     combined(op, operands.iter().map(|e| differs(e, places)).collect())
 }
 
-/// Where an operator on operands differs from a constant, and which one, if that is known of the operands.
+/// The set where an operator application differs from a constant, given the sets of its operands.
 pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option<Value>) {
     let info = op.info();
     let operand = op.operand_type(DType::F64);
@@ -86,7 +87,7 @@ pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option
             (Some(a), Some(b)) if a.same_number(b) => {
                 return (and(parts.into_iter().map(|(set, _)| set).collect()), Some(a));
             }
-            // Infinities of both signs decide in turn.
+            // Both infinities are tried as annihilators.
             (Some(a), Some(_)) => return (or(parts.into_iter().map(|(set, _)| set).collect()), Some(a)),
             (None, None) => {}
         }
@@ -101,7 +102,7 @@ pub(super) fn combined(op: Op, parts: Vec<(Set, Option<Value>)>) -> (Set, Option
     }
 }
 
-/// What is in all of some sets.
+/// The intersection of sets, simplified.
 pub fn and(sets: Vec<Set>) -> Set {
     let mut flat = Vec::new();
     for set in sets {
@@ -120,7 +121,7 @@ pub fn and(sets: Vec<Set>) -> Set {
     }
 }
 
-/// What is in one of some sets.
+/// The union of sets, simplified.
 pub fn or(sets: Vec<Set>) -> Set {
     let mut flat = Vec::new();
     for set in sets {
@@ -140,7 +141,7 @@ pub fn or(sets: Vec<Set>) -> Set {
 }
 
 impl Set {
-    /// How likely coordinates of the loops `bound` are in the set, as far as those loops tell.
+    /// The probability that coordinates of the loops `bound` are in the projection of the set.
     pub fn likely(&self, bound: u32, places: &[Place]) -> f64 {
         match self {
             Set::All => 1.0,
@@ -159,7 +160,8 @@ impl Set {
         }
     }
 
-    /// How many steps the loop `index` takes for one value of the loops outside, and what they cost; nothing if it goes over everything.
+    /// The number of steps of the loop `index` per iteration of the outer loops, and their cost;
+    /// none if the loop is dense.
     pub fn steps(&self, bound: u32, index: u32, extent: f64, places: &[Place], costs: &Costs) -> Option<(f64, f64)> {
         match self {
             Set::All => None,
@@ -170,9 +172,9 @@ impl Set {
                 let (before, after) = (place.bound(bound), place.bound(with));
                 let fewer = place.meets(with) / place.meets(bound).max(1e-12);
                 if before == after {
-                    // Of windows, those with something in them are visited, and each list that loops further inside may come to
-                    // is moved on. Where loops have not begun with the levels above, all are, and what is in them is
-                    // searched for.
+                    // Only non-empty windows are visited; the cursor of each list below advances
+                    // with them. If the outer levels are not iterated yet, all windows are visited
+                    // and searched.
                     return place.opens(bound, index).map(|opened| {
                         let (each, visited) = (costs.list_step * costs.pieces, extent * fewer.min(1.0));
                         match opened {
@@ -187,7 +189,7 @@ impl Set {
                 }
                 let (above, below) = (place.operand.distinct(before), place.operand.distinct(after));
                 let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
-                // A window sees its part of a list.
+                // A window covers a part of the list.
                 let steps = share.min(n) * (extent / n.max(1.0)).min(1.0) * fewer.max(1.0);
                 Some((steps, steps * place.step(before, after, costs)))
             }
@@ -214,30 +216,31 @@ impl Set {
     }
 }
 
-/// Lists that windows are opened onto.
+/// The coordinate lists that a window loop accesses.
 enum Opened {
-    /// There is one.
+    /// A single list.
     AtHand,
-    /// Windows over the levels above are open: so many are gone along together.
+    /// Windows over outer levels are open: this many lists are co-iterated.
     Together(f64),
-    /// So many are searched, each for itself.
+    /// This many lists are searched separately.
     Searched(f64),
 }
 
-/// What it takes to go through several lists at once.
+/// The steps and the cost of co-iterating several lists.
 fn merged(lists: impl Iterator<Item = (f64, f64)>, costs: &Costs) -> (f64, f64) {
     let (steps, cost) = lists.fold((0.0, 0.0), |(steps, cost), (s, c)| (steps + s, cost + c));
     (steps, cost * costs.merge_step / costs.list_step)
 }
 
 impl Place {
-    /// The dimensions whose subscripts are known when these loops are.
+    /// The dimensions whose subscripts are bound by these loops.
     pub fn bound(&self, loops: u32) -> u32 {
         let known = |mask: &u32| mask & !loops == 0;
         self.dims.iter().enumerate().filter(|(_, mask)| known(mask)).fold(0, |dims, (d, _)| dims | 1 << d)
     }
 
-    /// The dimensions whose subscripts are sums of which these loops are a part, and how wide the windows are that the others see.
+    /// The dimensions whose affine subscripts these loops bind partially, with the width of the
+    /// remaining window.
     fn windows(&self, loops: u32) -> impl Iterator<Item = (usize, f64)> {
         let open = self.dims.iter().enumerate().filter(move |(_, mask)| **mask & loops != 0 && **mask & !loops != 0);
         open.map(move |(d, mask)| {
@@ -246,12 +249,12 @@ impl Place {
         })
     }
 
-    /// How likely the windows that are open when these loops are known have something in them.
+    /// The probability that the windows opened by these loops are non-empty.
     pub(super) fn meets(&self, loops: u32) -> f64 {
         let (known, order) = (self.bound(loops), self.operand.order());
         let level = |dim: usize| order.iter().position(|d| *d == dim);
         let reached = self.windows(loops).filter(|(d, _)| self.reached(*d, loops));
-        // Down to the last list that is gone along, they are windows of several dimensions.
+        // Down to the last co-iterated list, they are multi-dimensional windows.
         let Some(last) = reached.map(|(d, _)| level(d)).max() else { return 1.0 };
         let (mut dims, mut cells, mut size) = (known, 1.0, 1.0);
         for (d, width) in self.windows(loops).filter(|(d, _)| level(*d) <= last) {
@@ -264,7 +267,7 @@ impl Place {
         1.0 - (1.0 - share).powf(size)
     }
 
-    /// What a loop finds that opens windows onto lists.
+    /// The lists that a window loop opens.
     fn opens(&self, loops: u32, index: u32) -> Option<Opened> {
         let mut opened = self.windows(loops | 1 << index).filter(|(d, _)| self.dims[*d] & 1 << index != 0);
         let (dim, _) = opened.find(|(d, _)| self.listed(*d))?;
@@ -279,14 +282,14 @@ impl Place {
         })
     }
 
-    /// Whether the coordinates of a dimension are listed, and loops are through the levels above, or have windows onto them.
+    /// Whether a dimension has a coordinate list whose outer levels are bound by loops or windows.
     fn reached(&self, dim: usize, loops: u32) -> bool {
         let order = self.operand.order();
         let above = order.iter().take_while(|d| **d != dim);
         self.listed(dim) && above.into_iter().all(|d| self.dims[*d] & loops != 0 || self.dims[*d] == 0)
     }
 
-    /// Whether the coordinates of a dimension are listed, rather than looked up.
+    /// Whether a dimension is stored as a coordinate list.
     fn listed(&self, dim: usize) -> bool {
         use tamis_ir::format::LevelKind;
         let level = self.operand.order().iter().position(|d| *d == dim);
@@ -298,8 +301,8 @@ impl Place {
         (0..self.dims.len()).filter(|d| dims & 1 << d != 0).map(|d| self.operand.shape[d]).product()
     }
 
-    /// Whether what lies between two sets of dimensions is listed, rather than looked up. Levels keep their kinds where a
-    /// tensor is converted: the first dimension that is bound is that of the first level.
+    /// Whether the levels between two sets of bound dimensions are coordinate lists. A conversion
+    /// keeps level types in place: the first bound dimension is that of the first level.
     fn lists(&self, before: u32, after: u32) -> bool {
         use tamis_ir::format::LevelKind;
         let levels = self.operand.format.levels();
@@ -310,7 +313,7 @@ impl Place {
         levels[new].iter().any(|level| level.kind != LevelKind::Dense)
     }
 
-    /// What a step costs of a loop over what lies between two sets of dimensions.
+    /// The cost of a step over the levels between two sets of bound dimensions.
     fn step(&self, before: u32, after: u32, costs: &Costs) -> f64 {
         use tamis_ir::format::LevelKind;
         let levels = self.operand.format.levels();

@@ -1,13 +1,12 @@
-//! Which loops may be cut into tiles, and how long tiles are.
-//!
-//! A tile pays where something is used again and again: an access that lacks an index is the same for all of its values. Loops
-//! over lists are not cut, nor those outside of them that select a list: cutting those would go through lists again for each tile.
+//! Tile selection: the loops that may be tiled, and the tile lengths. Tiling pays where data is
+//! reused: an access without an index is reused along that loop. Loops over coordinate lists are
+//! not tiled, nor are outer loops that select a list: each tile would traverse the lists again.
 
 use super::model::Costs;
 use super::order::Problem;
 use tamis_ir::format::LevelKind;
 
-/// The loops that may be cut.
+/// The loops that may be tiled.
 pub(super) fn tileable(problem: &Problem) -> Vec<usize> {
     let uses = |dims: &[u32], index: usize| dims.iter().any(|mask| mask & 1 << index != 0);
     let target: Vec<u32> = problem.target.iter().map(|t| t.map_or(0, |k| 1 << k)).collect();
@@ -18,7 +17,7 @@ pub(super) fn tileable(problem: &Problem) -> Vec<usize> {
     (0..problem.indices.len()).filter(candidate).collect()
 }
 
-/// Whether an index goes over a list, or selects one.
+/// Whether an index iterates over a coordinate list or selects one.
 fn selects(problem: &Problem, index: usize) -> bool {
     problem.places.iter().any(|place| {
         let levels = place.operand.format.levels();
@@ -29,8 +28,8 @@ fn selects(problem: &Problem, index: usize) -> bool {
     })
 }
 
-/// How long the tiles of a loop are, if it is worth cutting: it is innermost, goes over rows of a dense operand that are used many times
-/// each and do not all stay in the cache, and parts of them would.
+/// The tile length of a loop, if tiling pays: the loop is innermost, iterates over rows of a dense
+/// operand with high reuse that exceed the cache, and a strip of them fits.
 pub(super) fn length(problem: &Problem, order: &[usize], index: usize, costs: &Costs) -> Option<i64> {
     if order.last() != Some(&index) || order.len() < 3 {
         return None;
@@ -49,7 +48,7 @@ pub(super) fn length(problem: &Problem, order: &[usize], index: usize, costs: &C
     (rows > 0.0 && length >= 128.0 && problem.extents[index] >= 2.0 * length).then_some(length as i64)
 }
 
-/// Rows are used so many times each before tiles pay.
+/// The minimum reuse of a row for which tiling pays.
 const REUSE: f64 = 12.0;
 
 #[cfg(test)]
@@ -88,14 +87,14 @@ mod tests {
         assert_eq!(tileable(&problem), [2]);
         let costs = Costs::default();
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), None);
-        // A wide matrix whose rows are used 30 times each.
+        // A wide matrix whose rows are reused 30 times each.
         problem.extents[2] = 1e6;
         let wide = Operand::assumed(Format::dense(2), DType::F64, Value::F64(0.0), &[100, 1_000_000], 1.0);
         problem.places[1].operand = wide;
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), None);
         problem.places[0].operand = Operand::assumed(Format::csr(), DType::F64, Value::F64(0.0), &[100, 100], 0.3);
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), Some(640));
-        // Dense times dense: everything is used again.
+        // Dense times dense: all operands are reused.
         problem.places[0] = place("A", Format::dense(2), [1, 2]);
         assert_eq!(tileable(&problem), [0, 1, 2]);
     }

@@ -1,4 +1,5 @@
-//! `unroll(i, n)`, `vectorize(i)` and `parallelize(i)`: attributes of a loop, given where they may be.
+//! The commands `unroll(i, n)`, `vectorize(i)` and `parallelize(i)`: loop attributes, set only
+//! where they are legal.
 
 use super::Races;
 use super::edit::Work;
@@ -9,7 +10,7 @@ use tamis_ir::program::{Attributes, IndexId, StmtKind, Storage, visit_block};
 
 pub(super) fn unroll(work: &mut Work, index: &str, factor: i64) -> Result<()> {
     let index = work.find(index, 0)?;
-    let factor = work.factor(factor, "how many turns are written out", 1)?;
+    let factor = work.factor(factor, "the unroll factor", 1)?;
     attribute(work, index, "unroll", Some(factor))
 }
 
@@ -53,7 +54,7 @@ pub(super) fn parallelize(work: &mut Work, index: &str, races: Races) -> Result<
 }
 
 fn refused(work: &Work, conflict: &legal::Conflict) -> tamis_ir::Diagnostic {
-    let message = "the turns of this loop would disturb each other";
+    let message = "the iterations of this loop depend on each other";
     let d = work.fault(Code::E1206, message, Some(0), "cannot run at once");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }

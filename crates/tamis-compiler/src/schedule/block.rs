@@ -1,12 +1,13 @@
-//! Loops cut as operands are: where a parameter stores quotients and remainders of its dimensions, the loops over these
-//! dimensions go over its blocks, and then over what is in a block.
+//! Blocking of loops for blocked operands: where a parameter stores quotients and remainders of its
+//! dimensions, the loops over these dimensions are split into a loop over blocks and a loop inside
+//! a block.
 
 use super::edit::{Work, index_of};
 use super::extents::accesses;
 use super::idle::busy_without;
 use super::reorder::reorder;
 use super::split::split;
-use super::{Command, Step};
+use super::{Command, LocatedCommand};
 use crate::lower::Policy;
 use crate::lower::saturate::is_huge;
 use tamis_ir::Format;
@@ -14,13 +15,14 @@ use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Checked, Expr, Extent, IndexId, Program, Stmt, StmtKind, TensorId};
 use tamis_tensor::levels::level_type;
 
-/// The program with its loops cut into the blocks of parameters of these formats, if there is anything to cut and it may be.
+/// Splits loops by the blocks of parameters with these formats; none if no split is useful and
+/// legal.
 pub fn block(program: &Program, checked: &Checked, formats: &[&Format]) -> Option<Program> {
     let wanted = wanted(program, formats);
     if wanted.is_empty() {
         return None;
     }
-    // Every nest of loops is cut by itself: one that cannot be stays as it is.
+    // Each loop nest is split independently; one that cannot be split stays unchanged.
     let mut done: Option<Program> = None;
     for nest in nests(program, &wanted) {
         let from = done.as_ref().unwrap_or(program);
@@ -34,7 +36,7 @@ pub fn block(program: &Program, checked: &Checked, formats: &[&Format]) -> Optio
     Some(cut)
 }
 
-/// The loops over dimensions that are stored in blocks, and how long the blocks are.
+/// The loops over dimensions that are stored in blocks, and the block lengths.
 fn wanted(program: &Program, formats: &[&Format]) -> Vec<(IndexId, u64)> {
     let mut found: Vec<(IndexId, u64)> = Vec::new();
     for id in program.exprs.ids() {
@@ -54,7 +56,8 @@ fn wanted(program: &Program, formats: &[&Format]) -> Vec<(IndexId, u64)> {
     found
 }
 
-/// For each loop whose bounds are inferred, the dimensions that it goes over, which are of one size.
+/// For each loop with inferred bounds, the dimensions that it iterates over, which have equal
+/// sizes.
 pub fn sizes(program: &Program) -> Vec<Vec<(TensorId, usize)>> {
     let mut inferred = vec![false; program.indices.len()];
     program.visit(&mut |stmt| {
@@ -76,7 +79,7 @@ pub fn sizes(program: &Program) -> Vec<Vec<(TensorId, usize)>> {
     classes
 }
 
-/// Chains of loops in each other, outermost first, from the first to the last that is to be cut.
+/// Chains of nested loops, outermost first, from the first to the last that is to be split.
 fn nests(program: &Program, wanted: &[(IndexId, u64)]) -> Vec<Vec<IndexId>> {
     fn walk(block: &[Stmt], around: &[IndexId], wanted: &[(IndexId, u64)], found: &mut Vec<Vec<IndexId>>) {
         for stmt in block {
@@ -89,7 +92,7 @@ fn nests(program: &Program, wanted: &[(IndexId, u64)]) -> Vec<Vec<IndexId>> {
                     }
                     let inside = found.len();
                     walk(body, &here, wanted, found);
-                    // The innermost loop that is cut ends a chain.
+                    // The innermost split loop ends a chain.
                     if cuts && found.len() == inside {
                         found.push(here);
                     }
@@ -107,10 +110,10 @@ fn nests(program: &Program, wanted: &[(IndexId, u64)]) -> Vec<Vec<IndexId>> {
     found
 }
 
-/// Whether cutting a loop loses nothing: it does nothing where no block is stored, or it goes over every coordinate anyway. Else it would visit
-/// every block that there could be.
+/// Whether splitting a loop is free: its body does nothing outside stored blocks, or it visits
+/// every coordinate anyway. Otherwise the split loop would visit every possible block.
 fn leads(work: &Work, index: IndexId, by: u64, formats: &[&Format]) -> bool {
-    // The number of blocks is computed from what is rounded up.
+    // The number of blocks is a quotient rounded up.
     let size = work.checked.extents.shapes.iter().flatten().copied().max().unwrap_or(0);
     if is_huge(size) {
         return false;
@@ -149,9 +152,9 @@ fn cut(
     wanted: &[(IndexId, u64)],
     formats: &[&Format],
 ) -> Option<Program> {
-    // A command that nobody wrote; what it cannot do is not told.
+    // This command is implicit, so its refusal is not reported.
     let command = Command::Reorder { loops: Vec::new() };
-    let step = Step { command, span: None, args: Vec::new() };
+    let step = LocatedCommand { command, span: None, args: Vec::new() };
     let mut work = Work::new(program.clone(), original, checked, &[], Policy::default(), &step, None);
     let (mut order, mut inside) = (Vec::new(), Vec::new());
     for index in nest {

@@ -1,4 +1,5 @@
-//! `bound(i, n, exactly)`: how many values an index takes, checked before the program runs.
+//! The command `bound(i, n, exactly)`: asserts the trip count of a loop; checked before the program
+//! runs.
 
 use super::BoundKind;
 use super::edit::Work;
@@ -20,7 +21,7 @@ pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i
         let d = work.fault(Code::E0406, message, Some(0), "its bounds are computed");
         return Err(d.help("bound a loop whose extent is a dimension's, or bound it before it is split"));
     };
-    // What is known now is told now; other sizes are checked when they come.
+    // Known sizes are checked now, run-time sizes when the program is called.
     let holds = match kind {
         BoundKind::Exactly => found == length,
         BoundKind::AtMost => found <= length,
@@ -46,7 +47,8 @@ pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i
     Ok(())
 }
 
-/// How many values an index takes with the tensors at hand, if that does not depend on other loops or on elements.
+/// The trip count of a loop for the given tensors, if it does not depend on other loops or on
+/// elements.
 fn length_of(work: &mut Work, index: IndexId) -> Option<i64> {
     match &work.loop_of(index).ok()?.kind {
         StmtKind::For { extent: Extent::Range(start, stop), .. } => {
@@ -55,7 +57,7 @@ fn length_of(work: &mut Work, index: IndexId) -> Option<i64> {
         _ => match work.checked.extents.loops.get(index.index()) {
             Some(LoopExtent::Static { start, stop }) => stop.checked_sub(*start),
             Some(LoopExtent::Dynamic) => None,
-            // The loop was added by a command.
+            // An earlier command added the loop.
             None => work.size_along(index).and_then(|size| constant(work, size)),
         },
     }

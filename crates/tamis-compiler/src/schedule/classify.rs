@@ -1,33 +1,34 @@
-//! Classification of results: whether a loop nest produces them in storage order, and how many trailing dimensions of the
-//! storage are produced out of order if not.
+//! Classification of results: whether a loop nest produces them in storage order, and how many
+//! trailing dimensions of the storage are produced out of order if not.
 
 use std::fmt;
 use tamis_ir::program::{Access, Block, Checked, Expr, IndexId, Program, Stmt, StmtId, StmtKind, TensorId};
 
-/// How one assignment produces the elements of a tensor.
+/// The order in which one assignment produces the elements of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Production {
     /// The tensor.
     pub tensor: TensorId,
     /// The assignment.
     pub stmt: StmtId,
-    /// The loops around it, inside the tensor's declaration, outermost first.
+    /// The loops that enclose it, inside the tensor's declaration, outermost first.
     pub loops: Vec<IndexId>,
-    /// For each level, outermost first, the loop index that is its subscript; `None` for any other subscript.
+    /// For each level, outermost first, the loop index that is its subscript; `None` for any other
+    /// subscript.
     pub access: Vec<Option<IndexId>>,
-    /// How many trailing dimensions of the storage are produced out of order: 0 says that elements are complete one
-    /// after the other.
+    /// The number of trailing storage dimensions that are produced out of order; 0: elements are
+    /// appended.
     pub order: usize,
 }
 
 impl Production {
-    /// Whether elements come in storage order, each complete when the next one comes.
+    /// Whether elements are produced in storage order, each complete before the next one.
     pub fn appends(&self) -> bool {
         self.order == 0
     }
 }
 
-/// How every assignment to a declared tensor produces its elements, in the order of the program.
+/// The production order of every assignment to a declared tensor, in program order.
 ///
 /// ```
 /// use tamis_compiler::schedule::classify::productions;
@@ -101,15 +102,14 @@ fn production(
     Production { tensor: target.tensor, stmt: stmt.id, order: scatter_order(&loops, &access), loops, access }
 }
 
-/// The scatter order of loops (outermost first) that write at these subscripts (outermost level first):
-/// the larger of two counts of storage dimensions from the innermost one.
-///
-/// The first counts from the level whose subscript is not the next of the loops that subscript at all: from there
-/// on the storage is transposed. The second counts the subscripts that vary inside the outermost loop that is no subscript:
-/// those are visited again and again.
+/// The scatter order of loops (outermost first) that write at these subscripts (outermost level
+/// first): the larger of two counts of storage dimensions from the innermost one. The first count
+/// starts at the outermost level whose subscript deviates from the loop order: from there on the
+/// storage is transposed. The second counts the subscripts that vary inside the outermost reduction
+/// loop: those elements are visited repeatedly.
 pub fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
     let rank = access.len();
-    // Loops that were entered outside the declaration fix a subscript already, and so do constants of the nest.
+    // Loops outside the declaration and loop-invariant subscripts fix a dimension.
     let varies = |sub: &Option<IndexId>| sub.is_none_or(|index| loops.contains(&index));
     let mut used = loops.iter().filter(|index| access.contains(&Some(**index)));
     let mut seen: Vec<IndexId> = Vec::new();
@@ -137,7 +137,7 @@ pub fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
     transposed.max(again)
 }
 
-/// A production in words.
+/// The textual description of a production order.
 pub struct Described<'a>(pub &'a Program, pub &'a Production);
 
 impl fmt::Display for Described<'_> {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(order(&[i, j, k, l], &[i, j, k]), 0);
         // Products by rows, transposed.
         assert_eq!(order(&[i, k, j], &[j, i]), 2);
-        // A diagonal, and a subscript that no loop here varies.
+        // A diagonal, and a loop-invariant subscript.
         assert_eq!(order(&[i], &[i, i]), 0);
         assert_eq!(order(&[j], &[i, j]), 0);
     }

@@ -1,4 +1,5 @@
-//! `convert(A, format)`: an operand is copied into another format (or transposed) first, and read from there.
+//! The command `convert(A, format)`: copies an operand into another format or order first and
+//! redirects its reads.
 
 use super::edit::Work;
 use super::precompute::literal;
@@ -11,7 +12,7 @@ use tamis_ir::program::{
 };
 use tamis_ir::{FormatSpec, Value};
 
-/// Names for the loops of the copy.
+/// Index names of the copy loops.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "m", "n"];
 
 pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
@@ -40,8 +41,8 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
         return Err(d.help("leave the command out"));
     }
     let spec = FormatSpec::parse(format).and_then(|spec| spec.with_rank(rank).map(|_| spec)).map_err(|d| {
-        let told = work.fault(d.code, d.message.clone(), Some(1), "not such a format");
-        d.help.iter().fold(told, |told, help| told.help(help.clone()))
+        let reported = work.fault(d.code, d.message.clone(), Some(1), "not such a format");
+        d.help.iter().fold(reported, |reported, help| reported.help(help.clone()))
     })?;
     let stored = work.formats.get(at);
     let fill = match (spec.leaf(), stored.map(|format| format.leaf())) {
@@ -64,11 +65,11 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
 
     let indices: Vec<IndexId> = (0..rank)
         .map(|dim| {
-            let wish = NAMES.get(dim).copied().unwrap_or("i");
+            let base = NAMES.get(dim).copied().unwrap_or("i");
             let taken = dim >= NAMES.len()
-                || work.program.tensors.iter().any(|info| info.name == wish)
-                || work.program.vars.iter().any(|var| var == wish);
-            let name = if taken { work.fresh_name(wish) } else { wish.to_string() };
+                || work.program.tensors.iter().any(|info| info.name == base)
+                || work.program.vars.iter().any(|var| var == base);
+            let name = if taken { work.fresh_name(base) } else { base.to_string() };
             let index = IndexId(work.program.indices.len() as u32);
             work.program.indices.push(name);
             work.program.origin.indices.insert(index, header);
@@ -93,11 +94,11 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
     Ok(())
 }
 
-/// Everything that reads one tensor reads another one.
+/// Redirects all reads of one tensor to another one.
 fn redirect(work: &mut Work, old: TensorId, new: TensorId) {
     let mut known = FxHashMap::default();
     let mut body = std::mem::take(&mut work.program.body);
-    // Subscripts of a read may read the same tensor, so the innermost are replaced first.
+    // Subscripts may contain reads of the same tensor, so the innermost reads are replaced first.
     loop {
         let before = body.clone();
         body.iter_mut().for_each(|stmt| redirect_in(work, stmt, old, new, &mut known));

@@ -1,11 +1,14 @@
-//! Copy-in of updated parameters: a program that writes its operands becomes one that writes copies of them.
+//! Copy-in of updated parameters: a program that writes its operands becomes one that writes copies
+//! of them.
 //!
-//! In: a program whose parameters may be targets of assignments (`x[i] *= c`), and the layouts of its operands. Out: the same
-//! program over declared tensors, which start as copies of these operands, in their format, type and fill. A tensor that is
-//! given to a program never changes. The declared tensor keeps the name; the operand is called `x_in`.
+//! In: a program whose parameters may be targets of assignments (`x[i] *= c`), and the layouts of
+//! its operands. Out: the same program over declared tensors, which start as copies of these
+//! operands, in their format, type and fill. A tensor that is given to a program never changes. The
+//! declared tensor keeps the name; the operand is called `x_in`.
 //!
-//! No copy is made where the first statement that writes the tensor computes each element once from its old value: then
-//! `x[i] *= c` is `x[i] = x_in[i] * c`, which visits stored elements only, and a condition becomes a `select` (if-conversion).
+//! No copy is made where the first statement that writes the tensor computes each element once from
+//! its old value: then `x[i] *= c` is `x[i] = x_in[i] * c`, which visits stored elements only, and
+//! a condition becomes a `select` (if-conversion).
 
 use crate::lower::ParamLayout;
 use rustc_hash::FxHashMap;
@@ -180,8 +183,8 @@ impl<'p> Copier<'p> {
         found
     }
 
-    /// Whether a nest computes each element once, from old values of that element alone. Under a condition, an element that
-    /// is not computed keeps its value.
+    /// Whether a nest computes each element once, from old values of that element alone. Under a
+    /// condition, an element that is not computed keeps its value.
     fn is_elementwise(&self, nest: &Stmt) -> bool {
         let (mut loops, mut conditional) = (Vec::new(), false);
         let mut block = std::slice::from_ref(nest);
@@ -222,11 +225,13 @@ impl<'p> Copier<'p> {
                 }
             });
         });
-        // A condition that does not read the tensor cuts the loop over what changes; the rest is copied.
+        // A condition that does not read the tensor cuts the loop over what changes; the rest is
+        // copied.
         covers && same && (reads || !conditional)
     }
 
-    /// Makes an element-wise update of the operand an assignment to its copy, without conditions around it.
+    /// Makes an element-wise update of the operand an assignment to its copy, without conditions
+    /// around it.
     fn assign_from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) {
         let mut conditions = Vec::new();
         self.assign_under(stmt, copy, &mut conditions);
@@ -264,7 +269,7 @@ impl<'p> Copier<'p> {
         }
     }
 
-    /// Puts the copy in the place of the operand. Questions about stored entries stay questions about the operand.
+    /// Replaces the operand by the copy. Queries about stored elements still refer to the operand.
     fn rename(&mut self, stmt: &mut Stmt, copy: TensorId) {
         let mut renamed = FxHashMap::default();
         self.rename_in(stmt, copy, &mut renamed);

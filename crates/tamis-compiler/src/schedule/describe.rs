@@ -1,8 +1,8 @@
-//! Statements of a program in one line, for messages.
+//! One-line descriptions of statements, for diagnostics.
 
 use tamis_ir::program::{Extent, Program, Stmt, StmtKind};
 
-/// The first line of a statement.
+/// The first line of a statement's text.
 pub(super) fn statement(program: &Program, stmt: &Stmt) -> String {
     match &stmt.kind {
         StmtKind::Declare(tensor) => format!("{} = ...", program.tensor(*tensor).name),

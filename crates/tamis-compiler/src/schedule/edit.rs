@@ -1,6 +1,7 @@
-//! Finding and changing loops of a program, and telling what a command cannot do.
+//! Program editing for scheduling commands: finds and rewrites loops, and reports what a command
+//! cannot do.
 
-use super::Step;
+use super::LocatedCommand;
 use super::describe::statement;
 use super::extents::{Classes, lets};
 use crate::lower::Policy;
@@ -15,18 +16,18 @@ use tamis_ir::program::{
 use tamis_ir::text::parser::is_name;
 use tamis_ir::{Diagnostics, Format, Value};
 
-/// A program that one command of a schedule works on.
+/// A program under transformation by a scheduling command.
 pub(super) struct Work<'a> {
     pub(super) program: Program,
-    /// The program before any command; ids of its tensors are still the same.
+    /// The program before any command; its tensor ids are still valid.
     original: &'a Program,
-    /// What was inferred of the program before any command; ids of its tensors are still the same.
+    /// The inferred properties of the program before any command; its tensor ids are still valid.
     pub(super) checked: &'a Checked,
-    /// The formats of parameters, if they are known.
+    /// The formats of the parameters, if they are known.
     pub(super) formats: &'a [Format],
-    /// What may be assumed of arithmetic.
+    /// The permitted arithmetic assumptions.
     pub(super) policy: Policy,
-    pub(super) step: &'a Step,
+    pub(super) step: &'a LocatedCommand,
     source: Option<&'a Arc<Source>>,
     next_stmt: u32,
 }
@@ -38,7 +39,7 @@ impl<'a> Work<'a> {
         checked: &'a Checked,
         formats: &'a [Format],
         policy: Policy,
-        step: &'a Step,
+        step: &'a LocatedCommand,
         source: Option<&'a Arc<Source>>,
     ) -> Work<'a> {
         let mut next_stmt = 0;
@@ -46,15 +47,15 @@ impl<'a> Work<'a> {
         Work { program, original, checked, formats, policy, step, source, next_stmt }
     }
 
-    /// The changed program. What a command makes of a program is a program.
+    /// The transformed program, verified.
     pub(super) fn finish(self) -> std::result::Result<Program, Diagnostics> {
         self.program.verify()?;
         Ok(self.program)
     }
 
-    // Telling
+    // Diagnostics
 
-    /// A mistake in the command, or in one of its arguments.
+    /// A diagnostic that points to the command or to one of its arguments.
     pub(super) fn fault(&self, code: Code, message: impl Into<String>, arg: Option<usize>, label: &str) -> Diagnostic {
         let mut d = Diagnostic::new(code, message);
         let span = arg.and_then(|arg| self.step.args.get(arg).copied()).or(self.step.span);
@@ -65,7 +66,7 @@ impl<'a> Work<'a> {
         d
     }
 
-    /// A statement as users know it: its text, and where it stands.
+    /// A statement as the user knows it: its text and its location.
     pub(super) fn place(&self, stmt: &Stmt) -> String {
         let text = statement(&self.program, stmt);
         let origin = &self.program.origin;
@@ -89,7 +90,7 @@ impl<'a> Work<'a> {
         loops
     }
 
-    /// All loops that a name means; `k#2` is the second loop over `k`.
+    /// All loops that a name matches; `k#2` is the second loop over `k`.
     fn candidates(&self, name: &str, arg: usize) -> Result<Vec<IndexId>> {
         let loops = self.loops();
         let (wanted, number) = match name.split_once('#') {
@@ -114,7 +115,7 @@ impl<'a> Work<'a> {
         Err(d.help(format!("the loops are {}", names.join(", "))))
     }
 
-    /// The one loop that a name means.
+    /// The unique loop that a name matches.
     pub(super) fn find(&self, name: &str, arg: usize) -> Result<IndexId> {
         match self.candidates(name, arg)?[..] {
             [one] => Ok(one),
@@ -128,7 +129,7 @@ impl<'a> Work<'a> {
         d.help(format!("say which, in the order of the program's text: `{name}#1` to `{name}#{count}`"))
     }
 
-    /// The loops that names mean, all of which enclose the innermost of them.
+    /// The loops that the names match, all of which enclose the innermost one.
     pub(super) fn find_nest(&self, names: &[String]) -> Result<Vec<IndexId>> {
         for (k, name) in names.iter().enumerate() {
             if let Some(first) = names[..k].iter().position(|other| other == name) {
@@ -165,7 +166,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The statements around a loop, outermost first, and the loop itself.
+    /// The statements that enclose a loop, outermost first, and the loop itself.
     pub(super) fn around(&self, index: IndexId) -> Vec<&Stmt> {
         let mut path = Vec::new();
         path_to(&self.program.body, &|stmt| index_of(stmt) == Some(index), &mut path);
@@ -180,7 +181,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Changes the block that holds the first statement of which something holds.
+    /// Edits the block that contains the first statement that satisfies a predicate.
     pub(super) fn edit<R>(
         &mut self,
         is_it: &dyn Fn(&Stmt) -> bool,
@@ -192,7 +193,7 @@ impl<'a> Work<'a> {
         changed
     }
 
-    /// Changes the loop over an index.
+    /// Edits the loop over an index.
     pub(super) fn edit_loop<R>(
         &mut self,
         index: IndexId,
@@ -201,9 +202,9 @@ impl<'a> Work<'a> {
         self.edit(&|stmt| index_of(stmt) == Some(index), change)
     }
 
-    // New things
+    // Fresh names and nodes
 
-    /// Refuses a name that is not one, or that means something else at a loop or inside of it.
+    /// Refuses a name that is not an identifier, or that is already bound at a loop or inside it.
     pub(super) fn check_new(&self, name: &str, arg: usize, at: IndexId, freed: &[IndexId]) -> Result<()> {
         if !is_name(name) {
             let d = self.fault(Code::E1202, format!("`{name}` cannot be a name"), Some(arg), "not a name");
@@ -228,24 +229,24 @@ impl<'a> Work<'a> {
         Err(d.help("choose another name"))
     }
 
-    /// A name like `wish` that nothing has.
-    pub(super) fn fresh_name(&self, wish: &str) -> String {
+    /// An unused name, derived from `base`.
+    pub(super) fn fresh_name(&self, base: &str) -> String {
         let program = &self.program;
         let taken = |name: &str| {
             program.tensors.iter().any(|info| info.name == name)
                 || program.vars.iter().chain(&program.indices).any(|other| other == name)
                 || !is_name(name)
         };
-        let mut name = wish.to_string();
+        let mut name = base.to_string();
         let mut k = 1;
         while taken(&name) {
             k += 1;
-            name = format!("{wish}{k}");
+            name = format!("{base}{k}");
         }
         name
     }
 
-    /// A positive number that fits where factors go.
+    /// Checks that a number is a valid positive factor.
     pub(super) fn factor(&self, number: i64, what: &str, arg: usize) -> Result<i64> {
         if (1..=i64::from(i32::MAX)).contains(&number) {
             return Ok(number);
@@ -270,7 +271,7 @@ impl<'a> Work<'a> {
         var
     }
 
-    /// A statement that stands for another one of the text.
+    /// Creates a statement with the source location of another one.
     pub(super) fn new_stmt(&mut self, kind: StmtKind, like: StmtId) -> Stmt {
         let id = StmtId(self.next_stmt);
         self.next_stmt = self.next_stmt.saturating_add(1);
@@ -293,7 +294,7 @@ impl<'a> Work<'a> {
         self.intern(Expr::Literal(Value::I64(value)))
     }
 
-    /// An operator on two numbers, without what changes nothing.
+    /// Builds a binary operation, folding identities.
     pub(super) fn binary(&mut self, op: Op, a: ExprId, b: ExprId) -> ExprId {
         let number = |id: ExprId| match self.program.expr(id) {
             Expr::Literal(Value::I64(n)) => Some(*n),
@@ -311,7 +312,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// An expression of integers as one of 64 bits, in which the sums that commands write do not overflow.
+    /// Widens an integer expression to 64 bits, so that the sums that commands build do not
+    /// overflow.
     pub(super) fn wide(&mut self, id: ExprId) -> ExprId {
         if self.is_wide(id) {
             return id;
@@ -332,12 +334,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Puts something else in the place of loop indices, in every expression of statements.
+    /// Substitutes expressions for loop indices in all expressions of statements.
     pub(super) fn substitute(&mut self, block: &mut Block, by: &FxHashMap<IndexId, Expr>) {
         self.rewrite(block, &|_, expr| expr_for(expr, by));
     }
 
-    /// Puts something else in the place of parts of every expression of statements, outermost first.
+    /// Substitutes sub-expressions, outermost first, in all expressions of statements.
     pub(super) fn rewrite(&mut self, block: &mut Block, by: &dyn Fn(ExprId, &Expr) -> Option<Expr>) {
         let mut known = FxHashMap::default();
         block.iter_mut().for_each(|stmt| self.rewrite_in(stmt, by, &mut known));
@@ -377,14 +379,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What became of an expression stands where it stood.
+    /// A rewritten expression keeps the source location of the original.
     pub(super) fn keep_span(&mut self, stmt: StmtId, old: ExprId, new: ExprId) {
         if let Some(span) = self.program.origin.exprs.get(&(stmt, old)).copied() {
             self.program.origin.exprs.entry((stmt, new)).or_insert(span);
         }
     }
 
-    /// An expression with parts of it replaced, outermost first; `known` remembers what became of each.
+    /// Rewrites an expression top-down; `known` memoises the results.
     pub(super) fn replaced(
         &mut self,
         id: ExprId,
@@ -413,12 +415,12 @@ impl<'a> Work<'a> {
         new
     }
 
-    /// Whether two dimensions of tensors have one size, whatever the program is called with.
+    /// Whether two dimensions have equal sizes in every call of the program.
     pub(super) fn same_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         a == b || Classes::of(self.original).same(a, b)
     }
 
-    /// What meets in bare subscripts.
+    /// The equivalence classes of dimensions that meet in bare subscripts.
     pub(super) fn classes(&self) -> Classes {
         Classes::of(&self.program)
     }
@@ -439,7 +441,7 @@ pub(super) fn index_of(stmt: &Stmt) -> Option<IndexId> {
     }
 }
 
-/// Puts the statements around the first one of which something holds, and that one, at the end of a path.
+/// Appends the first statement that satisfies a predicate, and its enclosing statements, to a path.
 pub(super) fn path_to<'p>(block: &'p Block, is_it: &dyn Fn(&Stmt) -> bool, path: &mut Vec<&'p Stmt>) -> bool {
     for stmt in block {
         path.push(stmt);
@@ -457,7 +459,7 @@ pub(super) fn path_to<'p>(block: &'p Block, is_it: &dyn Fn(&Stmt) -> bool, path:
     false
 }
 
-/// The block that holds the first statement of which something holds, and its place there.
+/// The block that contains the first statement that satisfies a predicate, and its position in it.
 fn holder<'b>(block: &'b mut Block, is_it: &dyn Fn(&Stmt) -> bool) -> Option<(&'b mut Block, usize)> {
     if let Some(at) = block.iter().position(is_it) {
         return Some((block, at));

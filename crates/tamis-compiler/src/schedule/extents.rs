@@ -1,5 +1,5 @@
-//! Names for how far loops go: sizes of dimensions. A loop that is cut or fused no longer says how large the tensors are
-//! that its index subscripts, so declarations say it instead.
+//! Symbolic loop extents: sizes of dimensions. A split or fused loop no longer defines the sizes of
+//! the tensors that its index subscripts, so their declarations state them instead.
 
 use super::edit::Work;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,22 +9,23 @@ use tamis_ir::program::{
     Access, Expr, ExprId, Extent, IndexId, Program, Stmt, StmtKind, Storage, TensorId, VarId, visit_block,
 };
 
-/// Indices and dimensions that have one size, because they meet in bare subscripts of loops whose extents are inferred.
+/// Equivalence classes of indices and dimensions of equal size: they meet in bare subscripts of
+/// loops with inferred extents.
 pub(super) struct Classes {
     parent: Vec<usize>,
     offsets: Vec<usize>,
-    /// For each class, by its root, an expression for its size.
+    /// For each class, by its root, a symbolic size.
     sizes: FxHashMap<usize, Size>,
-    /// Sizes of dimensions that are as large as what is written.
+    /// Sizes of dimensions that are inferred from writes.
     written: FxHashMap<(TensorId, usize), ExprId>,
 }
 
-/// How the size of a class is written.
+/// A symbolic size of a class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     /// The size of a parameter's dimension.
     Of(TensorId, usize),
-    /// What a declaration says.
+    /// A size that a declaration states.
     Declared(ExprId),
 }
 
@@ -78,13 +79,13 @@ impl Classes {
     }
 
     pub(super) fn size(&self, index: IndexId) -> Option<Size> {
-        // An index that was added later has no class yet.
+        // An index that a command added later has no class.
         (index.index() < self.parent.len())
             .then(|| self.find(index.index()))
             .and_then(|root| self.sizes.get(&root).copied())
     }
 
-    /// Whether two dimensions are in one class.
+    /// Whether two dimensions are in the same class.
     pub(super) fn same(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         let node = |(tensor, dim): (TensorId, usize)| {
             let next = self.offsets.get(tensor.index() + 1).copied().unwrap_or(self.parent.len());
@@ -99,7 +100,7 @@ impl Classes {
     }
 }
 
-/// Sizes of dimensions where all writes go over one range, whose end is known to be reached.
+/// Sizes of dimensions whose writes all cover one range up to its end.
 fn written_sizes(program: &Program) -> FxHashMap<(TensorId, usize), ExprId> {
     let mut stops: FxHashMap<IndexId, ExprId> = FxHashMap::default();
     let mut sizes: FxHashMap<(TensorId, usize), Option<ExprId>> = FxHashMap::default();
@@ -141,7 +142,7 @@ fn inferred(program: &Program) -> FxHashSet<IndexId> {
     inferred
 }
 
-/// All accesses that statements make.
+/// All accesses of statements.
 pub(super) fn accesses(program: &Program) -> Vec<Access> {
     let mut found = Vec::new();
     program.visit(&mut |stmt| {
@@ -157,7 +158,7 @@ pub(super) fn accesses(program: &Program) -> Vec<Access> {
     found
 }
 
-/// The values of bound names.
+/// The definitions of bound names.
 pub(super) fn lets(program: &Program) -> FxHashMap<VarId, ExprId> {
     let mut lets = FxHashMap::default();
     program.visit(&mut |stmt| {
@@ -168,7 +169,7 @@ pub(super) fn lets(program: &Program) -> FxHashMap<VarId, ExprId> {
     lets
 }
 
-/// The loop indices that an expression depends on, also through bound names.
+/// The loop indices that an expression depends on, directly or through bound names.
 pub(super) fn indices(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: ExprId) -> FxHashSet<IndexId> {
     let mut found = FxHashSet::default();
     let mut seen = FxHashSet::default();
@@ -188,7 +189,7 @@ pub(super) fn indices(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Ex
     found
 }
 
-/// The tensors that an expression reads, also through bound names.
+/// The tensors that an expression reads, directly or through bound names.
 pub(super) fn reads(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: ExprId) -> FxHashSet<TensorId> {
     let mut found = FxHashSet::default();
     let mut open = vec![id];
@@ -218,7 +219,8 @@ impl Work<'_> {
         }
     }
 
-    /// A size that holds all values of an index: of a dimension that it subscripts, or the end of its range.
+    /// An upper bound of an index: the size of a dimension that it subscripts, or the end of its
+    /// range.
     pub(super) fn size_along(&mut self, index: IndexId) -> Option<ExprId> {
         let classes = self.classes();
         if let Some(size) = classes.size(index) {
@@ -246,7 +248,7 @@ impl Work<'_> {
         plain.then_some(stop)
     }
 
-    /// The bounds of a loop as expressions of 64-bit integers that may be written more than once.
+    /// The bounds of a loop as 64-bit expressions that may be duplicated.
     pub(super) fn bounds(&mut self, index: IndexId, arg: usize) -> Result<(ExprId, ExprId)> {
         let stmt = self.loop_of(index)?.clone();
         let name = self.program.indices[index.index()].clone();
@@ -288,8 +290,8 @@ impl Work<'_> {
             .help(format!("bound the loop in the program: `for {name} in range(n):`"))
     }
 
-    /// After the loop over `index` no longer says how large tensors are, their declarations do. Sizes are those of the
-    /// classes that there were before.
+    /// Pins sizes in declarations after the loops over `changed` no longer define them. The sizes
+    /// are those of the previous classes.
     pub(super) fn pin(&mut self, before: &Classes, changed: &[IndexId], arg: usize) -> Result<()> {
         let after = self.classes();
         let lets = lets(&self.program);
@@ -332,7 +334,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A loop whose extent is found through the one that changes would lose it.
+    /// Refuses a change that would leave another loop without an inferred extent.
     fn check_dependents(
         &self,
         before: &Classes,

@@ -1,4 +1,4 @@
-//! `fuse(i, j, f)`: one loop over all pairs of two loops' values.
+//! The command `fuse(i, j, f)`: collapses two nested loops into one loop over all pairs.
 
 use super::edit::Work;
 use super::extents::{indices, lets};
@@ -62,7 +62,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
         work.new_stmt(StmtKind::Let { var: row_name, value: row }, stmt.id),
         work.new_stmt(StmtKind::Let { var: column_name, value: column }, stmt.id),
     ];
-    // Names and conditions that stood between the loops come first inside.
+    // Bindings and conditions between the loops move to the start of the fused body.
     let mut inside = chain.body;
     for link in chain.links.into_iter().rev() {
         match link {
@@ -80,7 +80,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
     let kind = StmtKind::For { index, extent, attributes: Attributes::default(), body };
     let fused = work.new_stmt(kind, stmt.id);
     work.edit_loop(i, |_, block, at| block[at] = fused);
-    // The indices are gone; what they said about sizes is said by declarations.
+    // The indices are gone; the sizes that they defined are pinned in declarations.
     work.pin(&before, &[index], 0)
 }
 
@@ -89,7 +89,7 @@ fn mentions(work: &Work, id: ExprId, names: &[Expr]) -> bool {
     names.contains(expr) || expr.operands().iter().any(|operand| mentions(work, *operand, names))
 }
 
-/// How many values there are between two bounds; never negative, so that the product of two lengths is right.
+/// The length of a range, clamped at 0, so that the product of two lengths is correct.
 fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
     let length = work.binary(Op::Sub, stop, start);
     if is_count(&work.program, length) {
@@ -99,7 +99,7 @@ fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
     work.intern(Expr::Call(Op::Max, vec![length, zero]))
 }
 
-/// Whether an expression is a number of things, or a product of such numbers.
+/// Whether an expression is a size, or a product of sizes, and therefore non-negative.
 fn is_count(program: &Program, id: ExprId) -> bool {
     match program.expr(id) {
         Expr::Size(..) => true,

@@ -1,4 +1,4 @@
-//! Whether a loop does nothing where a tensor stores nothing.
+//! Idle analysis: whether a loop body has no effect at coordinates that a tensor does not store.
 
 use super::edit::Work;
 use super::legal::writes_each_once;
@@ -11,14 +11,15 @@ use tamis_ir::program::{
     Access, Block, Expr, ExprId, IndexId, ParamType, Program, Stmt, StmtKind, TensorId, Types, VarId, visit_block,
 };
 
-/// The first statement of a loop that does something where an access to a parameter is its fill, if there is one, and that
-/// fill.
+/// The first statement of a loop that has an effect where an access to a parameter is the fill, and
+/// that fill.
 pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<(Stmt, Value)> {
     let (stmt, fills) = busy_without(work, index, &[(access, format)])?;
     Some((stmt, fills.first().copied().unwrap_or(Value::I64(0))))
 }
 
-/// The first statement of a loop that does something where all of these accesses are their fills, if there is one, and the fills.
+/// The first statement of a loop that has an effect where all of these accesses are their fills,
+/// and the fills.
 pub(super) fn busy_without(work: &Work, index: IndexId, accesses: &[(&Access, &Format)]) -> Option<(Stmt, Vec<Value>)> {
     let stmt = work.loop_of(index).ok()?;
     let StmtKind::For { body, .. } = &stmt.kind else { return None };
@@ -46,22 +47,22 @@ pub(super) fn busy_without(work: &Work, index: IndexId, accesses: &[(&Access, &F
         }
     });
     let mut known =
-        Known { program, types: &types, fills: &fills, private, vars: FxHashMap::default(), policy: work.policy };
+        KnownValues { program, types: &types, fills: &fills, private, vars: FxHashMap::default(), policy: work.policy };
     known.busy(body).map(|stmt| (stmt, fills.iter().map(|(_, fill)| *fill).collect()))
 }
 
-/// What is known where nothing is stored.
-struct Known<'a> {
+/// KnownValues values at coordinates without stored elements.
+struct KnownValues<'a> {
     program: &'a Program,
     types: &'a Types,
     fills: &'a [(&'a Access, Value)],
-    /// What lives in one turn of the loop.
+    /// Values that live for one iteration of the loop.
     private: FxHashSet<TensorId>,
     vars: FxHashMap<VarId, Value>,
     policy: Policy,
 }
 
-impl Known<'_> {
+impl KnownValues<'_> {
     fn busy(&mut self, block: &Block) -> Option<Stmt> {
         block.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Declare(_) => None,
@@ -102,7 +103,7 @@ impl Known<'_> {
         })
     }
 
-    /// The value of an expression, if it is known.
+    /// The constant value of an expression, if it is known.
     fn value(&self, id: ExprId) -> Option<Value> {
         match self.program.expr(id) {
             Expr::Literal(value) => Some(*value),

@@ -1,8 +1,7 @@
-//! Inserting workspaces: a tensor that would be scattered into is written through a temporary that can be, and copied
-//! from there in its own order.
-//!
-//! Loops that go over the outermost levels of the tensor in order are shared by both, so the temporary has no more
-//! dimensions than are produced out of order.
+//! Workspace insertion: a result that would be scattered into is accumulated in a temporary with
+//! random access or sorting, then copied in storage order. The producer and the consumer share the
+//! loops that iterate over the outermost levels in order, so the workspace only has the dimensions
+//! that are produced out of order.
 
 use super::classify::productions;
 use crate::lower::{Mode, Plan};
@@ -15,51 +14,51 @@ use tamis_ir::program::{
 };
 use tamis_tensor::levels::level_type;
 
-/// A dense workspace has at most so many elements; beyond, a sparse one takes its place.
+/// The maximum number of elements of a dense workspace; beyond it, a sparse one is used.
 pub const LARGEST_DENSE: u64 = 1 << 24;
 
-/// What kind of workspace is wanted.
+/// The requested kind of workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Wish {
-    /// Whatever is best.
+pub enum WorkspaceRequest {
+    /// The kind that the compiler chooses.
     #[default]
     Any,
-    /// A sparse one of this policy and capacity.
+    /// A sparse workspace with this policy and capacity.
     Sparse(Ism),
 }
 
-/// A workspace that was inserted.
+/// An inserted workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inserted {
-    /// The tensor that would be scattered into.
+    /// The result that the workspace replaces as scatter target.
     pub tensor: TensorId,
     /// The workspace.
     pub workspace: TensorId,
-    /// How many loops both share.
+    /// The number of loops that producer and consumer share.
     pub shared: usize,
     /// The workspace's format.
     pub format: String,
-    /// Why this format.
+    /// The reason for this format.
     pub why: String,
 }
 
-/// A tensor that is scattered into.
+/// A scattered result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scattered {
     /// The tensor.
     pub tensor: TensorId,
-    /// Two entries of one element can be made one later.
+    /// Whether duplicates of an element can be merged later.
     pub merges: bool,
 }
 
-/// The tensors that would be scattered into when these plans are followed.
+/// The results that these write plans would scatter into.
 pub fn scattered(plans: &[Option<Plan>]) -> Vec<Scattered> {
     let plans = plans.iter().enumerate().filter_map(|(k, plan)| Some((TensorId(k as u32), plan.as_ref()?)));
     let wanted = plans.filter(|(_, plan)| plan.mode == Mode::Scatter && !plan.fibers_matter);
     wanted.map(|(tensor, plan)| Scattered { tensor, merges: plan.merge != Merge::Never }).collect()
 }
 
-/// The tensors that are scattered into as far as loops and subscripts tell.
+/// The results that are scattered into, judged by loops and subscripts alone.
 pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered> {
     let mut found: Vec<Scattered> = Vec::new();
     for production in productions(program, checked) {
@@ -71,8 +70,8 @@ pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered
     found
 }
 
-/// The formats in which tensors are declared, as kernels write them: levels that need to know all of a fiber, and maps that cut or
-/// combine dimensions, are written as others, and made of these when all is written.
+/// The declared formats as kernels write them: levels that need whole fibers, and maps that divide
+/// or combine dimensions, are written through simpler formats and finalized at the end.
 pub fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
     let mut written = Cow::Borrowed(checked);
     for (k, format) in checked.formats.iter().enumerate() {
@@ -88,13 +87,13 @@ pub fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checke
     written
 }
 
-/// The program with a workspace for every tensor that is scattered into, where that can be written as a program: the
-/// tensor is declared once, and read only after it was written. `None` if there is no such tensor.
+/// Inserts a workspace for every scattered result for which the transformation is expressible: the
+/// tensor is declared once and read only after its last write. `None` if there is no such tensor.
 pub fn insert(
     program: &Program,
     checked: &Checked,
     scattered: &[Scattered],
-    wish: &Wish,
+    request: &WorkspaceRequest,
 ) -> Option<(Program, Vec<Inserted>)> {
     let mut result = program.clone();
     let mut inserted = Vec::new();
@@ -104,7 +103,7 @@ pub fn insert(
             continue;
         };
         let Some(order) = format.dim_order() else { continue };
-        // What can be written in any order as it is needs no help.
+        // A result with random-access writes needs no workspace.
         let inserts = |level: &LevelSpec| level_type(level.kind).is_ok_and(|row| row.capabilities.insert);
         if format.levels().iter().all(inserts) {
             continue;
@@ -112,7 +111,7 @@ pub fn insert(
         let mut next_stmt = 0;
         result.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0 + 1));
         let program = result.clone();
-        let mut inserter = Inserter { program, tensor, order, format, checked, wish, merges, next_stmt };
+        let mut inserter = Inserter { program, tensor, order, format, checked, request, merges, next_stmt };
         if let Some(done) = inserter.insert() {
             result = inserter.program;
             inserted.push(done);
@@ -132,7 +131,7 @@ struct Inserter<'a> {
     order: Vec<usize>,
     format: Format,
     checked: &'a Checked,
-    wish: &'a Wish,
+    request: &'a WorkspaceRequest,
     merges: bool,
     next_stmt: u32,
 }
@@ -145,7 +144,7 @@ impl Inserter<'_> {
         done
     }
 
-    /// Finds the block with the declaration, and inserts there.
+    /// Finds the block with the declaration and inserts the workspace there.
     fn in_block(&mut self, block: &mut Block) -> Option<Inserted> {
         let mut declarations = 0;
         self.program_declarations(block, &mut declarations);
@@ -156,7 +155,7 @@ impl Inserter<'_> {
             let later = &block[at + 1..];
             let first = later.iter().position(|stmt| self.writes(stmt))?;
             let last = later.iter().rposition(|stmt| self.writes(stmt))?;
-            // What is read before is the fill.
+            // Reads before the first write are the fill.
             if later[first..=last].iter().any(|stmt| self.reads(stmt)) {
                 return None;
             }
@@ -180,10 +179,11 @@ impl Inserter<'_> {
         }
     }
 
-    /// Goes down loops that go over the outermost levels in order, and inserts in the innermost of them.
+    /// Descends through loops that iterate over the outermost levels in order, and inserts in the
+    /// innermost of them.
     fn share(&mut self, block: &mut Block, from: usize, mut loops: Vec<IndexId>) -> Option<Inserted> {
         let writers: Vec<usize> = (from..block.len()).filter(|k| self.writes(&block[*k])).collect();
-        // A loop over pieces is shared with the loop over what is in a piece.
+        // A loop over blocks is shared together with the loop inside a block.
         if let [only] = writers[..]
             && loops.len() + 1 < self.order.len()
             && let StmtKind::For { index: pieces, body, .. } = &mut block[only].kind
@@ -209,7 +209,7 @@ impl Inserter<'_> {
         self.replace(block, writers[0], *writers.last()?, &loops)
     }
 
-    /// Whether all assignments to the tensor in a block have an index as the subscript of a dimension.
+    /// Whether all assignments to the tensor in a block subscript a dimension by an index.
     fn is_subscript(&self, block: &Block, index: IndexId, dim: usize) -> bool {
         let mut all = true;
         for stmt in block {
@@ -226,7 +226,8 @@ impl Inserter<'_> {
         all
     }
 
-    /// Writes into a new workspace instead, from the first statement that writes to the last one, and copies it then.
+    /// Redirects the statements from the first to the last write to a new workspace, followed by
+    /// the copy.
     fn replace(&mut self, block: &mut Block, first: usize, last: usize, loops: &[IndexId]) -> Option<Inserted> {
         let shared = loops.len();
         let (outer, inner) = (self.order[..shared].to_vec(), self.order[shared..].to_vec());
@@ -236,7 +237,7 @@ impl Inserter<'_> {
         let workspace = self.declare(spec.clone(), &kept)?;
         let mut names: Vec<Option<IndexId>> = vec![None; self.order.len()];
         let mut origin = None;
-        // Names of loops that end here are free; those of loops around are not.
+        // Names of inner loops can be reused; those of enclosing loops cannot.
         let mut ending: Vec<IndexId> = Vec::new();
         for stmt in &block[first..=last] {
             visit(stmt, &mut |stmt| {
@@ -257,37 +258,39 @@ impl Inserter<'_> {
         Some(Inserted { tensor: self.tensor, workspace, shared, format: spec.to_string(), why })
     }
 
-    /// The format of a workspace over these dimensions, in storage order and in the tensor's own, and why.
+    /// The format of a workspace over these dimensions (in storage order and in the tensor's
+    /// order), and the reason.
     fn choose(&self, inner: &[usize], kept: &[usize]) -> (FormatSpec, String) {
         let leaf = self.format.leaf();
         let shape = self.checked.extents.shapes.get(self.tensor.index()).map_or(&[][..], Vec::as_slice);
         let size = inner.iter().fold(1u64, |size, dim| size.saturating_mul(shape.get(*dim).copied().unwrap_or(0)));
         let dense = inner.len() == 1 && size <= LARGEST_DENSE;
         let levels = &self.format.levels()[self.order.len() - inner.len()..];
-        // A workspace as large as what one position of the result holds, of which a pattern would say nothing.
+        // The size of a dense workspace: that of one position of the result.
         let full = leaf != Leaf::Pattern
             && levels.iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.full));
-        // Which of the kept dimensions each level stores.
+        // The kept dimension of each level.
         let map: Vec<usize> = inner.iter().map(|dim| kept.iter().position(|d| d == dim).unwrap_or(0)).collect();
         let natural = map.iter().enumerate().all(|(k, d)| k == *d);
         let map: Vec<DimExpr> = map.into_iter().map(DimExpr::Dim).collect();
-        let (ism, why) = match self.wish {
-            Wish::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
-            Wish::Any if full && natural => {
+        let (ism, why) = match self.request {
+            WorkspaceRequest::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
+            WorkspaceRequest::Any if full && natural => {
                 let why = format!("what is out of order, {size} elements, is stored whole");
                 return (FormatSpec::AnyRank(ShortName::Dense, leaf), why);
             }
-            Wish::Any if dense => {
+            WorkspaceRequest::Any if dense => {
                 let format = Format::uniform(LevelKind::Bytemap, 1).with_leaf(leaf);
                 let why = format!("one dimension of {size} elements is out of order, which fits a dense workspace");
                 return (FormatSpec::Fixed(format), why);
             }
-            Wish::Any => {
+            WorkspaceRequest::Any => {
                 let out = match inner {
                     [_] => "one dimension, too large for a dense workspace, is out of order".to_string(),
                     _ => format!("{} dimensions are out of order", inner.len()),
                 };
-                // What cannot be merged has to be found when it is inserted.
+                // Without a merge, duplicates must be found at insertion, so the workspace is a
+                // hash table.
                 let policy = if self.merges { "coord" } else { "hash" };
                 (Ism { policy: policy.to_string(), capacity: None, pipelined: false }, out)
             }
@@ -312,7 +315,7 @@ impl Inserter<'_> {
         Some(id)
     }
 
-    /// Makes assignments to the tensor assignments to the workspace.
+    /// Redirects assignments from the tensor to the workspace.
     fn redirect(
         &self,
         stmt: &mut Stmt,
@@ -338,7 +341,7 @@ impl Inserter<'_> {
         }
     }
 
-    /// The loops that copy the workspace, in the order of the tensor's levels.
+    /// The consumer: loops that copy the workspace in the order of the tensor's levels.
     #[allow(clippy::too_many_arguments)]
     fn consumer(
         &mut self,
@@ -395,7 +398,7 @@ impl Inserter<'_> {
         stmt
     }
 
-    /// A statement that stands where another one does.
+    /// Creates a statement with the source location of another one.
     fn stmt(&mut self, kind: StmtKind, origin: StmtId) -> Stmt {
         let id = StmtId(self.next_stmt);
         self.next_stmt += 1;
@@ -440,7 +443,7 @@ fn visit(stmt: &Stmt, visitor: &mut dyn FnMut(&Stmt)) {
     }
 }
 
-/// A name that nothing in the program has.
+/// An unused name.
 fn fresh(program: &Program, name: &str) -> String {
     let taken = |name: &str| {
         program.tensors.iter().any(|info| info.name == name)

@@ -1,8 +1,8 @@
-//! `insert_workspace(policy[, capacity][, pipelined])`: every result that a nest scatters into is written through a sparse workspace
-//! of this policy, where the compiler would choose one by itself.
+//! The command `insert_workspace(policy[, capacity][, pipelined])`: inserts a sparse workspace of
+//! this policy for every scattered result.
 
 use super::edit::Work;
-use super::insert::{Wish, as_written, insert, scattered_by_loops};
+use super::insert::{WorkspaceRequest, as_written, insert, scattered_by_loops};
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::format::Ism;
 
@@ -15,11 +15,11 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipeline
             return Err(d.help("leave the capacity out: the workspace grows with the result"));
         }
     };
-    let wish = Wish::Sparse(Ism { policy: policy.to_string(), capacity, pipelined });
-    // Order is that of what a kernel writes, as it is where the compiler inserts a workspace by itself.
+    let request = WorkspaceRequest::Sparse(Ism { policy: policy.to_string(), capacity, pipelined });
+    // Scatter order refers to the format as the kernel writes it, as for automatic insertion.
     let checked = as_written(&work.program, work.checked);
     let scattered = scattered_by_loops(&work.program, &checked);
-    match insert(&work.program, &checked, &scattered, &wish) {
+    match insert(&work.program, &checked, &scattered, &request) {
         Some((program, _)) => {
             work.program = program;
             Ok(())

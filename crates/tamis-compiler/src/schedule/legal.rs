@@ -1,13 +1,12 @@
-//! What may be moved: the one place that decides whether loops may change places or run at once.
-//!
-//! - A nest can be reordered if nothing but bound names and conditions stands between its loops ([`Chain`]); those stay
-//!   inside of all loops that they were inside of.
-//! - A loop stays inside of the loops that its bounds depend on.
-//! - A tensor that is written may be written in another order if turns that write the same element keep theirs: loops whose
-//!   indices the subscripts determine do not matter, and the others must keep their order among themselves; or if all
-//!   writes are updates by one operator that is associative and commutative.
-//! - A scalar that is written must not be read in the same nest, unless it is declared inside.
-//! - Turns of a loop may run at once if each writes elements of its own, or updates by one such operator.
+//! Legality of loop transformations: decides whether loops may be reordered or run in parallel.
+//! - A nest can be reordered if only bindings and conditions stand between its loops ([`Chain`]); those stay
+//!   inside all loops that enclosed them.
+//! - A loop stays inside the loops that its bounds depend on.
+//! - Writes to a tensor may be reordered if iterations that write the same element keep their order: loops whose
+//!   indices the subscripts determine may move, the others keep their relative order; or if all
+//!   writes are updates by one associative and commutative operator.
+//! - A written scalar must not be read in the same nest, unless it is declared inside.
+//! - Iterations may run in parallel if each writes elements of its own, or updates by one such operator.
 
 use super::edit::{index_of, path_to};
 use super::extents::{indices, lets};
@@ -20,7 +19,7 @@ use tamis_ir::program::{
     Update, VarId, visit_block,
 };
 
-/// What stands on the way from a loop to one inside of it.
+/// A statement between a loop and an inner loop of its nest.
 #[derive(Clone)]
 pub(super) enum Link {
     Loop { id: StmtId, index: IndexId, extent: Extent, attributes: Attributes },
@@ -28,13 +27,13 @@ pub(super) enum Link {
     If { id: StmtId, cond: ExprId },
 }
 
-/// A nest of loops, with what stands between them, and what stands inside of the innermost.
+/// A loop nest: its loops, the statements between them, and the innermost body.
 pub(super) struct Chain {
     pub(super) links: Vec<Link>,
     pub(super) body: Block,
 }
 
-/// Why something may not be done: the statement that is in the way, and in which way it is.
+/// The reason why a transformation is illegal: the conflicting statement and a description.
 pub(super) struct Conflict {
     pub(super) stmt: Box<Stmt>,
     pub(super) why: String,
@@ -42,7 +41,7 @@ pub(super) struct Conflict {
 }
 
 impl Chain {
-    /// The way from a loop to the one over `innermost`.
+    /// The chain from a loop to the loop over `innermost`.
     pub(super) fn of(outer: &Stmt, innermost: IndexId) -> Result<Chain, Conflict> {
         let mut links = Vec::new();
         let mut stmt = outer.clone();
@@ -78,7 +77,7 @@ impl Chain {
     }
 }
 
-/// The statement that leads on to a loop: the last of its block, after bound names only.
+/// The statement that contains the next loop: the last of its block, after bindings only.
 fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Option<Stmt>, Conflict> {
     let leads = |stmt: &Stmt| {
         let mut found = false;
@@ -110,19 +109,20 @@ fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Optio
     Ok(way)
 }
 
-/// What a statement does to a tensor that is declared outside of it.
+/// The writes of a statement to a tensor that is declared outside it.
 struct Written {
     tensor: TensorId,
     stmts: Vec<Stmt>,
     /// The first statement that reads it.
     read: Option<Stmt>,
-    /// The operator of all updates, if it is one, and its order does not matter.
+    /// The common operator of all updates, if it is associative and commutative.
     operator: Option<Op>,
-    /// Loop indices of which two different values never write the same element, each with the dimensions that say so.
+    /// Loop indices whose distinct values write distinct elements, with the dimensions that prove
+    /// it.
     own: FxHashMap<IndexId, Vec<usize>>,
 }
 
-/// The operator that an update belongs to; subtracting is adding.
+/// The reduction operator of an update; subtraction counts as addition.
 fn operator(update: &Option<Update>) -> Option<Op> {
     let Update { op, extra } = update.as_ref()?;
     let info = op.info();
@@ -170,34 +170,36 @@ fn effects(program: &Program, stmt: &Stmt) -> Vec<Written> {
             }
         });
     });
-    let known = Known { program, lets: lets(program), windows: windows(program) };
+    let known = LoopFacts { program, lets: lets(program), windows: windows(program) };
     for written in &mut found {
         written.own = known.own(&common(written));
     }
     found
 }
 
-/// Whether an assignment is the only one to its tensor, and writes each element at most once after each declaration.
+/// Whether an assignment is the only one to its tensor and writes each element at most once per
+/// declaration.
 pub(super) fn writes_each_once(program: &Program, stmt: &Stmt) -> bool {
     let StmtKind::Assign { target, .. } = &stmt.kind else { return false };
     let mut writers = 0;
     program.visit(&mut |other| {
         writers += usize::from(matches!(&other.kind, StmtKind::Assign { target: t, .. } if t.tensor == target.tensor));
     });
-    // The loops around the assignment, and how many of them are around the declaration, too.
+    // The loops that enclose the assignment, and the number of them that enclose the declaration,
+    // too.
     let mut path = Vec::new();
     path_to(&program.body, &|other| other.id == stmt.id && other.kind == stmt.kind, &mut path);
     let mut declaration = Vec::new();
     path_to(&program.body, &|other| other.kind == StmtKind::Declare(target.tensor), &mut declaration);
     let loops = |path: &[&Stmt]| -> Vec<IndexId> { path.iter().filter_map(|stmt| index_of(stmt)).collect() };
     let shared = loops(&declaration).len();
-    let known = Known { program, lets: lets(program), windows: windows(program) };
+    let known = LoopFacts { program, lets: lets(program), windows: windows(program) };
     let own = known.own(&target.subscripts.iter().map(|s| s.expr).enumerate().collect::<Vec<_>>());
     let plain = target.subscripts.iter().all(|s| !s.permissive);
     writers == 1 && plain && loops(&path).iter().skip(shared).all(|index| own.contains_key(index))
 }
 
-/// Subscripts that all writes have in common, with their dimensions.
+/// Subscripts common to all writes, with their dimensions.
 fn common(written: &Written) -> Vec<(usize, ExprId)> {
     let of = |stmt: &Stmt| -> Vec<(usize, ExprId)> {
         match &stmt.kind {
@@ -213,19 +215,19 @@ fn common(written: &Written) -> Vec<(usize, ExprId)> {
     common
 }
 
-/// What is known of a program's loops and names.
-struct Known<'a> {
+/// Facts about a program's loops and bound names.
+struct LoopFacts<'a> {
     program: &'a Program,
     lets: FxHashMap<VarId, ExprId>,
-    /// For loops over pieces of a range, the indices of the loops that say which piece.
+    /// For loops over a tile of a range, the indices of the loops that select the tile.
     windows: FxHashMap<IndexId, Vec<IndexId>>,
 }
 
-impl Known<'_> {
+impl LoopFacts<'_> {
     /// The loop indices that subscripts determine.
     fn own(&self, subscripts: &[(usize, ExprId)]) -> FxHashMap<IndexId, Vec<usize>> {
         let mut own: FxHashMap<IndexId, Vec<usize>> = FxHashMap::default();
-        // `f // m` and `f % m` together are `f`.
+        // `f // m` and `f % m` together determine `f`.
         let (mut quotients, mut remainders) = (Vec::new(), Vec::new());
         for (dim, id) in subscripts {
             match self.plain(*id) {
@@ -259,7 +261,7 @@ impl Known<'_> {
         own
     }
 
-    /// What a bound name stands for, without a constant that is added.
+    /// The definition of a bound name, without an added constant.
     fn plain(&self, id: ExprId) -> &Expr {
         let mut expr = self.program.expr(id);
         for _ in 0..100 {
@@ -286,8 +288,8 @@ impl Known<'_> {
     }
 }
 
-/// Loops that go over pieces: `range(s + a * n, min(s + a * n + n, e))` has other values for each `a`, and if `s` and `e`
-/// are bounds of such a piece themselves, for what says which, too.
+/// Loops over tiles: `range(s + a * n, min(s + a * n + n, e))` has disjoint values for each `a`,
+/// and also for the indices that select an enclosing tile with bounds `s` and `e`.
 fn windows(program: &Program) -> FxHashMap<IndexId, Vec<IndexId>> {
     let mut found = FxHashMap::default();
     let lets = lets(program);
@@ -348,20 +350,20 @@ fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Confli
     let name = &program.tensor(written.tensor).name;
     let why = format!("reads `{name}`, which the same loops change");
     let help = if is_plain_scalar(program, written.tensor) {
-        format!("declare `{name}` inside of the loops if each turn has its own, or leave them as they are")
+        format!("declare `{name}` inside of the loops if each iteration has its own, or leave them as they are")
     } else {
         "leave the loops as they are".to_string()
     };
     Conflict { stmt: Box::new(read.clone()), why, help }
 }
 
-/// How a write depends on the order of turns.
+/// The conflict of a write that depends on the iteration order.
 fn ordered_write(written: &Written) -> Stmt {
     let free = |stmt: &&Stmt| match &stmt.kind {
         StmtKind::Assign { update, .. } => operator(update).is_none(),
         _ => false,
     };
-    // The one that is in the way; else two operators are.
+    // The conflicting write; otherwise two different operators conflict.
     let stmt = written.stmts.iter().find(free).or(written.stmts.last());
     stmt.cloned().unwrap_or(Stmt { id: StmtId(0), kind: StmtKind::Declare(written.tensor) })
 }
@@ -377,7 +379,7 @@ fn what_it_does(program: &Program, written: &Written, stmt: &Stmt) -> String {
     }
 }
 
-/// Whether the loops of a nest may be in another order.
+/// Whether the loops of a nest may be reordered.
 pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[IndexId]) -> Result<(), Conflict> {
     for written in effects(program, nest) {
         if let Some(read) = &written.read {
@@ -396,12 +398,13 @@ pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[In
     Ok(())
 }
 
-/// Whether threads may share the turns of a loop, each with a part of them; else why not.
+/// Whether the iterations of a loop may be partitioned among threads; otherwise the reason why not.
 pub(crate) fn parts(program: &Program, nest: &Stmt, index: IndexId, formats: &[Option<Format>]) -> Result<(), String> {
     at_once(program, nest, index, true, formats, true).map_err(|conflict| format!("a statement {}", conflict.why))
 }
 
-/// Whether the turns of a loop may run at once; with `reductions` they may share what they update by one operator.
+/// Whether the iterations of a loop may run in parallel; with `reductions`, they may update shared
+/// elements by one operator.
 pub(super) fn at_once(
     program: &Program,
     nest: &Stmt,
@@ -418,7 +421,8 @@ pub(super) fn at_once(
         let name = &program.tensor(written.tensor).name;
         let outermost = formats.get(written.tensor.index()).and_then(|format| format.as_ref()).and_then(|format| {
             let order = format.dim_order()?;
-            // Elements of a dense tensor are where they are; others are built in pieces, by their outermost level.
+            // Elements of a dense tensor have fixed positions; other tensors are assembled from
+            // chunks along their outermost level.
             (pieces && !format.is_all_dense()).then(|| order.first().copied())?
         });
         let own = written.own.get(&index).is_some_and(|dims| outermost.is_none_or(|first| dims.contains(&first)));
@@ -434,11 +438,11 @@ pub(super) fn at_once(
                 format!("run another loop at once, or store `{name}` with `{loop_name}` outermost"),
             ),
             (None, Some(_)) => (
-                format!("updates elements of `{name}` that other turns update, too"),
+                format!("updates elements of `{name}` that other iterations update, too"),
                 "leave out `NoRaces`: reductions are made private and combined".to_string(),
             ),
             (None, None) => (
-                format!("{}, and other turns write it, too", what_it_does(program, &written, &stmt)),
+                format!("{}, and other iterations write it, too", what_it_does(program, &written, &stmt)),
                 "run a loop at once whose index subscripts the result, or update by `+=`, `max=` or the like"
                     .to_string(),
             ),

@@ -1,4 +1,4 @@
-//! Finding an expression that a user wrote in the statements of a program.
+//! Pattern matching: finds an expression of the user's text in the statements of a program.
 
 use super::edit::Work;
 use super::extents::lets;
@@ -8,18 +8,18 @@ use tamis_ir::program::{Access, Entry, EntryPart, Expr, ExprId, Program, Protoco
 use tamis_ir::text::parser::parse_expression;
 use tamis_ir::text::syntax::{self, ExprKind};
 
-/// An expression in a statement.
-pub(super) struct Found {
+/// A matched expression in a statement.
+pub(super) struct Match {
     pub(super) stmt: Stmt,
     /// The expression.
     pub(super) part: ExprId,
-    /// The statement's value, in which it occurs.
+    /// The right-hand side that contains it.
     pub(super) value: ExprId,
 }
 
-/// Finds the one assignment in whose value an expression occurs. Factors of a product (and so for every operator that is
-/// associative and commutative) may stand in any order, and between others.
-pub(super) fn find(work: &mut Work, text: &str) -> Result<Found> {
+/// Finds the unique assignment whose right-hand side contains an expression. Operands of an
+/// associative and commutative operator match in any order and as a subset.
+pub(super) fn find(work: &mut Work, text: &str) -> Result<Match> {
     let source = Source::new("expression", text);
     let pattern = parse_expression(&source).map_err(|errors| {
         let why = errors.0.first().map_or_else(String::new, |d| d.message.clone());
@@ -35,9 +35,9 @@ pub(super) fn find(work: &mut Work, text: &str) -> Result<Found> {
     let mut found = Vec::new();
     for (stmt, value) in assignments {
         if let Some(part) = exact(&work.program, value, &pattern) {
-            found.push(Found { stmt, part, value });
+            found.push(Match { stmt, part, value });
         } else if let Some((part, value)) = regroup(work, value, &pattern) {
-            found.push(Found { stmt, part, value });
+            found.push(Match { stmt, part, value });
         }
     }
     let several = found.len();
@@ -66,7 +66,7 @@ fn nowhere(work: &Work, text: &str) -> Diagnostic {
     d.help(format!("write it as in the program; the values are {}", shown.join(", ")))
 }
 
-/// The first part of an expression that is what the pattern says.
+/// The first sub-expression that matches the pattern.
 fn exact(program: &Program, id: ExprId, pattern: &syntax::Expr) -> Option<ExprId> {
     if is(program, id, pattern) {
         return Some(id);
@@ -92,7 +92,7 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
         (Expr::Var(var), ExprKind::Name(name)) => program.vars[var.index()] == *name,
         (Expr::Read(access), ExprKind::Name(name)) => named(access, name, &[]),
         (Expr::Read(access), ExprKind::Index { base, subscripts }) => named(access, &base.text, subscripts),
-        // TACO writes accesses with parentheses.
+        // TACO spells accesses with parentheses.
         (Expr::Read(access), ExprKind::Call { function, args, .. }) => named(access, &function.text, args),
         (Expr::Size(tensor, dim), ExprKind::Size { base, dim: written }) => {
             program.tensor(*tensor).name == base.text && u64::try_from(*dim) == Ok(*written)
@@ -100,7 +100,7 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
         (Expr::Entry(entry), ExprKind::Entry { base, part, at }) => {
             program.tensor(entry.tensor).name == base.text && entry.what == *part && all(&entry.at, at)
         }
-        // An access that a loop over positions goes along is still what it was.
+        // An access in a position loop still matches its original subscripts.
         (Expr::Entry(entry), ExprKind::Index { base, subscripts }) => is_entry(program, entry, &base.text, subscripts),
         (Expr::Entry(entry), ExprKind::Call { function, args, .. }) => is_entry(program, entry, &function.text, args),
         (Expr::Call(op, operands), ExprKind::Operator(written, patterns)) => op == written && all(operands, patterns),
@@ -115,8 +115,8 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
     }
 }
 
-/// Whether the value of an entry is the element at these subscripts: each is a name that is bound to the coordinate of the entry, or
-/// one that the bounds of loops over entries are computed from.
+/// Whether a stored value is the element at these subscripts: each is bound to the coordinate of
+/// that position, or determines the bounds of the position loops.
 fn is_entry(program: &Program, entry: &Entry, name: &str, patterns: &[syntax::Expr]) -> bool {
     let info = program.tensor(entry.tensor);
     if entry.what != EntryPart::Value || info.name != name || info.rank != patterns.len() {
@@ -145,7 +145,7 @@ fn is_entry(program: &Program, entry: &Entry, name: &str, patterns: &[syntax::Ex
     })
 }
 
-/// A subscript without what it says about how it is read.
+/// A subscript without its access protocol.
 fn subscript(pattern: &syntax::Expr) -> &syntax::Expr {
     match &pattern.kind {
         ExprKind::Operator(Op::BitNot, operands) if operands.len() == 1 => subscript(&operands[0]),
@@ -158,8 +158,8 @@ fn subscript(pattern: &syntax::Expr) -> &syntax::Expr {
     }
 }
 
-/// If the pattern's operands are some of those of a chain of one operator, puts them next to each other. Gives the part and
-/// the whole.
+/// If the pattern's operands are a subset of a chain of one operator, regroups the chain. Returns
+/// the matched part and the whole.
 fn regroup(work: &mut Work, value: ExprId, pattern: &syntax::Expr) -> Option<(ExprId, ExprId)> {
     let ExprKind::Operator(op, _) = &pattern.kind else { return None };
     let op = *op;

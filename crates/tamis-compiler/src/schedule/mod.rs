@@ -1,10 +1,8 @@
-//! What is decided about a program before it is lowered: commands of the user's, and workspaces that are inserted.
-//!
-//! Scheduling commands are transformations of loop programs, from text or by methods. Every schedule gives a program that can
-//! be printed, read back, interpreted and compiled.
-//!
-//! A [`Schedule`] is a list of commands as data. One file per command says what it does to a program; `legal` is the one
-//! place that says what may be moved, `extents` names how far loops go, `edit` finds and changes loops.
+//! Schedules: scheduling commands and workspace insertion, as program-to-program transformations
+//! before lowering. Scheduling commands come from text or from methods. Every scheduled program can
+//! be printed, parsed, interpreted and compiled. A [`Schedule`] is a list of commands as data. Each
+//! command has a file; `legal` decides legality, `extents` computes symbolic loop extents, `edit`
+//! finds and rewrites loops.
 
 mod annotate;
 pub mod block;
@@ -50,12 +48,12 @@ use tamis_ir::{Diagnostic, Diagnostics, Format, Source, Span, Value};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    steps: Vec<Step>,
+    steps: Vec<LocatedCommand>,
     /// The text it was read from.
     source: Option<Arc<Source>>,
 }
 
-/// Schedules are equal if they say the same, wherever they stand.
+/// Equality ignores source locations.
 impl PartialEq for Schedule {
     fn eq(&self, other: &Schedule) -> bool {
         self.commands().eq(other.commands())
@@ -71,76 +69,78 @@ impl std::hash::Hash for Schedule {
     }
 }
 
-/// A command and where it stands.
+/// A command with its source location.
 #[derive(Clone, Debug)]
-struct Step {
+struct LocatedCommand {
     command: Command,
-    /// The command in the text; nothing if it was made by a method.
+    /// The span of the command; none if a method created it.
     span: Option<Span>,
-    /// Its arguments in the text.
+    /// The spans of its arguments.
     args: Vec<Span>,
 }
 
-/// A scheduling command. Loops are named by their indices; `k#2` is the second loop over `k` in the program's text.
+/// A scheduling command. Loops are named by their indices; `k#2` is the second loop over `k` in the
+/// program's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Command {
-    /// The loops of one nest in another order.
+    /// Reorders the loops of a nest.
     Reorder { loops: Vec<String> },
-    /// A loop cut into pieces of equal length: a loop over pieces, and one over what is in a piece.
+    /// Splits a loop into an outer loop over strips and an inner loop over one strip
+    /// (strip-mining).
     Split { index: String, outer: String, inner: String, factor: i64 },
-    /// Two loops cut, and the loops over pieces put outside.
+    /// Tiles two loops: splits both and moves the outer loops outside.
     Tile { loops: [String; 2], first: [String; 2], second: [String; 2], factors: [i64; 2] },
-    /// Two loops made one.
+    /// Collapses two loops into one.
     Fuse { outer: String, inner: String, fused: String },
-    /// How many values an index takes.
+    /// Asserts the trip count of a loop.
     Bound { index: String, renamed: Option<String>, length: i64, kind: BoundKind },
-    /// So many turns of a loop written out.
+    /// Unrolls a loop by a factor.
     Unroll { index: String, factor: i64 },
-    /// The turns of a loop run in the lanes of a vector.
+    /// Runs the iterations of a loop in vector lanes.
     Vectorize { index: String, lanes: Option<i64> },
-    /// The turns of a loop run on several threads.
+    /// Runs the iterations of a loop on several threads.
     Parallelize { index: String, races: Races },
-    /// The values of an expression stored in a temporary first.
+    /// Precomputes the values of an expression in a workspace.
     Precompute { expression: String, indices: Vec<String>, workspace: Vec<String>, format: Option<String> },
-    /// A tensor copied into another format first.
+    /// Converts a tensor to another format first.
     Convert { tensor: String, format: String },
-    /// A loop over the stored entries of a parameter instead of coordinates.
+    /// Replaces a coordinate loop by a loop over the positions of a parameter.
     Pos { index: String, position: String, access: String },
-    /// A workspace between a loop nest and its result.
+    /// Inserts a workspace between a loop nest and its result.
     InsertWorkspace { policy: String, capacity: Option<i64>, pipelined: bool },
 }
 
-/// What `bound` says.
+/// The kind of a `bound` assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BoundKind {
-    /// Exactly so many.
+    /// The trip count is exactly the number.
     Exactly,
-    /// No more than that.
+    /// The trip count is at most the number.
     AtMost,
 }
 
-/// What the turns of a parallel loop may share.
+/// The permitted data races of a parallel loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Races {
-    /// Reductions, which are made private and combined.
+    /// Reductions, which are privatised and combined.
     Reductions,
-    /// Nothing: each turn writes elements of its own.
+    /// None: each iteration writes elements of its own.
     NoRaces,
 }
 
 impl Schedule {
-    /// A schedule that changes nothing.
+    /// An empty schedule.
     pub fn new() -> Schedule {
         Schedule::default()
     }
 
-    /// Reads a schedule: commands separated by `;`, `,` or lines.
+    /// Parses a schedule: commands separated by `;`, `,` or line breaks.
     pub fn parse(text: &str) -> Result<Schedule, Diagnostics> {
         Schedule::parse_source(&Source::new("schedule", text))
     }
 
-    /// Reads a schedule from a named source.
+    /// Parses a schedule from a named source.
     pub fn parse_source(source: &Arc<Source>) -> Result<Schedule, Diagnostics> {
         let steps = parse::parse(source)?;
         Ok(Schedule { steps, source: Some(source.clone()) })
@@ -151,12 +151,12 @@ impl Schedule {
         self.steps.iter().map(|step| &step.command)
     }
 
-    /// How many commands there are.
+    /// The number of commands.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no command.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -170,7 +170,8 @@ impl Schedule {
         shorter
     }
 
-    /// Points a diagnostic about a policy of workspaces to the command that asks for it; `None` if no command does.
+    /// Points a diagnostic about a workspace policy to the command that names it; `None` if no
+    /// command does.
     pub fn blame_policy(&self, policy: &str, d: &Diagnostic, label: &str) -> Option<Diagnostic> {
         let asks = |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == policy);
         let (step, arg) = self.steps.iter().find_map(|step| {
@@ -189,58 +190,59 @@ impl Schedule {
         })
     }
 
-    /// Adds a command.
+    /// Appends a command.
     pub fn then(mut self, command: Command) -> Schedule {
-        self.steps.push(Step { command, span: None, args: Vec::new() });
+        self.steps.push(LocatedCommand { command, span: None, args: Vec::new() });
         self
     }
 
-    /// Puts the loops of one nest in this order; loops of the nest that are not named stay where they are.
+    /// Reorders the loops of one nest; unnamed loops of the nest keep their places.
     pub fn reorder<S: Into<String>>(self, loops: impl IntoIterator<Item = S>) -> Schedule {
         self.then(Command::Reorder { loops: loops.into_iter().map(Into::into).collect() })
     }
 
-    /// Cuts a loop into pieces of `factor` values: `outer` goes over the pieces, `inner` over the coordinates of a piece.
+    /// Splits a loop by `factor`: `outer` iterates over strips, `inner` over the coordinates of a
+    /// strip.
     pub fn split(self, index: &str, outer: &str, inner: &str, factor: i64) -> Schedule {
         let (index, outer, inner) = (index.into(), outer.into(), inner.into());
         self.then(Command::Split { index, outer, inner, factor })
     }
 
-    /// Cuts two loops, one directly inside the other, into tiles: `first` and `second` are the names of the loops over
-    /// pieces and inside of pieces that the first and the second loop become.
+    /// Tiles two directly nested loops: `first` and `second` name the outer and inner loop that
+    /// each is split into.
     pub fn tile(self, loops: [&str; 2], first: [&str; 2], second: [&str; 2], factors: [i64; 2]) -> Schedule {
         let owned = |names: [&str; 2]| names.map(String::from);
         self.then(Command::Tile { loops: owned(loops), first: owned(first), second: owned(second), factors })
     }
 
-    /// Makes one loop of two, one directly inside the other.
+    /// Collapses two directly nested loops into one.
     pub fn fuse(self, outer: &str, inner: &str, fused: &str) -> Schedule {
         let (outer, inner, fused) = (outer.into(), inner.into(), fused.into());
         self.then(Command::Fuse { outer, inner, fused })
     }
 
-    /// States how many values an index takes.
+    /// Asserts the trip count of a loop.
     pub fn bound(self, index: &str, length: i64, kind: BoundKind) -> Schedule {
         self.then(Command::Bound { index: index.into(), renamed: None, length, kind })
     }
 
-    /// Writes out so many turns of a loop.
+    /// Unrolls a loop by a factor.
     pub fn unroll(self, index: &str, factor: i64) -> Schedule {
         self.then(Command::Unroll { index: index.into(), factor })
     }
 
-    /// Runs the turns of a loop in the lanes of a vector.
+    /// Runs the iterations of a loop in vector lanes.
     pub fn vectorize(self, index: &str) -> Schedule {
         self.then(Command::Vectorize { index: index.into(), lanes: None })
     }
 
-    /// Runs the turns of a loop on several threads.
+    /// Runs the iterations of a loop on several threads.
     pub fn parallelize(self, index: &str) -> Schedule {
         self.then(Command::Parallelize { index: index.into(), races: Races::Reductions })
     }
 
-    /// Stores the values of an expression for all values of some indices in a temporary first. The temporary is filled by
-    /// loops with the indices `workspace`; `format` is its format, `dense` unless written.
+    /// Precomputes an expression for all values of some indices in a workspace. Its producer loops
+    /// are named `workspace`; its format is `format`, by default `dense`.
     pub fn precompute(self, expression: &str, indices: &[&str], workspace: &[&str], format: Option<&str>) -> Schedule {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
         self.then(Command::Precompute {
@@ -251,27 +253,28 @@ impl Schedule {
         })
     }
 
-    /// Makes a loop go over the stored entries of a parameter, numbered by `position`, instead of coordinates.
+    /// Replaces a coordinate loop by a loop over the positions of a parameter, named `position`.
     pub fn pos(self, index: &str, position: &str, access: &str) -> Schedule {
         self.then(Command::Pos { index: index.into(), position: position.into(), access: access.into() })
     }
 
-    /// Puts a sparse workspace of a policy between every nest and the result that it scatters into.
+    /// Inserts a sparse workspace of a policy for every scattered result.
     pub fn insert_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
         self.then(Command::InsertWorkspace { policy: policy.into(), capacity, pipelined: false })
     }
 
-    /// [`Schedule::insert_workspace`] whose entries are sorted and merged on a second thread while others come.
+    /// [`Schedule::insert_workspace`] whose elements are sorted and merged on a second thread while
+    /// others are inserted.
     pub fn insert_pipelined_workspace(self, policy: &str, capacity: Option<i64>) -> Schedule {
         self.then(Command::InsertWorkspace { policy: policy.into(), capacity, pipelined: true })
     }
 
-    /// Copies a tensor into another format before anything else.
+    /// Converts a tensor to another format first.
     pub fn convert(self, tensor: &str, format: &str) -> Schedule {
         self.then(Command::Convert { tensor: tensor.into(), format: format.into() })
     }
 
-    /// Applies the commands, one after the other, to a program that was checked for the tensors it is called with.
+    /// Applies the commands in order to a program that was checked for the types of its parameters.
     ///
     /// ```
     /// use tamis_compiler::schedule::Schedule;
@@ -301,9 +304,9 @@ impl Schedule {
         self.apply_to(program, checked, &[], Policy::default())
     }
 
-    /// [`Schedule::apply`], for parameters whose formats are known, in order: copies of them go through what is stored
-    /// in its order, and loops can go over its positions, if by this policy nothing happens elsewhere. A fill other than 0 is
-    /// part of a format ([`with_fill`]).
+    /// [`Schedule::apply`] for parameters with known formats: conversions then follow storage
+    /// order, and `pos` is legal if the body is idle at unstored coordinates under this arithmetic
+    /// policy. A fill other than 0 is part of a format ([`with_fill`]).
     pub fn apply_to(
         &self,
         program: &Program,
@@ -324,7 +327,7 @@ impl Schedule {
     }
 }
 
-/// A format that says what a tensor is filled with, if that is not 0.
+/// A format with a fill other than 0.
 pub fn with_fill(format: &Format, fill: Value) -> Format {
     match format.leaf() {
         Leaf::Element(None) if fill.is_truthy() => format.clone().with_leaf(Leaf::Element(Some(fill))),

@@ -1,15 +1,15 @@
-//! Schedules from text: `reorder(i,k,j); split(k,k0,k1,32)`, in the spelling of this page or TACO's.
+//! Parser of schedules: `reorder(i,k,j); split(k,k0,k1,32)`, in Tamis's or TACO's spelling.
 
-use super::{BoundKind, Command, Races, Step};
+use super::{BoundKind, Command, LocatedCommand, Races};
 use std::sync::Arc;
 use tamis_ir::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span, did_you_mean};
 use tamis_ir::text::parser::is_name;
 
-/// The longest text, and the most commands.
+/// The maximum length of a text, and the maximum number of commands.
 const MAX_TEXT: usize = 1 << 16;
 const MAX_COMMANDS: usize = 1000;
 
-/// Commands and how they are written; the first of each name is what `help` shows.
+/// Commands and their forms; `help` shows the first form of each name.
 const FORMS: &[(&str, &str)] = &[
     ("reorder", "reorder(i, k, j)"),
     ("split", "split(i, i0, i1, 32)"),
@@ -25,14 +25,14 @@ const FORMS: &[(&str, &str)] = &[
     ("insert_workspace", "insert_workspace(coord, 1024)"),
 ];
 
-/// An argument as it stands: its text without quotes and space around it, and where.
+/// An argument: its trimmed, unquoted text and its span.
 #[derive(Clone, Debug)]
 struct Argument<'a> {
     text: &'a str,
     span: Span,
 }
 
-pub(super) fn parse(source: &Arc<Source>) -> std::result::Result<Vec<Step>, Diagnostics> {
+pub(super) fn parse(source: &Arc<Source>) -> std::result::Result<Vec<LocatedCommand>, Diagnostics> {
     let mut reader = Reader { text: &source.text, at: 0 };
     let mut steps = Vec::new();
     let attach = |d: Diagnostic| Diagnostics(vec![d.with_source(source)]);
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Span::new(self.at..self.text.len())
     }
 
-    fn command(&mut self) -> Result<Step> {
+    fn command(&mut self) -> Result<LocatedCommand> {
         let start = self.at;
         self.skip(|c| c.is_alphanumeric() || c == '_');
         let name = &self.text[start..self.at];
@@ -98,10 +98,10 @@ impl<'a> Reader<'a> {
         let args = self.arguments(name_span, form)?;
         let span = Span::new(start..self.at);
         let command = Arguments { name, span, form, args: &args }.command()?;
-        Ok(Step { command, span: Some(span), args: args.iter().map(|arg| arg.span).collect() })
+        Ok(LocatedCommand { command, span: Some(span), args: args.iter().map(|arg| arg.span).collect() })
     }
 
-    /// What stands between the parentheses, cut at its own commas.
+    /// The text between the parentheses, split at top-level commas.
     fn arguments(&mut self, name: Span, form: &str) -> Result<Vec<Argument<'a>>> {
         let text = self.text;
         let mut args = Vec::new();
@@ -154,7 +154,7 @@ fn argument(text: &str, start: usize, end: usize) -> Argument<'_> {
     Argument { text: shown, span: Span::new(from..from + shown.len()) }
 }
 
-/// Other spellings of commands.
+/// Alternative spellings of commands.
 fn canonical(name: &str) -> &str {
     match name {
         "divide" | "strip_mine" => "split",
@@ -166,7 +166,7 @@ fn canonical(name: &str) -> &str {
     }
 }
 
-/// A command's arguments, to be read as what it takes.
+/// The arguments of a command, with typed accessors.
 struct Arguments<'a> {
     name: &'a str,
     span: Span,
@@ -235,7 +235,7 @@ impl Arguments<'_> {
             }
             "convert" => {
                 self.count(2, 100)?;
-                // A format has commas of its own, if it is not quoted.
+                // An unquoted format contains commas.
                 let parts: Vec<String> = (1..self.args.len()).map(|k| self.format(k)).collect::<Result<_>>()?;
                 Command::Convert { tensor: self.new_name(0)?, format: parts.join(", ") }
             }
@@ -247,7 +247,7 @@ impl Arguments<'_> {
                     2 => Some(self.number(1)?),
                     _ => return Err(self.wrong("the word after the capacity can only be `pipelined`")),
                 };
-                // TACO's policies begin with capitals, those that others register are as they are.
+                // TACO's policies are capitalised; registered policies keep their spelling.
                 let policy = match self.new_name(0)?.as_str() {
                     taco @ ("Coord" | "Hash" | "Bucket") => taco.to_lowercase(),
                     policy => policy.to_string(),
@@ -275,7 +275,7 @@ impl Arguments<'_> {
         Err(self.wrong(&format!("`{}` takes {takes} arguments, not {found}", self.name)))
     }
 
-    /// The name of a loop, which may say which one is meant: `k#2`.
+    /// The name of a loop, with an optional ordinal: `k#2`.
     fn index(&self, k: usize) -> Result<String> {
         let arg = &self.args[k];
         let (name, number) = arg.text.split_once('#').unwrap_or((arg.text, "1"));
@@ -313,7 +313,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A format, or part of one; what it says is read when its rank is known.
+    /// The text of a format, which is parsed once its rank is known.
     fn format(&self, k: usize) -> Result<String> {
         let arg = &self.args[k];
         if arg.text.is_empty() || arg.text.contains(['"', '\'']) {

@@ -1,7 +1,6 @@
-//! `pos(j, p, A)`: a loop over coordinates becomes one over the stored entries of a parameter, by their numbers.
-//!
-//! The loop goes over the innermost levels of `A`: over one of them, or over several that `fuse` made one loop of. Levels
-//! further out belong to loops around it, and say which entries these are.
+//! The command `pos(j, p, A)`: replaces a coordinate loop by a loop over the positions of a
+//! parameter. The loop iterates over the innermost levels of `A`: one, or several that `fuse` has
+//! collapsed. Outer levels belong to enclosing loops, which select the range of positions.
 
 use super::edit::{Work, index_of};
 use super::extents::{indices, lets, reads};
@@ -24,7 +23,7 @@ pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> R
     let (tensor, format) = parameter(work, &pattern)?;
     let access = find_access(work, index, tensor, text, &pattern)?;
     work.check_new(position, 1, index, &[])?;
-    let way = Way::of(work, index, &access, &format)?;
+    let way = LevelMapping::of(work, index, &access, &format)?;
     if let Some((stmt, fill)) = busy(work, index, &access, &format) {
         let name = &work.program.tensor(tensor).name;
         let message = format!("the loop does something where `{name}` stores nothing");
@@ -61,7 +60,7 @@ fn base(pattern: &syntax::Expr) -> &str {
     }
 }
 
-/// The parameter whose entries are meant, and how it is stored.
+/// The parameter whose positions are iterated, and its format.
 fn parameter(work: &Work, pattern: &syntax::Expr) -> Result<(TensorId, Format)> {
     let (program, name) = (&work.program, base(pattern));
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
@@ -125,27 +124,27 @@ fn find_access(work: &Work, index: IndexId, tensor: TensorId, text: &str, patter
     }
 }
 
-/// Whether two accesses read the same element; how a level is traversed does not matter.
+/// Whether two accesses read the same element, ignoring access protocols.
 pub(super) fn same(a: &Access, b: &Access) -> bool {
     let subscripts = |access: &Access| access.subscripts.iter().map(|s| (s.expr, s.permissive)).collect::<Vec<_>>();
     a.tensor == b.tensor && subscripts(a) == subscripts(b)
 }
 
-/// How a loop goes over levels of a tensor.
-struct Way {
+/// The mapping from a loop to the levels of a tensor.
+struct LevelMapping {
     index: IndexId,
     access: Access,
     /// The dimension that each level stores.
     order: Vec<usize>,
-    /// Coordinates of the levels further out.
+    /// Coordinates of the outer levels.
     outer: Vec<ExprId>,
-    /// Names that are bound to the coordinate of a level, inside of the loop.
+    /// Names that are bound to the coordinate of a level inside the loop.
     names: FxHashMap<VarId, usize>,
 }
 
-impl Way {
-    /// Finds out which levels a loop goes over, and makes sure that it goes over all of them in their order.
-    fn of(work: &Work, index: IndexId, access: &Access, format: &Format) -> Result<Way> {
+impl LevelMapping {
+    /// Determines the levels that a loop iterates over, and checks that it covers them in order.
+    fn of(work: &Work, index: IndexId, access: &Access, format: &Format) -> Result<LevelMapping> {
         let program = &work.program;
         let name = &program.tensor(access.tensor).name;
         let shown = program.access(access);
@@ -162,7 +161,7 @@ impl Way {
         let depends = |level: usize| indices(program, &lets, access.subscripts[order[level]].expr).contains(&index);
         let from = (0..order.len()).find(|level| depends(*level)).unwrap_or(order.len());
         let outer: Vec<ExprId> = order[..from].iter().map(|dim| access.subscripts[*dim].expr).collect();
-        let mut way = Way { index, access: access.clone(), order, outer, names: FxHashMap::default() };
+        let mut way = LevelMapping { index, access: access.clone(), order, outer, names: FxHashMap::default() };
         way.check_inner(work, from, &lets)?;
         way.check_outer(work, &lets)?;
         let full = |level: usize| level_type(format.levels()[level].kind).is_ok_and(|row| row.capabilities.full);
@@ -191,7 +190,8 @@ impl Way {
         work.fault(Code::E1210, why, Some(0), label)
     }
 
-    /// The coordinates of the levels that the loop goes over are its index, taken apart from the innermost one on.
+    /// The coordinates of the iterated levels: digits of the loop index, from the innermost level
+    /// outwards.
     fn check_inner(&self, work: &Work, from: usize, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
         let program = &work.program;
         let (name, shown) = (&program.tensor(self.access.tensor).name, program.access(&self.access));
@@ -250,7 +250,7 @@ impl Way {
         Ok(())
     }
 
-    /// Coordinates of the levels further out are known before the loop.
+    /// Checks that the coordinates of the outer levels are known before the loop.
     fn check_outer(&self, work: &Work, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
         let program = &work.program;
         let mut inside: FxHashSet<Expr> = FxHashSet::default();
@@ -283,8 +283,8 @@ impl Way {
         Ok(())
     }
 
-    /// Which levels an expression numbers: the index numbers all that its loop goes over; `x // n` and `x % n` take them
-    /// apart.
+    /// The range of levels whose linearised coordinate is an expression: the loop index covers all
+    /// of them; `x // n` and `x % n` divide them.
     fn digits(&self, work: &Work, lets: &FxHashMap<VarId, ExprId>, id: ExprId) -> Option<(usize, usize)> {
         let program = &work.program;
         match program.expr(id) {
@@ -294,14 +294,15 @@ impl Way {
                 let (whole, divisor) = (*operands.first()?, *operands.get(1)?);
                 let (first, last) = self.digits(work, lets, whole)?;
                 let cut = self.product(work, divisor, last).filter(|cut| (first..last).contains(cut))?;
-                // The outermost digit is what is left.
+                // The outermost digit is the quotient.
                 Some(if *op == Op::Mod { (cut, last) } else { (first, cut) })
             }
             _ => None,
         }
     }
 
-    /// The level from which on an expression is the product of all sizes, up to (not including) `last`.
+    /// The first level such that an expression is the product of the sizes from there up to `last`,
+    /// exclusive.
     fn product(&self, work: &Work, id: ExprId, last: usize) -> Option<usize> {
         let mut factors = Vec::new();
         let mut open = vec![id];
@@ -319,7 +320,7 @@ impl Way {
         (first..last).zip(&factors).all(is_size).then_some(first)
     }
 
-    /// Changes the loop.
+    /// Rewrites the loop.
     fn go(self, work: &mut Work, position: &str) -> Result<()> {
         let before = work.classes();
         let stmt = work.loop_of(self.index)?.clone();
@@ -338,7 +339,7 @@ impl Way {
                 (first, entry(work, EntryPart::First, [others, &[next]].concat()))
             }
         };
-        // One name for the coordinate of each level; others that mean the same give way.
+        // Each level's coordinate gets one name, which replaces its synonyms.
         let mut names: Vec<VarId> = Vec::new();
         for level in self.outer.len()..self.order.len() {
             let known = self.names.iter().filter(|(_, l)| **l == level).map(|(var, _)| *var).min_by_key(|var| var.0);
@@ -371,7 +372,7 @@ impl Way {
         work.pin(&before, &[number], 0)
     }
 
-    /// What the index was, from the coordinates.
+    /// The former loop index, recomputed from the coordinates.
     fn numbered(&self, work: &mut Work, names: &[VarId]) -> ExprId {
         let mut whole = None;
         for (name, dim) in names.iter().zip(&self.order[self.outer.len()..]) {
@@ -404,7 +405,7 @@ fn drop_lets(block: &mut Block, dropped: &dyn Fn(VarId) -> bool) {
     }
 }
 
-/// Removes bindings that nothing uses any more: parts of the index that were taken apart further.
+/// Removes dead bindings: intermediate quotients of the index.
 fn drop_unused(work: &Work, block: &mut Block) {
     loop {
         let mut used: FxHashSet<VarId> = FxHashSet::default();
@@ -427,7 +428,7 @@ fn drop_unused(work: &Work, block: &mut Block) {
 }
 
 impl Work<'_> {
-    /// Loops that went as far as a tensor which their index no longer subscripts say so themselves.
+    /// Makes extents explicit that were inferred from a subscript that no longer exists.
     fn write_extents(&mut self, before: &super::extents::Classes) {
         let after = self.classes();
         let mut open: Vec<(IndexId, ExprId)> = Vec::new();

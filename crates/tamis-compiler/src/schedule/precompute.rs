@@ -1,13 +1,13 @@
-//! `precompute(expression, [i...], [iw...], format)`: the values of an expression are first stored in a temporary, by a
-//! producer that stands before the loops over the given indices; those loops then read the temporary.
-//!
-//! If the expression is the whole right-hand side of a reduction, the loops that only reduce belong to the producer, and
-//! the consumer writes each element of the result once: so Gustavson's algorithm comes from three plain loops.
+//! The command `precompute(expression, [i...], [iw...], format)`: a producer loop nest stores the
+//! values of an expression in a workspace; the loops over the given indices then read the
+//! workspace. If the expression is the whole right-hand side of a reduction, the reduction loops
+//! move to the producer and the consumer writes each element once: this derives Gustavson's
+//! algorithm from three plain loops.
 
 use super::edit::{Work, index_of, path_to};
 use super::extents::{indices, lets, reads};
 use super::legal::{Chain, Link};
-use super::matching::{self, Found};
+use super::matching::{self, Match};
 use super::recovered::Recovered;
 use super::reorder::rebuild;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,12 +42,13 @@ pub(super) fn run(
 fn spec(work: &Work, text: &str, rank: usize) -> Result<FormatSpec> {
     let fits = FormatSpec::parse(text).and_then(|spec| spec.with_rank(rank).map(|_| spec));
     fits.map_err(|d| {
-        let told = work.fault(d.code, format!("the workspace's format: {}", d.message), Some(3), "not such a format");
-        d.help.iter().fold(told, |told, help| told.help(help.clone()))
+        let reported =
+            work.fault(d.code, format!("the workspace's format: {}", d.message), Some(3), "not such a format");
+        d.help.iter().fold(reported, |reported, help| reported.help(help.clone()))
     })
 }
 
-/// The loops around a statement that names mean.
+/// The enclosing loops of a statement that the names match.
 fn given(work: &Work, stmt: &Stmt, names: &[String]) -> Result<Vec<IndexId>> {
     let around = loops_around(work, stmt.id);
     names
@@ -73,12 +74,12 @@ pub(super) fn loops_around(work: &Work, stmt: StmtId) -> Vec<IndexId> {
 }
 
 struct Plan {
-    found: Found,
-    /// The given loops, in the order of the subscripts of the temporary.
+    found: Match,
+    /// The given loops, in the order of the workspace's subscripts.
     given: Vec<IndexId>,
-    /// The names of the producer's loops.
+    /// The index names of the producer.
     names: Vec<String>,
-    /// All loops around the statement, outermost first.
+    /// All loops that enclose the statement, outermost first.
     around: Vec<IndexId>,
     target: Access,
     update: Option<Update>,
@@ -86,7 +87,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(work: &Work, found: Found, given: Vec<IndexId>, names: &[String]) -> Result<Plan> {
+    fn new(work: &Work, found: Match, given: Vec<IndexId>, names: &[String]) -> Result<Plan> {
         let around = loops_around(work, found.stmt.id);
         for (k, index) in given.iter().enumerate() {
             if given[..k].contains(index) {
@@ -124,7 +125,7 @@ impl Plan {
         found.ok_or_else(|| work.fault(Code::E1202, "no index is given", Some(1), "here").help("give an index"))
     }
 
-    /// Loops inside of the outermost given one that the expression depends on, but that are not given.
+    /// Loops inside the outermost given one that the expression depends on but that are not given.
     fn missing(&self, work: &Work) -> Result<Vec<IndexId>> {
         let top = self.outermost(work)?;
         let used = indices(&work.program, &self.lets, self.found.part);
@@ -160,7 +161,7 @@ impl Plan {
         move |work| target.subscripts.iter().flat_map(|s| indices(&work.program, &lets, s.expr)).collect()
     }
 
-    /// The operator that combines what a workspace collects.
+    /// The reduction operator of the workspace.
     fn operator(&self) -> Option<Op> {
         let update = self.update.as_ref()?;
         let info = update.op.info();
@@ -170,7 +171,7 @@ impl Plan {
         }
     }
 
-    /// The temporary, with its subscripts by the given loops' own indices.
+    /// The workspace, subscripted by the indices of the given loops.
     fn declare(
         &self,
         work: &mut Work,
@@ -189,7 +190,7 @@ impl Plan {
         Ok((tensor, declare))
     }
 
-    /// The shape of the temporary, where the loops do not say it.
+    /// The shape of the workspace, where the loops do not determine it.
     fn shape(&self, work: &mut Work) -> Result<Option<Vec<ExprId>>> {
         let mut inferred = true;
         for index in &self.given {
@@ -220,7 +221,7 @@ impl Plan {
         Access { tensor, subscripts: subscripts.collect() }
     }
 
-    // A part of an expression, stored for all values of the given indices
+    // Precomputation of a sub-expression
 
     fn store(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
         let top = self.outermost(work)?;
@@ -259,7 +260,7 @@ impl Plan {
         let part = self.found.part;
         let value = work.replaced(
             self.found.value,
-            // Subscripts stay: they say how far loops go.
+            // Subscripts stay, because they define loop extents.
             &|id, expr| match expr {
                 _ if id == part => Some(Expr::Read(read.clone())),
                 Expr::Read(_) => Some(expr.clone()),
@@ -279,7 +280,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A literal takes the type of what it meets, which a temporary does not.
+    /// Types a weak literal, which would otherwise lose its context in a workspace.
     fn check_typed(&self, work: &Work) -> Result<()> {
         let part = self.found.part;
         let weak = match work.checked.types.exprs.get(part.index()) {
@@ -295,7 +296,7 @@ impl Plan {
         Err(self.refuse(work, message, None, "precompute a part that reads a tensor"))
     }
 
-    /// What the expression reads is there before the loops, and stays as it is while they run.
+    /// Checks that the operands of the expression exist before the loops and are loop-invariant.
     fn check_stable(&self, work: &Work, nest: &Stmt) -> Result<()> {
         let read = reads(&work.program, &self.lets, self.found.part);
         let mut changed = None;
@@ -318,7 +319,8 @@ impl Plan {
         }
     }
 
-    /// A read that a condition protects might leave its tensor without it.
+    /// Checks that no guarded read becomes unguarded, since it might leave the bounds of its
+    /// tensor.
     fn check_safe(&self, work: &Work, nest: &Stmt, part: ExprId) -> Result<()> {
         let program = &work.program;
         let mut path = Vec::new();
@@ -338,10 +340,10 @@ impl Plan {
                     free &= access.subscripts.iter().all(|s| self.stays_inside(work, s.expr));
                     open.extend(access.subscripts.iter().map(|s| s.expr));
                 }
-                // What is out of bounds has a value there.
+                // A permissive read has a value out of bounds.
                 Expr::Call(Op::Coalesce, _) => free = false,
                 Expr::Entry(entry) => {
-                    // An entry that a condition makes sure of may not be one without it.
+                    // A read of a stored position is only valid under its condition.
                     free = false;
                     open.extend(&entry.at);
                 }
@@ -370,7 +372,7 @@ impl Plan {
         }
     }
 
-    /// The bounds of a loop of the producer do not depend on loops that it is no longer inside of.
+    /// Checks that producer loop bounds do not depend on loops that no longer enclose them.
     fn check_extent(&self, work: &Work, nest: &Stmt, index: IndexId, bounds: &[ExprId]) -> Result<()> {
         let mut inside = FxHashSet::default();
         visit_block(std::slice::from_ref(nest), &mut |stmt| inside.extend(index_of(stmt)));
@@ -385,10 +387,10 @@ impl Plan {
         Ok(())
     }
 
-    /// An expression without names that are bound inside of the loops.
+    /// Expands the names that are bound inside the loops.
     fn inlined(&self, work: &mut Work, id: ExprId, inner: &FxHashSet<VarId>) -> ExprId {
         let mut id = id;
-        // Each round puts values in the place of names; values are bound before, so this ends.
+        // Each round expands names; definitions precede uses, so this terminates.
         for _ in 0..=inner.len() {
             let values: FxHashMap<VarId, Expr> = self
                 .lets
@@ -412,7 +414,7 @@ impl Plan {
         id
     }
 
-    // A whole reduction
+    // Precomputation of a whole reduction
 
     fn reduce(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
         let written = self.subscripted()(work);
@@ -456,12 +458,12 @@ impl Plan {
             return Err(self.refuse(work, message, None, "leave the loops as they are"));
         };
         let zero = identity.same_number(Value::zero(identity.dtype()));
-        // What is stored says the type, unless more is stored in the result than here.
+        // The workspace has the type of the value, unless the result also holds other values.
         let plain = declared.as_ref().is_some_and(|d| d.dtype.is_none() && d.fill.is_none());
         let dtype = dtype.filter(|_| !(zero && plain && self.writes(work) == 1));
         let (tensor, declare) = self.declare(work, format, (!zero).then_some(identity), dtype)?;
 
-        // The producer: the same loops, into the temporary, under new names.
+        // The producer: the same loops with fresh names, writing to the workspace.
         let producer_indices: FxHashMap<IndexId, IndexId> =
             self.given.iter().zip(&self.names).map(|(index, name)| (*index, work.new_index(name, *index))).collect();
         let by: Vec<IndexId> = self.given.iter().map(|index| producer_indices[index]).collect();
@@ -487,7 +489,7 @@ impl Plan {
             producer_indices.iter().map(|(old, new)| (*old, Expr::Index(*new))).collect();
         work.substitute(&mut producer, &renamed);
 
-        // The consumer: each element once.
+        // The consumer: writes each element once.
         let read = self.access(work, tensor, &self.given);
         let value = work.intern(Expr::Read(read));
         let update = if self.assigns(work, identity) { None } else { self.update.clone() };
@@ -529,7 +531,7 @@ impl Plan {
         Err(self.refuse(work, message, None, "let it go over all values, and put what it did under an `if`"))
     }
 
-    /// How many statements write the result.
+    /// The number of statements that write the result.
     fn writes(&self, work: &Work) -> usize {
         let mut writes = 0;
         work.program.visit(&mut |stmt| {
@@ -542,8 +544,8 @@ impl Plan {
         writes
     }
 
-    /// Whether the consumer may assign: the result holds what changes nothing, no other statement writes it, and every turn
-    /// of the loops around writes an element of its own.
+    /// Whether the consumer may assign instead of updating: the result holds the identity, no other
+    /// statement writes it, and every iteration of the enclosing loops writes a distinct element.
     fn assigns(&self, work: &Work, identity: Value) -> bool {
         let tensor = self.target.tensor;
         let writes = self.writes(work);
@@ -562,7 +564,7 @@ impl Plan {
         let written = self.subscripted()(work);
         let around = self.around.iter().filter(|index| self.given.contains(index) || written.contains(index));
         let others = self.around.iter().filter(|index| !written.contains(index) && !self.given.contains(index));
-        // Loops that only reduce went into the producer, unless they are outside of loops of the result.
+        // Reduction loops moved to the producer, unless they enclose loops of the result.
         let inward: Vec<IndexId> = self.around.iter().rev().copied().collect();
         let region: Vec<&IndexId> =
             inward.iter().take_while(|i| self.given.contains(i) || !written.contains(i)).collect();
@@ -574,7 +576,7 @@ impl Plan {
     }
 }
 
-/// A value as the text of a program says it, in the type of a literal.
+/// A value as a program literal.
 pub(super) fn literal(value: Value) -> Value {
     match value.dtype().kind() {
         Kind::Bool => value,
@@ -585,7 +587,7 @@ pub(super) fn literal(value: Value) -> Value {
     }
 }
 
-/// Names that are bound inside of a statement.
+/// Names that are bound inside a statement.
 fn bound_inside(stmt: &Stmt) -> FxHashSet<VarId> {
     let mut found = FxHashSet::default();
     visit_block(std::slice::from_ref(stmt), &mut |stmt| {

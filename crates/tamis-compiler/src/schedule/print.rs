@@ -1,4 +1,4 @@
-//! Schedules as text that reads back to the same schedule.
+//! Printer of schedules; the parser reads the text back to the same schedule.
 
 use super::{BoundKind, Command, Races, Schedule};
 use std::fmt;
@@ -13,7 +13,7 @@ impl fmt::Display for Schedule {
 }
 
 impl Command {
-    /// The word that users type.
+    /// The command's keyword.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Reorder { .. } => "reorder",

@@ -1,13 +1,13 @@
-//! `precompute` over recovered index variables: after `fuse`, `pos` or `split`, an index of the original loops is a name that is bound
-//! inside of the transformed ones, and a workspace may still be indexed by it.
-//!
-//! The whole right-hand side of a reduction goes into the workspace by the transformed loops as they are; the consumer goes over the
-//! original index variables, in the storage order of the workspace, and writes each element of the result once.
+//! `precompute` over recovered index variables: after `fuse`, `pos` or `split`, an original index
+//! is a name bound inside the transformed loops, and a workspace may still be indexed by it. The
+//! transformed loops accumulate the whole right-hand side in the workspace; the consumer iterates
+//! over the original index variables, in the workspace's storage order, and writes each element of
+//! the result once.
 
 use super::edit::{Work, index_of, path_to};
 use super::extents::{indices, lets, reads};
 use super::legal::{Chain, Link};
-use super::matching::Found;
+use super::matching::Match;
 use super::precompute::{literal, loops_around};
 use super::reorder::{obstacle, rebuild};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,23 +19,24 @@ use tamis_ir::program::{
 };
 use tamis_ir::{FormatSpec, Value};
 
-/// An index variable of the original loops.
+/// An index variable of the untransformed program.
 #[derive(Clone, Copy, PartialEq)]
 enum Variable {
-    /// There still is a loop over it.
+    /// It still has a loop.
     Loop(IndexId),
-    /// A name that is bound inside of loops.
+    /// A name that is bound inside loops.
     Name(VarId),
 }
 
-/// A reduction that is precomputed by original index variables, at least one of which is a name.
+/// A reduction that is precomputed over original index variables, at least one of which is
+/// recovered.
 pub(super) struct Recovered {
-    found: Found,
-    /// The given variables, with the dimension of the result that each subscripts.
+    found: Match,
+    /// The given variables, each with the dimension of the result that it subscripts.
     given: Vec<(Variable, usize)>,
-    /// Names of the consumer's loops.
+    /// The index names of the consumer.
     consumer: Vec<String>,
-    /// Names of the producer's variables.
+    /// The variable names of the producer.
     producer: Vec<String>,
     around: Vec<IndexId>,
     target: Access,
@@ -44,8 +45,8 @@ pub(super) struct Recovered {
 }
 
 impl Recovered {
-    /// The reduction, if a given name is bound inside of the loops.
-    pub(super) fn of(work: &Work, found: &Found, names: &[String], workspace: &[String]) -> Result<Option<Recovered>> {
+    /// The reduction, if a given name is bound inside the loops.
+    pub(super) fn of(work: &Work, found: &Match, names: &[String], workspace: &[String]) -> Result<Option<Recovered>> {
         let around = loops_around(work, found.stmt.id);
         let program = &work.program;
         let lets = lets(program);
@@ -104,7 +105,7 @@ impl Recovered {
             }
             given.push((variable, dim));
         }
-        let found = Found { stmt: found.stmt.clone(), part: found.part, value: found.value };
+        let found = Match { stmt: found.stmt.clone(), part: found.part, value: found.value };
         let (target, update) = (target.clone(), update.clone());
         let consumer = names.iter().map(|name| name.split('#').next().unwrap_or(name).to_string()).collect();
         Ok(Some(Recovered { found, given, consumer, producer: workspace.to_vec(), around, target, update, lets }))
@@ -114,8 +115,8 @@ impl Recovered {
         work.fault(Code::E1208, message, Some(0), "cannot be computed before").help(help)
     }
 
-    /// The loops that the producer takes: those around the statement, from the innermost on, that fix no subscript of the result but the
-    /// given ones, as far as they are inside of its declaration.
+    /// The producer's loops: those that enclose the statement, from the innermost outwards, that
+    /// determine no subscript of the result except the given ones, inside its declaration.
     fn region(&self, work: &Work) -> Vec<IndexId> {
         let mut fixed: FxHashSet<IndexId> = FxHashSet::default();
         for (dim, subscript) in self.target.subscripts.iter().enumerate() {
@@ -133,7 +134,7 @@ impl Recovered {
 
     pub(super) fn reduce(self, work: &mut Work, format: FormatSpec) -> Result<()> {
         let region = self.region(work);
-        // What is given is fixed by these loops; every other subscript is known before them.
+        // These loops determine the given subscripts; every other subscript is known before them.
         for ((variable, _), name) in self.given.iter().zip(&self.consumer) {
             let inside = match variable {
                 Variable::Loop(index) => region.contains(index),
@@ -167,7 +168,7 @@ impl Recovered {
         Ok(())
     }
 
-    /// The workspace, and what collects in it.
+    /// The workspace and its reduction operator.
     fn declare(&self, work: &mut Work, format: &FormatSpec) -> Result<(TensorId, Stmt, Op, Value)> {
         let op = if self.update.op == Op::Sub { Op::Add } else { self.update.op };
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
@@ -198,7 +199,8 @@ impl Recovered {
         Ok((tensor, declare, op, identity))
     }
 
-    /// The loops as they are, into the workspace, and the bounds of those that the consumer has, too.
+    /// The producer: the loops unchanged, writing to the workspace; also the bounds of the
+    /// consumer's loops.
     fn producer(
         &self,
         work: &mut Work,
@@ -260,7 +262,7 @@ impl Recovered {
         Ok((producer, extents))
     }
 
-    /// Each element of the result once, in the storage order of the workspace.
+    /// The consumer: writes each element of the result once, in the storage order of the workspace.
     fn consumer(
         &self,
         work: &mut Work,
@@ -300,8 +302,8 @@ impl Recovered {
         block
     }
 
-    /// Whether the consumer may assign: the result holds what changes nothing, nobody else writes it, and no loop around writes the
-    /// same element again.
+    /// Whether the consumer may assign instead of updating: the result holds the identity, no other
+    /// statement writes it, and no enclosing loop writes the same element again.
     fn assigns(&self, work: &Work, region: &[IndexId], identity: Value) -> bool {
         let tensor = self.target.tensor;
         let mut writes = 0;

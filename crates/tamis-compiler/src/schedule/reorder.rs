@@ -1,4 +1,4 @@
-//! `reorder(i, k, j)`: the loops of one nest in another order.
+//! The command `reorder(i, k, j)`: permutes the loops of one nest.
 
 use super::edit::{Work, index_of};
 use super::extents::{indices, lets};
@@ -11,7 +11,7 @@ pub(super) fn run(work: &mut Work, names: &[String]) -> Result<()> {
     reorder(work, &wanted)
 }
 
-/// Puts loops of one nest in an order; others stay at their places.
+/// Reorders the named loops of one nest; the others keep their places.
 pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
     let depth = |work: &Work, index: &IndexId| work.around(*index).len();
     let (Some(outer), Some(inner)) = (
@@ -43,13 +43,13 @@ pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
     Ok(())
 }
 
-/// Loops that have something between them.
+/// A diagnostic for loops that are not perfectly nested.
 pub(super) fn obstacle(work: &Work, conflict: &Conflict) -> Diagnostic {
     let d = work.fault(Code::E1203, "the loops do not form one nest", None, "something stands between these loops");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }
 
-/// A loop stays inside of those that its bounds depend on, and after names that they use.
+/// Checks that a loop stays inside the loops and after the bindings that its bounds depend on.
 fn check_bounds(work: &Work, chain: &Chain, new: &[IndexId]) -> Result<()> {
     let program = &work.program;
     let lets = lets(program);
@@ -57,7 +57,7 @@ fn check_bounds(work: &Work, chain: &Chain, new: &[IndexId]) -> Result<()> {
         let Link::Loop { index, extent: Extent::Range(start, stop), .. } = link else { continue };
         let mut needed = indices(program, &lets, *start);
         needed.extend(indices(program, &lets, *stop));
-        // A name that is bound between the loops stays inside of all loops that it is inside of now.
+        // A binding between the loops stays inside all loops that enclose it now.
         for bound in bound_names(work, &[*start, *stop]) {
             let mut around = Vec::new();
             for link in &chain.links {
@@ -96,8 +96,8 @@ fn bound_names(work: &Work, ids: &[tamis_ir::program::ExprId]) -> Vec<VarId> {
     found
 }
 
-/// Loops in their new order, with names and conditions as far out as they may be: inside of all loops that they were
-/// inside of, in their old order.
+/// Arranges loops in their new order. Bindings and conditions stay inside all loops that enclosed
+/// them, as far out as possible and in their old order.
 fn arrange(chain: &Chain, new: &[IndexId]) -> Vec<Link> {
     let mut waiting: Vec<(Vec<IndexId>, Link)> = Vec::new();
     let mut around = Vec::new();
@@ -121,7 +121,7 @@ fn arrange(chain: &Chain, new: &[IndexId]) -> Vec<Link> {
     arranged
 }
 
-/// Statements of links around a block.
+/// Rebuilds the statements of a chain around a block.
 pub(super) fn rebuild(links: Vec<Link>, body: Block) -> Option<Stmt> {
     let mut block = body;
     for link in links.into_iter().rev() {

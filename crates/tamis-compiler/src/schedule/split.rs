@@ -1,5 +1,6 @@
-//! `split(i, i0, i1, n)`: a loop cut into pieces of n values. `i0` goes over the pieces, and `i1` over the coordinates of a
-//! piece, so that subscripts stay what they were, and the last piece needs no guard.
+//! The command `split(i, i0, i1, n)`: strip-mining of a loop by n. `i0` iterates over strips and
+//! `i1` over the coordinates of a strip, so subscripts stay unchanged and the last strip needs no
+//! guard.
 
 use super::edit::Work;
 use tamis_ir::algebra::Op;
@@ -11,8 +12,8 @@ pub(super) fn run(work: &mut Work, index: &str, [outer, inner]: [&String; 2], fa
     split(work, index, 0, [(outer, 1), (inner, 2)], (factor, 3)).map(|_| ())
 }
 
-/// Cuts a loop; gives the indices of the loop over pieces and of the loop inside. Numbers say which arguments of the command
-/// these are.
+/// Splits a loop; returns the indices of the outer and the inner loop. The numbers are the
+/// arguments of the command that name them.
 pub(super) fn split(
     work: &mut Work,
     index: IndexId,
@@ -46,7 +47,7 @@ pub(super) fn split(
     work.edit_loop(index, |work, block, at| {
         if let StmtKind::For { extent, attributes, .. } = &mut block[at].kind {
             *extent = Extent::Range(from, to);
-            // A bound was said of the whole.
+            // The asserted bound applies to the unsplit loop.
             attributes.bound = None;
         }
         let inside = block[at].clone();

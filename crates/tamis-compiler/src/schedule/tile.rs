@@ -1,4 +1,5 @@
-//! `tile(i, j, i0, i1, j0, j1, n, m)`: two loops cut, and the loops over pieces put outside.
+//! The command `tile(i, j, i0, i1, j0, j1, n, m)`: splits two loops and moves both outer loops
+//! outside.
 
 use super::edit::Work;
 use super::legal::Chain;
@@ -17,7 +18,7 @@ pub(super) fn run(
     let [i, j] = nest[..] else { return Ok(()) };
     let depth = |index| work.around(index).len();
     if depth(i) < depth(j) {
-        // What stands between the loops is told before they are cut.
+        // Imperfect nesting is reported before the loops are split.
         Chain::of(work.loop_of(i)?, j).map_err(|conflict| obstacle(work, &conflict))?;
     } else {
         reorder(work, &nest)?;
