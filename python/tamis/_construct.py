@@ -79,7 +79,7 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
     if isinstance(data, Tensor):
         return _from_tensor(data, format, fill, wanted)
     if isinstance(data, Symbolic):
-        raise fail("E0709", "an expression of indices is no tensor yet", "say which dimensions it has: `expression.evaluate(i, j)`")
+        raise fail("E0709", "an index expression is not a tensor yet", "choose its dimensions: `expression.evaluate(i, j)`")
     if hasattr(data, "__tamis_tensor__"):
         return _make(data.__tamis_tensor__, format, fill, dtype, duplicates, borrow)
     # A SciPy or PyTorch object exists only where that library was imported: it is never imported here.
@@ -132,9 +132,9 @@ def _from_tensor(data: Tensor, format: str | None, fill: Any, dtype: Any) -> Ten
     if fill is not None and not same_number(fill, made.fill_value):
         raise fail(
             "E0709",
-            f"the tensor's fill is {made.fill_value}, and changing it to {fill} would change every value that is not stored",
+            f"the tensor's fill is {made.fill_value}, and changing it to {fill} would change every unstored value",
             "leave `fill` out",
-            "make it dense before: `tm.tensor(t.to_numpy(), format, fill=...)`",
+            "make it dense first: `tm.tensor(t.to_numpy(), format, fill=...)`",
         )
     return (made if format is None else made.convert(format)).copy()
 
@@ -150,14 +150,14 @@ def from_numpy(array: NDArray[Any], format: str | None, fill: Any, dtype: Any, b
         raise fail(
             "E0308",
             "a masked array has elements without a value",
-            "fill them before: `array.filled(0)`",
+            "fill them first: `array.filled(0)`",
         )
     if array.dtype == object and dtype is None:
         raise fail(
             "E0308",
-            "an array of Python objects is no array of numbers",
+            "an array of Python objects is not an array of numbers",
             "give rows of equal lengths, and numbers only",
-            "convert it before, for example with `x.astype(numpy.float64)`",
+            "convert it first, for example with `x.astype(numpy.float64)`",
         )
     plain = contiguous(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
     plain = plain.reshape(array.shape)  # A scalar stays without dimensions.
@@ -192,7 +192,7 @@ def _shape(shape: Sequence[int]) -> list[int]:
     sizes = []
     for n in shape:
         if not hasattr(n, "__index__") or n.__index__() < 0:
-            raise fail("E0403", f"{n!r} is no size of a dimension", "sizes are integers, 0 or more")
+            raise fail("E0403", f"{n!r} is not the size of a dimension", "sizes are integers, 0 or more")
         if n.__index__() >= 1 << 63:
             raise fail("E0404", f"a dimension of size {n} is too large", "a dimension has at most 2**63 - 1 coordinates")
         sizes.append(n.__index__())

@@ -26,8 +26,8 @@ def as_tensor(given: Any) -> Tensor:
     if isinstance(given, Tracer):
         raise fail(
             "E0303",
-            "this function moves elements about, which `@tamis.jit` does not trace",
-            "call it outside of the traced function",
+            "this function moves elements, which `@tamis.jit` cannot trace",
+            "call it outside the traced function",
             "elementwise functions, sums and other reductions, products, `transpose`, `expand_dims` and `squeeze` are traced",
         )
     return _construct.asarray(given)
@@ -44,7 +44,7 @@ def ravel_multi_index(columns: Sequence[NDArray[np.int64]], shape: Shape) -> NDA
     if num_elements(shape) >= 1 << 63:
         by = " x ".join(map(str, shape))
         raise fail(
-            "E0404", f"the elements of a {by} tensor cannot be counted in 64 bits", "take a part of it first, as in `t[:1000]`"
+            "E0404", f"the elements of a {by} tensor cannot be counted in 64 bits", "slice it first, as in `t[:1000]`"
         )
     place = np.zeros(len(columns[0]) if columns else 1, dtype=np.int64)
     for column, n in zip(columns, shape):

@@ -156,7 +156,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
     _on(device)
     _construct.refuse_gradient(start, stop, step)
     if step == 0:
-        raise fail("E0405", "steps of 0 lead nowhere", "give a step that is not 0")
+        raise fail("E0405", "the step is 0", "give another step")
     first, last = (0, start) if stop is None else (start, stop)
     count = max(0, -(-(last - first) // step))
     check_size("arange", (int(count),), int(count), 8)
@@ -176,7 +176,7 @@ def linspace(
     _construct.refuse_gradient(start, stop)
     count = operator.index(num)
     if count < 0:
-        raise fail("E0403", f"{num} numbers cannot be made", "give 0 or more")
+        raise fail("E0403", f"the number of samples is {num}", "give 0 or more")
     check_size("linspace", (count,), count, 16)
     return _construct.tensor(np.linspace(start, stop, count, endpoint=endpoint, dtype=dtype and _tensor.dtype_of(dtype)))
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Op(NamedTuple):
-    """How a function is written in index notation; ``{0}`` is its first operand."""
+    """An elementwise function in index notation; ``{0}`` is its first operand."""
 
     text: str
-    #: Written for booleans, where NumPy means something else by it; ``""`` if booleans are refused.
+    #: The text for booleans, where NumPy means something else by it; ``""`` if booleans are refused.
     booleans: str | None = None
-    #: Written for complex numbers, where the operator table knows real ones only.
+    #: The text for complex numbers, where the operator table knows real ones only.
     complexes: str | None = None
     #: The result is zero where an operand is.
     annihilates: bool = False
@@ -35,71 +35,47 @@ class Op(NamedTuple):
     compares: bool = False
     #: Computed in floating point: operands are converted to the type of the result first.
     floats: bool = False
+    #: The number of operands.
+    operands: int = 2
+    #: One line of documentation.
+    summary: str = ""
 
 
-OPS = {
-    "add": Op("{0} + {1}", "{0} or {1}"),
-    "subtract": Op("{0} - {1}", ""),
-    "multiply": Op("{0} * {1}", "{0} and {1}", annihilates=True),
-    "divide": Op("{0} / {1}"),
-    "floor_divide": Op("{0} // {1}", ""),
-    "remainder": Op("{0} % {1}", ""),
-    "pow": Op("{0} ** {1}", ""),
-    "equal": Op("{0} == {1}", compares=True),
-    "not_equal": Op("{0} != {1}", compares=True),
-    "less": Op("{0} < {1}", compares=True),
-    "less_equal": Op("{0} <= {1}", compares=True),
-    "greater": Op("{0} > {1}", compares=True),
-    "greater_equal": Op("{0} >= {1}", compares=True),
-    "bitwise_and": Op("{0} & {1}", annihilates=True),
-    "bitwise_or": Op("{0} | {1}"),
-    "bitwise_xor": Op("{0} ^ {1}"),
-    "bitwise_invert": Op("~{0}"),
-    "bitwise_left_shift": Op("{0} << {1}", ""),
-    "bitwise_right_shift": Op("{0} >> {1}", ""),
-    "logical_and": Op("({0} != 0) and ({1} != 0)", "{0} and {1}", annihilates=True),
-    "logical_or": Op("({0} != 0) or ({1} != 0)", "{0} or {1}"),
-    "logical_xor": Op("({0} != 0) != ({1} != 0)", "{0} != {1}"),
-    "logical_not": Op("{0} == 0", "not {0}"),
-    "negative": Op("-{0}", ""),
-    "positive": Op("{0}", ""),
-    "square": Op("{0} * {0}", "{0}"),
-    "abs": Op("abs({0})", "{0}"),
-    "sign": Op("sign({0})", ""),
-    "floor": Op("floor({0})", "{0}"),
-    "ceil": Op("ceil({0})", "{0}"),
-    "trunc": Op("trunc({0})", "{0}"),
-    "round": Op("round({0})", "{0}", "round(real({0})) + round(imag({0})) * 1.0j"),
-    "minimum": Op("min({0}, {1})"),
-    "maximum": Op("max({0}, {1})"),
-    "where": Op("select({0}, {1}, {2})"),
-    "reciprocal": Op("1 / {0}"),
-    "real": Op("real({0})"),
-    "imag": Op("imag({0})"),
-    "conj": Op("conj({0})"),
-    "isnan": Op("isnan({0})"),
-    "isinf": Op("isinf({0})"),
-    "isfinite": Op("isfinite({0})"),
-    "signbit": Op("({0} < 0) or (({0} == 0) and (atan2({0}, -1) < 0))", ""),
-    "atan2": Op("atan2({0}, {1})"),
-    "hypot": Op("hypot({0}, {1})"),
+def _from_table(row: dict[str, Any]) -> Op:
+    fields = ("text", "booleans", "complexes", "annihilates", "compares", "operands", "summary")
+    return Op(**{field: row[field] for field in fields})
+
+
+#: Functions that are compositions of operators.
+_COMPOSITIONS = {
+    "logical_xor": Op("({0} != 0) != ({1} != 0)", "{0} != {1}", summary="exactly one is true (not zero)"),
+    "positive": Op("{0}", "", operands=1, summary="the same number"),
+    "square": Op("{0} * {0}", "{0}", operands=1, summary="the product with itself"),
+    "reciprocal": Op("1 / {0}", operands=1, summary="1 divided by the number"),
+    "signbit": Op(
+        "({0} < 0) or (({0} == 0) and (atan2({0}, -1) < 0))",
+        "",
+        operands=1,
+        summary="whether the number is negative, -0.0 included",
+    ),
     "copysign": Op(
         "select(({1} < 0) or (({1} == 0) and (atan2({1}, -1) < 0)), -abs({0}), abs({0}))",
         floats=True,
+        summary="the first number with the sign of the second",
     ),
     # Equal infinities have no difference.
-    "logaddexp": Op("max({0}, {1}) + log1p(exp(-select({0} == {1}, 0, abs({0} - {1}))))", floats=True),
-    "expm1": Op("expm1({0})", complexes="exp({0}) - 1"),
-    "log1p": Op("log1p({0})", complexes="log(1 + {0})"),
-    "log2": Op("log2({0})", complexes="log({0}) * 1.4426950408889634"),
-    "log10": Op("log10({0})", complexes="log({0}) * 0.4342944819032518"),
-    "relu": Op("relu({0})"),
-    "sigmoid": Op("sigmoid({0})"),
-    **{
-        name: Op(name + "({0})")
-        for name in "sqrt cbrt exp exp2 log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
-    },
+    "logaddexp": Op(
+        "max({0}, {1}) + log1p(exp(-select({0} == {1}, 0, abs({0} - {1}))))",
+        floats=True,
+        summary="log(exp(x) + exp(y)), without overflow",
+    ),
 }
+
+#: The operator table of the compiler, row by row.
+TABLE = _tamis.operators()
+
+#: All elementwise functions: those of the operator table, and compositions.
+OPS = {row["function"]: _from_table(row) for row in TABLE if row["function"]} | _COMPOSITIONS
 
 _INDICES = "abcdefghijklmnopqrstuvwxyz"
 
@@ -154,9 +130,9 @@ def _spelled(name: str, op: Op, operands: list[Any]) -> str:
     if not op.booleans:
         raise fail(
             "E0301",
-            f"`{name}` is not meant for booleans",
-            "`tamis.logical_xor(a, b)` and `tamis.logical_not(a)` are",
-            "convert them before: `t.astype(int)`",
+            f"`{name}` does not accept booleans",
+            "`tamis.logical_xor(a, b)` and `tamis.logical_not(a)` do",
+            "convert them first: `t.astype(int)`",
         )
     return op.booleans
 
@@ -185,7 +161,7 @@ def _fixed(number: Any, operands: list[Any], op: Op, name: str) -> np.ndarray[An
         raise fail(
             "E0306",
             f"{number} does not fit the type {known} in `{name}`",
-            "convert the tensor before, for example with `t.astype('i64')`",
+            "convert the tensor first, for example with `t.astype('i64')`",
         ) from None
 
 

@@ -174,4 +174,4 @@ def describe(code: str) -> str:
     for name, title, explanation in _tamis.codes():
         if name == code.upper():
             return f"{name}: {title}\n\n{explanation}"
-    raise fail("E0903", f"there is no code `{code}`", "codes are E0101 to E1210; an error has its own in `error.code`")
+    raise fail("E0903", f"unknown code `{code}`", "`error.code` holds the code of an error")

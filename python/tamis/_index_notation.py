@@ -116,9 +116,9 @@ class Expression(Symbolic):
     def __bool__(self) -> bool:
         raise fail(
             "E0303",
-            "an expression of indices has no truth value: it stands for all elements",
+            "the truth value of an index expression is ambiguous: it has many elements",
             "write `&`, `|`, `~` instead of `and`, `or`, `not`, and `(a < b) & (b < c)` instead of `a < b < c`",
-            "`tamis.where(condition, a, b)` chooses for each element",
+            "`tamis.where(condition, a, b)` selects elementwise",
         )
 
     def sum(self, *over: Index) -> Expression:
@@ -247,7 +247,7 @@ def expression(given: Any) -> Expression:
     if isinstance(given, Result):
         return given[()]  # type: ignore[no-any-return]
     if isinstance(given, Update):
-        raise fail("E0113", "an update is no value", "assign it to the result that it reads: `C[i, j] += ...`")
+        raise fail("E0113", "an update is not a value", "assign it to the result that it updates: `C[i, j] += ...`")
     tensor = given if isinstance(given, _tamis.Tensor) else _construct.asarray(given)
     return Access(tensor, _checked((), tensor.ndim))
 
@@ -269,7 +269,7 @@ def call(function: Any, /, *operands: Any) -> Expression:
     """
     name = function if isinstance(function, str) else getattr(function, "name", None)
     if not isinstance(name, str) or not name.isidentifier():
-        raise fail("E0205", f"{function!r} is no function of index notation", "give a name, as in `tm.call('choose', a, b)`")
+        raise fail("E0205", f"{function!r} is not a function of index notation", "give a name, as in `tm.call('choose', a, b)`")
     places = ", ".join(f"{{{k}}}" for k in range(len(operands)))
     return Function(f"{name}({places})", tuple(expression(x) for x in operands))
 
@@ -280,9 +280,9 @@ def reduced(word: str, body: Any, over: Any) -> Expression:
     if not indices or not all(isinstance(i, Index) for i in indices):
         raise fail(
             "E0113",
-            f"`{word}` of an expression is taken over indices",
+            f"`{word}` of an index expression needs indices to reduce over",
             f"write `tm.{word}(A[i, j], over=j)`, or `over=(i, j)`",
-            "`axis=` belongs to tensors",
+            "`axis=` is for tensors",
         )
     return Reduction(word, expression(body), indices)
 
@@ -296,7 +296,7 @@ def index(name: str) -> Index:
     i + 1
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in RESERVED:
-        raise fail("E0111", f"{name!r} is no name of an index", "names are letters and digits, as in `tm.index('i')`")
+        raise fail("E0111", f"{name!r} is not a name of an index", "names are letters and digits, as in `tm.index('i')`")
     return Index(name)
 
 
@@ -336,7 +336,7 @@ class Result(Operators):
             value = self._as_update(value, subscripts)
         if isinstance(value, Update):
             if value.access.source is not self or value.access.version is not before or not _same(value.access.subscripts, subscripts):
-                raise fail("E0113", "an update belongs to the result that it reads", "write `C[i, j] += ...`")
+                raise fail("E0113", "an update must be assigned to the result that it updates", "write `C[i, j] += ...`")
             statements = () if before is None else before.statements
             self._version = _Version(self, (*statements, _Statement(subscripts, value.operator, value.value)))
         else:
@@ -377,7 +377,7 @@ class Result(Operators):
 
     def _assigned(self) -> _Version:
         if self._version is None:
-            raise fail("E0201", f"the result{_shown(self)} was assigned nothing", "write `C[i, j] = A[i, j] + B[j, i]` before")
+            raise fail("E0201", f"the result{_shown(self)} has no assignment", "write `C[i, j] = A[i, j] + B[j, i]` first")
         return self._version
 
     def __tamis_notation__(self, **options: Any) -> tuple[str, dict[str, Any]]:
@@ -465,7 +465,7 @@ def evaluate(
     [[3.0, 3.0], 6.0]
     """
     if not results or not all(isinstance(one, Result) for one in results):
-        raise fail("E0902", "only results are evaluated", "write `tm.evaluate(C)` for `C = tm.result()`")
+        raise fail("E0902", "only a result can be evaluated", "write `tm.evaluate(C)` for `C = tm.result()`")
     missing = [one for one in results if one._assigned().tensor is None]
     if missing:
         writer = _Writer(missing)
@@ -494,7 +494,7 @@ def _subscripts(key: Any) -> tuple[Expression, ...]:
         if not isinstance(k, (Expression, int, np.integer)) or isinstance(k, bool):
             raise fail(
                 "E0111",
-                f"{k!r} cannot stand beside index variables",
+                f"{k!r} cannot be combined with index variables",
                 "subscripts are index variables, integers, and expressions of them, as in `A[2*i + k, 0]`",
             )
         found.append(k if isinstance(k, Expression) else Number(int(k)))
@@ -505,7 +505,7 @@ def _checked(subscripts: tuple[Expression, ...], rank: int | None) -> tuple[Expr
     if rank is not None and len(subscripts) != rank:
         raise fail(
             "E0401",
-            f"a tensor of {rank} dimensions is used with {len(subscripts)} subscripts",
+            f"a tensor of {rank} dimensions has {len(subscripts)} subscripts",
             "give one subscript for each dimension, as in `A[i, j]`",
         )
     return subscripts
@@ -621,8 +621,8 @@ class _Writer:
             if version is None and isinstance(node.source, Result):
                 raise fail(
                     "E0201",
-                    f"the result{_shown(node.source)} is read before it was assigned",
-                    "assign it before: `C[i, j] = ...`; an update `C[i, j] += ...` may be the first statement",
+                    f"the result{_shown(node.source)} is read before it is assigned",
+                    "assign it first: `C[i, j] = ...`; an update `C[i, j] += ...` may be the first statement",
                 )
             if version is not None and version.tensor is None:
                 continue

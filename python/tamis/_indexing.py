@@ -66,7 +66,7 @@ def _is_truth(key: Any) -> bool:
 def _at(k: Any, d: int, n: int) -> int:
     place: int = operator.index(k)
     if not -n <= place < n:
-        raise fail("E1001", f"index {place} is outside of dimension {d}, which has size {n}", f"give one of {-n}..{n - 1}")
+        raise fail("E1001", f"index {place} is out of bounds for dimension {d} of size {n}", f"give one of {-n}..{n - 1}")
     return place + n if place < 0 else place
 
 
@@ -79,7 +79,7 @@ def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
             used += isinstance(k, slice)
             found.append(k)
         elif isinstance(k, (bool, np.bool_)):
-            raise fail("E0305", f"{k} is no index", "give a mask of the tensor's shape, or write `t[None]` for a new dimension")
+            raise fail("E0305", f"{k} is not an index", "give a mask of the tensor's shape, or write `t[None]` for a new dimension")
         elif isinstance(k, (int, np.integer)) or (hasattr(k, "__index__") and not hasattr(k, "ndim")):
             used += 1
             found.append(operator.index(k))
@@ -92,7 +92,7 @@ def _parsed(keys: tuple[Any, ...], x: Tensor) -> list[Any]:
         if not any(isinstance(k, np.ndarray) for k in found)
         else sum(k is Ellipsis for k in found) > 1
     ):
-        raise fail("E0401", "`...` stands twice in one index", "write it once")
+        raise fail("E0401", "`...` occurs twice in one index", "write it once")
     if used > x.ndim:
         raise fail("E0401", f"{used} indices are given for {x.ndim} dimensions", f"give at most {x.ndim}")
     rest = [slice(None)] * (x.ndim - used)
@@ -122,7 +122,7 @@ def _arrays(key: Any, x: Tensor, used: int) -> list[Any]:
         elif key.fill_value:
             raise fail(
                 "E0707",
-                f"a mask that is true where nothing is stored selects nearly all of {num_elements(shape):,} elements",
+                f"a mask with the fill value `True` selects nearly all of {num_elements(shape):,} elements",
                 "select the others instead: `t[~mask]`",
                 "keep the tensor, and mask it: `tamis.where(mask, t, 0)`",
             )
@@ -153,7 +153,7 @@ def _inside(array: NDArray[Any], d: int, n: int) -> NDArray[np.int64]:
     found = array.astype(np.int64)
     if found.size and (found.min() < -n or found.max() >= n):
         bad = found[(found < -n) | (found >= n)].flat[0]
-        raise fail("E1001", f"index {bad} is outside of dimension {d}, which has size {n}", f"indices are {-n}..{n - 1}")
+        raise fail("E1001", f"index {bad} is out of bounds for dimension {d} of size {n}", f"indices are {-n}..{n - 1}")
     return np.where(found < 0, found + n, found)
 
 

@@ -25,7 +25,7 @@ def _finish(made: Tensor, format: str | None, fill: Any) -> Tensor:
     if fill is not None and not same_number(fill, made.fill_value):
         raise fail(
             "E0709",
-            f"what a sparse array does not store is 0, not {fill}",
+            f"the fill value of a sparse array is 0, not {fill}",
             "leave `fill` out, or give a dense array",
         )
     return made if format is None else made.convert(format)
@@ -42,7 +42,7 @@ def from_scipy(data: Any, format: str | None, fill: Any, dtype: Any, borrow: boo
     elif kind in ("csr", "csc", "bsr"):
         made = _from_compressed(data, kind, dtype, borrow)
     else:
-        raise fail("E0601", f"`{kind}` is no format of SciPy that is known", "convert it before: `A.tocsr()`")
+        raise fail("E0601", f"`{kind}` is not a supported format of SciPy", "convert it first: `A.tocsr()`")
     return _finish(made, format, fill)
 
 
@@ -99,7 +99,7 @@ def _zero_fill(tensor: Tensor, where: str) -> None:
     if not same_number(tensor.fill_value, tensor.dtype.type(0)):
         raise fail(
             "E0709",
-            f"what is not stored is 0 in {where}, but {tensor.fill_value} in this tensor",
+            f"the fill value is 0 in {where}, but {tensor.fill_value} in this tensor",
             "export it as coordinates, `t.to_coo()`, or as a dense array, `t.to_numpy()`",
         )
 

@@ -80,7 +80,7 @@ class ArrayTracer(Operators, Reductions, ArrayMethods, Tracer):
         if count > self.ndim or sum(k is Ellipsis for k in keys) > 1:
             raise fail(
                 "E1001",
-                f"{count} subscripts do not fit {self.ndim} dimensions" if count > self.ndim else "`...` stands in an index twice",
+                f"{count} subscripts do not fit {self.ndim} dimensions" if count > self.ndim else "`...` occurs twice in an index",
                 "give at most one subscript for each dimension, and `...` once",
             )
         whole = [slice(None)] * (self.ndim - count)

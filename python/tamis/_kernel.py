@@ -56,8 +56,8 @@ def _source(function: Callable[..., Any]) -> tuple[str, str, int, int]:
     except (OSError, TypeError):
         raise fail(
             "E0109",
-            "the text of this function cannot be found: it was not written in a file or a notebook",
-            "give the text itself: `tamis.program('''def ...''')`",
+            "the source of this function is not available: it was not defined in a file or a notebook",
+            "pass the source itself: `tamis.program('''def ...''')`",
         ) from None
     indent = len(lines[0]) - len(lines[0].lstrip())
     plain = [line[indent:] if line[:indent].isspace() or not indent else line for line in lines]

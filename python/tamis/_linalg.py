@@ -57,8 +57,8 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     if inner[0] != inner[1]:
         raise fail(
             "E0402",
-            f"shapes {a.shape} and {b.shape} do not fit in `a @ b`: {inner[0]} columns meet {inner[1]} rows",
-            "the last dimension of the first is as large as the last but one of the second",
+            f"shapes {a.shape} and {b.shape} are not aligned in `a @ b`: {inner[0]} columns, {inner[1]} rows",
+            "the last dimension of `a` must equal the second to last one of `b`",
             *(["transpose one of them, as in `a.T @ b`"] if a.shape[0] == inner[1] or b.shape[-1] == inner[0] else []),
         )
     if isinstance(a, Tracer) or isinstance(b, Tracer):
@@ -155,11 +155,11 @@ def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> 
         if a.shape[x] != b.shape[y]:
             raise fail(
                 "E0402",
-                f"axis {x} of size {a.shape[x]} meets axis {y} of size {b.shape[y]}",
+                f"axis {x} of size {a.shape[x]} is paired with axis {y} of size {b.shape[y]}",
                 "pair axes of equal sizes: `axes=([0], [1])`",
             )
     if a.ndim + b.ndim > len(_INDICES):
-        raise fail("E0404", "these are too many dimensions", f"at most {len(_INDICES)} are known here")
+        raise fail("E0404", "too many dimensions", f"at most {len(_INDICES)} are supported")
     left = _INDICES[: a.ndim]
     right = list(_INDICES[a.ndim : a.ndim + b.ndim])
     for x, y in pairs:
@@ -195,8 +195,8 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
     if not -rank <= place < 0 or a.shape[place] != b.shape[place]:
         raise fail(
             "E0402",
-            f"shapes {a.shape} and {b.shape} have no axis {axis} of one size",
-            "the axis that is summed over has one size in both; the others are broadcast",
+            f"shapes {a.shape} and {b.shape} differ in the size of axis {axis}",
+            "the summed axis must have the same size in both; the others are broadcast",
         )
     if a.dtype.kind == "c":
         a = _elementwise.apply("conj", a)
@@ -210,5 +210,5 @@ def matrix_transpose(x: Any, /) -> Tensor:
     """The last two dimensions exchanged, as a view: ``x.mT``."""
     x = _plain(x)
     if x.ndim < 2:
-        raise fail("E0401", f"a tensor of {x.ndim} dimensions has no matrices in it", "give one of two dimensions or more")
+        raise fail("E0401", f"a tensor of {x.ndim} dimensions contains no matrices", "give one of two dimensions or more")
     return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))

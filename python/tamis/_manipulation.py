@@ -86,7 +86,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     try:
         sizes = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
     except TypeError:
-        raise fail("E0305", f"{shape!r} is no shape", "sizes are integers; one of them may be -1") from None
+        raise fail("E0305", f"{shape!r} is not a shape", "sizes are integers; one of them may be -1") from None
     if sizes.count(-1) == 1:
         rest = num_elements(n for n in sizes if n != -1)
         if rest and num_elements(x.shape) % rest == 0:
@@ -95,7 +95,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
         raise fail(
             "E0402",
             f"{num_elements(x.shape)} elements of shape {x.shape} do not fit the shape {tuple(shape) if isinstance(shape, list) else shape}",
-            "the product of the sizes stays the same; one of them may be -1",
+            "the number of elements must stay the same; one size may be -1",
         )
     new = tuple(sizes)
     if new == x.shape:
@@ -127,7 +127,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     x = x if isinstance(x, Tracer) else as_tensor(x)
     order = [normalize_axis(a, x.ndim) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if sorted(order) != list(range(x.ndim)):
-        raise fail("E0401", f"{tuple(order)} is no order of {x.ndim} dimensions", "name each dimension once")
+        raise fail("E0401", f"{tuple(order)} is not a permutation of {x.ndim} dimensions", "name each dimension once")
     return x.transpose(order)
 
 
@@ -142,7 +142,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     sources = [normalize_axis(a, x.ndim) for a in (source if isinstance(source, (tuple, list)) else (source,))]
     places = [normalize_axis(a, x.ndim) for a in (destination if isinstance(destination, (tuple, list)) else (destination,))]
     if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
-        raise fail("E0401", "dimensions are moved to as many different places", "name each dimension once")
+        raise fail("E0401", "`source` and `destination` have different lengths", "name each dimension once")
     order = [d for d in range(x.ndim) if d not in sources]
     for place, axis in sorted(zip(places, sources)):
         order.insert(place, axis)
@@ -200,7 +200,7 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """
     parts = [as_tensor(t) for t in tensors]
     if not parts:
-        raise fail("E0401", "there is nothing to join", "give one tensor or more")
+        raise fail("E0401", "no tensors to concatenate", "give one tensor or more")
     if axis is None:
         parts, axis = [reshape(p, (num_elements(p.shape),)) for p in parts], 0
     first = parts[0]
@@ -209,8 +209,8 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
         if p.ndim != first.ndim or p.shape[:a] + p.shape[a + 1 :] != first.shape[:a] + first.shape[a + 1 :]:
             raise fail(
                 "E0402",
-                f"shapes {first.shape} and {p.shape} cannot be joined along axis {a}",
-                "all other dimensions have equal sizes; `tamis.stack` adds a dimension",
+                f"shapes {first.shape} and {p.shape} cannot be concatenated along axis {a}",
+                "all other dimensions must have equal sizes; `tamis.stack` adds a dimension",
             )
     dtype = np.result_type(*[p.dtype for p in parts])
     parts = [p.astype(dtype) for p in parts]
@@ -222,9 +222,9 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
         if not _same(p.fill_value, fill):
             raise fail(
                 "E0709",
-                f"one tensor is {fill} where nothing is stored, another {p.fill_value}",
+                f"the tensors have different fill values, {fill} and {p.fill_value}",
                 "store them densely: `t.convert('dense')`",
-                "bring them to one fill before they are joined, as in `t - t.fill_value`",
+                "give them the same fill value first, as in `t - t.fill_value`",
             )
     shape = first.shape[:a] + (sum(p.shape[a] for p in parts),) + first.shape[a + 1 :]
     check_nnz("concat", first, shape, sum(p.nnz for p in parts))
@@ -257,7 +257,7 @@ def stack(tensors: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     """
     parts = [as_tensor(t) for t in tensors]
     if not parts:
-        raise fail("E0401", "there is nothing to stack", "give one tensor or more")
+        raise fail("E0401", "no tensors to stack", "give one tensor or more")
     a = normalize_axis(axis, parts[0].ndim + 1)
     for p in parts:
         if p.shape != parts[0].shape:
@@ -289,7 +289,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """
     x, shape = as_tensor(x), as_shape(shape)
     if broadcast_shapes([x.shape, shape]) != shape:
-        raise fail("E0402", f"the shape {x.shape} cannot be stretched to {shape}", "sizes are equal, or 1 is stretched")
+        raise fail("E0402", f"the shape {x.shape} cannot be broadcast to {shape}", "sizes must be equal, or 1")
     if shape == x.shape:
         return x
     count = x.nnz * (num_elements(shape) // max(num_elements(x.shape), 1))
@@ -386,8 +386,8 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     if not is_strided(x) and x.fill_value:
         raise fail(
             "E0709",
-            f"what is not stored is {x.fill_value}, so that the triangle beside it would have to be stored",
-            "take the triangle before the fill changes, or convert it: `t.convert('dense')`",
+            f"the fill value is {x.fill_value}, so the other triangle would have to be stored",
+            "take the triangle before the fill value changes, or convert it: `t.convert('dense')`",
         )
     names = "abcdefghijklmnopqrstuvwxyz"[: x.ndim]
     row, column = names[-2], names[-1]

@@ -56,7 +56,7 @@ def result_type(*given: Any) -> np.dtype[Any]:
         for x in given
     ]
     if not types:
-        raise fail("E0304", "types of nothing have no common type", "give one type or tensor, or more")
+        raise fail("E0304", "no types are given", "give one type or tensor, or more")
     return _tensor.dtype_of(np.result_type(*types))
 
 

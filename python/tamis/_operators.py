@@ -46,27 +46,8 @@ def _unary(name: str) -> Any:
     return forward
 
 
-#: NumPy's functions, and ours.
-_UFUNCS = {
-    "true_divide": "divide",
-    "power": "pow",
-    "float_power": "pow",
-    "mod": "remainder",
-    "absolute": "abs",
-    "fabs": "abs",
-    "rint": "round",
-    "conjugate": "conj",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "arctan2": "atan2",
-}
+#: The function of the package for each NumPy ufunc of another name.
+_UFUNCS = {ufunc: row["function"] for row in _elementwise.TABLE for ufunc in row["ufuncs"]} | {"mod": "remainder"}
 
 #: Functions of NumPy's that take an axis, which are ours under the same name or another.
 _ALONG = ("sum", "prod", "mean", "any", "all", "argmax", "argmin", "count_nonzero", "amax", "amin", "max", "min", "concatenate")
@@ -168,8 +149,8 @@ class Operators:
         if "out" in extra:
             raise fail(
                 "E0204",
-                "tensors and arrays are not computed into",
-                "leave `out` out, and write `x = x + A` instead of `x += A`",
+                "tensors are immutable, so `out` is not supported",
+                "omit `out`, and write `x = x + A` instead of `x += A`",
             )
         if method != "__call__" or extra:
             raise fail(
@@ -182,7 +163,7 @@ class Operators:
         if name not in _elementwise.OPS:
             raise fail(
                 "E0205",
-                f"`numpy.{ufunc.__name__}` is not known for tensors",
+                f"`numpy.{ufunc.__name__}` does not support tensors",
                 "`tamis.op` defines functions for `tamis.einsum`",
                 "`t.to_numpy()` gives a dense array for NumPy",
             )
@@ -203,8 +184,8 @@ class Operators:
     def __setitem__(self, key: Any, value: Any) -> None:
         raise fail(
             "E0204",
-            "tensors do not change",
-            "make a new one: `tamis.where(mask, value, t)` changes the elements that a mask selects",
-            "collect entries first, and build it once: `tamis.tensor((coords, values, shape))`",
+            "tensors are immutable",
+            "make a new one: `tamis.where(mask, value, t)` replaces masked elements",
+            "collect the elements first, and build the tensor once: `tamis.tensor((coords, values, shape))`",
             "expressions of index variables are assigned to `tamis.result()`",
         )

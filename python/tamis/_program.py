@@ -94,7 +94,7 @@ def _from_function(function: Callable[..., Any], laws: dict[str, Any]) -> Operat
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         raise fail(
-            "E0110", "the text of this function cannot be found", "write `tm.op('least', 'a, b', 'select(a < b, a, b)')`"
+            "E0110", "the source of this function is not available", "write `tm.op('least', 'a, b', 'select(a < b, a, b)')`"
         ) from None
     defined = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
     body = [] if defined is None else [s for s in defined.body if not is_docstring(s)]

@@ -121,7 +121,7 @@ def prod(
 def _not_empty(x: Any, axis: Axis, what: str) -> None:
     if builtins.any(x.shape[a] == 0 for a in normalize_axes(axis, x.ndim)):
         raise fail(
-            "E0402", f"`{what}` over no elements has no value: the shape is {x.shape}", "reduce over axes that have elements"
+            "E0402", f"`{what}` of an empty tensor has no value: the shape is {x.shape}", "reduce over non-empty axes"
         )
 
 

@@ -53,8 +53,8 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if x.fill_value:
         raise fail(
             "E0707",
-            f"what is not stored is {x.fill_value}, so nearly all of {num_elements(x.shape):,} elements are not zero",
-            "`t.to_coo()` gives what is stored",
+            f"the fill value is {x.fill_value}, so nearly all of {num_elements(x.shape):,} elements are not zero",
+            "`t.to_coo()` gives the stored elements",
         )
     columns, values = to_coordinates(x)
     stored = values != 0
@@ -88,7 +88,7 @@ def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
     rest = num_elements(x.shape) - len(data)
     if rest:
         if rest >= 1 << 63:
-            raise fail("E0404", f"{rest:.3g} elements cannot be counted in 64 bits", "count what is stored: `t.to_coo()[1]`")
+            raise fail("E0404", f"{rest:.3g} elements cannot be counted in 64 bits", "count the stored elements: `t.to_coo()[1]`")
         fill = np.asarray(x.fill_value, dtype=values.dtype)
         place = int(np.searchsorted(values, fill))
         if place < len(values) and values[place] == fill:
@@ -129,9 +129,9 @@ def _dense(x: Tensor, what: str) -> NDArray[Any]:
     if not is_strided(x):
         raise fail(
             "E0707",
-            f"`{what}` has a result for every element, so it takes dense tensors",
+            f"`{what}` returns a value for every element, so it needs a dense tensor",
             "`tamis.unique_counts` takes sparse ones",
-            "convert it before: `t.convert('dense')`",
+            "convert it first: `t.convert('dense')`",
         )
     return x.to_numpy()
 

@@ -19,11 +19,11 @@ def normalize_axis(axis: Any, rank: int) -> int:
         found = operator.index(axis)
     except TypeError:
         raise fail(
-            "E0305", f"an axis is an integer, not {axis!r}", "axes are counted from 0, or from the end with -1"
+            "E0305", f"an axis is an integer, not {axis!r}", "axes start at 0; -1 is the last one"
         ) from None
     if not -rank <= found < rank:
         there = f"axes are {-rank}..{rank - 1}" if rank else "a tensor without dimensions has no axes"
-        raise fail("E1001", f"there is no axis {found} in {rank} dimensions", there)
+        raise fail("E1001", f"axis {found} is out of bounds for {rank} dimensions", there)
     return found % rank
 
 
@@ -55,7 +55,7 @@ def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
                 text = " and ".join(str(shape) for shape in given)
                 raise fail(
                     "E0402",
-                    f"shapes {text} do not fit together: dimension {d - rank} is {result[d]} and {n}",
+                    f"shapes {text} cannot be broadcast: dimension {d - rank} is {result[d]} and {n}",
                     "dimensions are compared from the last one; sizes are equal, or one of them is 1",
                     "`x[:, None]` adds a dimension of size 1",
                 )
@@ -90,8 +90,8 @@ def check_size(what: str, shape: Shape, entries: int, itemsize: int) -> None:
     raise fail(
         "E0706",
         f"`{what}` would store up to {entries:.3g} of the elements of a {by} tensor, {format_bytes(entries * itemsize)}",
-        "keep operands sparse: a dense or broadcast operand makes every element count, unless it is multiplied",
-        f"results of more than {format_bytes(limit)} are not made unasked: `tamis.config(dense_limit=...)` allows more",
+        "keep operands sparse: a dense or broadcast operand makes the result dense, unless it is a factor",
+        f"results of more than {format_bytes(limit)} need permission: raise `tamis.config(dense_limit=...)`",
     )
 
 
@@ -101,7 +101,7 @@ def as_shape(shape: Any) -> Shape:
     sizes = []
     for n in given:
         if not hasattr(n, "__index__") or operator.index(n) < 0:
-            raise fail("E0403", f"{n!r} is no size of a dimension", "sizes are integers, 0 or more")
+            raise fail("E0403", f"{n!r} is not the size of a dimension", "sizes are integers, 0 or more")
         sizes.append(operator.index(n))
     return tuple(sizes)
 

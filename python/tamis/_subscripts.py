@@ -90,7 +90,7 @@ def expand(text: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     terms = [_term(part) for part in left.split(",")]
     if len(terms) != len(operands):
         raise fail(
-            "E0111", f"there are {len(terms)} operands in the text, and {len(operands)} are given", "give one tensor for each"
+            "E0111", f"the text has {len(terms)} operands, but {len(operands)} are given", "give one tensor for each"
         )
     tensors: list[Any] = [x if isinstance(x, _tamis.Tensor) else _construct.asarray(x) for x in operands]
     indices = [_indices(k, term, tensor.ndim) for k, (term, tensor) in enumerate(zip(terms, tensors))]
@@ -124,7 +124,7 @@ def _indices(place: int, term: _Term, rank: int) -> list[str]:
         raise fail(
             "E0401",
             f"operand {place} has {rank} dimensions, but `{shown}` subscripts {len(term.letters)}",
-            "write a letter for each dimension, or `...` for those that have none",
+            "write a letter for each dimension, or `...` for the others",
         )
     return [*term.before, *(f"e{k}" for k in reversed(range(extra))), *term.after]
 
@@ -138,8 +138,8 @@ def _sizes(indices: list[list[str]], tensors: Sequence[Any]) -> dict[str, int]:
             if inside.setdefault(index, n) != n:
                 raise fail(
                     "E0402",
-                    f"`{index}` is both {inside[index]} and {n} long in operand {place}",
-                    "a diagonal is taken of dimensions of equal sizes",
+                    f"`{index}` has two sizes in operand {place}, {inside[index]} and {n}",
+                    "a diagonal needs dimensions of equal sizes",
                 )
         for index, n in inside.items():
             known = sizes.get(index, 1)
@@ -160,9 +160,9 @@ def _result(term: _Term, extra: list[str], sizes: dict[str, int]) -> list[str]:
         )
     for k, c in enumerate(term.letters):
         if c in term.letters[:k]:
-            raise fail("E0111", f"`{c}` stands in the result twice", "the result has each index once")
+            raise fail("E0111", f"`{c}` occurs twice in the result", "write each index of the result once")
         if c not in sizes:
-            raise fail("E0113", f"nothing says how far `{c}` goes", "an index of the result is one of an operand's")
+            raise fail("E0113", f"index `{c}` has no extent", "an index of the result must subscript an operand")
     return [*term.before, *extra, *term.after] if term.ellipsis else list(term.letters)
 
 

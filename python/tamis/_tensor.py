@@ -50,9 +50,9 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     if found is None or found.name not in OURS:
         raise fail(
             "E0308",
-            f"`{dtype}` is no type that tensors hold",
+            f"`{dtype}` is not a value type",
             f"types are {', '.join(DTYPES.values())}",
-            "convert it before, for example with `x.astype(numpy.float64)`",
+            "convert it first, for example with `x.astype(numpy.float64)`",
         )
     return found.newbyteorder("=")
 
@@ -62,10 +62,10 @@ def order_of(axes: Iterable[int] | None, rank: int) -> list[int]:
     try:
         order = list(range(rank))[::-1] if axes is None else [operator.index(axis) for axis in axes]
     except TypeError:
-        raise fail("E0305", f"{axes!r} is no order of dimensions", f"name each of 0..{rank - 1} once, in a tuple") from None
+        raise fail("E0305", f"{axes!r} is not a permutation of the dimensions", f"name each of 0..{rank - 1} once, in a tuple") from None
     whole = [axis % rank for axis in order if -rank <= axis < rank]
     if sorted(whole) != list(range(rank)) or len(order) != rank:
-        raise fail("E0401", f"{tuple(order)} is no order of {rank} dimensions", f"name each of 0..{rank - 1} once")
+        raise fail("E0401", f"{tuple(order)} is not a permutation of {rank} dimensions", f"name each of 0..{rank - 1} once")
     return whole
 
 
@@ -135,8 +135,8 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         if copy is False and not self.is_dense:
             raise fail(
                 "E0707",
-                f"a tensor in the format `{self.format}` is no array in memory, so it cannot be shown without a copy",
-                "leave `copy` out, or convert it before: `t.convert('dense')`",
+                f"a tensor in the format `{self.format}` is not an array in memory, so it cannot be exported without a copy",
+                "omit `copy`, or convert it first: `t.convert('dense')`",
             )
         array: NDArray[Any] = self.dense_array(current().dense_limit)
         return array.copy() if copy else array
@@ -201,8 +201,8 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         if not self.is_dense:
             raise fail(
                 "E0707",
-                f"`{what}` shows memory, and a tensor in the format `{self.format}` is no array in memory",
-                "convert it before: `t.convert('dense')`",
+                f"`{what}` exports memory, and a tensor in the format `{self.format}` is not an array in memory",
+                "convert it first: `t.convert('dense')`",
             )
         return self.to_numpy()
 
@@ -217,7 +217,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
             raise fail(
                 "E0401",
                 f"a tensor of shape {self.shape} is not one number",
-                "say which element is meant, as in `t[0, 0]`",
+                "select an element, as in `t[0, 0]`",
             )
         return self.element([0] * self.ndim).item()
 

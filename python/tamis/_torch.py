@@ -41,8 +41,8 @@ def refuse_gradient(data: Any) -> None:
     elif isinstance(data, torch.Tensor) and _requires_gradient(data, torch):
         raise fail(
             "E0710",
-            f"a PyTorch tensor of shape {tuple(data.shape)} requires a gradient, and none would reach it through Tamis",
-            "write `x.detach()` if no gradient is wanted",
+            f"a PyTorch tensor of shape {tuple(data.shape)} requires a gradient, which Tamis would not propagate",
+            "write `x.detach()` if no gradient is needed",
             "compute inside `with torch.no_grad():`, where PyTorch records nothing either",
             "give the derivative yourself: call Tamis in the `forward` and `backward` of a `torch.autograd.Function`",
         )
@@ -65,8 +65,8 @@ def from_torch(data: Any, format: str | None, fill: Any, dtype: Any, borrow: boo
     else:
         raise fail(
             "E0601",
-            f"`{data.layout}` is no layout that is known",
-            "convert it before: `x.to_dense()` or `x.to_sparse_csr()`",
+            f"`{data.layout}` is not a supported layout",
+            "convert it first: `x.to_dense()` or `x.to_sparse_csr()`",
         )
     by_columns = data.layout in (torch.sparse_csc, torch.sparse_bsc)
     blocked = data.layout in (torch.sparse_bsr, torch.sparse_bsc)
@@ -86,17 +86,17 @@ def _on_cpu(data: Any) -> Any:
         raise fail(
             "E0709",
             f"a meta tensor of shape {tuple(data.shape)} has no values to compute with",
-            "give it values before: `torch.zeros_like(x, device='cpu')`",
+            "give it values first: `torch.zeros_like(x, device='cpu')`",
         )
     if getattr(data, "is_nested", False):
         raise fail(
             "E0707",
             "a nested tensor has rows of several lengths",
-            "convert it before: `x.to_padded_tensor(0)`",
+            "convert it first: `x.to_padded_tensor(0)`",
             "a `band` level stores such rows: `tamis.tensor((coords, values, shape), 'dense, band')`",
         )
     if data.is_quantized:
-        raise fail("E0308", f"`{data.dtype}` is no type that tensors hold", "convert it before: `x.dequantize()`")
+        raise fail("E0308", f"`{data.dtype}` is not a value type", "convert it first: `x.dequantize()`")
     return data if data.device.type == "cpu" else _read(data.cpu)
 
 
@@ -111,7 +111,7 @@ def _read(read: Callable[[], Any]) -> Any:
         raise fail(
             "E0709",
             f"the values of this PyTorch tensor cannot be read: {reason}",
-            "give a tensor on the CPU, outside of `torch.vmap`, `torch.compile` and other transformations",
+            "give a tensor on the CPU, outside `torch.vmap`, `torch.compile` and other transformations",
         ) from None
 
 
@@ -121,7 +121,7 @@ def _values(data: Any) -> NDArray[Any]:
     except Error as error:
         if "ScalarType" not in error.message and "dtype" not in error.message:
             raise
-        raise fail("E0308", f"`{data.dtype}` is no type that tensors hold", "convert it before: `x.float()`") from None
+        raise fail("E0308", f"`{data.dtype}` is not a value type", "convert it first: `x.float()`") from None
 
 
 def _from_coo(data: Any, dtype: Any, borrow: bool) -> Tensor:
@@ -172,7 +172,7 @@ def _from_batches(
     starts = np.arange(int(np.prod(batch, dtype=np.int64)), dtype=np.int64) * count
     ends = pos.reshape(len(starts), -1)
     if count and (np.any(ends[:, 0] != 0) or np.any(ends[:, -1] != count)):
-        raise fail("E0702", "positions of a batch do not begin at 0 and end at the number of its entries", "check the tensor's invariants")
+        raise fail("E0702", "the positions of a batch must start at 0 and end at its nnz", "check the tensor's invariants")
     flat = np.append((ends[:, :-1].astype(np.int64) + starts[:, None]).reshape(-1), entries)
     indices = _plain(crd.reshape(-1))
     block = array.shape[1:3] if blocked else (1, 1)

@@ -13,11 +13,9 @@ from ._lazy_import import np
 
 #: Keywords and function names of index notation, which tracers must not take.
 RESERVED = frozenset(
-    "and or not if else for in def return True False inf nan sum prod min max any all select coalesce choose abs sqrt cbrt exp exp2 "
-    "expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid atan2 hypot isnan isinf isfinite "
-    "real imag conj sign relu floor ceil round trunc follow walk gallop tensor scalar bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 "
-    "c128 range pass import".split()
-)
+    "and or not if else for in def return True False inf nan sum prod min max any all follow walk gallop tensor scalar bool i8 i16 "
+    "i32 i64 u8 u16 u32 u64 f32 f64 c64 c128 range pass import".split()
+) | {row["name"] for row in _tamis.operators() if not row["symbol"]}
 
 
 class Symbolic:
@@ -129,7 +127,7 @@ def _operand(graph: Graph, given: Any) -> Any:
             raise fail(
                 "E0303",
                 f"`{given.name}` is a value of another traced call, which has ended",
-                "return what a traced function computes; do not keep it elsewhere",
+                "return the values of a traced function; do not store them elsewhere",
             )
         return given
     return graph.capture(given if isinstance(given, _tamis.Tensor) else _construct.asarray(given))

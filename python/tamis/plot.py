@@ -23,7 +23,7 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
     except ImportError:
         raise fail(
             "E0903",
-            "pictures are drawn with matplotlib, which is not installed",
+            "plots need matplotlib, which is not installed",
             "install it: `pip install matplotlib`",
             "notebooks show tensors without it: `t._repr_html_()`",
         ) from None
@@ -43,7 +43,7 @@ def spy(tensor: Any, *, cells: int = 400) -> Any:
     if shares is None:
         raise fail(
             "E0401",
-            f"a tensor of {t.ndim} dimensions and {t.nnz:,} entries is no matrix that can be drawn",
+            f"a tensor of {t.ndim} dimensions and {t.nnz:,} stored elements cannot be drawn as a matrix",
             "take a slice of it, as in `t[0]`, or sums over the other axes, as in `t.sum(axis=0)`",
         )
     figure, axes = _figure(5, 5 if t.ndim == 2 else 1.2)
@@ -71,8 +71,8 @@ def format(tensor: Any) -> Any:
     if t.nnz > _LEAVES:
         raise fail(
             "E0404",
-            f"a tree of {t.nnz:,} entries is too large to be read",
-            f"draw a part of at most {_LEAVES} entries, as in `tm.plot.format(t[:4, :4])`",
+            f"a tree of {t.nnz:,} stored elements is too large to draw",
+            f"draw at most {_LEAVES} stored elements, as in `tm.plot.format(t[:4, :4])`",
             "`tm.plot.spy(t)` draws large ones",
         )
     figure, axes = _figure(max(4.0, 0.55 * t.nnz), 1.2 * (t.ndim + 2))

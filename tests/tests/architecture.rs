@@ -75,6 +75,27 @@ fn the_lowerer_names_no_level() {
     }
 }
 
+/// The how-to page says that an operator takes two files by hand and two that are generated.
+#[test]
+fn an_operator_takes_two_files() {
+    let output = std::process::Command::new("git")
+        .args(["grep", "--untracked", "-lwi", "logaddexp2", "--", "crates/*/src", "docs/reference", "python/tamis"])
+        .current_dir(root())
+        .output();
+    // A source archive has no repository.
+    let Ok(output) = output.map(|output| String::from_utf8(output.stdout).unwrap()) else { return };
+    let found: Vec<&str> = output.lines().collect();
+    let expected = [
+        "crates/tamis-ir/src/algebra/scalar.rs",
+        "crates/tamis-ir/src/algebra/table.rs",
+        "docs/reference/operators.md",
+        "python/tamis/_functions.pyi",
+    ];
+    assert_eq!(found, expected, "docs/how-to/add-an-operator.md says otherwise");
+    let page = std::fs::read_to_string(root().join("docs/how-to/add-an-operator.md")).unwrap();
+    assert!(expected.iter().all(|file| page.contains(file)), "the page names all of {expected:?}");
+}
+
 /// Files are rooms: one subject each. Past 800 lines, split by subject.
 #[test]
 fn files_are_rooms() {

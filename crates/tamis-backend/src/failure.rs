@@ -89,7 +89,7 @@ impl KernelFailure {
                 // Lists of coordinates and runs are what such levels have already.
                 .help(match ["_crd", "_start", "_end", "_ofs"].iter().any(|array| buffer.ends_with(array)) {
                     true => "what dense tensors and numbers given at run time are added to is stored everywhere: write the number into the program, and as the fill (`tensor(\"csr\", fill=2.0)`), or multiply by something that is mostly 0",
-                    false => "store the result in levels that hold only what is there, such as `sparse`",
+                    false => "store the result in sparse levels, such as `sparse`",
                 })
                 .help("close other programs, or use a machine with more memory"),
             KernelFailure::Bounds { .. } | KernelFailure::Width { .. } => Diagnostic::new(Code::E1101, message)
@@ -132,7 +132,7 @@ impl std::error::Error for KernelFailure {}
 
 /// The diagnostic for something that only a bug of ours can cause.
 pub(crate) fn bug(what: impl fmt::Display) -> Diagnostic {
-    Diagnostic::new(Code::E1101, format!("machine code cannot be made: {what}"))
-        .note("this is a bug of Tamis")
-        .help("please report the program that was compiled; `--interpret` runs it without machine code")
+    Diagnostic::new(Code::E1101, format!("code generation failed: {what}"))
+        .note("this is a bug in Tamis")
+        .help("please report the program that was compiled; `--interpret` runs it in the interpreter")
 }

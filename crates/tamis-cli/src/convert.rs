@@ -19,7 +19,7 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
     let kind = target_kind(args)?;
     check_options(args, kind)?;
     if args.json && to_standard_output(args) {
-        let message = "a tensor and JSON cannot both go to standard output";
+        let message = "a tensor and JSON cannot both be written to standard output";
         let help = "write the tensor to a file, or leave out --json";
         return Err(wrong_argument("--json", message, "has no place to go", help));
     }
@@ -73,7 +73,7 @@ fn target_kind(args: &ConvertArgs) -> Result<FileKind, Failure> {
     let by_name = if to_standard_output(args) { None } else { Some(FileKind::of(&args.output)) };
     match (wanted, by_name, &args.to) {
         (None, None, _) => {
-            let message = "standard output has no extension to tell the kind of file";
+            let message = "standard output has no extension that identifies the file type";
             let help = "say which, as in `tamis convert a.mtx - --to tns`";
             Err(wrong_argument(&args.output.to_string_lossy(), message, "which kind?", help))
         }

@@ -163,7 +163,7 @@ pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>, operators: &[
 /// An order of loops is for index notation: programs have theirs.
 fn check_pins(notation: Option<&Notation>, request: &RunRequest) -> Outcome {
     if notation.is_none() && !request.order.is_empty() {
-        let d = Diagnostic::new(Code::E0905, "--order is for index notation: a program says the order of its loops");
+        let d = Diagnostic::new(Code::E0905, "--order is for index notation: a program fixes the order of its loops");
         return Err(Failure::usage(vec![d.help("use -s \"reorder(i,j)\"")]));
     }
     if notation.is_none() && request.keep {
@@ -268,7 +268,7 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
             // Files and other generators are asked when they are read.
             _ => continue,
         };
-        let d = Diagnostic::new(Code::E0905, format!("the shape of `{name}` is what {known}"));
+        let d = Diagnostic::new(Code::E0905, format!("the shape of `{name}` is already known: it is what {known}"));
         mistakes.push(d.help(format!("leave out `--shape {name}=...`")));
     }
     for (name, spec) in &request.inputs {

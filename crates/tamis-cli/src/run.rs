@@ -107,7 +107,7 @@ impl RunRequest {
         let outputs = collect(input::named(&args.outputs, "PATH", target), &mut mistakes);
         let mut to_standard_output = outputs.iter().filter(|(_, to)| *to == OutputTarget::StandardOutput);
         if let (Some((first, _)), Some((second, _))) = (to_standard_output.next(), to_standard_output.next()) {
-            let message = format!("`{first}` and `{second}` would both go to standard output");
+            let message = format!("`{first}` and `{second}` would both be written to standard output");
             mistakes.push(
                 Diagnostic::new(Code::E0905, message)
                     .help(format!("write one of them to a file: -o {second}={second}.tns")),
@@ -123,7 +123,7 @@ impl RunRequest {
             mistakes.push(d.help("leave it out, or write a result as .tns: -o y=y.tns"));
         }
         if args.json && outputs.iter().any(|(_, to)| *to == OutputTarget::StandardOutput) {
-            let d = Diagnostic::new(Code::E0905, "a tensor and JSON cannot both go to standard output");
+            let d = Diagnostic::new(Code::E0905, "a tensor and JSON cannot both be written to standard output");
             mistakes.push(d.help("write the tensor to a file, or leave out --json"));
         }
         if args.program.to_str().is_some_and(|text| text.trim().is_empty()) {

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
     let text = ProgramText::parse(&args.notation);
     let source = execute::source(&text)?;
     if !execute::is_notation(&text, &source) {
-        let d = Diagnostic::new(Code::E0905, "only index notation can be searched: a program says how it runs");
+        let d = Diagnostic::new(Code::E0905, "only index notation can be searched: a program fixes its loops");
         return Err(Failure::usage(vec![
             d.help("for example `tamis search \"y[i] = A[i,j] * x[j]\" A=matrix.mtx x=rand`"),
         ]));

@@ -221,7 +221,7 @@ fn with_workspaces(
 /// An internal error: the kernel is invalid.
 fn invalid(program: &Program, wrong: &str) -> Diagnostic {
     Diagnostic::new(Code::E1101, format!("the kernel of `{}` is not well-formed: {wrong}", program.name))
-        .note("this is a bug of Tamis")
+        .note("this is a bug in Tamis")
         .note(format!("the program is\n{program}"))
         .help("please report the program, with the formats of its tensors")
         .help("`--interpret` runs it without the compiler")

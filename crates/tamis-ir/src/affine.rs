@@ -69,7 +69,7 @@ impl<A: Clone + PartialEq> Affine<A> {
         (self.terms.len() <= MAX_TERMS).then_some(self)
     }
 
-    /// What is added up, and whether it is subtracted instead, as people write it: `2*i - j + 3`, `5 - i`.
+    /// The terms as people write them, each with whether it is subtracted: `2*i - j + 3`, `5 - i`.
     pub(crate) fn parts(&self) -> Vec<(bool, Part<A>)> {
         let mut parts: Vec<(bool, Part<A>)> = Vec::new();
         let first = self.terms.iter().position(|(_, c)| *c > 0);

@@ -52,7 +52,7 @@ impl<T> Interner<T> {
         &self.items[number as usize]
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }

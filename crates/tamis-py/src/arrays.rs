@@ -66,7 +66,7 @@ fn not_plain(py: Python<'_>, array: &Bound<'_, PyUntypedArray>) -> PyErr {
         py,
         Diagnostic::new(Code::E0308, message)
             .help("values are bool, int8 to int64, uint8 to uint64, float32, float64, complex64 or complex128")
-            .help("convert it before: `numpy.ascontiguousarray(x, dtype=float)`"),
+            .help("convert it first: `numpy.ascontiguousarray(x, dtype=float)`"),
     )
 }
 

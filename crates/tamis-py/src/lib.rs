@@ -11,6 +11,7 @@ mod errors;
 mod explain;
 mod files;
 mod hooks;
+mod operators;
 mod program;
 mod settings;
 mod tensor;
@@ -44,6 +45,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::generators, module)?)?;
     module.add_function(wrap_pyfunction!(files::advise, module)?)?;
     module.add_function(wrap_pyfunction!(errors::raise_error, module)?)?;
+    module.add_function(wrap_pyfunction!(operators::operators, module)?)?;
     module.add_function(wrap_pyfunction!(errors::codes, module)?)?;
     Ok(())
 }

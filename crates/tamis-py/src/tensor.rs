@@ -228,7 +228,7 @@ impl PyTensor {
         let (source, fill) = (values.get(), arrays::value(fill)?);
         let Some(values) = source.tensor.values().filter(|_| is_row_major(&source.tensor)) else {
             let d = Diagnostic::new(Code::E0701, "values are given by a dense tensor");
-            return Err(errors::raise_one(py, d.help("convert it before: `t.convert('dense')`")));
+            return Err(errors::raise_one(py, d.help("convert it first: `t.convert('dense')`")));
         };
         let tensor = self.tensor.with_values(values.clone(), fill).map_err(|d| errors::raise_one(py, d))?;
         wrap(py, tensor, source.borrowed)
@@ -290,7 +290,7 @@ fn check_dense(tensor: &Tensor, limit: u64) -> Result<(), Diagnostic> {
         size(bytes)
     );
     Err(Diagnostic::new(Code::E0706, message)
-        .note(format!("arrays of more than {} are not made unasked", size(limit as f64)))
+        .note(format!("arrays of more than {} need permission", size(limit as f64)))
         .help("keep it sparse: `t.to_scipy()`, `t.to_coo()`, or slices of it")
         .help("`tamis.config(dense_limit=...)` allows more bytes"))
 }

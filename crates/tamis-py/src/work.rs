@@ -123,9 +123,9 @@ fn bug(payload: &(dyn Any + Send)) -> Diagnostic {
     let said = payload.downcast_ref::<&str>().map(|text| text.to_string());
     let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
     let place = PANIC.with(|last| last.borrow_mut().take()).unwrap_or_default();
-    Diagnostic::new(Code::E1101, format!("something went wrong inside of Tamis: {said}"))
+    Diagnostic::new(Code::E1101, format!("internal error: {said}"))
         .note(place)
-        .note("this is a bug of Tamis, and the process can go on")
+        .note("this is a bug in Tamis, and the process can go on")
         .help("please report it with the call that led here; `tamis.config(interpret=True)` runs without the compiler")
 }
 

@@ -52,7 +52,7 @@ impl Tensor {
         check_shape(shape, format)?;
         let count = shape.iter().try_fold(1, |count, n| product(count, *n))?;
         if values.len() != count {
-            let message = format!("there are {} values for the {count} coordinates of shape {shape:?}", values.len());
+            let message = format!("{} values are given for the {count} coordinates of shape {shape:?}", values.len());
             return Err(Diagnostic::new(Code::E0701, message).help(format!("give {count} values, row by row")));
         }
         check_booleans(&values)?;
@@ -103,7 +103,7 @@ fn duplicate(axes: &[DimExpr], columns: &[IndexArray], starts: &[usize], given: 
     let coordinates: Vec<String> = tuple.iter().map(u64::to_string).collect();
     let message = format!("entries {} have the same coordinates ({})", places.join(" and "), coordinates.join(", "));
     Diagnostic::new(Code::E0708, message)
-        .help("say how to combine them: sum, prod, min, max, any, all, first or last; for example `Combine::Sum`")
+        .help("choose how to combine them: sum, prod, min, max, any, all, first or last; for example `Combine::Sum`")
 }
 
 /// The rank and every size are within bounds; gives the size of each level.
@@ -121,12 +121,12 @@ pub(crate) fn check_shape(shape: &[u64], format: &Format) -> Result<Vec<u64>> {
 fn check_columns(entries: &Coordinates) -> Result<()> {
     let (rank, len) = (entries.shape.len(), entries.len());
     if entries.columns.len() != rank {
-        let message = format!("there are {} columns of coordinates for {rank} dimensions", entries.columns.len());
+        let message = format!("{} columns of coordinates are given for {rank} dimensions", entries.columns.len());
         return Err(Diagnostic::new(Code::E0701, message).help(format!("give {rank} columns, one for each dimension")));
     }
     for (d, (column, extent)) in entries.columns.iter().zip(&entries.shape).enumerate() {
         if column.len() != len {
-            let message = format!("there are {} coordinates in dimension {d} for {len} values", column.len());
+            let message = format!("{} coordinates are given in dimension {d} for {len} values", column.len());
             return Err(Diagnostic::new(Code::E0701, message).help("give one coordinate per dimension for each value"));
         }
         let outside = (column.largest() >= Some(*extent)).then(|| {
@@ -137,7 +137,7 @@ fn check_columns(entries: &Coordinates) -> Result<()> {
         if let Some((e, c)) = outside.flatten() {
             let message = format!("entry {e} has coordinate {c} in dimension {d}, whose size is {extent}");
             return Err(Diagnostic::new(Code::E0703, message).help(format!(
-                "coordinates in dimension {d} lie in 0..{extent}, counted from 0; correct it, or enlarge the shape"
+                "coordinates in dimension {d} are in 0..{extent}; correct it, or enlarge the shape"
             )));
         }
     }
@@ -149,7 +149,7 @@ pub(crate) fn check_booleans(values: &ValueArray) -> Result<()> {
     match values {
         ValueArray::Bool(bytes) if bytes.iter().any(|byte| *byte > 1) => {
             let at = bytes.iter().position(|byte| *byte > 1).unwrap_or(0);
-            Err(Diagnostic::new(Code::E0709, format!("value {at} is the byte {}, which is no boolean", bytes[at]))
+            Err(Diagnostic::new(Code::E0709, format!("value {at} is the byte {}, which is not a boolean", bytes[at]))
                 .help("store booleans as the bytes 0 and 1, or give the values as u8"))
         }
         _ => Ok(()),
@@ -162,7 +162,7 @@ pub(crate) fn check_fill(leaf: Leaf, dtype: DType, fill: Value) -> Result<Value>
         return if fill.is_truthy() {
             Err(Diagnostic::new(
                 Code::E0709,
-                format!("a pattern is false where nothing is stored, so its fill cannot be {fill}"),
+                format!("a pattern is false at unstored elements, so its fill cannot be {fill}"),
             )
             .help("use the fill `False`, or the leaf `element`"))
         } else {
@@ -188,8 +188,8 @@ pub(crate) fn check_fill(leaf: Leaf, dtype: DType, fill: Value) -> Result<Value>
 
 /// The diagnostic for a format that writes another fill than the tensor has.
 pub(crate) fn another_fill(written: Value, fill: Value) -> Diagnostic {
-    Diagnostic::new(Code::E0709, format!("the format writes the fill {written}, but the tensor's fill is {fill}"))
-        .note("changing the fill would change every value that is not stored")
-        .help("leave the fill out of the format to keep the tensor's own")
+    Diagnostic::new(Code::E0709, format!("the format specifies the fill {written}, but the tensor's fill is {fill}"))
+        .note("changing the fill would change every unstored value")
+        .help("remove the fill from the format to keep the tensor's own")
         .help(format!("or write `element({fill})`"))
 }

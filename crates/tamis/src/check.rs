@@ -127,7 +127,7 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>, Diagn
     let Some((at, a, b)) = found.first_difference(expected, &|a, b| close(a, b, scale))? else { return Ok(None) };
     let at: Vec<String> = at.iter().map(u64::to_string).collect();
     let place = if at.is_empty() { String::new() } else { format!(" at [{}]", at.join(", ")) };
-    Ok(Some(format!("is {a}{place}, where the interpreter says {b}")))
+    Ok(Some(format!("is {a}{place}, but the interpreter computes {b}")))
 }
 
 /// The largest finite magnitude among the stored values, by which sums of them round.
@@ -163,7 +163,7 @@ fn report(program: &Program, tensors: &[&Tensor], name: &str, difference: &str) 
         d = d.note(format!("`{}` is {}", program.tensor(*id).name, tensor.summary()));
     }
     d.note(format!("the program is\n{program}"))
-        .help("this is a bug of Tamis: please report the lines above, and the tensors if you can")
+        .help("this is a bug in Tamis: please report the lines above, and the tensors if you can")
         .help("`--interpret` gives the interpreter's results meanwhile")
 }
 

@@ -108,7 +108,7 @@ fn sharing(compilation: &Compilation, signature: &Signature, options: &CompileOp
                 let inexact = matches!(checked.types.tensors[id.index()].kind(), Kind::Float | Kind::Complex);
                 let rounds = inexact && !op.info().idempotent;
                 let rounding = if rounds { ", rounded as the number of threads has it" } else { "" };
-                format!("{name} one for each part, combined by `{symbol}`{rounding}")
+                format!("{name} is privatised per chunk, combined by `{symbol}`{rounding}")
             }
         }
     });
@@ -147,7 +147,7 @@ impl Explanation {
         alike
             .map(|(id, alike)| {
                 let (result, operand) = (name(*id), name(alike.of));
-                format!("{result} stores what {operand} stores, and shares its coordinates: only values are written")
+                format!("{result} has the sparsity pattern of {operand} and shares its coordinates: only values are written")
             })
             .collect()
     }

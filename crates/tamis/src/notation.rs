@@ -143,7 +143,7 @@ fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
         let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
         names.iter().position(|known| *known == source).ok_or_else(|| {
             Diagnostic::new(Code::E1101, format!("the schedule reads `{name}`, which nothing makes"))
-                .note("this is a bug of Tamis")
+                .note("this is a bug in Tamis")
                 .help("please report it")
         })
     };

@@ -74,7 +74,7 @@ fn lost(name: &str) -> Diagnostic {
 
 fn bug(message: String) -> Diagnostic {
     Diagnostic::new(Code::E1101, message)
-        .note("this is a bug of Tamis")
+        .note("this is a bug in Tamis")
         .help("please report the program that was run; `--interpret` runs it without the compiler")
 }
 

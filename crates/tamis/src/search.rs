@@ -202,7 +202,7 @@ fn try_one(
             let message = format!("`{name}` is {a} at {at:?} in one schedule and {b} in another");
             return Err(Diagnostic::new(Code::E1004, message)
                 .note(format!("the first one is\n{}", plan.program))
-                .note("this is a bug of Tamis")
+                .note("this is a bug in Tamis")
                 .help("please report it")
                 .into());
         }

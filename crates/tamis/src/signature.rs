@@ -62,7 +62,7 @@ impl Signature {
         }
         let mut errors = refused.unwrap_or(Diagnostics(Vec::new()));
         for d in &mut errors.0 {
-            d.help.push("say what the tensors hold, as in `--dtype A=bool`".to_string());
+            d.help.push("specify the types of the tensors, as in `--dtype A=bool`".to_string());
         }
         Err(errors)
     }

@@ -1,7 +1,7 @@
 //! Expressions, with as few parentheses and conversions as the meaning allows.
 
 use super::{Printer, helpers, value_type};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId};
 use tamis_ir::{DType, Value};
 
@@ -203,13 +203,15 @@ impl Printer<'_> {
     }
 
     fn call(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> (String, Prec) {
-        match op {
-            Op::Cast(to) => self.cast(operands[0], to),
-            Op::Coalesce => {
-                let text = self.converted(operands[0], operand, Prec::Unary);
-                (text, Prec::Unary)
-            }
-            Op::Select => {
+        let info = op.info();
+        match &info.form {
+            Form::Elementwise(lowerings) => self.apply(id, op, lowerings, operand, operands),
+            Form::Comparison(comparison) => self.compare(*comparison, operand, operands[0], operands[1]),
+            Form::Predicate(predicate) => self.predicate(*predicate, operands[0]),
+            Form::And => self.connective("&&", Prec::And, operands),
+            Form::Or => self.connective("||", Prec::Or, operands),
+            Form::Not => (format!("!{}", self.truth(operands[0], Prec::Unary)), Prec::Unary),
+            Form::Select => {
                 let condition = self.truth(operands[0], Prec::Or);
                 let then = self.converted(operands[1], operand, Prec::Or);
                 let otherwise = self.converted(operands[2], operand, Prec::Or);
@@ -220,16 +222,28 @@ impl Printer<'_> {
                 }
                 (text, Prec::Choice)
             }
-            Op::And | Op::Or => {
-                let (symbol, prec) = if op == Op::And { ("&&", Prec::And) } else { ("||", Prec::Or) };
-                let parts: Vec<String> = operands.iter().map(|e| self.truth(*e, Prec::Compare)).collect();
-                (parts.join(&format!(" {symbol} ")), prec)
+            Form::Coalesce => {
+                let text = self.converted(operands[0], operand, Prec::Unary);
+                (text, Prec::Unary)
             }
-            Op::Not => (format!("!{}", self.truth(operands[0], Prec::Unary)), Prec::Unary),
-            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => self.compare(op, operand, operands[0], operands[1]),
-            Op::IsNan | Op::IsInf | Op::IsFinite => self.predicate(op, operands[0]),
-            _ => self.apply(id, op, operand, operands),
+            Form::Choose => {
+                let helper = self.helper(helpers::choose(operand));
+                let mut values: Vec<String> =
+                    operands.iter().map(|e| self.converted(*e, operand, Prec::Lowest)).collect();
+                if values.len() == 2 {
+                    values.push(self.constant(Value::zero(operand), Prec::Lowest));
+                }
+                (format!("{helper}({})", values.join(", ")), Prec::Primary)
+            }
+            Form::Conversion(to) => self.cast(operands[0], *to),
+            // The lowerer replaces user-defined operators by their bodies; the verifier knows.
+            Form::Defined(_) => ("0".into(), Prec::Primary),
         }
+    }
+
+    fn connective(&mut self, symbol: &str, prec: Prec, operands: &[ExprId]) -> (String, Prec) {
+        let parts: Vec<String> = operands.iter().map(|e| self.truth(*e, Prec::Compare)).collect();
+        (parts.join(&format!(" {symbol} ")), prec)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::expr::make_complex;
 use super::{stored, value_type};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{IntExpansion, Op};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
-use tamis_ir::{DType, Kind};
+use tamis_ir::DType;
 
 /// A function (or line) of the file.
 pub(super) struct Helper {
@@ -267,106 +267,73 @@ pub(super) fn complex_predicate(name: &'static str, dtype: DType) -> Helper {
     Helper::on(name, dtype, &code)
 }
 
-/// A function of one operand.
-pub(super) fn unary(op: Op, dtype: DType) -> Helper {
-    let name = op.info().name;
-    let f = if dtype.real() == DType::F32 { "f" } else { "" };
-    let expression = match (op, dtype.kind()) {
-        // A function, since compilers distrust `~` beside a comparison.
-        (Op::BitNot, _) => "(T)~a".to_string(),
-        (Op::Neg, _) => "(T)(0 - (U)a)".to_string(),
-        (Op::Abs, _) => "a < 0 ? (T)(0 - (U)a) : a".to_string(),
-        (Op::Relu, Kind::Int) => "a > 0 ? a : 0".to_string(),
-        (Op::Relu, _) => "a <= 0 ? 0 : a".to_string(),
-        (Op::Sign, Kind::Int) => "(T)((a > 0) - (a < 0))".to_string(),
-        (Op::Sign, Kind::Float) => format!("a < 0 || a > 0 ? copysign{f}(1, a) : a"),
-        (Op::Sign, _) => {
-            let make = make_complex(dtype);
-            format!("a == 0 ? a : {make}(creal{f}(a) / cabs{f}(a), cimag{f}(a) / cabs{f}(a))")
-        }
-        _ => format!("1 / (1 + exp{f}(-a))"),
-    };
-    if op == Op::Sign && dtype.kind() == Kind::Int && !dtype.is_signed_int() {
-        return Helper::on(name, dtype, "static inline T NAME(T a)\n{\n    return a != 0;\n}");
-    }
-    let code = format!("static inline T NAME(T a)\n{{\n    return {expression};\n}}");
-    Helper::on(name, dtype, &code)
+/// A function with an expression of the operator table.
+pub(super) fn expression(op: Op, dtype: DType, count: usize, text: &str) -> Helper {
+    with_body(op, dtype, count, "static inline", &format!("    return {text};"))
 }
 
-/// A function of two operands.
-pub(super) fn binary(op: Op, dtype: DType) -> Helper {
-    let name = op.info().name;
-    let one_line = |expression: &str| {
-        Helper::on(name, dtype, &format!("static inline T NAME(T a, T b)\n{{\n    return {expression};\n}}"))
-    };
-    let f = if dtype.real() == DType::F32 { "f" } else { "" };
-    let make = make_complex(dtype);
-    match (op, dtype.kind()) {
-        (Op::Min, Kind::Float) => one_line("isnan(a) || a < b || (a == b && signbit(a)) ? a : b"),
-        (Op::Max, Kind::Float) => one_line("isnan(a) || a > b || (a == b && !signbit(a)) ? a : b"),
-        (Op::Min, _) => one_line("a < b ? a : b"),
-        (Op::Max, _) => one_line("a > b ? a : b"),
-        (Op::Add, Kind::Int) => one_line("(T)((U)a + (U)b)"),
-        (Op::Sub, Kind::Int) => one_line("(T)((U)a - (U)b)"),
-        (Op::Mul, Kind::Int) if dtype.size() < 4 => one_line("(T)((uint32_t)a * (uint32_t)b)"),
-        (Op::Mul, Kind::Int) => one_line("(T)((U)a * (U)b)"),
-        (Op::Mul, Kind::Complex) => one_line(&format!(
-            "{make}(creal{f}(a) * creal{f}(b) - cimag{f}(a) * cimag{f}(b),\n        \
-                 creal{f}(a) * cimag{f}(b) + cimag{f}(a) * creal{f}(b))"
-        )),
-        (Op::Div, Kind::Complex) => Helper::on(
-            name,
+/// A function with statements of the operator table.
+pub(super) fn function(op: Op, dtype: DType, count: usize, text: &str) -> Helper {
+    with_body(op, dtype, count, "static", text)
+}
+
+fn with_body(op: Op, dtype: DType, count: usize, storage: &str, body: &str) -> Helper {
+    let parameters = if count == 1 { "T a" } else { "T a, T b" };
+    let suffix = if dtype.real() == DType::F32 { "f" } else { "" };
+    let words = [("P", value_type(dtype.real())), ("MAKE", make_complex(dtype))];
+    let body = replace_words(&body.replace('@', suffix), &words);
+    Helper::on(op.info().name, dtype, &format!("{storage} T NAME({parameters})\n{{\n{body}\n}}"))
+}
+
+/// An operator of C on integers that wrap around.
+pub(super) fn wrapping(op: Op, symbol: &str, dtype: DType) -> Helper {
+    let unsigned = if dtype.size() < 4 { "uint32_t" } else { "U" };
+    expression(op, dtype, 2, &format!("(T)(({unsigned})a {symbol} ({unsigned})b)"))
+}
+
+/// An expansion on integers.
+pub(super) fn int(expansion: IntExpansion, op: Op, dtype: DType) -> Helper {
+    let signed = dtype.is_signed_int();
+    let one = |text: &str| expression(op, dtype, 1, text);
+    let two = |text: &str| expression(op, dtype, 2, text);
+    match expansion {
+        // A function, since compilers distrust `~` beside a comparison.
+        IntExpansion::Complement => one("(T)~a"),
+        IntExpansion::Negate => one("(T)(0 - (U)a)"),
+        IntExpansion::Abs => one("a < 0 ? (T)(0 - (U)a) : a"),
+        IntExpansion::Relu => one("a > 0 ? a : 0"),
+        IntExpansion::Sign if signed => one("(T)((a > 0) - (a < 0))"),
+        IntExpansion::Sign => one("a != 0"),
+        IntExpansion::FloorDivide if signed => with_body(
+            op,
             dtype,
-            &format!(
-                "static inline T NAME(T a, T b)
-{{
-    const {part} ar = creal{f}(a), ai = cimag{f}(a), br = creal{f}(b), bi = cimag{f}(b);
-    if (fabs{f}(br) >= fabs{f}(bi)) {{
-        if (br == 0 && bi == 0)
-            return {make}(ar / fabs{f}(br), ai / fabs{f}(br));
-        const {part} ratio = bi / br, scale = 1 / (br + bi * ratio);
-        return {make}((ar + ai * ratio) * scale, (ai - ar * ratio) * scale);
-    }}
-    const {part} ratio = br / bi, scale = 1 / (bi + br * ratio);
-    return {make}((ar * ratio + ai) * scale, (ai * ratio - ar) * scale);
-}}",
-                part = value_type(dtype.real())
-            ),
-        ),
-        (Op::Pow, Kind::Complex) => one_line(&format!("b == 0 ? 1 : cpow{f}(a, b)")),
-        (Op::Pow, _) => Helper::on(name, dtype, &power(dtype)),
-        (Op::FloorDiv | Op::Mod, Kind::Float) => Helper::on(name, dtype, &float_division(op, f)),
-        (Op::FloorDiv, _) if !dtype.is_signed_int() => one_line("(T)(b ? a / b : 0)"),
-        (Op::Mod, _) if !dtype.is_signed_int() => one_line("(T)(b ? a % b : 0)"),
-        (Op::FloorDiv, _) => Helper::on(
-            name,
-            dtype,
-            "static inline T NAME(T a, T b)
-{
-    if (b == 0)
+            2,
+            "static inline",
+            "    if (b == 0)
         return 0;
     if (b == -1)
         return (T)(0 - (U)a);
-    return (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
-}",
+    return (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
         ),
-        (Op::Mod, _) => Helper::on(
-            name,
+        IntExpansion::FloorDivide => two("(T)(b ? a / b : 0)"),
+        IntExpansion::Modulo if signed => with_body(
+            op,
             dtype,
-            "static inline T NAME(T a, T b)
-{
-    if (b == 0 || b == -1)
+            2,
+            "static inline",
+            "    if (b == 0 || b == -1)
         return 0;
     const T rest = (T)(a % b);
-    return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;
-}",
+    return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;",
         ),
-        (Op::Shl, _) => one_line(&format!("(U)b < {} ? (T)((uint64_t)a << b) : 0", 8 * dtype.size())),
-        _ if dtype.is_signed_int() => {
+        IntExpansion::Modulo => two("(T)(b ? a % b : 0)"),
+        IntExpansion::Power => Helper::on(op.info().name, dtype, &power(dtype)),
+        IntExpansion::ShiftLeft => two(&format!("(U)b < {} ? (T)((uint64_t)a << b) : 0", 8 * dtype.size())),
+        IntExpansion::ShiftRight if signed => {
             let most = 8 * dtype.size() - 1;
-            one_line(&format!("(T)(a >> ((U)b < {most} ? b : {most}))"))
+            two(&format!("(T)(a >> ((U)b < {most} ? b : {most}))"))
         }
-        _ => one_line(&format!("b < {} ? (T)(a >> b) : 0", 8 * dtype.size())),
+        IntExpansion::ShiftRight => two(&format!("b < {} ? (T)(a >> b) : 0", 8 * dtype.size())),
     }
 }
 
@@ -392,37 +359,5 @@ fn power(dtype: DType) -> String {
     }}
     return (T)result;
 }}"
-    )
-}
-
-fn float_division(op: Op, f: &str) -> String {
-    if op == Op::Mod {
-        return format!(
-            "static T NAME(T a, T b)
-{{
-    T rest = fmod{f}(a, b);
-    if (b == 0)
-        return rest;
-    if (rest == 0)
-        return copysign{f}(0, b);
-    return (b < 0) != (rest < 0) ? rest + b : rest;
-}}"
-        );
-    }
-    format!(
-        "static T NAME(T a, T b)
-{{
-    if (b == 0)
-        return a / b;
-    const T rest = fmod{f}(a, b);
-    T quotient = (a - rest) / b;
-    if (rest != 0 && (b < 0) != (rest < 0))
-        quotient -= 1;
-    if (quotient == 0)
-        return copysign{f}(0, a / b);
-    const T down = floor{f}(quotient);
-    return quotient - down > 0.5{suffix} ? down + 1 : down;
-}}",
-        suffix = f
     )
 }

@@ -2,19 +2,19 @@
 
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{BoolExpansion, C, Comparison, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op, Predicate};
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
 
 impl Printer<'_> {
-    pub(super) fn compare(&mut self, op: Op, common: DType, a: ExprId, b: ExprId) -> (String, Prec) {
+    pub(super) fn compare(&mut self, op: Comparison, common: DType, a: ExprId, b: ExprId) -> (String, Prec) {
         let symbol = match op {
-            Op::Eq => "==",
-            Op::Ne => "!=",
-            Op::Lt => "<",
-            Op::Le => "<=",
-            Op::Gt => ">",
-            _ => ">=",
+            Comparison::Eq => "==",
+            Comparison::Ne => "!=",
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
         };
         let (from, to) = (self.kernel.exprs.dtype(a), self.kernel.exprs.dtype(b));
         // Compilers know the range of a coordinate, and that a value equals itself.
@@ -39,28 +39,28 @@ impl Printer<'_> {
                     (format!("({wide}){x}"), format!("({wide}){y}"))
                 }
             }
-        } else if common.kind() == Kind::Complex && matches!(op, Op::Lt | Op::Gt) {
+        } else if common.kind() == Kind::Complex && matches!(op, Comparison::Lt | Comparison::Gt) {
             return ("false".into(), Prec::Primary);
         } else {
             (self.converted(a, common, Prec::Sum), self.converted(b, common, Prec::Sum))
         };
         // Complex numbers without an order are only ever equal.
-        let symbol = if common.kind() == Kind::Complex && op != Op::Ne { "==" } else { symbol };
+        let symbol = if common.kind() == Kind::Complex && op != Comparison::Ne { "==" } else { symbol };
         (format!("{x} {symbol} {y}"), Prec::Compare)
     }
 
-    pub(super) fn predicate(&mut self, op: Op, id: ExprId) -> (String, Prec) {
+    pub(super) fn predicate(&mut self, op: Predicate, id: ExprId) -> (String, Prec) {
         let dtype = self.kernel.exprs.dtype(id);
         let name = match op {
-            Op::IsNan => "isnan",
-            Op::IsInf => "isinf",
-            _ => "isfinite",
+            Predicate::IsNan => "isnan",
+            Predicate::IsInf => "isinf",
+            Predicate::IsFinite => "isfinite",
         };
         match dtype.kind() {
             Kind::Bool | Kind::Int => {
                 // The operand is evaluated for nothing, so that no variable is left unused.
                 let value = self.expr(id, Prec::Unary);
-                (format!("((void){value}, {})", op == Op::IsFinite), Prec::Primary)
+                (format!("((void){value}, {})", op == Predicate::IsFinite), Prec::Primary)
             }
             Kind::Float => (format!("{name}({}) != 0", self.expr(id, Prec::Lowest)), Prec::Compare),
             Kind::Complex => {
@@ -70,69 +70,104 @@ impl Printer<'_> {
         }
     }
 
-    /// Applies an operator to operands converted to its type.
-    pub(super) fn apply(&mut self, id: ExprId, op: Op, dtype: DType, operands: &[ExprId]) -> (String, Prec) {
-        match operands {
-            [a] => self.unary(op, dtype, *a),
-            [a, b] if !matches!(op, Op::Choose) => match self.infix(id, op, dtype, *a, *b) {
-                Some(found) => found,
-                None => {
-                    let helper = self.binary_helper(op, dtype);
-                    let (a, b) = (self.converted(*a, dtype, Prec::Lowest), self.converted(*b, dtype, Prec::Lowest));
-                    (format!("{helper}({a}, {b})"), Prec::Primary)
-                }
-            },
-            _ if op == Op::Choose => {
-                let helper = self.helper(helpers::choose(dtype));
-                let mut values: Vec<String> =
-                    operands.iter().map(|e| self.converted(*e, dtype, Prec::Lowest)).collect();
-                if values.len() == 2 {
-                    values.push(self.constant(tamis_ir::Value::zero(dtype), Prec::Lowest));
-                }
-                (format!("{helper}({})", values.join(", ")), Prec::Primary)
+    /// Applies an elementwise operator to operands converted to its type.
+    pub(super) fn apply(
+        &mut self,
+        id: ExprId,
+        op: Op,
+        lowerings: &Elementwise,
+        dtype: DType,
+        operands: &[ExprId],
+    ) -> (String, Prec) {
+        let written = match dtype.kind() {
+            Kind::Bool => self.lower(id, op, lowerings.bool, dtype, operands),
+            Kind::Int => self.lower(id, op, lowerings.int, dtype, operands),
+            Kind::Float => self.lower(id, op, lowerings.float, dtype, operands),
+            Kind::Complex => self.lower(id, op, lowerings.complex, dtype, operands),
+        };
+        match (written, operands) {
+            (Written::Done(text, prec), _) => (text, prec),
+            (Written::Call(function), [a, b]) => {
+                let (a, b) = (self.converted(*a, dtype, Prec::Lowest), self.converted(*b, dtype, Prec::Lowest));
+                (format!("{function}({a}, {b})"), Prec::Primary)
             }
-            _ => {
-                // min and max of many, from the left.
-                let helper = self.binary_helper(op, dtype);
+            (Written::Call(function), [a]) => {
+                (format!("{function}({})", self.converted(*a, dtype, Prec::Lowest)), Prec::Primary)
+            }
+            // An associative operator of many operands, from the left.
+            (Written::Call(function), _) => {
                 let values: Vec<String> = operands.iter().map(|e| self.converted(*e, dtype, Prec::Lowest)).collect();
-                let folded = values.into_iter().reduce(|a, b| format!("{helper}({a}, {b})"));
+                let folded = values.into_iter().reduce(|a, b| format!("{function}({a}, {b})"));
                 (folded.unwrap_or_default(), Prec::Primary)
             }
         }
     }
 
+    /// An operator on operands of one kind.
+    fn lower<E: Expand>(
+        &mut self,
+        id: ExprId,
+        op: Op,
+        lowering: Lowering<E>,
+        dtype: DType,
+        operands: &[ExprId],
+    ) -> Written {
+        match (lowering, operands) {
+            // The verifier rejects such a kernel.
+            (Lowering::Never, _) => Written::Done("0".into(), Prec::Primary),
+            (Lowering::Operand, _) => {
+                Written::Done(self.converted(operands[0], dtype, Prec::Unary), Prec::Unary)
+            }
+            (Lowering::Zero, _) => {
+                let value = self.converted(operands[0], dtype, Prec::Unary);
+                let zero = self.constant(tamis_ir::Value::zero(dtype), Prec::Unary);
+                Written::Done(format!("((void){value}, {zero})"), Prec::Primary)
+            }
+            (Lowering::Instruction { c, .. }, [a]) => {
+                let text = self.converted(*a, dtype, Prec::Unary);
+                // Two signs in a row would be another operator.
+                let text = if text.starts_with(c) { wrap(text, Prec::Lowest, Prec::Unary) } else { text };
+                Written::Done(format!("{c}{text}"), Prec::Unary)
+            }
+            (Lowering::Instruction { c, .. }, [a, b]) => match self.infix(id, c, dtype, *a, *b) {
+                Some((text, prec)) => Written::Done(text, prec),
+                None => Written::Call(self.helper(helpers::wrapping(op, c, dtype))),
+            },
+            (Lowering::Instruction { c, .. }, _) => Written::Call(self.helper(helpers::wrapping(op, c, dtype))),
+            (Lowering::Intrinsic { c, .. } | Lowering::Call { c }, _) => match c {
+                C::Function(name) => Written::Call(library(name, dtype)),
+                C::Expression(text) => {
+                    Written::Call(self.helper(helpers::expression(op, dtype, operands.len(), text)))
+                }
+                C::Body(text) => Written::Call(self.helper(helpers::function(op, dtype, operands.len(), text))),
+            },
+            (Lowering::Expansion(expansion), _) => expansion.expand(self, op, dtype, operands),
+        }
+    }
+
     /// The operator as C writes it between operands, where it means the same.
-    fn infix(&mut self, id: ExprId, op: Op, dtype: DType, a: ExprId, b: ExprId) -> Option<(String, Prec)> {
-        let (symbol, prec) = match op {
-            Op::Add => ("+", Prec::Sum),
-            Op::Sub => ("-", Prec::Sum),
-            Op::Mul => ("*", Prec::Product),
-            Op::Div => ("/", Prec::Product),
-            Op::BitAnd => ("&", Prec::Lowest),
-            Op::BitOr => ("|", Prec::Lowest),
-            Op::BitXor => ("^", Prec::Lowest),
-            Op::Min if dtype == DType::Bool => ("&", Prec::Lowest),
-            Op::Max if dtype == DType::Bool => ("|", Prec::Lowest),
-            _ => return None,
+    fn infix(&mut self, id: ExprId, symbol: &str, dtype: DType, a: ExprId, b: ExprId) -> Option<(String, Prec)> {
+        let bitwise = matches!(symbol, "&" | "|" | "^");
+        let prec = match symbol {
+            _ if bitwise => Prec::Lowest,
+            "+" | "-" => Prec::Sum,
+            _ => Prec::Product,
         };
-        let bitwise = prec == Prec::Lowest;
         let around = match prec {
             Prec::Lowest => (Prec::Unary, Prec::Unary),
             Prec::Sum => (Prec::Sum, Prec::Product),
             other => (other, Prec::Unary),
         };
         let plain = match dtype.kind() {
-            Kind::Float => true,
-            // Products and quotients of C treat infinities in their own way.
-            Kind::Complex => matches!(op, Op::Add | Op::Sub),
-            Kind::Bool => bitwise,
+            Kind::Bool | Kind::Float | Kind::Complex => true,
             Kind::Int => bitwise || matches!(dtype, DType::U32 | DType::U64) || self.facts.is_index(id),
         };
         if bitwise {
             self.helper(helpers::quiet());
         }
         let narrow = dtype.kind() == Kind::Int && dtype.size() < 4;
-        if !plain && !(narrow && !(op == Op::Mul && dtype == DType::U16)) {
+        // A product of 16-bit numbers overflows `int`.
+        if !plain && !(narrow && !(symbol == "*" && dtype == DType::U16)) {
             return None;
         }
         let (x, y) = if dtype == DType::I64 && self.facts.is_index(id) && !bitwise {
@@ -147,65 +182,70 @@ impl Printer<'_> {
         }
         Some((text, prec))
     }
+}
 
-    fn binary_helper(&mut self, op: Op, dtype: DType) -> String {
-        match (op, dtype.kind()) {
-            (Op::Pow | Op::Atan2 | Op::Hypot, Kind::Float) => self.library(op, dtype),
-            _ => self.helper(helpers::binary(op, dtype)),
+/// An operator in C.
+enum Written {
+    /// The whole expression.
+    Done(String, Prec),
+    /// A function to be called on the operands.
+    Call(String),
+}
+
+/// A function of the C library on a type.
+fn library(name: &str, dtype: DType) -> String {
+    let prefix = if dtype.kind() == Kind::Complex { "c" } else { "" };
+    let suffix = if dtype.real() == DType::F32 { "f" } else { "" };
+    format!("{prefix}{name}{suffix}")
+}
+
+/// An expansion of an operator in C.
+trait Expand {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> Written;
+}
+
+impl Expand for BoolExpansion {
+    fn expand(self, printer: &mut Printer<'_>, _: Op, dtype: DType, operands: &[ExprId]) -> Written {
+        match self {
+            BoolExpansion::Not => {
+                Written::Done(format!("!{}", printer.converted(operands[0], dtype, Prec::Unary)), Prec::Unary)
+            }
         }
     }
+}
 
-    /// A function of the C library.
-    fn library(&mut self, op: Op, dtype: DType) -> String {
-        let name = match op {
-            Op::Abs if dtype.kind() == Kind::Float => "fabs",
-            // The C library's rounding with ties to even is that of the default rounding mode.
-            Op::Round => "rint",
-            _ => op.info().name,
+impl Expand for IntExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> Written {
+        if matches!(self, IntExpansion::Abs | IntExpansion::Relu) && !dtype.is_signed_int() {
+            return Written::Done(printer.converted(operands[0], dtype, Prec::Unary), Prec::Unary);
+        }
+        Written::Call(printer.helper(helpers::int(self, op, dtype)))
+    }
+}
+
+impl Expand for FloatExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> Written {
+        let text = match self {
+            FloatExpansion::Relu => "a <= 0 ? 0 : a",
+            FloatExpansion::Sign => "a < 0 || a > 0 ? copysign@(1, a) : a",
+            FloatExpansion::Sigmoid => "1 / (1 + exp@(-a))",
         };
-        let complex = dtype.kind() == Kind::Complex;
-        let name = if complex { format!("c{name}") } else { name.to_string() };
-        if dtype.real() == DType::F32 { format!("{name}f") } else { name }
+        Written::Call(printer.helper(helpers::expression(op, dtype, 1, text)))
     }
+}
 
-    fn unary(&mut self, op: Op, dtype: DType, a: ExprId) -> (String, Prec) {
-        let function = |name: String, argument: String| (format!("{name}({argument})"), Prec::Primary);
-        let itself = |p: &mut Self| (p.converted(a, dtype, Prec::Unary), Prec::Unary);
-        match (op, dtype.kind()) {
-            (Op::BitNot, Kind::Bool) => (format!("!{}", self.converted(a, dtype, Prec::Unary)), Prec::Unary),
-            (Op::Imag, Kind::Complex) => {
-                let name = if dtype == DType::C64 { "cimagf" } else { "cimag" };
-                function(name.into(), self.converted(a, dtype, Prec::Lowest))
+impl Expand for ComplexExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> Written {
+        Written::Call(match self {
+            ComplexExpansion::Abs => library("abs", dtype),
+            ComplexExpansion::Conjugate => if dtype == DType::C64 { "conjf".into() } else { "conj".into() },
+            ComplexExpansion::Real => library("real", dtype),
+            ComplexExpansion::Imaginary => library("imag", dtype),
+            ComplexExpansion::Multiply => {
+                let text = "MAKE(creal@(a) * creal@(b) - cimag@(a) * cimag@(b),\n        \
+                            creal@(a) * cimag@(b) + cimag@(a) * creal@(b))";
+                printer.helper(helpers::expression(op, dtype, 2, text))
             }
-            (Op::Imag, _) => {
-                let value = self.converted(a, dtype, Prec::Unary);
-                let zero = self.constant(tamis_ir::Value::zero(dtype), Prec::Unary);
-                (format!("((void){value}, {zero})"), Prec::Primary)
-            }
-            (Op::Real, Kind::Complex) => {
-                function(super::expr::real_part(dtype).into(), self.converted(a, dtype, Prec::Lowest))
-            }
-            (Op::Conj, Kind::Complex) => {
-                let name = if dtype == DType::C64 { "conjf" } else { "conj" };
-                function(name.into(), self.converted(a, dtype, Prec::Lowest))
-            }
-            (_, Kind::Bool) | (Op::Real | Op::Conj, _) => itself(self),
-            (Op::Floor | Op::Ceil | Op::Round | Op::Trunc, Kind::Int) => itself(self),
-            (Op::Abs | Op::Relu, Kind::Int) if !dtype.is_signed_int() => itself(self),
-            (Op::Neg, Kind::Float | Kind::Complex) => {
-                let text = self.converted(a, dtype, Prec::Unary);
-                // Two signs in a row would be another operator.
-                let text = if text.starts_with('-') { wrap(text, Prec::Lowest, Prec::Unary) } else { text };
-                (format!("-{text}"), Prec::Unary)
-            }
-            (Op::Sign | Op::Relu | Op::Sigmoid | Op::BitNot, _) | (Op::Abs | Op::Neg, Kind::Int) => {
-                let helper = self.helper(helpers::unary(op, dtype));
-                function(helper, self.converted(a, dtype, Prec::Lowest))
-            }
-            _ => {
-                let name = self.library(op, dtype);
-                function(name, self.converted(a, dtype, Prec::Lowest))
-            }
-        }
+        })
     }
 }

@@ -20,8 +20,8 @@ pub use typed::OutOfMemory;
 /// The names that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
     let own = [&memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS];
-    let rows = math::SYMBOLS.iter().chain(own);
-    rows.flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize))
+    let own = own.into_iter().flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize));
+    math::symbols().chain(own)
 }
 
 /// The address of a function.

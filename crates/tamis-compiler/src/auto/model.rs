@@ -123,9 +123,9 @@ impl Costs {
             };
             let (name, value) = line.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
             let field = FIELDS.iter().find(|(known, ..)| *known == name.trim());
-            let (_, _, place) = field.ok_or_else(|| wrong(&format!("names `{}`, which there is not", name.trim())))?;
+            let (_, _, place) = field.ok_or_else(|| wrong(&format!("has the unknown name `{}`", name.trim())))?;
             let value = value.trim().parse::<f64>().ok().filter(|value| (1e-6..=1e12).contains(value));
-            *place(&mut costs) = value.ok_or_else(|| wrong("does not give a positive number"))?;
+            *place(&mut costs) = value.ok_or_else(|| wrong("lacks a positive number"))?;
         }
         Ok(costs)
     }

@@ -291,14 +291,14 @@ impl<'a> Scheduler<'a> {
             if !known.contains(index) {
                 let mut names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 names.sort_unstable();
-                return Err(Diagnostic::new(Code::E1202, format!("there is no index `{index}` to be ordered"))
+                return Err(Diagnostic::new(Code::E1202, format!("the order of loops names the unknown index `{index}`"))
                     .help(format!("indices are {}", names.join(", ")))
                     .into());
             }
         }
         for (name, _) in &self.pins.formats {
             if !self.items.iter().any(|item| item.assignment.target.text == *name) {
-                let message = format!("`{name}` is not computed here, so it cannot be given a format");
+                let message = format!("`{name}` is not a result, so it cannot have a format");
                 return Err(Diagnostic::new(Code::E1202, message)
                     .help(format!("results are {}", self.notation.results().join(", ")))
                     .into());
@@ -480,7 +480,7 @@ impl<'a> Scheduler<'a> {
             let message = format!("a statement has {count} indices; loops are nested at most {MOST_LOOPS} deep");
             return Err(Diagnostic::new(Code::E0105, message)
                 .label(item.assignment.span, "too many indices")
-                .help("cut the statement into several, with temporaries between them")
+                .help("split the statement into several with temporaries")
                 .with_source(&self.notation.source)
                 .into());
         }
@@ -488,7 +488,7 @@ impl<'a> Scheduler<'a> {
         let loops = self.pinned_loops(&problem);
         let (problem, found) = problem.search_formats(self.costs, &loops);
         let Some(choice) = found.first() else {
-            let d = Diagnostic::new(Code::E1101, "no order of loops was found").note("this is a bug of Tamis");
+            let d = Diagnostic::new(Code::E1101, "no loop order exists").note("this is a bug in Tamis");
             return Err(d.help("please report the statement").into());
         };
         if choice.cost.convert.is_infinite() {
@@ -561,7 +561,7 @@ impl<'a> Scheduler<'a> {
         let (free, found) = free.search_formats(self.costs, loops);
         let wanted = if loops.is_empty() { "any order".to_string() } else { format!("the order {}", shown(loops)) };
         let statement = &item.assignment;
-        let message = format!("the loops of `{statement}` cannot go in {wanted} without a conversion");
+        let message = format!("the loops of `{statement}` cannot run in {wanted} without a conversion");
         let mut d = Diagnostic::new(Code::E1211, message);
         let Some(choice) = found.first() else { return d.help("allow conversions") };
         for (k, order) in choice.conversions.iter().filter(|(k, _)| problem.places[*k].kept) {

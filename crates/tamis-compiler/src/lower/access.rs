@@ -413,18 +413,18 @@ impl Lowerer<'_> {
         let loops: Vec<String> = subs.iter().map(shown).collect();
         let mut d = Diagnostic::warning(
             Code::E0607,
-            format!("`{name}` is not stored in the order of the loops, so every `{loop_name}` is searched for"),
+            format!("`{name}` is searched for every `{loop_name}`: its storage order differs from the loop order"),
         )
         .label(program.origin.stmt(access.stmt), format!("`{name}` is read here"))
         .note(format!(
-            "each visit searches level {level}, about log2 of its entries per fiber, instead of stepping to the next one"
+            "each access is a binary search in level {level}, O(log nnz) per fiber, instead of O(1) iteration"
         ));
         if let Some(better) = better {
             d = d.help(format!("store `{name}` as `{better}`"));
         }
         let d = d
-            .help(format!("or order the loops as the levels are stored: {}", loops.join(", ")))
-            .help(format!("or write `follow({loop_name})` if the search is meant"));
+            .help(format!("or reorder the loops to the storage order: {}", loops.join(", ")))
+            .help(format!("or write `follow({loop_name})` if the search is intended"));
         self.warnings.push(program.origin.attach(d));
     }
 

@@ -67,8 +67,8 @@ impl Lowerer<'_> {
         {
             let name = &self.program.tensor(tensor).name;
             let message =
-                format!("`{name}` is stored as `{format}`, whose blocks or diagonals hold more than its entries");
-            let help = "store it by its dimensions, as `csr`";
+                format!("`{name}` is stored as `{format}`, whose blocks or diagonals also store padding");
+            let help = "store it in a format without padding, such as `csr`";
             return self.have_no_numbers(entry, message, help.to_string());
         }
         let lacking = (0..self.levels(tensor))
@@ -77,13 +77,13 @@ impl Lowerer<'_> {
         let able = LEVELS.iter().filter(|row| row.positions.is_some());
         let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
         let name = &self.program.tensor(tensor).name;
-        let message = format!("level {k} of `{name}` is `{}`, whose entries have no numbers", row.kind.name());
+        let message = format!("level {k} of `{name}` is `{}`, whose elements have no positions", row.kind.name());
         self.have_no_numbers(entry, message, format!("store that level as {}", able.join(", ")))
     }
 
     fn have_no_numbers(&mut self, entry: &Entry, message: String, help: String) -> bool {
         let d = Diagnostic::new(Code::E0609, message)
-            .label(self.program.origin.stmt(entry.stmt), "asked for here")
+            .label(self.program.origin.stmt(entry.stmt), "used here")
             .help(help)
             .help("or loop over coordinates");
         let d = self.program.origin.attach(d);
@@ -122,7 +122,7 @@ impl Lowerer<'_> {
             return;
         }
         self.required.push(cond);
-        let message = format!("`{}` does not store so many entries", self.program.tensor(tensor).name);
+        let message = format!("`{}` stores fewer elements", self.program.tensor(tensor).name);
         self.b.emit(Stmt::Require { cond, message });
     }
 
@@ -208,14 +208,14 @@ impl Lowerer<'_> {
         let Some(level) = (0..entry.at.len()).find(searched) else { return };
         let program = self.program;
         let name = &program.tensor(entry.tensor).name;
-        let message = format!("level {level} of `{name}` is a list, so each `{name}.first[...]` searches it");
+        let message = format!("level {level} of `{name}` is a coordinate list, so each `{name}.first[...]` is a binary search");
         if self.warnings.iter().any(|d| d.message == message) {
             return;
         }
         let d = Diagnostic::warning(Code::E0607, message)
-            .label(program.origin.stmt(entry.stmt), "asked for here")
-            .note("each question costs about log2 of its entries, where a `dense` level is looked at once")
-            .help(format!("go over all entries in one loop, `range({name}.nnz)`: `fuse` the loops before `pos`"))
+            .label(program.origin.stmt(entry.stmt), "used here")
+            .note("each query costs O(log nnz), in a `dense` level O(1)")
+            .help(format!("iterate over all stored elements in one loop, `range({name}.nnz)`: `fuse` the loops before `pos`"))
             .help(format!("or store `{name}` with a `dense` level there, as `csr` does"));
         self.warnings.push(program.origin.attach(d));
     }
@@ -342,13 +342,13 @@ impl Lowerer<'_> {
         let program = self.program;
         let (name, leader) = (&program.tensor(tensor).name, &program.tensor(leader).name);
         let var = &program.vars[var.index()];
-        let message = format!("`{name}` is read at the entries of `{leader}`, so every `{var}` is searched for");
+        let message = format!("`{name}` is searched for every `{var}`: the loop iterates over the positions of `{leader}`");
         let d = Diagnostic::warning(Code::E0607, message)
             .label(program.origin.stmt(stmt), format!("`{name}` is read here"))
-            .note("each visit searches a list of coordinates, about log2 of its entries per fiber, instead of stepping to the next one")
-            .help(format!("loop over coordinates, which steps through `{name}` and `{leader}` together"))
+            .note("each access is a binary search in a coordinate list, O(log nnz) per fiber, instead of O(1) iteration")
+            .help(format!("loop over coordinates, which co-iterates over `{name}` and `{leader}`"))
             .help(format!("or store `{name}` with a `dense` level for `{var}`"))
-            .help(format!("or write `follow({var})` if the search is meant"));
+            .help(format!("or write `follow({var})` if the search is intended"));
         self.warnings.push(program.origin.attach(d));
     }
 }

@@ -99,7 +99,7 @@ impl Lowerer<'_> {
             match step {
                 Step::Declare(..) | Step::Freeze(_) => {}
                 Step::For(index, bounds, body) => loops.push((*index, bounds, body)),
-                _ => return Err(self.uncut("it does something outside of its loops")),
+                _ => return Err(self.uncut("it has statements outside its loops")),
             }
         }
         let (index, bounds, inside) = match loops[..] {
@@ -107,11 +107,11 @@ impl Lowerer<'_> {
             [only] => only,
             // What is scattered into a workspace, and copied from it.
             [first, (_, _, copy)] if self.copied(copy).is_some() => first,
-            _ => return Err(self.uncut("it has several loops, one after the other")),
+            _ => return Err(self.uncut("it has several sequential loops")),
         };
         let extent = self.checked.extents.loops[index.index()];
         if !matches!(bounds, Bounds::Inferred) && !matches!(extent, LoopExtent::Static { .. }) {
-            return Err(self.uncut("how far its outermost loop goes is computed"));
+            return Err(self.uncut("the extent of its outermost loop is computed"));
         }
         let nest =
             self.program.body.iter().find(|stmt| matches!(stmt.kind, StmtKind::For { index: i, .. } if i == index));
@@ -125,7 +125,7 @@ impl Lowerer<'_> {
             shares.push(match copied {
                 None => self.share(*id, index, inside)?,
                 Some((workspace, result)) if result == *id => Share::Own(self.combined(workspace, inside)?),
-                Some(_) => return Err(self.uncut("it has several loops, one after the other")),
+                Some(_) => return Err(self.uncut("it has several sequential loops")),
             });
         }
         Ok(Cut { index, shares })
@@ -172,20 +172,20 @@ impl Lowerer<'_> {
             }
         });
         let [Some(op)] = ops[..] else {
-            return Err(self.uncut(&format!("the rows of `{name}` are not those of its outermost loop")));
+            return Err(self.uncut(&format!("the outermost loop does not subscript the rows of `{name}`")));
         };
         let info = op.info();
         let (dtype, fill) = (self.bound[tensor.index()].dtype, self.bound[tensor.index()].fill);
         let identity = |e: Option<Constant>| e.and_then(|e| e.value(dtype)).is_some_and(|e| e.same_number(fill));
         let rounds = matches!(dtype.kind(), Kind::Float | Kind::Complex) && !info.idempotent;
         if self.policy.strict && rounds {
-            return Err(self.uncut(&format!("the parts of `{name}` would be rounded in another order")));
+            return Err(self.uncut(&format!("partial results of `{name}` would be rounded in another order")));
         }
         // Numbers that no part has touched would be made truth values.
         let keeps = self.checked.types.identity_keeps(tensor, op.operand_type(dtype));
         let starts = (info.idempotent && keeps) || identity(info.left_identity) || identity(info.right_identity);
         if !starts {
-            return Err(self.uncut(&format!("`{name}` starts with {fill}, which each part would count once more")));
+            return Err(self.uncut(&format!("`{name}` starts at {fill}, which every partial result would include again")));
         }
         match &self.bound[tensor.index()].storage {
             // Whether anything was written to it is not known any more.
@@ -230,7 +230,7 @@ impl Lowerer<'_> {
 
     fn uncut(&self, why: &str) -> Diagnostic {
         Diagnostic::new(Code::E1206, format!("`{}` runs on one thread: {why}", self.program.name)).help(
-            "cut what it does into programs of one loop nest each, whose outermost index is that of the result's rows",
+            "split it into programs of one loop nest each, whose outermost index subscripts the rows of the result",
         )
     }
 

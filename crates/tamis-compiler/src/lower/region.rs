@@ -264,7 +264,7 @@ impl Lowerer<'_> {
             Code::E0608,
             format!("level {} of `{name}` is `{}`, which cannot gallop", access.level, row.kind.name()),
         )
-        .label(self.program.origin.stmt(access.stmt), "asked for here")
+        .label(self.program.origin.stmt(access.stmt), "used here")
         .help(format!("store that level as {}", able.join(" or ")))
         .help("or leave the protocol out: `walk` is the default, and `follow` works for every level");
         let d = self.program.origin.attach(d);

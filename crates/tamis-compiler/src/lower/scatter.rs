@@ -19,7 +19,7 @@ impl Lowerer<'_> {
         let bound = self.bound[k].clone();
         let order = self.order(tensor);
         let Stored::Levels { format, arrays, values } = bound.storage else {
-            unreachable!("a scalar is not scattered into")
+            unreachable!("a scalar is not a scatter target")
         };
         let own = format.ism().is_some() && format.leaf() != Leaf::Pattern;
         let (mut coordinates, mut entries) = (Vec::new(), values.filter(|_| own));
@@ -215,7 +215,7 @@ impl Lowerer<'_> {
                 if placement == Some(Placement::Parent) {
                     let name = this.program.tensor(tensor).name.clone();
                     let message =
-                        format!("level {level} of `{name}` holds one coordinate per fiber, but several were written");
+                        format!("level {level} of `{name}` stores one coordinate per fiber, but several were written");
                     this.b.emit(Stmt::Require { cond: above, message });
                 }
                 if in_chain {

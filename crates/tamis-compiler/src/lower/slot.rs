@@ -391,7 +391,7 @@ impl Lowerer<'_> {
                 let cond = this.b.call_in(Op::Not, DType::Bool, &[already]);
                 let name = this.program.tensor(tensor).name.clone();
                 let message = format!(
-                    "level {} of `{name}` holds one coordinate per fiber, but several were written",
+                    "level {} of `{name}` stores one coordinate per fiber, but several were written",
                     open.level
                 );
                 this.b.emit(Stmt::Require { cond, message });

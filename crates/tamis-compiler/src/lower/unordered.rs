@@ -86,7 +86,7 @@ impl Lowerer<'_> {
                 });
                 let index = self.program.indices[region.index.index()].clone();
                 let why = match alone && region.whole {
-                    true => format!("what the loop over `{index}` writes depends on their order"),
+                    true => format!("the result of the loop over `{index}` depends on their order"),
                     false => format!("the loop over `{index}` needs them in order"),
                 };
                 self.refuse_unordered(tensor, stmt, &why);
@@ -97,7 +97,7 @@ impl Lowerer<'_> {
     /// One coordinate is about to be searched for.
     pub(super) fn check_search(&mut self, tensor: TensorId, level: usize, stmt: StmtId) {
         if self.is_nonordered(tensor, level) {
-            self.refuse_unordered(tensor, stmt, "a single coordinate of it cannot be searched for");
+            self.refuse_unordered(tensor, stmt, "unsorted coordinates cannot be searched");
         }
     }
 
@@ -106,7 +106,7 @@ impl Lowerer<'_> {
         let name = self.program.tensor(tensor).name.clone();
         let mut d = Diagnostic::new(
             Code::E0610,
-            format!("`{name}` is stored as `{format}`, with coordinates in any order, but {why}"),
+            format!("`{name}` is stored as `{format}`, with unsorted coordinates, but {why}"),
         )
         .label(self.program.origin.stmt(stmt), format!("`{name}` is read here"));
         let ordered = format.to_string().replace("sparse(nonordered)", "sparse");

@@ -320,12 +320,12 @@ impl Lowerer<'_> {
             let (name, named) = (&program.tensor(*tensor).name, |i: IndexId| &program.indices[i.index()]);
             let (index, inner, outer) = (named(index), named(inner), named(outer));
             let message = format!(
-                "windows of `{name}` over `{outer}` are still open when `{index}` starts, so every window over `{inner}` is searched for"
+                "windows of `{name}` over `{outer}` are still active when `{index}` starts, so every window over `{inner}` is searched"
             );
             let d = Diagnostic::warning(Code::E0607, message)
                 .label(program.origin.stmt(access.stmt), format!("`{name}` is read here"))
-                .note(format!("each visit searches level {level}, about log2 of its entries per fiber, and windows without entries are visited, too"))
-                .help(format!("put the loop over `{outer}` outside of the one over `{index}`"));
+                .note(format!("each visit searches level {level}, about log2 of its entries per fiber, and empty windows are visited, too"))
+                .help(format!("move the loop over `{outer}` outside the one over `{index}`"));
             self.warnings.push(program.origin.attach(d));
         }
     }

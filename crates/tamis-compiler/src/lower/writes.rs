@@ -129,7 +129,7 @@ impl Lowerer<'_> {
         let name = &self.program.tensor(tensor).name;
         let d = Diagnostic::new(
             Code::E0604,
-            format!("`{name}` is a pattern over levels that store what nobody wrote, which would be true there"),
+            format!("`{name}` is a pattern over levels that store unwritten elements, which would be true"),
         )
         .label(self.program.origin.tensor(tensor), "declared here");
         let d = match self.program.tensor(tensor).rank {

@@ -2,7 +2,7 @@
 
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Expr, ExprId, Kernel};
-use tamis_ir::{DType, Kind};
+use tamis_ir::Kind;
 
 /// Expressions with more operations than this are not rematerialised to save a name.
 const SMALL: usize = 12;
@@ -21,19 +21,8 @@ fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
         Expr::Const(_) | Expr::Var(_) => true,
         Expr::Load(..) => false,
         Expr::Call(op, dtype, operands) => {
-            !is_expensive(*op, *dtype) && operands.iter().all(|e| free(kernel, *e, budget))
+            !op.is_expensive(*dtype) && operands.iter().all(|e| free(kernel, *e, budget))
         }
-    }
-}
-
-/// Whether an operator has a much higher latency than an addition.
-pub(super) fn is_expensive(op: Op, dtype: DType) -> bool {
-    use Op::*;
-    match op {
-        Div | FloorDiv | Mod | Pow | Sqrt | Cbrt | Exp | Exp2 | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos
-        | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Sigmoid | Atan2 | Hypot => true,
-        Mul | Abs | Sign => dtype.kind() == Kind::Complex,
-        _ => false,
     }
 }
 
@@ -76,7 +65,7 @@ pub(super) fn deserves_a_name(kernel: &Kernel, id: ExprId) -> bool {
         Expr::Const(_) | Expr::Var(_) => false,
         Expr::Load(..) => true,
         Expr::Call(op, dtype, operands) => {
-            if is_expensive(*op, *dtype) {
+            if op.is_expensive(*dtype) {
                 return true;
             }
             let value = kernel.exprs.dtype(id).kind() >= Kind::Float;

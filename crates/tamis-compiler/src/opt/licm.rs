@@ -185,7 +185,7 @@ impl LoopInvariantMotion {
             Expr::Load(buffer, index) => {
                 safe &= self.reach.has(kernel, *buffer, *index) || scope.certain.contains(&(*buffer, *index));
             }
-            Expr::Call(op, dtype, _) => safe &= certain || !cost::is_expensive(*op, *dtype),
+            Expr::Call(op, dtype, _) => safe &= certain || !op.is_expensive(*dtype),
             _ => {}
         });
         safe

@@ -16,7 +16,7 @@ pub(super) fn unroll(work: &mut Work, index: &str, factor: i64) -> Result<()> {
 
 pub(super) fn vectorize(work: &mut Work, index: &str, lanes: Option<i64>) -> Result<()> {
     let index = work.find(index, 0)?;
-    let lanes = lanes.map(|lanes| work.factor(lanes, "the length of a vector", 1)).transpose()?;
+    let lanes = lanes.map(|lanes| work.factor(lanes, "the vector length", 1)).transpose()?;
     let nest = work.loop_of(index)?.clone();
     let mut inner = None;
     if let StmtKind::For { body, .. } = &nest.kind {
@@ -27,9 +27,9 @@ pub(super) fn vectorize(work: &mut Work, index: &str, lanes: Option<i64>) -> Res
         });
     }
     if let Some(inner) = inner {
-        let d = work.fault(Code::E1206, "only an innermost loop runs in vectors", Some(0), "has loops inside");
+        let d = work.fault(Code::E1206, "only an innermost loop can be vectorised", Some(0), "contains loops");
         let d = d.note(format!("{} is inside of it", work.place(inner)));
-        return Err(d.help("vectorize the innermost loop, or reorder the loops before"));
+        return Err(d.help("vectorize the innermost loop, or reorder the loops first"));
     }
     legal::at_once(&work.program, &nest, index, true, &[], false).map_err(|conflict| refused(work, &conflict))?;
     attribute(work, index, "vectorize", lanes)

@@ -12,14 +12,14 @@ pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i
     let index = work.find(index, 0)?;
     let at = 1 + usize::from(renamed.is_some());
     let Ok(number) = u64::try_from(length) else {
-        let message = format!("a loop cannot take {length} values");
+        let message = format!("a loop cannot have {length} iterations");
         return Err(work.fault(Code::E1207, message, Some(at), "not a length").help("write 0 or a positive number"));
     };
     let name = work.program.indices[index.index()].clone();
     let Some(found) = length_of(work, index) else {
-        let message = format!("how far `{name}` goes is known only when its loop starts");
+        let message = format!("the extent of `{name}` is known only when its loop starts");
         let d = work.fault(Code::E0406, message, Some(0), "its bounds are computed");
-        return Err(d.help("bound a loop whose extent is a dimension's, or bound it before it is split"));
+        return Err(d.help("bound a loop whose extent is the size of a dimension, or bound it before it is split"));
     };
     // Known sizes are checked now, run-time sizes when the program is called.
     let holds = match kind {
@@ -27,8 +27,8 @@ pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i
         BoundKind::AtMost => found <= length,
     };
     if !holds {
-        let message = format!("`{name}` takes {found} values");
-        let d = work.fault(Code::E0406, message, Some(at), "not what the tensors say");
+        let message = format!("`{name}` has {found} iterations");
+        let d = work.fault(Code::E0406, message, Some(at), "contradicted by the tensors");
         return Err(d.help(format!("write `bound({name}, {found})`, or call the program with other tensors")));
     }
     let bound = match kind {

@@ -25,7 +25,7 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
             None => d,
         };
         return Err(d.help(format!(
-            "the parameters are {}; what a program declares has the format that it says",
+            "the parameters are {}; declared tensors have the format of their declaration",
             names.join(", ")
         )));
     };
@@ -34,11 +34,11 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
     if rank == 0 {
         let d = work.fault(
             Code::E1202,
-            format!("`{name}` has no dimensions to be stored in another way"),
+            format!("`{name}` has no dimensions to convert"),
             Some(0),
             "a scalar",
         );
-        return Err(d.help("leave the command out"));
+        return Err(d.help("remove the command"));
     }
     let spec = FormatSpec::parse(format).and_then(|spec| spec.with_rank(rank).map(|_| spec)).map_err(|d| {
         let reported = work.fault(d.code, d.message.clone(), Some(1), "not such a format");

@@ -124,9 +124,9 @@ impl<'a> Work<'a> {
     }
 
     fn ambiguous(&self, name: &str, count: usize, arg: usize) -> Diagnostic {
-        let message = format!("{count} loops go over `{name}`");
+        let message = format!("{count} loops iterate over `{name}`");
         let d = self.fault(Code::E1202, message, Some(arg), "which one?");
-        d.help(format!("say which, in the order of the program's text: `{name}#1` to `{name}#{count}`"))
+        d.help(format!("choose one, in the order of the program text: `{name}#1` to `{name}#{count}`"))
     }
 
     /// The loops that the names match, all of which enclose the innermost one.
@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
         match &found[..] {
             [one] => Ok(one.clone()),
             [] => {
-                let d = self.fault(Code::E1203, "these loops are not inside of each other", None, "not one nest");
+                let d = self.fault(Code::E1203, "these loops are not nested", None, "not one nest");
                 Err(d.help("name loops of one nest"))
             }
             several => {
@@ -225,7 +225,7 @@ impl<'a> Work<'a> {
         if !taken {
             return Ok(());
         }
-        let d = self.fault(Code::E1202, format!("`{name}` already means something here"), Some(arg), "in use");
+        let d = self.fault(Code::E1202, format!("the name `{name}` is already in use here"), Some(arg), "in use");
         Err(d.help("choose another name"))
     }
 
@@ -252,7 +252,7 @@ impl<'a> Work<'a> {
             return Ok(number);
         }
         let message = format!("{what} is a positive number below 2^31, not {number}");
-        let d = self.fault(Code::E1207, message, Some(arg), "not such a number");
+        let d = self.fault(Code::E1207, message, Some(arg), "out of range");
         Err(d.help("write a number such as 32"))
     }
 

@@ -274,8 +274,8 @@ impl Work<'_> {
         });
         if let Some(written) = written {
             let message = format!("the bounds of `{name}` change while its loop runs");
-            let d = self.fault(Code::E1204, message, Some(arg), "its bounds are read once, before it starts");
-            let d = d.note(format!("they are changed by {}", self.place(written)));
+            let d = self.fault(Code::E1204, message, Some(arg), "its bounds are evaluated once, before it starts");
+            let d = d.note(format!("modified by {}", self.place(written)));
             return Err(d.help(format!(
                 "bind the bounds to names before the loop, as in `n = s` and `for {name} in range(n):`"
             )));
@@ -284,9 +284,9 @@ impl Work<'_> {
     }
 
     fn no_extent(&self, name: &str, arg: usize) -> Diagnostic {
-        let message = format!("no dimension of a parameter says how far `{name}` goes");
+        let message = format!("the extent of `{name}` is not the size of a parameter's dimension");
         let d = self.fault(Code::E1205, message, Some(arg), "its extent has no name");
-        d.note("the extent follows from an affine subscript, from `~`, or from what is written")
+        d.note("the extent follows from an affine subscript, from `~`, or from the values that are written")
             .help(format!("bound the loop in the program: `for {name} in range(n):`"))
     }
 
@@ -322,7 +322,7 @@ impl Work<'_> {
                 };
                 let Some(expr) = expr else {
                     let message = format!("the size of dimension {dim} of `{name}` would no longer be known");
-                    let d = self.fault(Code::E1205, message, Some(arg), "its loop says how large the tensor is");
+                    let d = self.fault(Code::E1205, message, Some(arg), "its loop determines the size of the tensor");
                     return Err(d.help(format!("declare it with its shape: `{name} = tensor(..., shape=(...))`")));
                 };
                 shape.push(expr);
@@ -353,8 +353,8 @@ impl Work<'_> {
                 });
             if together {
                 let name = &self.program.indices[other.index()];
-                let message = format!("how far `{name}` goes follows from this loop, and would no longer be known");
-                let d = self.fault(Code::E1205, message, Some(arg), "says how far another loop goes");
+                let message = format!("the extent of `{name}` follows from this loop, and would no longer be known");
+                let d = self.fault(Code::E1205, message, Some(arg), "determines the extent of another loop");
                 return Err(d.help(format!("bound the other loop in the program: `for {name} in range(n):`")));
             }
         }

@@ -16,7 +16,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
     let (outer, inner) = (work.program.indices[i.index()].clone(), work.program.indices[j.index()].clone());
     let depth = |index| work.around(index).len();
     if depth(i) >= depth(j) {
-        let message = format!("`{outer}` is inside of `{inner}`, not around it");
+        let message = format!("`{outer}` is inside `{inner}`, not around it");
         let d = work.fault(Code::E1203, message, None, "the outer loop comes first");
         return Err(d.help(format!("write `fuse({inner}, {outer}, {fused})`, or reorder the loops before")));
     }
@@ -26,7 +26,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
     if let [_, .., between] = &chain.loops()[..chain.loops().len() - 1] {
         let name = &work.program.indices[between.index()];
         let d =
-            work.fault(Code::E1203, format!("the loop over `{name}` stands between"), None, "not next to each other");
+            work.fault(Code::E1203, format!("the loop over `{name}` is in between"), None, "not adjacent");
         return Err(d.help(format!("fuse `{name}` first, or reorder the loops before")));
     }
     let before = work.classes();
@@ -42,10 +42,10 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
         .iter()
         .any(|bound| indices(&work.program, &names, *bound).contains(&i) || mentions(work, *bound, &between));
     if depends {
-        let message = format!("the bounds of `{inner}` depend on `{outer}`, so their pairs are not a rectangle");
+        let message = format!("the bounds of `{inner}` depend on `{outer}`, so the iteration space is not rectangular");
         let d = work.fault(Code::E1204, message, None, "cannot be one loop");
         return Err(d.help(format!(
-            "let `{inner}` go over all values, and put what it did under an `if`, as in `if {inner} < {outer}:`"
+            "let `{inner}` iterate over all values, and put its body under an `if`, as in `if {inner} < {outer}:`"
         )));
     }
     let width = length(work, inner_start, inner_stop);

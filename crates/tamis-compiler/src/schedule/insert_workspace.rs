@@ -11,7 +11,7 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipeline
         None => None,
         Some((_, Some(n))) => Some(n),
         Some((n, None)) => {
-            let d = work.fault(Code::E1207, format!("a workspace cannot collect {n} entries"), Some(1), "at least 1");
+            let d = work.fault(Code::E1207, format!("the capacity of a workspace cannot be {n}"), Some(1), "at least 1");
             return Err(d.help("leave the capacity out: the workspace grows with the result"));
         }
     };
@@ -25,9 +25,9 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipeline
             Ok(())
         }
         None => {
-            let message = "no result is written out of order into a format that cannot be";
-            let d = work.fault(Code::E1209, message, None, "there is nothing to insert");
-            Err(d.help("leave the command out, or put it after the command that changes the order of the loops"))
+            let message = "no result is written out of order into an append-only format";
+            let d = work.fault(Code::E1209, message, None, "nothing to insert");
+            Err(d.help("remove the command, or put it after the command that changes the order of the loops"))
         }
     }
 }

@@ -91,19 +91,19 @@ fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Optio
         let between = |why: &str| Conflict {
             stmt: Box::new(stmt.clone()),
             why: why.to_string(),
-            help: "move it out of the loops in the program, or name loops between which nothing stands".to_string(),
+            help: "move it out of the loops in the program, or name adjacent loops".to_string(),
         };
         match &stmt.kind {
-            _ if way.is_some() => return Err(between("stands after the inner loop")),
+            _ if way.is_some() => return Err(between("follows the inner loop")),
             _ if leads(&stmt) => match &stmt.kind {
                 StmtKind::If { otherwise, .. } if !otherwise.is_empty() => {
-                    return Err(between("has an `else`, and stands between the loops"));
+                    return Err(between("has an `else`, and is between the loops"));
                 }
                 _ => way = Some(stmt),
             },
             StmtKind::Let { .. } => links.push(Link::Let(stmt)),
             StmtKind::Declare(_) => return Err(between("declares a temporary between the loops")),
-            _ => return Err(between("stands between the loops")),
+            _ => return Err(between("is between the loops")),
         }
     }
     Ok(way)
@@ -348,11 +348,11 @@ fn is_plain_scalar(program: &Program, tensor: TensorId) -> bool {
 
 fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Conflict {
     let name = &program.tensor(written.tensor).name;
-    let why = format!("reads `{name}`, which the same loops change");
+    let why = format!("reads `{name}`, which the same loops modify");
     let help = if is_plain_scalar(program, written.tensor) {
         format!("declare `{name}` inside of the loops if each iteration has its own, or leave them as they are")
     } else {
-        "leave the loops as they are".to_string()
+        "keep the loops unchanged".to_string()
     };
     Conflict { stmt: Box::new(read.clone()), why, help }
 }
@@ -371,11 +371,11 @@ fn ordered_write(written: &Written) -> Stmt {
 fn what_it_does(program: &Program, written: &Written, stmt: &Stmt) -> String {
     let name = &program.tensor(written.tensor).name;
     match &stmt.kind {
-        StmtKind::Assign { update: None, .. } => format!("keeps the value of `{name}` that is written last"),
+        StmtKind::Assign { update: None, .. } => format!("keeps the last value of `{name}`"),
         StmtKind::Assign { update: Some(update), .. } if operator(&Some(update.clone())).is_none() => {
             format!("updates `{name}` by `{}`, whose order matters", update.op.info().name)
         }
-        _ => format!("updates `{name}` by another operator than other statements"),
+        _ => format!("updates `{name}` by a different operator than other statements"),
     }
 }
 
@@ -433,9 +433,9 @@ pub(super) fn at_once(
         let (why, help) = match (written.own.get(&index), written.operator) {
             (Some(_), _) => (
                 format!(
-                    "writes `{name}` in pieces that do not follow each other: `{loop_name}` is not its outermost level"
+                    "writes non-contiguous ranges of `{name}`: `{loop_name}` is not its outermost level"
                 ),
-                format!("run another loop at once, or store `{name}` with `{loop_name}` outermost"),
+                format!("parallelise another loop, or store `{name}` with `{loop_name}` outermost"),
             ),
             (None, Some(_)) => (
                 format!("updates elements of `{name}` that other iterations update, too"),

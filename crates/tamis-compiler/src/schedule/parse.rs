@@ -183,8 +183,8 @@ impl Arguments<'_> {
             }
             "split" => {
                 if self.name == "divide" {
-                    let d = self.wrong("`divide` cuts a loop into so many pieces, which is not available");
-                    return Err(d.help("`split(i, i0, i1, n)` cuts it into pieces of n values"));
+                    let d = self.wrong("`divide` splits a loop into a given number of chunks, which is not supported");
+                    return Err(d.help("`split(i, i0, i1, n)` splits it into chunks of n iterations"));
                 }
                 self.count(4, 4)?;
                 let factor = self.number(3)?;
@@ -362,7 +362,7 @@ impl Arguments<'_> {
                 "CPUThread" | "threads" => {}
                 "CPUVector" => return Ok(Command::Vectorize { index, lanes: None }),
                 other => {
-                    let d = Diagnostic::new(Code::E1201, format!("`{other}` is not a unit that loops run on"));
+                    let d = Diagnostic::new(Code::E1201, format!("`{other}` is not a unit of parallel execution"));
                     let d = d.label(unit.span, "unknown unit");
                     return Err(d.help("write `CPUThread` or `CPUVector`; there is no code for GPUs"));
                 }
@@ -374,7 +374,7 @@ impl Arguments<'_> {
                 "NoRaces" => Races::NoRaces,
                 "Temporary" | "ParallelReduction" | "Atomics" => Races::Reductions,
                 other => {
-                    let d = Diagnostic::new(Code::E1201, format!("`{other}` is not a way to deal with races"));
+                    let d = Diagnostic::new(Code::E1201, format!("`{other}` is not a race strategy"));
                     let d = d.label(arg.span, "unknown strategy");
                     let d = if other == "IgnoreRaces" { d.note("a race is never ignored") } else { d };
                     return Err(d.help("write `NoRaces`, `Temporary`, `ParallelReduction` or `Atomics`"));

@@ -26,14 +26,14 @@ pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> R
     let way = LevelMapping::of(work, index, &access, &format)?;
     if let Some((stmt, fill)) = busy(work, index, &access, &format) {
         let name = &work.program.tensor(tensor).name;
-        let message = format!("the loop does something where `{name}` stores nothing");
-        let d = work.fault(Code::E1210, message, Some(0), "goes over more than what is stored");
+        let message = format!("the loop has an effect where `{name}` stores nothing");
+        let d = work.fault(Code::E1210, message, Some(0), "visits more than the stored elements");
         let d = d.note(format!("that is {}", work.place(&stmt)));
         let shown = work.program.access(&access);
         let stored = if fill.is_truthy() { format!("{shown} != {fill}") } else { shown.clone() };
         return Err(d
-            .help(format!("go over coordinates, or do it only where `{shown}` is stored: as a product with it"))
-            .help(format!("or put it under `if {stored}:`")));
+            .help(format!("iterate over coordinates, or make the statement a no-op elsewhere, as a product with `{shown}` is"))
+            .help(format!("or guard it by `if {stored}:`")));
     }
     way.go(work, position)
 }
@@ -70,17 +70,17 @@ fn parameter(work: &Work, pattern: &syntax::Expr) -> Result<(TensorId, Format)> 
             Some(meant) => d.help(format!("did you mean `{meant}`?")),
             None => d,
         };
-        return Err(d.help(format!("loops go over the entries of parameters: {}", names.join(", "))));
+        return Err(d.help(format!("loops iterate over stored elements of parameters: {}", names.join(", "))));
     };
     let Some(format) = work.formats.get(at) else {
-        let message = format!("how `{name}` is stored is not known here");
-        let d = work.fault(Code::E1210, message, Some(2), "its format decides what its positions are");
+        let message = format!("the format of `{name}` is not known here");
+        let d = work.fault(Code::E1210, message, Some(2), "its format determines its positions");
         return Err(d.help("apply the schedule to tensors of known formats"));
     };
     for (k, spec) in format.levels().iter().enumerate() {
         if level_type(spec.kind)?.positions.is_none() {
-            let message = format!("level {k} of `{name}` is `{}`, whose entries have no numbers", spec.kind.name());
-            let d = work.fault(Code::E1210, message, Some(2), "has no positions to go over");
+            let message = format!("level {k} of `{name}` is `{}`, whose elements have no positions", spec.kind.name());
+            let d = work.fault(Code::E1210, message, Some(2), "has no positions to iterate over");
             return Err(d.help(format!("store `{name}` in another format, such as `csr` or `coo`")));
         }
     }
@@ -113,13 +113,13 @@ fn find_access(work: &Work, index: IndexId, tensor: TensorId, text: &str, patter
             let d = work.fault(Code::E1202, message, Some(2), "not found");
             Err(match all.is_empty() {
                 true => d.help(format!("name a loop that reads `{name}`, or another parameter")),
-                false => d.help(format!("what is read is {}", all.join(", "))),
+                false => d.help(format!("the loop reads {}", all.join(", "))),
             })
         }
         several => {
             let message = format!("`{name}` is read in {} ways in the loop over `{loop_name}`", several.len());
             let d = work.fault(Code::E1202, message, Some(2), "which one?");
-            Err(d.help(format!("say which: {}", all.join(", "))))
+            Err(d.help(format!("choose one: {}", all.join(", "))))
         }
     }
 }
@@ -151,11 +151,11 @@ impl LevelMapping {
         let order = format.dim_order().unwrap_or_default();
         if order.is_empty() || access.subscripts.iter().any(|s| s.permissive) {
             let message = match order.is_empty() {
-                true => format!("`{name}` has no levels to go over"),
-                false => format!("`{shown}` may be read out of bounds, where no entries are"),
+                true => format!("`{name}` has no levels to iterate over"),
+                false => format!("`{shown}` may be read out of bounds, where nothing is stored"),
             };
-            let d = work.fault(Code::E1210, message, Some(2), "not an access to go over");
-            return Err(d.help("go over coordinates: leave the command out"));
+            let d = work.fault(Code::E1210, message, Some(2), "not an access to iterate over");
+            return Err(d.help("iterate over coordinates: remove the command"));
         }
         let lets = lets(program);
         let depends = |level: usize| indices(program, &lets, access.subscripts[order[level]].expr).contains(&index);
@@ -166,10 +166,10 @@ impl LevelMapping {
         way.check_outer(work, &lets)?;
         let full = |level: usize| level_type(format.levels()[level].kind).is_ok_and(|row| row.capabilities.full);
         if (from..way.order.len()).all(full) {
-            let message = format!("what `{name}` stores along `{}` is everything", way.loop_name(work));
-            let d = work.fault(Code::E1210, message, Some(0), "goes over all coordinates anyway");
+            let message = format!("`{name}` is dense along `{}`", way.loop_name(work));
+            let d = work.fault(Code::E1210, message, Some(0), "iterates over all coordinates anyway");
             let d = d.note(format!("level {from} of `{name}` is `{}`", format.levels()[from].kind.name()));
-            return Err(d.help(format!("leave the command out, or store `{name}` with a `sparse` level there")));
+            return Err(d.help(format!("remove the command, or store `{name}` with a `sparse` level there")));
         }
         visit_block(std::slice::from_ref(work.loop_of(index)?), &mut |stmt| {
             if let StmtKind::Let { var, value } = &stmt.kind
@@ -197,7 +197,7 @@ impl LevelMapping {
         let (name, shown) = (&program.tensor(self.access.tensor).name, program.access(&self.access));
         let loop_name = self.loop_name(work);
         if from == self.order.len() {
-            let d = self.refuse(work, format!("`{shown}` does not move with `{loop_name}`"), "not a subscript of it");
+            let d = self.refuse(work, format!("`{shown}` does not depend on `{loop_name}`"), "not a subscript of it");
             return Err(d.help("name the loop over its innermost level"));
         }
         for level in from..self.order.len() {
@@ -206,17 +206,17 @@ impl LevelMapping {
             if !found.contains(&self.index) {
                 let other = found.iter().next().copied();
                 let why = format!("level {level} of `{name}` is not part of the loop over `{loop_name}`");
-                let d = self.refuse(work, why, "goes over an outer level only");
-                let d = d.note("an entry is found by the coordinates of all levels");
+                let d = self.refuse(work, why, "iterates over an outer level only");
+                let d = d.note("the coordinates of all levels identify an element");
                 let Some(other) = other else { return Err(d.help("name the loop over its innermost level")) };
                 let inside = work.around(other).iter().any(|stmt| index_of(stmt) == Some(self.index));
                 let other = &program.indices[other.index()];
                 return Err(match inside {
                     true => d
-                        .help(format!("fuse the loops before: `fuse({loop_name}, {other}, ...)`"))
-                        .help(format!("or go over the positions of the inner loop: `pos({other}, ..., {name})`")),
+                        .help(format!("fuse the loops first: `fuse({loop_name}, {other}, ...)`"))
+                        .help(format!("or iterate over the positions of the inner loop: `pos({other}, ..., {name})`")),
                     false => d.help(format!(
-                        "put the loops in the order of the levels before: `reorder({loop_name}, {other})`"
+                        "reorder the loops to the storage order first: `reorder({loop_name}, {other})`"
                     )),
                 });
             }
@@ -226,12 +226,12 @@ impl LevelMapping {
             if self.digits(work, lets, subscript) == Some((level, level + 1)) {
                 continue;
             }
-            let why = format!("`{shown}` is not stored in the order in which `{loop_name}` goes over it");
-            let d = self.refuse(work, why, "in another order, or over a part of it");
+            let why = format!("`{shown}` is not stored in the iteration order of `{loop_name}`");
+            let d = self.refuse(work, why, "in another order, or over a subset");
             let stored: Vec<String> = self.order.iter().map(|dim| format!("dimension {dim}")).collect();
             return Err(d
                 .note(format!("levels, outermost first, store {}", stored.join(", ")))
-                .help("reorder the loops before they are fused, so that they go over the levels from the outermost to the innermost")
+                .help("reorder the loops before fusing them, so that they iterate over the levels from the outermost to the innermost")
                 .help(format!("or store `{name}` in the order of the loops")));
         }
         let whole = match &work.loop_of(self.index)?.kind {
@@ -243,9 +243,9 @@ impl LevelMapping {
             _ => false,
         };
         if !whole {
-            let why = format!("`{loop_name}` does not go over all coordinates of `{name}`");
-            let d = self.refuse(work, why, "goes over a part of it");
-            return Err(d.help("go over positions first, and split that loop"));
+            let why = format!("`{loop_name}` does not cover all coordinates of `{name}`");
+            let d = self.refuse(work, why, "covers a subset");
+            return Err(d.help("apply `pos` first, and split that loop"));
         }
         Ok(())
     }
@@ -274,10 +274,10 @@ impl LevelMapping {
                     program.show(*subscript),
                     self.loop_name(work)
                 );
-                let d = self.refuse(work, why, "its entries cannot be found then");
+                let d = self.refuse(work, why, "its elements cannot be located then");
                 return Err(d
-                    .help("go over an outer level in a loop around this one, with its index as the subscript")
-                    .help("or fuse the two loops before"));
+                    .help("iterate over an outer level in a loop around this one, with its index as the subscript")
+                    .help("or fuse the two loops first"));
             }
         }
         Ok(())

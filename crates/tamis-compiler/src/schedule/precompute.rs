@@ -92,7 +92,7 @@ impl Plan {
         for (k, index) in given.iter().enumerate() {
             if given[..k].contains(index) {
                 let d = work.fault(Code::E1202, "an index is given twice", Some(1), "named twice");
-                return Err(d.help("give each index once"));
+                return Err(d.help("name each index once"));
             }
         }
         for (k, name) in names.iter().enumerate() {
@@ -112,7 +112,7 @@ impl Plan {
     }
 
     fn refuse(&self, work: &Work, message: String, note: Option<String>, help: &str) -> Diagnostic {
-        let d = work.fault(Code::E1208, message, Some(0), "cannot be computed before");
+        let d = work.fault(Code::E1208, message, Some(0), "cannot be precomputed");
         match note {
             Some(note) => d.note(note).help(help),
             None => d.help(help),
@@ -149,7 +149,7 @@ impl Plan {
         }
         if let Some(index) = missing.first() {
             let name = &work.program.indices[index.index()];
-            let message = format!("the expression depends on `{name}`, whose loop is inside of the given ones");
+            let message = format!("the expression depends on `{name}`, whose loop is inside the given ones");
             let help = format!("give `{name}`, too, or reorder the loops so that it is outside");
             return Err(self.refuse(work, message, None, &help));
         }
@@ -204,9 +204,9 @@ impl Plan {
         for index in &self.given {
             let Some(size) = work.size_along(*index) else {
                 let name = &work.program.indices[index.index()];
-                let message = format!("how large the workspace is along `{name}` has no name");
+                let message = format!("the extent of the workspace along `{name}` has no name");
                 let d = work.fault(Code::E1205, message, Some(1), "its extent has no name");
-                return Err(d.help("precompute before the loops are cut or fused"));
+                return Err(d.help("precompute before the loops are split or fused"));
             };
             shape.push(size);
         }
@@ -292,8 +292,8 @@ impl Plan {
         if !weak {
             return Ok(());
         }
-        let message = "the expression is made of literals, which have no type of their own".to_string();
-        Err(self.refuse(work, message, None, "precompute a part that reads a tensor"))
+        let message = "the expression consists of literals, which have no strong type".to_string();
+        Err(self.refuse(work, message, None, "precompute a subexpression that reads a tensor"))
     }
 
     /// Checks that the operands of the expression exist before the loops and are loop-invariant.
@@ -312,9 +312,9 @@ impl Plan {
         match changed {
             None => Ok(()),
             Some(stmt) => {
-                let message = "the expression reads what the loops over the given indices change".to_string();
-                let note = format!("it is changed by {}", work.place(stmt));
-                Err(self.refuse(work, message, Some(note), "precompute another part of the expression"))
+                let message = "the expression reads values that the loops over the given indices modify".to_string();
+                let note = format!("modified by {}", work.place(stmt));
+                Err(self.refuse(work, message, Some(note), "precompute another subexpression"))
             }
         }
     }
@@ -356,9 +356,9 @@ impl Plan {
             return Err(self.refuse(work, message, None, "precompute it with the `coalesce` around it"));
         }
         if !free && (guard.is_some() || lazy) {
-            let message = "the expression is computed under a condition only, without which it may read out of bounds";
+            let message = "the expression is conditional, and may read out of bounds without the condition";
             let note = guard.take().map(|stmt| format!("the condition is {}", work.place(stmt)));
-            return Err(self.refuse(work, message.to_string(), note, "precompute a part that needs no condition"));
+            return Err(self.refuse(work, message.to_string(), note, "precompute a subexpression that needs no condition"));
         }
         Ok(())
     }
@@ -380,7 +380,7 @@ impl Plan {
         for other in used {
             if inside.contains(&other) && !self.given.contains(&other) {
                 let (a, b) = (&work.program.indices[index.index()], &work.program.indices[other.index()]);
-                let message = format!("the bounds of `{a}` depend on `{b}`, whose loop is inside of the given ones");
+                let message = format!("the bounds of `{a}` depend on `{b}`, whose loop is inside the given ones");
                 return Err(self.refuse(work, message, None, &format!("give `{b}`, too, or reorder the loops before")));
             }
         }
@@ -424,7 +424,7 @@ impl Plan {
         if let Some(index) = self.given.iter().find(|index| !region.contains(index)) {
             let name = &work.program.indices[index.index()];
             let other = inward.iter().find(|index| !belongs(index)).map(|i| work.program.indices[i.index()].clone());
-            let message = format!("the loop over `{name}` has loops inside that belong to neither side");
+            let message = format!("the loop over `{name}` contains loops that belong to neither side");
             let note = other.map(|other| format!("the result is subscripted by `{other}`, too"));
             return Err(self.refuse(work, message, note, "reorder the loops, or give that index, too"));
         }
@@ -434,19 +434,19 @@ impl Plan {
         let chain = Chain::of(&nest, inner).map_err(|conflict| super::reorder::obstacle(work, &conflict))?;
         let alone = self.only(&chain.body);
         if !alone {
-            let message = "the loops of the reduction do something else, too".to_string();
+            let message = "the loops of the reduction contain other statements".to_string();
             let note = chain.body.iter().find(|stmt| stmt.id != self.found.stmt.id).map(|stmt| work.place(stmt));
-            return Err(self.refuse(work, message, note, "put the other statements into loops of their own"));
+            return Err(self.refuse(work, message, note, "move the other statements into separate loops"));
         }
         let bound: FxHashSet<VarId> = bound_inside(&nest);
         let uses_names = self.target.subscripts.iter().any(|s| uses(work, s.expr, &bound));
         if uses_names {
-            let message = "the result is subscripted by a name that is bound inside of the loops".to_string();
+            let message = "the result is subscripted by a name that is bound inside the loops".to_string();
             return Err(self.refuse(work, message, None, "subscript the result by loop indices"));
         }
         if reads(&work.program, &self.lets, self.found.part).contains(&self.target.tensor) {
             let message = "the expression reads the result".to_string();
-            return Err(self.refuse(work, message, None, "leave the loops as they are"));
+            return Err(self.refuse(work, message, None, "keep the loops unchanged"));
         }
         let Some(op) = self.operator() else { return Ok(()) };
         let declared = work.program.tensor(self.target.tensor).declaration.clone();
@@ -454,8 +454,8 @@ impl Plan {
         let dtype = dtype.or(declared.as_ref().and_then(|d| d.dtype));
         let identity = op.info().left_identity.zip(dtype).and_then(|(_, dtype)| op.start(dtype)).map(literal);
         let Some(identity) = identity else {
-            let message = format!("nothing can be collected by `{}` in this type", op.info().name);
-            return Err(self.refuse(work, message, None, "leave the loops as they are"));
+            let message = format!("`{}` cannot accumulate in this type", op.info().name);
+            return Err(self.refuse(work, message, None, "keep the loops unchanged"));
         };
         let zero = identity.same_number(Value::zero(identity.dtype()));
         // The workspace has the type of the value, unless the result also holds other values.
@@ -528,7 +528,7 @@ impl Plan {
         }
         let name = &work.program.indices[index.index()];
         let message = format!("the bounds of `{name}` depend on loops that only reduce");
-        Err(self.refuse(work, message, None, "let it go over all values, and put what it did under an `if`"))
+        Err(self.refuse(work, message, None, "let it iterate over all values, and put its body under an `if`"))
     }
 
     /// The number of statements that write the result.

@@ -62,19 +62,19 @@ impl Recovered {
             return Ok(None);
         }
         let fault = |message: String, help: &str| {
-            work.fault(Code::E1208, message, Some(0), "cannot be computed before").help(help)
+            work.fault(Code::E1208, message, Some(0), "cannot be precomputed").help(help)
         };
         let StmtKind::Assign { target, update: Some(update), .. } = &found.stmt.kind else {
             let message = "the expression is not the value of a reduction".to_string();
-            return Err(fault(message, "precompute before the loops are fused or go over positions"));
+            return Err(fault(message, "precompute before `fuse` and `pos`"));
         };
         let reduces = update.op == Op::Sub
             || (update.op.info().commutative && update.op.info().associative && update.extra.is_empty());
         if found.part != found.value || !reduces {
-            let message = "the expression is not all that a reduction collects".to_string();
+            let message = "the expression is only a part of the reduced value".to_string();
             return Err(fault(
                 message,
-                "give the whole right-hand side, or precompute before the loops are fused or go over positions",
+                "give the whole right-hand side, or precompute before `fuse` and `pos`",
             ));
         }
         let mut given: Vec<(Variable, usize)> = Vec::new();
@@ -101,7 +101,7 @@ impl Recovered {
             };
             if given.iter().any(|(other, _)| *other == variable) {
                 let d = work.fault(Code::E1202, "an index is given twice", Some(1), "named twice");
-                return Err(d.help("give each index once"));
+                return Err(d.help("name each index once"));
             }
             given.push((variable, dim));
         }
@@ -112,7 +112,7 @@ impl Recovered {
     }
 
     fn refuse(&self, work: &Work, message: String, help: &str) -> Diagnostic {
-        work.fault(Code::E1208, message, Some(0), "cannot be computed before").help(help)
+        work.fault(Code::E1208, message, Some(0), "cannot be precomputed").help(help)
     }
 
     /// The producer's loops: those that enclose the statement, from the innermost outwards, that
@@ -143,21 +143,21 @@ impl Recovered {
                 }
             };
             if !inside {
-                let message = format!("the loops that fix `{name}` have loops inside that belong to neither side");
+                let message = format!("the loops that fix `{name}` contain loops that belong to neither side");
                 let help = "give all subscripts of the result that these loops fix, or reorder the loops";
                 return Err(self.refuse(work, message, help));
             }
         }
         let (Some(top), Some(innermost)) = (region.first().copied(), region.last().copied()) else { return Ok(()) };
         if reads(&work.program, &self.lets, self.found.part).contains(&self.target.tensor) {
-            return Err(self.refuse(work, "the expression reads the result".into(), "leave the loops as they are"));
+            return Err(self.refuse(work, "the expression reads the result".into(), "keep the loops unchanged"));
         }
         let nest = work.loop_of(top)?.clone();
         let chain = Chain::of(&nest, innermost).map_err(|conflict| obstacle(work, &conflict))?;
         let Some((last, bindings)) = chain.body.split_last() else { return Ok(()) };
         if last.id != self.found.stmt.id || !bindings.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. })) {
-            let message = "the loops of the reduction do something else, too".to_string();
-            return Err(self.refuse(work, message, "put the other statements into loops of their own"));
+            let message = "the loops of the reduction contain other statements".to_string();
+            return Err(self.refuse(work, message, "move the other statements into separate loops"));
         }
         let (tensor, declare, op, identity) = self.declare(work, &format)?;
         let (producer, extents) = self.producer(work, &chain, bindings, tensor, op)?;
@@ -174,14 +174,14 @@ impl Recovered {
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
         let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).map(literal);
         let Some(identity) = identity else {
-            let message = format!("nothing can be collected by `{}` in this type", op.info().name);
-            return Err(self.refuse(work, message, "leave the loops as they are"));
+            let message = format!("`{}` cannot accumulate in this type", op.info().name);
+            return Err(self.refuse(work, message, "keep the loops unchanged"));
         };
         let classes = work.classes();
         let mut shape = Vec::new();
         for ((_, dim), name) in self.given.iter().zip(&self.consumer) {
             let Some(size) = classes.size_of_dim(self.target.tensor, *dim) else {
-                let message = format!("how large the workspace is along `{name}` has no name");
+                let message = format!("the extent of the workspace along `{name}` has no name");
                 let d = work.fault(Code::E1205, message, Some(1), "its extent has no name");
                 return Err(d.help("declare the result with its `shape=`"));
             };
@@ -248,7 +248,7 @@ impl Recovered {
                     if depends {
                         let name = work.program.indices[index.index()].clone();
                         let message = format!("the bounds of `{name}` depend on loops of the reduction");
-                        let help = "let it go over all values, and put what it did under an `if`";
+                        let help = "let it iterate over all values, and put its body under an `if`";
                         return Err(self.refuse(work, message, help));
                     }
                 }

@@ -32,7 +32,7 @@ pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
     check_bounds(work, &chain, &new)?;
     legal::reorder(&work.program, &nest, &old, &new).map_err(|conflict| {
         let d =
-            work.fault(Code::E1204, "these loops cannot change places: their order matters", None, "not this order");
+            work.fault(Code::E1204, "these loops cannot be interchanged: the result would change", None, "illegal order");
         d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help)
     })?;
     let arranged = arrange(&chain, &new);
@@ -45,7 +45,7 @@ pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
 
 /// A diagnostic for loops that are not perfectly nested.
 pub(super) fn obstacle(work: &Work, conflict: &Conflict) -> Diagnostic {
-    let d = work.fault(Code::E1203, "the loops do not form one nest", None, "something stands between these loops");
+    let d = work.fault(Code::E1203, "the loops do not form one nest", None, "not perfectly nested");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }
 
@@ -74,9 +74,9 @@ fn check_bounds(work: &Work, chain: &Chain, new: &[IndexId]) -> Result<()> {
         if let Some(outer) = chain.loops().iter().find(|outer| needed.contains(outer) && place(outer) > place(index)) {
             let (inner, outer) = (&program.indices[index.index()], &program.indices[outer.index()]);
             let message = format!("the bounds of `{inner}` depend on `{outer}`, so `{inner}` stays inside of it");
-            let d = work.fault(Code::E1204, message, None, "not this order");
+            let d = work.fault(Code::E1204, message, None, "illegal order");
             return Err(d.help(format!(
-                "let `{inner}` go over all values, and put what it did under an `if`, as in `if {inner} < {outer}:`"
+                "let `{inner}` iterate over all values, and put its body under an `if`, as in `if {inner} < {outer}:`"
             )));
         }
     }

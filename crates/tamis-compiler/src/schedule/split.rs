@@ -21,7 +21,7 @@ pub(super) fn split(
     [(outer, outer_arg), (inner, inner_arg)]: [(&str, usize); 2],
     (factor, factor_arg): (i64, usize),
 ) -> Result<[IndexId; 2]> {
-    let factor = work.factor(factor, "the length of a piece", factor_arg)?;
+    let factor = work.factor(factor, "the chunk length", factor_arg)?;
     work.check_new(outer, outer_arg, index, &[index])?;
     work.check_new(inner, inner_arg, index, &[index])?;
     if outer == inner {

@@ -2,7 +2,7 @@
 //! of real or imaginary numbers are computed as real functions; inverse sines and cosines are Kahan's, in which no digits
 //! cancel far from 0, and whose branch cuts are those of C and NumPy.
 
-use super::eval::Float;
+use super::scalar::Float;
 use num_complex::{Complex, ComplexFloat};
 
 /// `a / b`, without forming the square of `b`'s absolute value.

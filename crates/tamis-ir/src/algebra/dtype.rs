@@ -97,12 +97,12 @@ impl DType {
         }
     }
 
-    /// Whether this is `i8`..`i64`.
+    /// True if this is `i8`..`i64`.
     pub const fn is_signed_int(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// Whether this is `u8`..`u64`.
+    /// True if this is `u8`..`u64`.
     pub const fn is_unsigned_int(self) -> bool {
         matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
     }

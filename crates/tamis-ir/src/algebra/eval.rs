@@ -3,10 +3,167 @@
 //! Everything is total. Integers wrap around; an integer divided by 0 gives 0; a shift by the width or
 //! more gives what shifting bit by bit would; floats follow IEEE 754, with `min` and `max` letting NaN win
 //! and ordering -0.0 before 0.0.
+//!
+//! A row of the operator table holds the functions of an elementwise operator, one for each type, which
+//! `unary!` and `binary!` make of one expression per class of types. Functions of 64-bit integers, floats
+//! and complex numbers have the C calling convention: the runtime library exports them to compiled code.
 
-use super::{DType, Kind, Op, Value, complex};
-use num_complex::{Complex, ComplexFloat};
+use super::lowering::{Comparison, Form, Predicate};
+use super::{DType, Kind, Op, Typing, Value};
+use num_complex::Complex;
 use std::cmp::Ordering;
+
+/// The functions that define an elementwise operator. Operators of more than two operands fold them from the left.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Evaluation {
+    Unary(Unary),
+    Binary(Binary),
+}
+
+/// A complex function of one operand, by its parts.
+pub type ComplexUnary<T> = extern "C" fn(T, T, &mut Complex<T>);
+
+/// A complex function of two operands, by their parts.
+pub type ComplexBinary<T> = extern "C" fn(T, T, T, T, &mut Complex<T>);
+
+/// A function of one operand on each type; `None` where the type rule never leads.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Unary {
+    pub bool: Option<fn(bool) -> bool>,
+    pub i8: Option<fn(i8) -> i8>,
+    pub i16: Option<fn(i16) -> i16>,
+    pub i32: Option<fn(i32) -> i32>,
+    pub i64: Option<extern "C" fn(i64) -> i64>,
+    pub u8: Option<fn(u8) -> u8>,
+    pub u16: Option<fn(u16) -> u16>,
+    pub u32: Option<fn(u32) -> u32>,
+    pub u64: Option<extern "C" fn(u64) -> u64>,
+    pub f32: Option<extern "C" fn(f32) -> f32>,
+    pub f64: Option<extern "C" fn(f64) -> f64>,
+    pub c64: Option<ComplexUnary<f32>>,
+    pub c128: Option<ComplexUnary<f64>>,
+}
+
+/// A function of two operands on each type; `None` where the type rule never leads.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Binary {
+    pub bool: Option<fn(bool, bool) -> bool>,
+    pub i8: Option<fn(i8, i8) -> i8>,
+    pub i16: Option<fn(i16, i16) -> i16>,
+    pub i32: Option<fn(i32, i32) -> i32>,
+    pub i64: Option<extern "C" fn(i64, i64) -> i64>,
+    pub u8: Option<fn(u8, u8) -> u8>,
+    pub u16: Option<fn(u16, u16) -> u16>,
+    pub u32: Option<fn(u32, u32) -> u32>,
+    pub u64: Option<extern "C" fn(u64, u64) -> u64>,
+    pub f32: Option<extern "C" fn(f32, f32) -> f32>,
+    pub f64: Option<extern "C" fn(f64, f64) -> f64>,
+    pub c64: Option<ComplexBinary<f32>>,
+    pub c128: Option<ComplexBinary<f64>>,
+}
+
+/// A function of one type, from an expression.
+macro_rules! function {
+    ($t:ty, |$($x:ident),*| $body:expr) => {{
+        fn function($($x: $t),*) -> $t {
+            $body
+        }
+        function
+    }};
+    (C $t:ty, |$($x:ident),*| $body:expr) => {{
+        extern "C" fn function($($x: $t),*) -> $t {
+            $body
+        }
+        function
+    }};
+    (complex $t:ty, |$z:ident| $body:expr) => {{
+        extern "C" fn function(re: $t, im: $t, out: &mut num_complex::Complex<$t>) {
+            let $z = num_complex::Complex::new(re, im);
+            *out = $body;
+        }
+        function
+    }};
+    (complex $t:ty, |$z:ident, $w:ident| $body:expr) => {{
+        extern "C" fn function(a: $t, b: $t, c: $t, d: $t, out: &mut num_complex::Complex<$t>) {
+            let ($z, $w) = (num_complex::Complex::new(a, b), num_complex::Complex::new(c, d));
+            *out = $body;
+        }
+        function
+    }};
+}
+pub(super) use function;
+
+macro_rules! evaluation {
+    ($arity:ident
+        $(bool |$($b:ident),*| $bool:expr;)?
+        $(int |$($i:ident),*| $int:expr;)?
+        $(float |$($x:ident),*| $float:expr;)?
+        $(complex |$($z:ident),*| $complex:expr;)?
+    ) => {
+        $crate::algebra::eval::Evaluation::$arity($crate::algebra::eval::$arity {
+            $(bool: Some($crate::algebra::eval::function!(bool, |$($b),*| $bool)),)?
+            $(
+                i8: Some($crate::algebra::eval::function!(i8, |$($i),*| $int)),
+                i16: Some($crate::algebra::eval::function!(i16, |$($i),*| $int)),
+                i32: Some($crate::algebra::eval::function!(i32, |$($i),*| $int)),
+                i64: Some($crate::algebra::eval::function!(C i64, |$($i),*| $int)),
+                u8: Some($crate::algebra::eval::function!(u8, |$($i),*| $int)),
+                u16: Some($crate::algebra::eval::function!(u16, |$($i),*| $int)),
+                u32: Some($crate::algebra::eval::function!(u32, |$($i),*| $int)),
+                u64: Some($crate::algebra::eval::function!(C u64, |$($i),*| $int)),
+            )?
+            $(
+                f32: Some($crate::algebra::eval::function!(C f32, |$($x),*| $float)),
+                f64: Some($crate::algebra::eval::function!(C f64, |$($x),*| $float)),
+            )?
+            $(
+                c64: Some($crate::algebra::eval::function!(complex f32, |$($z),*| $complex)),
+                c128: Some($crate::algebra::eval::function!(complex f64, |$($z),*| $complex)),
+            )?
+            ..$crate::algebra::eval::$arity::NONE
+        })
+    };
+}
+pub(super) use evaluation;
+
+/// The evaluation of an operator of one operand: `unary! { int |x| x; float |x| x.floor(); }`.
+macro_rules! unary {
+    ($($classes:tt)*) => { $crate::algebra::eval::evaluation!(Unary $($classes)*) };
+}
+pub(super) use unary;
+
+/// The evaluation of an operator of two operands: `binary! { float |x, y| x.atan2(y); }`.
+macro_rules! binary {
+    ($($classes:tt)*) => { $crate::algebra::eval::evaluation!(Binary $($classes)*) };
+}
+pub(super) use binary;
+
+macro_rules! none {
+    ($arity:ident) => {
+        impl $arity {
+            pub(super) const NONE: $arity = $arity {
+                bool: None,
+                i8: None,
+                i16: None,
+                i32: None,
+                i64: None,
+                u8: None,
+                u16: None,
+                u32: None,
+                u64: None,
+                f32: None,
+                f64: None,
+                c64: None,
+                c128: None,
+            };
+        }
+    };
+}
+none!(Unary);
+none!(Binary);
 
 /// Applies `op` to operands after converting them to `operand` (see [`super::OpType`]).
 ///
@@ -19,50 +176,107 @@ use std::cmp::Ordering;
 /// ```
 pub fn eval(op: Op, operand: DType, operands: &[Value]) -> Value {
     let a = operands[0];
-    match op {
-        Op::Cast(dtype) => return a.cast(dtype),
-        Op::User(user) => return user.eval(operand, operands),
-        Op::Select => {
-            let chosen = if a.is_truthy() { operands[1] } else { operands[2] };
-            return chosen.cast(operand);
+    let info = op.info();
+    match info.form {
+        Form::Elementwise(function) => {
+            // The type rule and the functions of each row agree; a test checks every type.
+            let folded = match function.evaluation {
+                Evaluation::Unary(f) => unary_value(&f, a.cast(operand)),
+                Evaluation::Binary(f) => operands[1..].iter().try_fold(a.cast(operand), |folded, b| {
+                    binary_value(&f, folded, b.cast(operand))
+                }),
+            };
+            let folded = folded.unwrap_or(Value::zero(operand));
+            match info.typing {
+                // The magnitude and the parts of a complex number are real.
+                Typing::Magnitude | Typing::Part => folded.cast(operand.real()),
+                _ => folded,
+            }
         }
-        Op::Coalesce => return a.cast(operand),
-        Op::Choose => {
+        Form::Comparison(comparison) => Value::Bool(compare(comparison, operand, a, operands[1])),
+        Form::Predicate(predicate) => Value::Bool(test(predicate, a)),
+        Form::And => Value::Bool(operands.iter().all(|v| v.is_truthy())),
+        Form::Or => Value::Bool(operands.iter().any(|v| v.is_truthy())),
+        Form::Not => Value::Bool(!a.is_truthy()),
+        Form::Select => (if a.is_truthy() { operands[1] } else { operands[2] }).cast(operand),
+        Form::Coalesce => a.cast(operand),
+        Form::Choose => {
             let zero = operands.get(2).map_or(Value::zero(operand), |z| z.cast(operand));
             let a = a.cast(operand);
-            return if equal(a, zero) { operands[1].cast(operand) } else { a };
+            if compare(Comparison::Eq, operand, a, zero) { operands[1].cast(operand) } else { a }
         }
-        Op::Not => return Value::Bool(!a.is_truthy()),
-        Op::And => return Value::Bool(operands.iter().all(|v| v.is_truthy())),
-        Op::Or => return Value::Bool(operands.iter().any(|v| v.is_truthy())),
-        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => return compare(op, operand, a, operands[1]),
-        Op::IsNan => return Value::Bool(a.is_nan()),
-        Op::IsInf => {
-            let c = a.as_c128();
-            return Value::Bool(c.re.is_infinite() || c.im.is_infinite());
-        }
-        Op::IsFinite => {
-            let c = a.as_c128();
-            return Value::Bool(c.re.is_finite() && c.im.is_finite());
-        }
-        _ => {}
+        Form::Conversion(dtype) => a.cast(dtype),
+        Form::Defined(user) => user.eval(operand, operands),
     }
-    let mut folded = a.cast(operand);
-    if operands.len() == 1 {
-        return unary(op, folded);
-    }
-    for b in &operands[1..] {
-        folded = binary(op, folded, b.cast(operand));
-    }
-    folded
 }
 
-fn equal(a: Value, b: Value) -> bool {
-    compare(Op::Eq, a.dtype(), a, b) == Value::Bool(true)
+/// Applies a function of one operand; `None` if the type has none.
+pub(super) fn unary_value(f: &Unary, a: Value) -> Option<Value> {
+    Some(match a {
+        Value::Bool(x) => Value::Bool(f.bool?(x)),
+        Value::I8(x) => Value::I8(f.i8?(x)),
+        Value::I16(x) => Value::I16(f.i16?(x)),
+        Value::I32(x) => Value::I32(f.i32?(x)),
+        Value::I64(x) => Value::I64(f.i64?(x)),
+        Value::U8(x) => Value::U8(f.u8?(x)),
+        Value::U16(x) => Value::U16(f.u16?(x)),
+        Value::U32(x) => Value::U32(f.u32?(x)),
+        Value::U64(x) => Value::U64(f.u64?(x)),
+        Value::F32(x) => Value::F32(f.f32?(x)),
+        Value::F64(x) => Value::F64(f.f64?(x)),
+        Value::C64(z) => {
+            let mut out = z;
+            f.c64?(z.re, z.im, &mut out);
+            Value::C64(out)
+        }
+        Value::C128(z) => {
+            let mut out = z;
+            f.c128?(z.re, z.im, &mut out);
+            Value::C128(out)
+        }
+    })
+}
+
+/// Applies a function of two operands of one type; `None` if the type has none.
+pub(super) fn binary_value(f: &Binary, a: Value, b: Value) -> Option<Value> {
+    Some(match (a, b) {
+        (Value::Bool(x), Value::Bool(y)) => Value::Bool(f.bool?(x, y)),
+        (Value::I8(x), Value::I8(y)) => Value::I8(f.i8?(x, y)),
+        (Value::I16(x), Value::I16(y)) => Value::I16(f.i16?(x, y)),
+        (Value::I32(x), Value::I32(y)) => Value::I32(f.i32?(x, y)),
+        (Value::I64(x), Value::I64(y)) => Value::I64(f.i64?(x, y)),
+        (Value::U8(x), Value::U8(y)) => Value::U8(f.u8?(x, y)),
+        (Value::U16(x), Value::U16(y)) => Value::U16(f.u16?(x, y)),
+        (Value::U32(x), Value::U32(y)) => Value::U32(f.u32?(x, y)),
+        (Value::U64(x), Value::U64(y)) => Value::U64(f.u64?(x, y)),
+        (Value::F32(x), Value::F32(y)) => Value::F32(f.f32?(x, y)),
+        (Value::F64(x), Value::F64(y)) => Value::F64(f.f64?(x, y)),
+        (Value::C64(z), Value::C64(w)) => {
+            let mut out = z;
+            f.c64?(z.re, z.im, w.re, w.im, &mut out);
+            Value::C64(out)
+        }
+        (Value::C128(z), Value::C128(w)) => {
+            let mut out = z;
+            f.c128?(z.re, z.im, w.re, w.im, &mut out);
+            Value::C128(out)
+        }
+        // The caller converts both operands to one type.
+        _ => return None,
+    })
+}
+
+fn test(predicate: Predicate, a: Value) -> bool {
+    let c = a.as_c128();
+    match predicate {
+        Predicate::IsNan => a.is_nan(),
+        Predicate::IsInf => c.re.is_infinite() || c.im.is_infinite(),
+        Predicate::IsFinite => c.re.is_finite() && c.im.is_finite(),
+    }
 }
 
 /// Integers are compared exactly, whatever their types; everything else in the common type.
-fn compare(op: Op, common: DType, a: Value, b: Value) -> Value {
+fn compare(comparison: Comparison, common: DType, a: Value, b: Value) -> bool {
     let ordering = match (a.dtype().kind().max(b.dtype().kind()), common.kind()) {
         (Kind::Bool | Kind::Int, _) => Some(as_i128(a).cmp(&as_i128(b))),
         (_, Kind::Complex) => {
@@ -79,14 +293,14 @@ fn compare(op: Op, common: DType, a: Value, b: Value) -> Value {
         },
     };
     use Ordering::*;
-    Value::Bool(match op {
-        Op::Eq => ordering == Some(Equal),
-        Op::Ne => ordering != Some(Equal),
-        Op::Lt => ordering == Some(Less),
-        Op::Le => matches!(ordering, Some(Less | Equal)),
-        Op::Gt => ordering == Some(Greater),
-        _ => matches!(ordering, Some(Greater | Equal)),
-    })
+    match comparison {
+        Comparison::Eq => ordering == Some(Equal),
+        Comparison::Ne => ordering != Some(Equal),
+        Comparison::Lt => ordering == Some(Less),
+        Comparison::Le => matches!(ordering, Some(Less | Equal)),
+        Comparison::Gt => ordering == Some(Greater),
+        Comparison::Ge => matches!(ordering, Some(Greater | Equal)),
+    }
 }
 
 fn as_i128(v: Value) -> i128 {
@@ -96,348 +310,6 @@ fn as_i128(v: Value) -> i128 {
             Value::I64(x) => x as i128,
             _ => 0,
         },
-    }
-}
-
-/// Applies `$f` to a pair of equal type, for each class of types.
-macro_rules! by_class {
-    ($a:expr, $b:expr, int $int:ident, float $float:ident, complex $complex:ident, bool $bool:expr, $($args:expr),*) => {
-        match ($a, $b) {
-            (Value::I8(a), Value::I8(b)) => Value::I8($int($($args,)* a, b)),
-            (Value::I16(a), Value::I16(b)) => Value::I16($int($($args,)* a, b)),
-            (Value::I32(a), Value::I32(b)) => Value::I32($int($($args,)* a, b)),
-            (Value::I64(a), Value::I64(b)) => Value::I64($int($($args,)* a, b)),
-            (Value::U8(a), Value::U8(b)) => Value::U8($int($($args,)* a, b)),
-            (Value::U16(a), Value::U16(b)) => Value::U16($int($($args,)* a, b)),
-            (Value::U32(a), Value::U32(b)) => Value::U32($int($($args,)* a, b)),
-            (Value::U64(a), Value::U64(b)) => Value::U64($int($($args,)* a, b)),
-            (Value::F32(a), Value::F32(b)) => Value::F32($float($($args,)* a, b)),
-            (Value::F64(a), Value::F64(b)) => Value::F64($float($($args,)* a, b)),
-            (Value::C64(a), Value::C64(b)) => Value::C64($complex($($args,)* a, b)),
-            (Value::C128(a), Value::C128(b)) => Value::C128($complex($($args,)* a, b)),
-            (Value::Bool(a), Value::Bool(b)) => Value::Bool($bool(a, b)),
-            // Both were converted to one type.
-            (a, _) => a,
-        }
-    };
-}
-
-fn binary(op: Op, a: Value, b: Value) -> Value {
-    let on_bool = |a: bool, b: bool| match op {
-        Op::Min | Op::BitAnd => a & b,
-        Op::Max | Op::BitOr => a | b,
-        _ => a ^ b,
-    };
-    by_class!(a, b, int int_binary, float float_binary, complex complex_binary, bool on_bool, op)
-}
-
-fn unary(op: Op, a: Value) -> Value {
-    match (op, a) {
-        (Op::Abs, Value::C64(c)) => return Value::F32(c.norm()),
-        (Op::Abs, Value::C128(c)) => return Value::F64(c.norm()),
-        (Op::Real, Value::C64(c)) => return Value::F32(c.re),
-        (Op::Real, Value::C128(c)) => return Value::F64(c.re),
-        (Op::Imag, Value::C64(c)) => return Value::F32(c.im),
-        (Op::Imag, Value::C128(c)) => return Value::F64(c.im),
-        (Op::Imag, v) => return Value::zero(v.dtype()),
-        (Op::BitNot, Value::Bool(x)) => return Value::Bool(!x),
-        _ => {}
-    }
-    // The second operand is not used.
-    by_class!(a, a, int int_unary, float float_unary, complex complex_unary, bool |a: bool, _| a, op)
-}
-
-/// What integer evaluation needs of an integer type.
-trait Int: Copy + Ord + From<bool> {
-    fn add(self, b: Self) -> Self;
-    fn sub(self, b: Self) -> Self;
-    fn mul(self, b: Self) -> Self;
-    fn floor_div(self, b: Self) -> Self;
-    fn floor_mod(self, b: Self) -> Self;
-    fn and(self, b: Self) -> Self;
-    fn or(self, b: Self) -> Self;
-    fn xor(self, b: Self) -> Self;
-    fn not(self) -> Self;
-    fn shift_left(self, bits: u32) -> Self;
-    fn shift_right(self, bits: u32) -> Self;
-    /// The shift amount: more than any width when negative or too large.
-    fn amount(self) -> u32;
-    /// The exponent, if it is not negative.
-    fn exponent(self) -> Option<u64>;
-}
-
-macro_rules! int {
-    ($($t:ty: $bits:literal),*) => {$(
-        impl Int for $t {
-            fn add(self, b: Self) -> Self { self.wrapping_add(b) }
-            fn sub(self, b: Self) -> Self { self.wrapping_sub(b) }
-            fn mul(self, b: Self) -> Self { self.wrapping_mul(b) }
-            fn floor_div(self, b: Self) -> Self {
-                if b == 0 {
-                    return 0;
-                }
-                let q = self.wrapping_div(b);
-                let r = self.wrapping_rem(b);
-                #[allow(unused_comparisons)]
-                if r != 0 && ((r < 0) != (b < 0)) { q.wrapping_sub(1) } else { q }
-            }
-            fn floor_mod(self, b: Self) -> Self {
-                if b == 0 {
-                    return 0;
-                }
-                let r = self.wrapping_rem(b);
-                #[allow(unused_comparisons)]
-                if r != 0 && ((r < 0) != (b < 0)) { r.wrapping_add(b) } else { r }
-            }
-            fn and(self, b: Self) -> Self { self & b }
-            fn or(self, b: Self) -> Self { self | b }
-            fn xor(self, b: Self) -> Self { self ^ b }
-            fn not(self) -> Self { !self }
-            fn shift_left(self, bits: u32) -> Self { self.checked_shl(bits).unwrap_or(0) }
-            fn shift_right(self, bits: u32) -> Self { self >> bits.min($bits - 1) >> u32::from(bits >= $bits) }
-            fn amount(self) -> u32 { u32::try_from(self).unwrap_or(u32::MAX) }
-            fn exponent(self) -> Option<u64> { u64::try_from(self).ok() }
-        }
-    )*};
-}
-int!(i8: 8, i16: 16, i32: 32, i64: 64, u8: 8, u16: 16, u32: 32, u64: 64);
-
-fn int_binary<T: Int>(op: Op, a: T, b: T) -> T {
-    match op {
-        Op::Add => a.add(b),
-        Op::Sub => a.sub(b),
-        Op::Mul => a.mul(b),
-        Op::FloorDiv => a.floor_div(b),
-        Op::Mod => a.floor_mod(b),
-        Op::Pow => int_pow(a, b),
-        Op::Min => a.min(b),
-        Op::Max => a.max(b),
-        Op::BitAnd => a.and(b),
-        Op::BitOr => a.or(b),
-        Op::BitXor => a.xor(b),
-        Op::Shl => a.shift_left(b.amount()),
-        _ => a.shift_right(b.amount()),
-    }
-}
-
-fn int_pow<T: Int>(base: T, exponent: T) -> T {
-    let one = T::from(true);
-    let Some(mut n) = exponent.exponent() else {
-        // 1 / base**|n|, rounded towards 0: only 1 and -1 have an integer inverse.
-        let minus_one = T::from(false).sub(one);
-        let odd = exponent.and(one) == one;
-        return if base == one || (base == minus_one && !odd) {
-            one
-        } else if base == minus_one {
-            minus_one
-        } else {
-            T::from(false)
-        };
-    };
-    let (mut result, mut square) = (one, base);
-    while n > 0 {
-        if n & 1 == 1 {
-            result = result.mul(square);
-        }
-        square = square.mul(square);
-        n >>= 1;
-    }
-    result
-}
-
-fn int_unary<T: Int>(op: Op, a: T, _: T) -> T {
-    let zero = T::from(false);
-    match op {
-        Op::Neg => zero.sub(a),
-        Op::Abs if a < zero => zero.sub(a),
-        Op::Sign if a < zero => zero.sub(T::from(true)),
-        Op::Sign => T::from(a > zero),
-        Op::Relu => a.max(zero),
-        Op::BitNot => a.not(),
-        _ => a,
-    }
-}
-
-/// What float evaluation needs of a float type, beyond what `ComplexFloat` offers.
-pub(super) trait Float: ComplexFloat<Real = Self> + PartialOrd {
-    fn from_i32(x: i32) -> Self;
-    fn area_sinh(self) -> Self;
-    fn area_cosh(self) -> Self;
-    fn fmod(self, b: Self) -> Self;
-    fn copy_sign(self, sign: Self) -> Self;
-    fn negative(self) -> bool;
-    fn floor(self) -> Self;
-    fn ceil(self) -> Self;
-    fn round_even(self) -> Self;
-    fn trunc(self) -> Self;
-    fn cube_root(self) -> Self;
-    fn exp_m1(self) -> Self;
-    fn ln_1p(self) -> Self;
-    fn power(self, b: Self) -> Self;
-    fn angle(self, x: Self) -> Self;
-    fn hypotenuse(self, b: Self) -> Self;
-}
-
-macro_rules! float {
-    ($($t:ty),*) => {$(
-        impl Float for $t {
-            fn from_i32(x: i32) -> Self { x as $t }
-            // Far out, the square under the root would overflow.
-            fn area_sinh(self) -> Self {
-                if self.abs() > 1e8 { (self.abs().ln() + std::f64::consts::LN_2 as $t).copysign(self) } else { <$t>::asinh(self) }
-            }
-            fn area_cosh(self) -> Self {
-                if self > 1e8 { self.ln() + std::f64::consts::LN_2 as $t } else { <$t>::acosh(self) }
-            }
-            fn fmod(self, b: Self) -> Self { self % b }
-            fn copy_sign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
-            fn negative(self) -> bool { self.is_sign_negative() }
-            fn floor(self) -> Self { <$t>::floor(self) }
-            fn ceil(self) -> Self { <$t>::ceil(self) }
-            fn round_even(self) -> Self { self.round_ties_even() }
-            fn trunc(self) -> Self { <$t>::trunc(self) }
-            fn cube_root(self) -> Self { <$t>::cbrt(self) }
-            fn exp_m1(self) -> Self { <$t>::exp_m1(self) }
-            fn ln_1p(self) -> Self { <$t>::ln_1p(self) }
-            fn power(self, b: Self) -> Self { <$t>::powf(self, b) }
-            fn angle(self, x: Self) -> Self { <$t>::atan2(self, x) }
-            fn hypotenuse(self, b: Self) -> Self { <$t>::hypot(self, b) }
-        }
-    )*};
-}
-float!(f32, f64);
-
-fn float_binary<T: Float>(op: Op, a: T, b: T) -> T {
-    match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div => a / b,
-        Op::FloorDiv => floor_div_mod(a, b).0,
-        Op::Mod => floor_div_mod(a, b).1,
-        Op::Pow => a.power(b),
-        Op::Min => minimum(a, b),
-        Op::Max => -minimum(-a, -b),
-        Op::Atan2 => a.angle(b),
-        _ => a.hypotenuse(b),
-    }
-}
-
-/// NaN wins, and -0.0 is less than 0.0.
-fn minimum<T: Float>(a: T, b: T) -> T {
-    let nan = |x: T| x.partial_cmp(&x).is_none();
-    if nan(a) || a < b || (a == b && a.negative()) { a } else { b }
-}
-
-/// Python's `//` and `%`: the remainder has the divisor's sign, and is exact.
-fn floor_div_mod<T: Float>(a: T, b: T) -> (T, T) {
-    let zero = T::zero();
-    if b == zero {
-        return (a / b, a.fmod(b));
-    }
-    let mut rest = a.fmod(b);
-    let mut quotient = (a - rest) / b;
-    if rest == zero {
-        rest = zero.copy_sign(b);
-    } else if (b < zero) != (rest < zero) {
-        rest = rest + b;
-        quotient = quotient - T::one();
-    }
-    if quotient == zero {
-        return (zero.copy_sign(a / b), rest);
-    }
-    let down = quotient.floor();
-    let half = T::one() / (T::one() + T::one());
-    (if quotient - down > half { down + T::one() } else { down }, rest)
-}
-
-fn float_unary<T: Float>(op: Op, a: T, _: T) -> T {
-    let (zero, one) = (T::zero(), T::one());
-    match op {
-        Op::Neg => -a,
-        Op::Abs => a.abs(),
-        Op::Sign if a == zero || a.partial_cmp(&a).is_none() => a,
-        Op::Sign => one.copy_sign(a),
-        Op::Relu if a <= zero => zero,
-        Op::Relu => a,
-        Op::Floor => Float::floor(a),
-        Op::Ceil => Float::ceil(a),
-        Op::Round => a.round_even(),
-        Op::Trunc => Float::trunc(a),
-        Op::Cbrt => a.cube_root(),
-        Op::Exp2 => a.exp2(),
-        Op::Expm1 => Float::exp_m1(a),
-        Op::Log2 => a.log2(),
-        Op::Log10 => a.log10(),
-        Op::Log1p => Float::ln_1p(a),
-        Op::Sigmoid => one / (one + (-a).exp()),
-        Op::Asinh => a.area_sinh(),
-        Op::Acosh => a.area_cosh(),
-        Op::Real | Op::Conj => a,
-        _ => elementary(op, a),
-    }
-}
-
-fn complex_binary<T>(op: Op, a: Complex<T>, b: Complex<T>) -> Complex<T>
-where
-    T: Float,
-    Complex<T>: ComplexFloat<Real = T>,
-{
-    match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div => complex::divide(a, b),
-        _ => complex::power(a, b),
-    }
-}
-
-fn complex_unary<T>(op: Op, a: Complex<T>, _: Complex<T>) -> Complex<T>
-where
-    T: Float,
-    Complex<T>: ComplexFloat<Real = T>,
-{
-    match op {
-        Op::Neg => Complex::new(-a.re, -a.im),
-        Op::Conj => Complex::new(a.re, -a.im),
-        Op::Sign => complex::sign(a),
-        Op::Exp => complex::exp(a),
-        Op::Sin => complex::sin(a),
-        Op::Cos => complex::cos(a),
-        Op::Tan => complex::tan(a),
-        Op::Sinh => complex::sinh(a),
-        Op::Cosh => complex::cosh(a),
-        Op::Tanh => complex::tanh(a),
-        Op::Asin => complex::asin(a),
-        Op::Acos => complex::acos(a),
-        Op::Asinh => complex::asinh(a),
-        Op::Acosh => complex::acosh(a),
-        Op::Atan => complex::atan(a),
-        Op::Atanh => complex::atanh(a),
-        Op::Log => complex::log(a),
-        _ => elementary(op, a),
-    }
-}
-
-/// Functions that real and complex numbers share.
-fn elementary<T: ComplexFloat>(op: Op, a: T) -> T {
-    match op {
-        Op::Sqrt => a.sqrt(),
-        Op::Exp => a.exp(),
-        Op::Log => a.ln(),
-        Op::Sin => a.sin(),
-        Op::Cos => a.cos(),
-        Op::Tan => a.tan(),
-        Op::Asin => a.asin(),
-        Op::Acos => a.acos(),
-        Op::Atan => a.atan(),
-        Op::Sinh => a.sinh(),
-        Op::Cosh => a.cosh(),
-        Op::Tanh => a.tanh(),
-        Op::Asinh => a.asinh(),
-        Op::Acosh => a.acosh(),
-        Op::Atanh => a.atanh(),
-        _ => a,
     }
 }
 

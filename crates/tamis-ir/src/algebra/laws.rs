@@ -17,7 +17,7 @@ pub struct Failure {
     pub counterexample: String,
 }
 
-/// How many cases are drawn at random beside those at the edges.
+/// The number of random cases in addition to the edge cases.
 const RANDOM: usize = 200;
 
 /// Of the values at the edges, so many are combined by threes.
@@ -130,7 +130,7 @@ impl Test {
         }
     }
 
-    /// What is computed again has to be of the type that it was computed from.
+    /// A law applies an operator to its own result, so operands and result must have one type.
     fn other_type(&self, law: &'static str, result: Value) -> Option<Failure> {
         let (name, dtype) = (self.user.name(), self.dtype);
         match result.dtype() == dtype {
@@ -154,7 +154,7 @@ fn close(a: Value, b: Value) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     let tolerance = if matches!(a.dtype(), DType::F32 | DType::C64) { 1e-4 } else { 1e-10 };
     let scale = 1.0 + x.norm().max(y.norm());
-    // Where both overflowed or lost their meaning, rounding decided.
+    // If both overflowed or became NaN, rounding decided.
     let lost = |c: Complex<f64>| !c.re.is_finite() || !c.im.is_finite();
     a.same_number(b) || (is_inexact(a) && ((x - y).norm() <= tolerance * scale || (lost(x) && lost(y))))
 }

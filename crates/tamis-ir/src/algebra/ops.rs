@@ -1,85 +1,11 @@
-//! The operator table: one row per operator, with everything that may be known about it.
+//! Properties of operators: type rules, algebraic laws, cost, derivatives, and names.
 //!
-//! The parser looks names up here, the type checker asks for [`Typing`], the simplifier asks for laws.
-//! Adding an operator is adding a variant, a row, and its evaluation in `eval.rs`. Every law that a
-//! row declares is checked by a property test over every type the operator takes (`tests/laws.rs`).
+//! The parser looks up names here, the type checker [`Typing`], the simplifier and the scheduler laws. The rows
+//! themselves are in `table.rs`. Laws are checked by a property test on every type that the operator takes
+//! (`tests/laws.rs`), derivatives by finite differences (`tests/derivatives.rs`).
 
-use super::{DType, Kind, UserOp, Value};
-
-/// An operator or function of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    FloorDiv,
-    Mod,
-    Pow,
-    Min,
-    Max,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    And,
-    Or,
-    Not,
-    BitAnd,
-    BitOr,
-    BitXor,
-    BitNot,
-    Shl,
-    Shr,
-    Neg,
-    Abs,
-    Sign,
-    Relu,
-    Floor,
-    Ceil,
-    Round,
-    Trunc,
-    Sqrt,
-    Cbrt,
-    Exp,
-    Exp2,
-    Expm1,
-    Log,
-    Log2,
-    Log10,
-    Log1p,
-    Sin,
-    Cos,
-    Tan,
-    Asin,
-    Acos,
-    Atan,
-    Sinh,
-    Cosh,
-    Tanh,
-    Asinh,
-    Acosh,
-    Atanh,
-    Sigmoid,
-    Atan2,
-    Hypot,
-    IsNan,
-    IsInf,
-    IsFinite,
-    Real,
-    Imag,
-    Conj,
-    Select,
-    Coalesce,
-    Choose,
-    /// Conversion to a type, written as its name: `f32(x)`.
-    Cast(DType),
-    /// An operator that a user defined.
-    User(UserOp),
-}
+use super::lowering::{BoolExpansion, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion, Lowering};
+use super::{DType, Kind, Op, TABLE, UserOp, Value};
 
 /// A constant of an operator (identity, annihilator), to be taken in some type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,7 +56,7 @@ impl Constant {
     }
 }
 
-/// How the types of operands decide the type of the result. [`Op::type_of`] applies the rules.
+/// The rule that gives the type of the result from the types of operands. [`Op::type_of`] applies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Typing {
     /// Promote; booleans count as integers. `complex`: whether complex numbers are taken.
@@ -173,12 +99,12 @@ pub enum Typing {
     /// Promote any values.
     Choice,
     /// The named type.
-    Conversion,
-    /// Promote any values; the body says what comes out.
-    Defined,
+    Conversion(DType),
+    /// Promote any values; the body decides the type of the result.
+    Defined(UserOp),
 }
 
-/// What an operator does with NaN.
+/// The treatment of NaN operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NanPolicy {
     /// A NaN operand gives NaN.
@@ -201,12 +127,40 @@ pub enum Domain {
 /// An operand that decides the result of a float operator whatever finite number the other operand is, as `inf + a = inf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Absorbing {
-    /// Which operand it is.
+    /// The position of the operand.
     pub operand: usize,
     /// Its value.
     pub value: Constant,
     /// The result.
     pub result: Constant,
+}
+
+/// The time an operator takes, compared with an addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// About as long.
+    Cheap,
+    /// Much longer on complex numbers.
+    ExpensiveOnComplex,
+    /// Much longer.
+    Expensive,
+}
+
+/// An operator as the Python package and NumPy know it. Texts are index notation, where `{0}` is the first operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Python {
+    /// The function of the package; `None` if it has none.
+    pub name: Option<&'static str>,
+    /// NumPy's universal functions of another name that mean the same.
+    pub ufuncs: &'static [&'static str],
+    /// The text, if it is not the operator itself.
+    pub text: Option<&'static str>,
+    /// The text on booleans, where NumPy means something else by the operator.
+    pub booleans: Option<&'static str>,
+    /// True if booleans are refused, as in NumPy.
+    pub refuses_booleans: bool,
+    /// The text on complex numbers, where the operator itself takes real ones only.
+    pub complexes: Option<&'static str>,
 }
 
 /// A row of the table.
@@ -216,13 +170,17 @@ pub struct OpInfo {
     pub op: Op,
     /// The name as a function.
     pub name: &'static str,
+    /// Other names that programs may use, mostly NumPy's.
+    pub aliases: &'static [&'static str],
     /// The spelling between (or before) operands, if there is one.
     pub symbol: Option<&'static str>,
     /// The least and the greatest number of operands.
     pub arity: (usize, usize),
     /// The type rule.
     pub typing: Typing,
-    /// What it does with NaN.
+    /// The class of the operator, its definition and its lowering.
+    pub form: Form,
+    /// The treatment of NaN.
     pub nan: NanPolicy,
     /// `op(a, b) = op(b, a)`.
     pub commutative: bool,
@@ -240,50 +198,16 @@ pub struct OpInfo {
     pub absorbing: &'static [Absorbing],
     /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding; see [`OpInfo::distributes`].
     pub distributes_over: &'static [(Op, Domain)],
-    /// One line for the book.
+    /// The time it takes.
+    pub cost: Cost,
+    /// The partial derivatives with respect to each operand, as index notation over the operands `x`, `y` and `z`,
+    /// for the fewest operands. Where the operator has a jump or a kink: the derivative beside it, or a mean.
+    /// `None` if the result is discrete. On complex numbers they hold where the operator is holomorphic.
+    pub derivative: Option<&'static [&'static str]>,
+    /// The operator in Python.
+    pub python: Python,
+    /// One line for the documentation.
     pub summary: &'static str,
-}
-
-const PLAIN: OpInfo = OpInfo {
-    op: Op::Add,
-    name: "",
-    symbol: None,
-    arity: (1, 1),
-    typing: Typing::Arithmetic { complex: true },
-    nan: NanPolicy::Propagates,
-    commutative: false,
-    associative: false,
-    idempotent: false,
-    left_identity: None,
-    right_identity: None,
-    annihilator: None,
-    absorbing: &[],
-    distributes_over: &[],
-    summary: "",
-};
-
-/// `inf + a = inf` and `-inf + a = -inf`, on either side.
-const ABSORBING_SUM: &[Absorbing] = &[
-    Absorbing { operand: 0, value: Constant::Greatest, result: Constant::Greatest },
-    Absorbing { operand: 1, value: Constant::Greatest, result: Constant::Greatest },
-    Absorbing { operand: 0, value: Constant::Least, result: Constant::Least },
-    Absorbing { operand: 1, value: Constant::Least, result: Constant::Least },
-];
-
-/// `inf - a = inf`, `a - inf = -inf`, and with the signs exchanged.
-const ABSORBING_DIFFERENCE: &[Absorbing] = &[
-    Absorbing { operand: 0, value: Constant::Greatest, result: Constant::Greatest },
-    Absorbing { operand: 1, value: Constant::Greatest, result: Constant::Least },
-    Absorbing { operand: 0, value: Constant::Least, result: Constant::Least },
-    Absorbing { operand: 1, value: Constant::Least, result: Constant::Greatest },
-];
-
-const fn binary(op: Op, name: &'static str, symbol: &'static str, typing: Typing, summary: &'static str) -> OpInfo {
-    OpInfo { op, name, symbol: Some(symbol), arity: (2, 2), typing, summary, ..PLAIN }
-}
-
-const fn function(op: Op, name: &'static str, typing: Typing, summary: &'static str) -> OpInfo {
-    OpInfo { op, name, typing, summary, ..PLAIN }
 }
 
 impl OpInfo {
@@ -308,230 +232,169 @@ impl OpInfo {
         self.absorbed(dtype, position, value).zip(identity).is_some_and(|(result, e)| result.same_number(e))
     }
 
-    /// Whether this operator distributes over another one on values of a type.
+    /// True if this operator distributes over another one on values of a type.
     pub fn distributes(&self, other: Op, dtype: DType) -> bool {
         self.distributes_over
             .iter()
             .any(|(op, domain)| *op == other && (*domain == Domain::All || dtype.kind() == Kind::Float))
     }
 
-    const fn semigroup(self) -> OpInfo {
-        OpInfo { commutative: true, associative: true, ..self }
-    }
-
-    const fn idempotent(self) -> OpInfo {
-        OpInfo { idempotent: true, ..self }
-    }
-
-    const fn identity(self, e: Constant) -> OpInfo {
-        OpInfo { left_identity: Some(e), right_identity: Some(e), ..self }
-    }
-
-    const fn right_identity(self, e: Constant) -> OpInfo {
-        OpInfo { right_identity: Some(e), ..self }
-    }
-
-    const fn annihilator(self, z: Constant) -> OpInfo {
-        OpInfo { annihilator: Some(z), ..self }
-    }
-
-    const fn absorbing(self, absorbing: &'static [Absorbing]) -> OpInfo {
-        OpInfo { absorbing, ..self }
-    }
-
-    const fn over(self, ops: &'static [(Op, Domain)]) -> OpInfo {
-        OpInfo { distributes_over: ops, ..self }
-    }
-
-    const fn nan(self, nan: NanPolicy) -> OpInfo {
-        OpInfo { nan, ..self }
-    }
-
-    const fn arity(self, min: usize, max: usize) -> OpInfo {
-        OpInfo { arity: (min, max), ..self }
-    }
-
-    const fn prefix(self, symbol: &'static str) -> OpInfo {
-        OpInfo { symbol: Some(symbol), ..self }
-    }
-}
-
-const ARITHMETIC: Typing = Typing::Arithmetic { complex: true };
-const REAL_ARITHMETIC: Typing = Typing::Arithmetic { complex: false };
-const FLOAT: Typing = Typing::Float { complex: true };
-const REAL_FLOAT: Typing = Typing::Float { complex: false };
-
-/// The operator table.
-pub const TABLE: &[OpInfo] = {
-    use Constant::*;
-    use Domain::*;
-    use NanPolicy::*;
-    use Op::*;
-    &[
-        binary(Add, "add", "+", ARITHMETIC, "sum")
-            .semigroup()
-            .identity(Zero)
-            .absorbing(ABSORBING_SUM)
-            .over(&[(Min, Floats), (Max, Floats)]),
-        binary(Sub, "sub", "-", ARITHMETIC, "difference").right_identity(Zero).absorbing(ABSORBING_DIFFERENCE),
-        binary(Mul, "mul", "*", ARITHMETIC, "product")
-            .semigroup()
-            .identity(One)
-            .annihilator(Zero)
-            .over(&[(Add, All), (Sub, All)]),
-        binary(Div, "div", "/", Typing::Division, "quotient, always a float").right_identity(One),
-        binary(FloorDiv, "floordiv", "//", REAL_ARITHMETIC, "quotient rounded down; an integer divided by 0 gives 0"),
-        binary(Mod, "mod", "%", REAL_ARITHMETIC, "remainder with the divisor's sign; an integer modulo 0 gives 0"),
-        binary(Pow, "pow", "**", ARITHMETIC, "power; an integer to a negative power is rounded towards 0")
-            .right_identity(One),
-        function(Min, "min", Typing::Ordered, "the least; NaN wins")
-            .arity(2, usize::MAX)
-            .semigroup()
-            .idempotent()
-            .identity(Greatest)
-            .annihilator(Least)
-            .over(&[(Max, All)]),
-        function(Max, "max", Typing::Ordered, "the greatest; NaN wins")
-            .arity(2, usize::MAX)
-            .semigroup()
-            .idempotent()
-            .identity(Least)
-            .annihilator(Greatest)
-            .over(&[(Min, All)]),
-        binary(Eq, "eq", "==", Typing::Comparison { ordered: false }, "equal").nan(Unordered),
-        binary(Ne, "ne", "!=", Typing::Comparison { ordered: false }, "not equal").nan(Unordered),
-        binary(Lt, "lt", "<", Typing::Comparison { ordered: true }, "less").nan(Unordered),
-        binary(Le, "le", "<=", Typing::Comparison { ordered: true }, "less or equal").nan(Unordered),
-        binary(Gt, "gt", ">", Typing::Comparison { ordered: true }, "greater").nan(Unordered),
-        binary(Ge, "ge", ">=", Typing::Comparison { ordered: true }, "greater or equal").nan(Unordered),
-        binary(And, "logical_and", "and", Typing::Logical, "both are true (not zero)")
-            .nan(Ordinary)
-            .semigroup()
-            .idempotent()
-            .identity(Ones)
-            .annihilator(Zero)
-            .over(&[(Or, All)]),
-        binary(Or, "logical_or", "or", Typing::Logical, "one is true (not zero)")
-            .nan(Ordinary)
-            .semigroup()
-            .idempotent()
-            .identity(Zero)
-            .annihilator(Ones)
-            .over(&[(And, All)]),
-        function(Not, "logical_not", Typing::Logical, "true for zero").prefix("not").nan(Ordinary),
-        binary(BitAnd, "bitand", "&", Typing::Bitwise, "bitwise and")
-            .semigroup()
-            .idempotent()
-            .identity(Ones)
-            .annihilator(Zero)
-            .over(&[(BitOr, All), (BitXor, All)]),
-        binary(BitOr, "bitor", "|", Typing::Bitwise, "bitwise or")
-            .semigroup()
-            .idempotent()
-            .identity(Zero)
-            .annihilator(Ones)
-            .over(&[(BitAnd, All)]),
-        binary(BitXor, "bitxor", "^", Typing::Bitwise, "bitwise exclusive or").semigroup().identity(Zero),
-        function(BitNot, "bitnot", Typing::Bitwise, "every bit flipped").prefix("~"),
-        binary(Shl, "shl", "<<", Typing::Shift, "bits moved up; all gone past the width").right_identity(Zero),
-        binary(Shr, "shr", ">>", Typing::Shift, "bits moved down, keeping the sign").right_identity(Zero),
-        function(Neg, "neg", ARITHMETIC, "negative").prefix("-"),
-        function(Abs, "abs", Typing::Magnitude, "absolute value"),
-        function(Sign, "sign", ARITHMETIC, "-1, 0 or 1; z/|z| for complex numbers"),
-        function(Relu, "relu", REAL_ARITHMETIC, "max(x, 0)"),
-        function(Floor, "floor", Typing::Rounding, "rounded down"),
-        function(Ceil, "ceil", Typing::Rounding, "rounded up"),
-        function(Round, "round", Typing::Rounding, "rounded to nearest, ties to even"),
-        function(Trunc, "trunc", Typing::Rounding, "rounded towards 0"),
-        function(Sqrt, "sqrt", FLOAT, "square root"),
-        function(Cbrt, "cbrt", REAL_FLOAT, "cube root"),
-        function(Exp, "exp", FLOAT, "e to the power of x"),
-        function(Exp2, "exp2", REAL_FLOAT, "2 to the power of x"),
-        function(Expm1, "expm1", REAL_FLOAT, "exp(x) - 1, exact near 0"),
-        function(Log, "log", FLOAT, "natural logarithm"),
-        function(Log2, "log2", REAL_FLOAT, "binary logarithm"),
-        function(Log10, "log10", REAL_FLOAT, "decimal logarithm"),
-        function(Log1p, "log1p", REAL_FLOAT, "log(1 + x), exact near 0"),
-        function(Sin, "sin", FLOAT, "sine"),
-        function(Cos, "cos", FLOAT, "cosine"),
-        function(Tan, "tan", FLOAT, "tangent"),
-        function(Asin, "asin", FLOAT, "inverse sine"),
-        function(Acos, "acos", FLOAT, "inverse cosine"),
-        function(Atan, "atan", FLOAT, "inverse tangent"),
-        function(Sinh, "sinh", FLOAT, "hyperbolic sine"),
-        function(Cosh, "cosh", FLOAT, "hyperbolic cosine"),
-        function(Tanh, "tanh", FLOAT, "hyperbolic tangent"),
-        function(Asinh, "asinh", FLOAT, "inverse hyperbolic sine"),
-        function(Acosh, "acosh", FLOAT, "inverse hyperbolic cosine"),
-        function(Atanh, "atanh", FLOAT, "inverse hyperbolic tangent"),
-        function(Sigmoid, "sigmoid", REAL_FLOAT, "1 / (1 + exp(-x))"),
-        function(Atan2, "atan2", REAL_FLOAT, "angle of the point (x, y), written atan2(y, x)").arity(2, 2),
-        OpInfo { commutative: true, ..function(Hypot, "hypot", REAL_FLOAT, "sqrt(x*x + y*y)").arity(2, 2) },
-        function(IsNan, "isnan", Typing::Predicate, "whether any part is NaN").nan(Ordinary),
-        function(IsInf, "isinf", Typing::Predicate, "whether any part is infinite").nan(Ordinary),
-        function(IsFinite, "isfinite", Typing::Predicate, "neither infinite nor NaN").nan(Ordinary),
-        function(Real, "real", Typing::Part, "real part"),
-        function(Imag, "imag", Typing::Part, "imaginary part").nan(Ordinary),
-        function(Conj, "conj", ARITHMETIC, "complex conjugate"),
-        function(Select, "select", Typing::Select, "select(c, a, b): a where c is true, else b")
-            .arity(3, 3)
-            .nan(Ordinary),
-        function(Coalesce, "coalesce", Typing::Coalesce, "the first operand that is not missing")
-            .arity(1, usize::MAX)
-            .nan(Ordinary),
+    /// A row without laws, of one operand, with NaN propagating.
+    pub(super) const fn new(name: &'static str, typing: Typing, summary: &'static str, form: Form) -> OpInfo {
         OpInfo {
-            associative: true,
-            idempotent: true,
-            ..function(
-                Choose,
-                "choose",
-                Typing::Choice,
-                "choose(a, b): a unless it is 0, else b; choose(a, b, z): a unless it is z",
-            )
-            .arity(2, 3)
-            .nan(Ordinary)
-            .identity(Zero)
-        },
-    ]
-};
-
-const CAST: OpInfo = OpInfo {
-    name: "cast",
-    typing: Typing::Conversion,
-    nan: NanPolicy::Ordinary,
-    summary: "conversion to a type",
-    ..PLAIN
-};
-
-impl Op {
-    /// The row of this operator.
-    pub fn info(self) -> OpInfo {
-        match self {
-            Op::Cast(dtype) => OpInfo { op: self, name: dtype.name(), ..CAST },
-            Op::User(user) => user.info(),
-            // The table has a row for every variant, in their order; a test says so.
-            _ => TABLE.binary_search_by(|row| row.op.cmp(&self)).map_or(CAST, |k| TABLE[k]),
+            // The table puts each operator into its row.
+            op: Op::Add,
+            name,
+            aliases: &[],
+            symbol: None,
+            arity: (1, 1),
+            typing,
+            form,
+            nan: NanPolicy::Propagates,
+            commutative: false,
+            associative: false,
+            idempotent: false,
+            left_identity: None,
+            right_identity: None,
+            annihilator: None,
+            absorbing: &[],
+            distributes_over: &[],
+            cost: Cost::Cheap,
+            derivative: None,
+            python: Python {
+                name: Some(name),
+                ufuncs: &[],
+                text: None,
+                booleans: None,
+                refuses_booleans: false,
+                complexes: None,
+            },
+            summary,
         }
     }
 
+    pub(super) const fn symbol(self, symbol: &'static str) -> OpInfo {
+        OpInfo { symbol: Some(symbol), ..self }
+    }
+
+    pub(super) const fn arity(self, min: usize, max: usize) -> OpInfo {
+        OpInfo { arity: (min, max), ..self }
+    }
+
+    pub(super) const fn aliases(self, aliases: &'static [&'static str]) -> OpInfo {
+        OpInfo { aliases, ..self }
+    }
+
+    const fn lowered(self, form: Elementwise) -> OpInfo {
+        OpInfo { form: Form::Elementwise(form), ..self }
+    }
+
+    const fn elementwise(&self) -> Elementwise {
+        match self.form {
+            Form::Elementwise(form) => form,
+            _ => panic!("only elementwise operators have lowerings"),
+        }
+    }
+
+    pub(super) const fn bool(self, lowering: Lowering<BoolExpansion>) -> OpInfo {
+        self.lowered(Elementwise { bool: lowering, ..self.elementwise() })
+    }
+
+    pub(super) const fn int(self, lowering: Lowering<IntExpansion>) -> OpInfo {
+        self.lowered(Elementwise { int: lowering, ..self.elementwise() })
+    }
+
+    pub(super) const fn float(self, lowering: Lowering<FloatExpansion>) -> OpInfo {
+        self.lowered(Elementwise { float: lowering, ..self.elementwise() })
+    }
+
+    pub(super) const fn complex(self, lowering: Lowering<ComplexExpansion>) -> OpInfo {
+        self.lowered(Elementwise { complex: lowering, ..self.elementwise() })
+    }
+
+    pub(super) const fn commutative(self) -> OpInfo {
+        OpInfo { commutative: true, ..self }
+    }
+
+    pub(super) const fn associative(self) -> OpInfo {
+        OpInfo { associative: true, ..self }
+    }
+
+    /// Commutative and associative.
+    pub(super) const fn semigroup(self) -> OpInfo {
+        self.commutative().associative()
+    }
+
+    pub(super) const fn idempotent(self) -> OpInfo {
+        OpInfo { idempotent: true, ..self }
+    }
+
+    pub(super) const fn identity(self, e: Constant) -> OpInfo {
+        OpInfo { left_identity: Some(e), right_identity: Some(e), ..self }
+    }
+
+    pub(super) const fn right_identity(self, e: Constant) -> OpInfo {
+        OpInfo { right_identity: Some(e), ..self }
+    }
+
+    pub(super) const fn annihilator(self, z: Constant) -> OpInfo {
+        OpInfo { annihilator: Some(z), ..self }
+    }
+
+    pub(super) const fn absorbing(self, absorbing: &'static [Absorbing]) -> OpInfo {
+        OpInfo { absorbing, ..self }
+    }
+
+    pub(super) const fn over(self, ops: &'static [(Op, Domain)]) -> OpInfo {
+        OpInfo { distributes_over: ops, ..self }
+    }
+
+    pub(super) const fn nan(self, nan: NanPolicy) -> OpInfo {
+        OpInfo { nan, ..self }
+    }
+
+    pub(super) const fn cost(self, cost: Cost) -> OpInfo {
+        OpInfo { cost, ..self }
+    }
+
+    pub(super) const fn derivative(self, partial: &'static [&'static str]) -> OpInfo {
+        OpInfo { derivative: Some(partial), ..self }
+    }
+
+    pub(super) const fn python(self, name: &'static str) -> OpInfo {
+        OpInfo { python: Python { name: Some(name), ..self.python }, ..self }
+    }
+
+    pub(super) const fn no_python(self) -> OpInfo {
+        OpInfo { python: Python { name: None, ..self.python }, ..self }
+    }
+
+    pub(super) const fn ufuncs(self, ufuncs: &'static [&'static str]) -> OpInfo {
+        OpInfo { python: Python { ufuncs, ..self.python }, ..self }
+    }
+
+    pub(super) const fn python_text(self, text: &'static str) -> OpInfo {
+        OpInfo { python: Python { text: Some(text), ..self.python }, ..self }
+    }
+
+    pub(super) const fn on_booleans(self, text: &'static str) -> OpInfo {
+        OpInfo { python: Python { booleans: Some(text), ..self.python }, ..self }
+    }
+
+    pub(super) const fn no_booleans(self) -> OpInfo {
+        OpInfo { python: Python { refuses_booleans: true, ..self.python }, ..self }
+    }
+
+    pub(super) const fn on_complex(self, text: &'static str) -> OpInfo {
+        OpInfo { python: Python { complexes: Some(text), ..self.python }, ..self }
+    }
+}
+
+impl Op {
     /// The operator with this name as a function, or NumPy's or Python's name for it.
     pub fn named(name: &str) -> Option<Op> {
-        let alias = match name {
-            "minimum" => "min",
-            "maximum" => "max",
-            "where" | "ifelse" => "select",
-            "absolute" => "abs",
-            "power" => "pow",
-            "conjugate" => "conj",
-            "arctan2" => "atan2",
-            "arcsin" => "asin",
-            "arccos" => "acos",
-            "arctan" => "atan",
-            "invert" => "bitnot",
-            other => other,
-        };
-        let row = TABLE.iter().find(|row| row.name == alias);
-        row.map(|row| row.op).or_else(|| alias.parse().ok().map(Op::Cast))
+        let row = TABLE.iter().find(|row| row.name == name || row.aliases.contains(&name));
+        row.map(|row| row.op).or_else(|| name.parse().ok().map(Op::Cast))
     }
 
     /// The binary operator with this spelling.
@@ -539,9 +402,13 @@ impl Op {
         TABLE.iter().find(|row| row.arity == (2, 2) && row.symbol == Some(symbol)).map(|row| row.op)
     }
 
-    /// Whether operands after the first are evaluated only if they are needed, as in Python.
+    /// True if operands after the first are evaluated only if they are needed, as in Python.
     pub fn is_lazy(self) -> bool {
-        matches!(self, Op::And | Op::Or | Op::Select | Op::Coalesce)
+        match self.info().form {
+            Form::And | Form::Or | Form::Select | Form::Coalesce => true,
+            Form::Elementwise(_) | Form::Comparison(_) | Form::Predicate(_) | Form::Not => false,
+            Form::Choose | Form::Conversion(_) | Form::Defined(_) => false,
+        }
     }
 
     /// The type that values of `dtype` are converted to before the operator is applied: truth values for logical operators.
@@ -565,7 +432,16 @@ impl Op {
         identity.and_then(|e| e.value(self.operand_type(dtype))).map(|e| e.cast(dtype))
     }
 
-    /// Whether `X = op(X, e)` is an update that a program may make.
+    /// True if the operator takes much longer than an addition on operands of a type.
+    pub fn is_expensive(self, dtype: DType) -> bool {
+        match self.info().cost {
+            Cost::Cheap => false,
+            Cost::ExpensiveOnComplex => dtype.kind() == Kind::Complex,
+            Cost::Expensive => true,
+        }
+    }
+
+    /// True if `X = op(X, e)` is an update that a program may make.
     pub fn can_update(self) -> bool {
         use Typing::*;
         let info = self.info();
@@ -573,7 +449,7 @@ impl Op {
             && info.arity.1 >= 2
             && matches!(
                 info.typing,
-                Arithmetic { .. } | Division | Logical | Bitwise | Shift | Ordered | Choice | Float { .. } | Defined
+                Arithmetic { .. } | Division | Logical | Bitwise | Shift | Ordered | Choice | Float { .. } | Defined(_)
             )
     }
 }
@@ -581,20 +457,47 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algebra::Ty;
+    use crate::algebra::eval::{Evaluation, binary_value, unary_value};
 
     #[test]
     fn rows_are_complete() {
         for (k, row) in TABLE.iter().enumerate() {
-            assert!(TABLE[..k].iter().all(|other| other.op != row.op && other.name != row.name), "{}", row.name);
-            assert_eq!(row.op.info().name, row.name);
-            assert_eq!(Op::named(row.name), Some(row.op));
-            assert!(!row.summary.is_empty());
+            let names: Vec<&str> = row.aliases.iter().copied().chain([row.name]).collect();
+            let taken = |other: &OpInfo| other.op == row.op || names.contains(&other.name);
+            assert!(!TABLE[..k].iter().any(taken), "{} is the name of two operators", row.name);
+            assert!(names.iter().all(|name| Op::named(name) == Some(row.op)), "{}", row.name);
             assert_eq!(row.op.info().op, row.op);
+            assert!(!row.summary.is_empty());
+            let (least, most) = row.arity;
+            assert!(row.derivative.is_none_or(|partial| (least..=most).contains(&partial.len())), "{}", row.name);
         }
-        assert!(TABLE.windows(2).all(|rows| rows[0].op < rows[1].op), "rows are in the order of the variants");
-        assert_eq!(TABLE.len(), 65);
-        assert_eq!(Op::named("f32"), Some(Op::Cast(DType::F32)));
+        for dtype in DType::ALL {
+            assert_eq!(Op::named(dtype.name()), Some(Op::Cast(dtype)));
+            assert_eq!(Op::Cast(dtype).info().op, Op::Cast(dtype));
+        }
         assert_eq!(Op::named("nothing"), None);
+    }
+
+    /// Each elementwise operator has a function and a lowering exactly where its type rule leads.
+    #[test]
+    fn elementwise_operators_cover_their_types() {
+        for row in TABLE {
+            let Form::Elementwise(function) = row.form else { continue };
+            let mut kinds = [false; 4];
+            for dtype in DType::ALL {
+                let Ok(types) = row.op.type_of(&vec![Ty::strong(dtype); row.arity.0]) else { continue };
+                kinds[types.operand.kind() as usize] = true;
+                let zero = Value::zero(types.operand);
+                let value = match function.evaluation {
+                    Evaluation::Unary(f) => unary_value(&f, zero),
+                    Evaluation::Binary(f) => binary_value(&f, zero, zero),
+                };
+                assert!(value.is_some(), "{} has no definition on {}", row.name, types.operand);
+            }
+            let lowered = [Kind::Bool, Kind::Int, Kind::Float, Kind::Complex].map(|kind| function.is_defined_on(kind));
+            assert_eq!(lowered, kinds, "lowerings of {} on booleans, integers, floats and complex numbers", row.name);
+        }
     }
 
     #[test]

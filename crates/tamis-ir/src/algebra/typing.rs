@@ -58,7 +58,7 @@ fn adapt(literal: DType, other: DType) -> DType {
     }
 }
 
-/// What an operator does with operands of given types.
+/// The types that an operator computes in and returns, for operands of given types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpType {
     /// Operands are converted to this type first (but the condition of `select` to `bool`, and integers
@@ -68,7 +68,7 @@ pub struct OpType {
     pub result: Ty,
 }
 
-/// Why an operator does not take operands: a sentence about `op`.
+/// The reason why an operator does not accept its operands: a sentence about `op`.
 pub type TypeError = String;
 
 impl Op {
@@ -125,16 +125,13 @@ impl Op {
             Typing::Predicate => to(common.dtype, DType::Bool, false),
             Typing::Part => to(number, number.real(), common.weak),
             Typing::Select | Typing::Coalesce | Typing::Choice => same(common.dtype),
-            Typing::Conversion | Typing::Defined => match self {
-                Op::Cast(dtype) => to(common.dtype, dtype, false),
-                Op::User(user) => return user.type_of(common, nullable),
-                _ => same(common.dtype),
-            },
+            Typing::Conversion(dtype) => to(common.dtype, dtype, false),
+            Typing::Defined(user) => return user.type_of(common, nullable),
         })
     }
 }
 
-/// Whether a value of type `from` may be stored in a tensor of type `to` without saying so.
+/// True if a value of type `from` may be stored in a tensor of type `to` without saying so.
 ///
 /// Narrowing within a kind is fine (`f64` into `f32`), losing a kind is not (`f64` into `i32`).
 pub fn can_store(from: Ty, to: DType) -> bool {

@@ -5,17 +5,17 @@
 //! before what uses them, over built-in operators only.
 
 use super::laws::{self, Failure};
-use super::{Constant, DType, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
+use super::{Constant, DType, Form, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// How many terms the body of an operator may have.
+/// The maximum number of terms in the body of an operator.
 pub const MAX_TERMS: usize = 1000;
 
-/// How many different operators a process may define; they are never freed.
+/// The maximum number of different operators that a process may define; they are never freed.
 pub const MAX_DEFINITIONS: usize = 1 << 16;
 
 /// A part of the body of an operator. Operands are numbers of terms before this one.
@@ -29,7 +29,7 @@ pub enum Term {
     Call(Op, Vec<usize>),
 }
 
-/// What is declared of an operator. Every law is tested on each type that the operator is used with.
+/// The declared laws of an operator. Each law is tested on every type that the operator is used with.
 ///
 /// ```
 /// use tamis_ir::algebra::Laws;
@@ -59,7 +59,7 @@ impl Laws {
         Laws { left_identity: Some(e), right_identity: Some(e), ..self }
     }
 
-    /// Whether anything is declared.
+    /// True if anything is declared.
     pub fn any(&self) -> bool {
         *self != Laws::default()
     }
@@ -81,12 +81,13 @@ struct Meaning {
 /// Nothing in it changes: operators are parts of keys.
 struct Definition {
     meaning: Meaning,
-    info: OpInfo,
+    /// Made when first asked for: it refers to the definition.
+    info: OnceLock<OpInfo>,
     /// The types of the body for operands of each type.
     typed: Vec<(DType, Result<Vec<OpType>, TypeError>)>,
 }
 
-/// Why an operator cannot be defined.
+/// The reason why an operator cannot be defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undefinable {
     /// The body has no terms, or a term refers to what does not come before it.
@@ -132,7 +133,7 @@ impl UserOp {
         intern(Meaning { name: name.to_string(), params, body, laws })
     }
 
-    /// What it is called.
+    /// The name.
     pub fn name(self) -> &'static str {
         &self.0.meaning.name
     }
@@ -147,13 +148,13 @@ impl UserOp {
         &self.0.meaning.body
     }
 
-    /// What was declared of it.
+    /// The declared laws.
     pub fn laws(self) -> Laws {
         self.0.meaning.laws
     }
 
-    pub(super) fn info(self) -> OpInfo {
-        OpInfo { op: Op::User(self), ..self.0.info }
+    pub(super) fn info(self) -> &'static OpInfo {
+        self.0.info.get_or_init(|| row(self))
     }
 
     /// The types of all terms, where the operands have this type.
@@ -169,7 +170,7 @@ impl UserOp {
     pub(super) fn type_of(self, common: Ty, nullable: bool) -> Result<OpType, TypeError> {
         let types = self.types(common.dtype)?;
         let result = types.last().map_or(common, |t| t.result);
-        // What is computed from literals alone is still a literal.
+        // A result of literals alone is still a literal.
         let weak = common.weak && result.dtype != DType::Bool;
         Ok(OpType { operand: common.dtype, result: Ty { dtype: result.dtype, weak, nullable } })
     }
@@ -227,29 +228,28 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
     if known.len() >= MAX_DEFINITIONS {
         return Err(Undefinable::TooMany);
     }
-    let laws = meaning.laws;
-    let info = OpInfo {
-        // Stands for the operator itself, which does not exist yet; see `info`.
-        op: Op::Choose,
-        name: String::leak(meaning.name.clone()),
-        symbol: None,
-        arity: (meaning.params.len(), meaning.params.len()),
-        typing: Typing::Defined,
-        nan: NanPolicy::Ordinary,
+    let typed = DType::ALL.iter().map(|dtype| (*dtype, type_terms(&meaning.body, *dtype))).collect();
+    let definition: &'static Definition = Box::leak(Box::new(Definition { meaning: meaning.clone(), info: OnceLock::new(), typed }));
+    known.insert(meaning, definition);
+    Ok(UserOp(definition))
+}
+
+/// The row of an operator, as the operator table would have it.
+fn row(op: UserOp) -> OpInfo {
+    let Meaning { name, params, laws, .. } = &op.0.meaning;
+    let summary = String::leak(format!("defined with the operands {}", params.join(", ")));
+    OpInfo {
+        op: Op::User(op),
+        arity: (params.len(), params.len()),
         commutative: laws.commutative,
         associative: laws.associative,
         idempotent: laws.idempotent,
         left_identity: laws.left_identity.map(Constant::of),
         right_identity: laws.right_identity.map(Constant::of),
         annihilator: laws.annihilator.map(Constant::of),
-        absorbing: &[],
-        distributes_over: &[],
-        summary: String::leak(format!("defined with the operands {}", meaning.params.join(", "))),
-    };
-    let typed = DType::ALL.iter().map(|dtype| (*dtype, type_terms(&meaning.body, *dtype))).collect();
-    let definition: &'static Definition = Box::leak(Box::new(Definition { meaning: meaning.clone(), info, typed }));
-    known.insert(meaning, definition);
-    Ok(UserOp(definition))
+        nan: NanPolicy::Ordinary,
+        ..OpInfo::new(name, Typing::Defined(op), summary, Form::Defined(op)).no_python()
+    }
 }
 
 fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {

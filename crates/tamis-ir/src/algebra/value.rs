@@ -148,7 +148,7 @@ impl Value {
         (in_range && back.same_number(self)).then_some(there)
     }
 
-    /// Whether this number is below zero (false for complex numbers).
+    /// True if this number is below zero (false for complex numbers).
     pub fn is_negative(self) -> bool {
         match self {
             Value::I8(x) => x < 0,
@@ -170,7 +170,7 @@ impl Value {
         }
     }
 
-    /// Whether any part is NaN.
+    /// True if any part is NaN.
     pub fn is_nan(self) -> bool {
         match self {
             Value::F32(x) => x.is_nan(),
@@ -181,7 +181,7 @@ impl Value {
         }
     }
 
-    /// Whether both are the same number of the same type: zeros of either sign are one number,
+    /// True if both are the same number of the same type: zeros of either sign are one number,
     /// and so are all NaNs. This is what "equals the fill" means throughout Tamis.
     pub fn same_number(self, other: Value) -> bool {
         if self.dtype() != other.dtype() {

@@ -48,7 +48,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Where a word stands first inside of a span, or the span.
+    /// The first occurrence of a word inside a span, or the span.
     pub fn find(&self, span: Span, word: &str) -> Span {
         let at = self.text.get(span.range()).and_then(|text| text.find(word));
         at.filter(|_| !word.is_empty()).map_or(span, |at| {
@@ -75,7 +75,7 @@ impl Source {
     }
 }
 
-/// How bad it is.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Severity {
@@ -102,7 +102,7 @@ pub struct Place {
     pub excerpt: Option<String>,
 }
 
-/// What a [`Diagnostic`] holds.
+/// The contents of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Parts {

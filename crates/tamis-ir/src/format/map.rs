@@ -22,7 +22,7 @@ impl DimExpr {
         }
     }
 
-    /// How many coordinates a level has that stores it.
+    /// The number of coordinates of a level that stores it.
     ///
     /// ```
     /// use tamis_ir::format::DimExpr;
@@ -43,9 +43,9 @@ impl DimExpr {
                 let total = size(a).checked_add(size(b) - 1).filter(|total| *total <= i64::MAX as u64);
                 total.ok_or_else(|| {
                     let message =
-                        format!("the difference of dimensions of sizes {} and {} overflows", size(a), size(b));
+                        format!("the difference of dimensions of size {} and {} overflows", size(a), size(b));
                     Diagnostic::new(Code::E0404, message)
-                        .help("a level has at most 9223372036854775807 coordinates; store the dimensions one by one")
+                        .help("a level has at most 9223372036854775807 coordinates; store each dimension in its own level")
                 })?
             }
         })
@@ -63,12 +63,12 @@ impl DimExpr {
     }
 }
 
-/// How many coordinates each level has.
+/// The number of coordinates of each level.
 pub fn extents(map: &[DimExpr], shape: &[u64]) -> Result<Vec<u64>> {
     map.iter().map(|e| e.extent(shape)).collect()
 }
 
-/// Whether every tuple of stored coordinates is an element.
+/// True if every tuple of stored coordinates is an element.
 pub fn is_onto(map: &[DimExpr], shape: &[u64]) -> bool {
     let size = |d: usize| shape.get(d).copied().unwrap_or(0);
     // Without elements there is no room for any.
@@ -104,7 +104,7 @@ pub fn restore(map: &[DimExpr], shape: &[u64], stored: &[u64], coordinates: &mut
 }
 
 impl Format {
-    /// How many coordinates each level has, for a tensor of this shape.
+    /// The number of coordinates of each level, for a tensor of this shape.
     ///
     /// ```
     /// use tamis_ir::Format;
@@ -144,7 +144,7 @@ impl Format {
         restore(&self.map, shape, stored, &mut coordinates).then_some(coordinates)
     }
 
-    /// Whether every tuple of stored coordinates is an element of a tensor of this shape.
+    /// True if every tuple of stored coordinates is an element of a tensor of this shape.
     pub fn is_onto(&self, shape: &[u64]) -> bool {
         is_onto(&self.map, shape)
     }

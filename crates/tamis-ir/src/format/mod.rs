@@ -58,13 +58,13 @@ impl LevelKind {
         }
     }
 
-    /// Whether it has an array of positions (`pos` or `ofs`), whose width may be written.
+    /// True if it has an array of positions (`pos` or `ofs`), whose width may be written.
     pub const fn has_positions(self) -> bool {
         !matches!(self, LevelKind::Dense | LevelKind::Singleton | LevelKind::Interval)
     }
 }
 
-/// How many bits a stored position or coordinate has.
+/// The number of bits of a stored position or coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Width {
@@ -136,7 +136,7 @@ impl LevelSpec {
     }
 }
 
-/// What lies below the last level.
+/// The contents below the last level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
     /// A value array; coordinates that are not stored hold the fill (0 where none is written).
@@ -158,7 +158,7 @@ pub enum DimExpr {
     Diff(usize, usize),
 }
 
-/// How a tensor of a known rank is stored.
+/// The storage of a tensor of known rank.
 ///
 /// ```
 /// use tamis_ir::format::Format;
@@ -179,9 +179,9 @@ pub struct Format {
 /// Insert, sort, merge: how a tensor is written whose elements come in any order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ism {
-    /// How entries are found while they are inserted: `coord`, `hash`, `bucket`, or a policy of the user's.
+    /// The insertion policy: `coord`, `hash`, `bucket`, or a user-defined one.
     pub policy: String,
-    /// How many entries are collected before they are sorted and merged, where written.
+    /// The number of insertions that are buffered before they are sorted and merged, if specified.
     pub capacity: Option<u64>,
     /// Sorting and merging go on beside insertion.
     pub pipelined: bool,
@@ -246,12 +246,12 @@ impl Format {
         }
     }
 
-    /// How many dimensions the tensor has (not the number of levels, which may be larger).
+    /// The number of dimensions of the tensor (the number of levels may be larger).
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// What each level stores, outermost first.
+    /// The expression that each level stores, outermost first.
     pub fn map(&self) -> &[DimExpr] {
         &self.map
     }
@@ -289,7 +289,7 @@ impl Format {
         Format { map, ism: Some(ism), ..ShortName::Coo.levels(rank).with_leaf(leaf) }
     }
 
-    /// How it is written, if that is by insertion, sorting and merging: the levels are those of coordinates then.
+    /// The workspace, if results are inserted, sorted and merged; the levels are then coordinate levels.
     pub fn ism(&self) -> Option<&Ism> {
         self.ism.as_ref()
     }
@@ -306,7 +306,7 @@ impl Format {
         self
     }
 
-    /// Which dimension each level stores, if the map only reorders dimensions.
+    /// The dimension that each level stores, if the map is a permutation.
     pub fn dim_order(&self) -> Option<Vec<usize>> {
         self.map
             .iter()
@@ -317,7 +317,7 @@ impl Format {
             .collect()
     }
 
-    /// Whether every coordinate is stored.
+    /// True if every coordinate is stored.
     pub fn is_all_dense(&self) -> bool {
         self.levels.iter().all(|l| l.kind == LevelKind::Dense)
     }
@@ -381,9 +381,9 @@ impl Format {
                 );
             }
             if level.nonunique && below.is_some_and(|b| b.kind != LevelKind::Singleton) {
-                let message = format!("`{}` cannot stand below `sparse(nonunique)`", self.levels[k + 1].kind.name());
+                let message = format!("`{}` cannot be below `sparse(nonunique)`", self.levels[k + 1].kind.name());
                 return Err(Diagnostic::new(Code::E0604, message)
-                    .note("a nonunique level stores one coordinate per entry, so the level below holds exactly one")
+                    .note("a nonunique level stores one coordinate per element, so the level below stores exactly one")
                     .help("write `sparse(nonunique), singleton`, or make the outer level `sparse`"));
             }
             if level.nonordered {
@@ -391,7 +391,7 @@ impl Format {
             }
             let has_pos = level.kind.has_positions();
             if (level.pos.is_some() && !has_pos) || (level.crd.is_some() && level.kind == LevelKind::Dense) {
-                let message = format!("`{}` has no such arrays, so a width says nothing", level.kind.name());
+                let message = format!("`{}` has no such arrays, so it takes no width", level.kind.name());
                 return Err(
                     Diagnostic::new(Code::E0604, message).help("leave the widths out, or write `singleton[u32]`")
                 );
@@ -407,15 +407,15 @@ impl Format {
         let wrong = |message: String| Diagnostic::new(Code::E0604, message);
         if level.kind != LevelKind::Sparse {
             return Err(wrong(format!("`{}` cannot be nonordered", level.kind.name()))
-                .help("only `sparse(nonordered)` may keep its coordinates in any order"));
+                .help("only `sparse(nonordered)` may store unsorted coordinates"));
         }
         if level.nonunique {
             return Err(wrong("a level cannot be both nonunique and nonordered".to_string())
-                .note("equal coordinates are one fiber only where they stand next to each other")
-                .help("write `sparse(nonordered)`, whose coordinates are there once each, or `sparse(nonunique)`"));
+                .note("equal coordinates form one fiber only if they are adjacent")
+                .help("write `sparse(nonordered)`, whose coordinates are unique, or `sparse(nonunique)`"));
         }
         if k + 1 < self.levels.len() {
-            return Err(wrong(format!("`{}` stands below `sparse(nonordered)`", self.levels[k + 1].kind.name()))
+            return Err(wrong(format!("`{}` is below `sparse(nonordered)`", self.levels[k + 1].kind.name()))
                 .note("only the last level of a format can be nonordered")
                 .help("write `sparse` there, and `sparse(nonordered)` for the last level, as in `dense, sparse(nonordered)`"));
         }

@@ -113,7 +113,7 @@ impl Parser {
                 let span = self.peek().span;
                 let capacity = self.int("a capacity")?;
                 if capacity == 0 {
-                    return Err(Diagnostic::new(Code::E0601, "a workspace cannot collect 0 entries")
+                    return Err(Diagnostic::new(Code::E0601, "the capacity of a workspace cannot be 0")
                         .label(span, "at least 1")
                         .help("leave the capacity out, or write `ism(coord, 1024)`"));
                 }
@@ -167,7 +167,7 @@ impl Parser {
             if names.contains(&name) {
                 return Err(Diagnostic::new(Code::E0606, format!("dimension `{name}` is named twice"))
                     .label(span, "named before")
-                    .help("give each dimension a name of its own"));
+                    .help("give each dimension its own name"));
             }
             names.push(name);
             if !self.eat(",") && !matches!(self.peek().tok, Tok::Op(")")) {
@@ -191,7 +191,7 @@ impl Parser {
         let (name, span) = self.ident("a dimension")?;
         names.iter().position(|n| *n == name).ok_or_else(|| {
             Diagnostic::new(Code::E0606, format!("`{name}` is not a dimension"))
-                .label(span, "not named left of `->`")
+                .label(span, "not named on the left of `->`")
                 .help(format!("the dimensions are {}", names.join(", ")))
         })
     }

@@ -36,7 +36,7 @@ impl Entries {
         found
     }
 
-    /// How many entries come before these coordinates of the outermost levels.
+    /// The number of stored elements before these coordinates of the outermost levels.
     fn before(&self, coordinates: &[i64]) -> usize {
         self.stored.partition_point(|(stored, _)| {
             let pairs = stored.iter().map(|c| i128::from(*c)).zip(coordinates.iter().map(|c| i128::from(*c)));
@@ -46,7 +46,7 @@ impl Entries {
 }
 
 impl Machine<'_> {
-    /// What a question about entries has for an answer.
+    /// The answer to a query about stored elements.
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<Seen> {
         let at = entry.at.iter().map(|e| self.integer(*e)).collect::<Result<Vec<i64>>>()?;
         let known = |value| Ok(Seen { value: Some(value), structural: false });
@@ -64,7 +64,7 @@ impl Machine<'_> {
                 (Some(expr), Some(number)) => (self.program.show(*expr), *number),
                 _ => (String::new(), 0),
             };
-            let message = format!("`{shown}` is {number}, but `{name}` stores {count} entries");
+            let message = format!("`{shown}` is {number}, but `{name}` stores {count} elements");
             let mut d = Diagnostic::new(Code::E1001, message);
             if let Some(expr) = entry.at.first() {
                 d = d.label(self.program.origin.expr(self.stmt, *expr), format!("is {number} here"));
@@ -72,7 +72,7 @@ impl Machine<'_> {
             if !self.program.indices.is_empty() {
                 d = d.note(self.where_loops_stand());
             }
-            return Err(d.help(format!("entries are numbered from 0: loop over `range({name}.nnz)`")));
+            return Err(d.help(format!("positions start at 0: loop over `range({name}.nnz)`")));
         };
         match entry.what {
             EntryPart::Coordinate(dim) => {

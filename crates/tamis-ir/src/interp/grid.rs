@@ -15,7 +15,7 @@ pub trait Operand {
     fn fill(&self) -> Value;
     /// Calls `visit` with the coordinates and the value of everything stored, each once, in the order in which it is stored.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value));
-    /// Whether it is a number that stands for a literal: its type adapts to those that it meets.
+    /// True if it is a number that stands for a literal: its type adapts to those that it meets.
     fn is_literal(&self) -> bool {
         false
     }
@@ -35,7 +35,7 @@ pub struct Grid {
     shape: Vec<u64>,
     fill: Value,
     cells: Table<Value>,
-    /// Which coordinates count as stored; `None` for all of them.
+    /// The stored coordinates; `None` for all.
     stored: Option<Stored>,
 }
 

@@ -25,7 +25,7 @@ use crate::program::{
 };
 use entries::Entries;
 
-/// How to interpret.
+/// The options of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// IEEE arithmetic throughout: a 0 that is not stored times NaN is NaN.
@@ -34,14 +34,14 @@ pub struct Options {
     pub budget: Option<u64>,
 }
 
-/// What a program computed.
+/// The results of a program.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Results in the order of `return`.
     pub results: Vec<Grid>,
     /// Everything that was inferred.
     pub checked: Checked,
-    /// How many loop iterations there were.
+    /// The number of loop iterations executed.
     pub iterations: u64,
 }
 
@@ -78,7 +78,7 @@ pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std:
     Ok(Outcome { results, checked, iterations })
 }
 
-/// What a program needs to know of an operand.
+/// The properties of an operand that a program depends on.
 pub fn param_type(operand: &dyn Operand) -> ParamType {
     let value =
         if operand.shape().is_empty() { Grid::from_operand(operand).get(&[]).and_then(Value::as_i64) } else { None };
@@ -169,7 +169,7 @@ impl<'a> Machine<'a> {
                     if self.options.budget.is_some_and(|budget| self.iterations > budget) {
                         return Err(Diagnostic::new(
                             Code::E1003,
-                            "the program has more loop iterations than were allowed",
+                            "the program exceeds the limit of loop iterations",
                         )
                         .label(self.program.origin.stmt(stmt.id), "stopped in this loop")
                         .help("use smaller tensors"));
@@ -303,7 +303,7 @@ impl<'a> Machine<'a> {
         let value = self.evaluate(id)?.value;
         value.and_then(Value::as_i64).ok_or_else(|| {
             let shown = value.map_or("missing".to_string(), |v| v.to_string());
-            Diagnostic::new(Code::E1002, format!("`{}` is {shown}, which is not a usable index", self.program.show(id)))
+            Diagnostic::new(Code::E1002, format!("`{}` is {shown}, which is not a valid index", self.program.show(id)))
                 .label(self.program.origin.expr(self.stmt, id), "here")
                 .help("indices are integers below 2^63")
         })
@@ -416,7 +416,7 @@ impl<'a> Machine<'a> {
 
 /// An operand that decides a result, if it is structural.
 struct Absorbs {
-    /// Which operand; any, if none is named.
+    /// The position of the operand; `None` for any.
     operand: Option<usize>,
     value: Value,
     result: Value,
@@ -427,7 +427,7 @@ fn annihilator(op: Op, operand: DType) -> Option<Absorbs> {
     Some(Absorbs { operand: None, value: zero, result: zero })
 }
 
-/// What decides the result of an expression: an annihilator, or an infinity in a sum of floats.
+/// An operand value that decides the result: an annihilator, or an infinity in a sum of floats.
 fn absorbing(op: Op, operand: DType) -> Vec<Absorbs> {
     let rows = if operand.kind() == Kind::Float { op.info().absorbing } else { &[] };
     let rows = rows.iter().filter_map(|row| {

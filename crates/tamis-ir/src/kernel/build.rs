@@ -40,11 +40,11 @@ pub struct Builder {
     /// How often each name was asked for, so that each variable has one of its own; found when it is needed, if the
     /// kernel was there before.
     names: Option<FxHashMap<String, u32>>,
-    /// What constant variables are the smaller or the larger of.
+    /// The operands of constant variables that are a minimum or a maximum.
     limits: FxHashMap<VarId, ExprId>,
-    /// What constant variables are never below.
+    /// The lower bounds of constant variables.
     least: FxHashMap<VarId, i64>,
-    /// Whether sizes are so large that what comes after a dimension may not be an integer.
+    /// True if sizes are so large that what comes after a dimension may not be an integer.
     huge: bool,
 }
 
@@ -366,7 +366,7 @@ impl Builder {
         (id, 0)
     }
 
-    /// What an integer is the negative of, if it is written so.
+    /// The operand of an integer that is written as a negation.
     fn negated(&self, id: ExprId) -> Option<ExprId> {
         match self.kernel.expr(id) {
             Expr::Call(Op::Sub, DType::I64, operands) if self.as_constant(operands[0]) == Some(Value::I64(0)) => {
@@ -381,7 +381,7 @@ impl Builder {
         self.huge = true;
     }
 
-    /// Whether some size is so large.
+    /// True if some size is so large.
     pub fn is_huge(&self) -> bool {
         self.huge
     }
@@ -411,7 +411,7 @@ impl Builder {
         (a == b).then(|| to.checked_sub(from)).flatten()
     }
 
-    /// Whether `a <= b` follows from how these integers are written. Sums of coordinates do not overflow.
+    /// True if `a <= b` follows from how these integers are written. Sums of coordinates do not overflow.
     pub fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
         if let (Some(a), Some(b)) =
             (self.as_constant(a).and_then(|v| v.as_i64()), self.as_constant(b).and_then(|v| v.as_i64()))

@@ -16,7 +16,7 @@ pub enum Fact {
     Length {
         /// The input.
         buffer: BufferId,
-        /// How many.
+        /// The number.
         least: ExprId,
     },
     /// An input has at least as many elements as another, and some more.
@@ -25,7 +25,7 @@ pub enum Fact {
         buffer: BufferId,
         /// The other.
         other: BufferId,
-        /// How many more.
+        /// The difference.
         more: u32,
     },
     /// No element of an input is less than the one before it.
@@ -37,7 +37,7 @@ pub enum Fact {
         /// The bound.
         bound: ExprId,
     },
-    /// Where an element is appended to this buffer under a condition, there is room for it where the condition does not hold, too.
+    /// A conditional append to this buffer has reserved capacity even if the condition is false.
     Spare(BufferId),
 }
 
@@ -88,7 +88,7 @@ impl Builder {
 
 /// Checks that promises are kept, as far as `budget` elements can be looked at.
 pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(), Failure> {
-    let broken = |fact: &Fact| Err(Failure::Wrong(format!("the promise {fact:?} is broken")));
+    let broken = |fact: &Fact| Err(Failure::Wrong(format!("the assumption {fact:?} is violated")));
     let elements = |buffer: BufferId| {
         let values = memory.arrays[buffer.index()].values().iter();
         values.take(budget as usize).filter_map(|v| v.as_i64())

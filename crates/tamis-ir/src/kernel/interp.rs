@@ -31,18 +31,18 @@ impl Array {
         &self.values
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// What a kernel works on: an array for each buffer (empty ones for scratch and tiles), and the scalars.
+/// The memory of a kernel: one array for each buffer (empty for scratch and tiles), and the scalars.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Memory {
@@ -50,7 +50,7 @@ pub struct Memory {
     pub scalars: Vec<Value>,
 }
 
-/// Why a kernel stopped.
+/// The reason why a kernel stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// A `require` did not hold.
@@ -71,12 +71,12 @@ pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failu
     run_counted(kernel, memory, budget).map(|(memory, _)| memory)
 }
 
-/// What happened while a kernel ran.
+/// The statistics of one run of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// For each variable, how often it was declared.
     pub declared: Vec<u64>,
-    /// How many statements were executed.
+    /// The number of executed statements.
     pub statements: u64,
 }
 
@@ -117,7 +117,7 @@ struct Machine<'a> {
     arrays: Vec<Array>,
     /// For each workspace, by the buffer of its values: where entries are, and the sizes.
     entries: BTreeMap<BufferId, (Places, Vec<i64>)>,
-    /// How often each variable was declared.
+    /// The number of declarations of each variable.
     counts: Vec<u64>,
     budget: u64,
 }

@@ -36,7 +36,7 @@ ids! {
     LabelId
 }
 
-/// What a buffer holds.
+/// The element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elem {
     /// Values of a type; booleans are bytes 0 and 1.
@@ -63,7 +63,7 @@ impl Elem {
     }
 }
 
-/// What a buffer is for. No two buffers overlap.
+/// The role of a buffer. No two buffers alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Given by the caller; only read.
@@ -97,7 +97,7 @@ pub struct Var {
     pub origin: Option<Origin>,
 }
 
-/// Which loop of a program a variable was made for. Machine code does not depend on it.
+/// The program loop that a variable was made for. Machine code does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The number of the loop's index in the program.
@@ -224,7 +224,7 @@ pub enum Stmt {
     },
 }
 
-/// What is known about a loop, for the backend.
+/// The properties of a loop that the backend uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// Iterations are independent but for reductions, so the loop may be vectorised.
@@ -244,7 +244,7 @@ pub struct Kernel {
     pub vars: Vec<Var>,
     /// Scalars given by the caller, in order.
     pub params: Vec<VarId>,
-    /// What the caller promises.
+    /// The preconditions that the caller guarantees.
     pub facts: Vec<Fact>,
     pub exprs: Exprs,
     pub labels: u32,
@@ -278,12 +278,12 @@ impl Exprs {
         self.types[id.index()]
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.exprs.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -315,7 +315,7 @@ impl Kernel {
         verify::verify(self)
     }
 
-    /// How many statements there are, nested ones included: what code size is budgeted by.
+    /// The number of statements, nested ones included: the measure of code size.
     pub fn size(&self) -> usize {
         fn count(block: &Block) -> usize {
             block

@@ -200,12 +200,12 @@ impl Builder {
     }
 }
 
-/// Whether reading an element of this buffer at a constant index cannot fail: the verifier has compared it with the size.
+/// True if reading an element of this buffer at a constant index cannot fail: the verifier has compared it with the size.
 pub fn is_always_there(buffer: &Buffer, index: &Expr) -> bool {
     matches!(buffer.role, Role::Tile(_)) && matches!(index, Expr::Const(_))
 }
 
-/// Which operands of an operator are always evaluated; later ones only where they are needed.
+/// The operands of an operator that are always evaluated; later ones are evaluated only if needed.
 pub fn evaluated_first(op: Op, operand: DType, operands: &[ExprId]) -> usize {
     match op {
         Op::Select => 1,
@@ -215,7 +215,7 @@ pub fn evaluated_first(op: Op, operand: DType, operands: &[ExprId]) -> usize {
 }
 
 impl Elem {
-    /// Whether loads give positions or coordinates, which are never negative.
+    /// True if loads give positions or coordinates, which are never negative.
     pub fn is_index(self) -> bool {
         matches!(self, Elem::Index(_))
     }

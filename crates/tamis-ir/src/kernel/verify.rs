@@ -1,4 +1,4 @@
-//! What must hold of every kernel:
+//! Kernel verifier. It checks these invariants:
 //!
 //! - every id is an entry of its table, and operands of an expression come before it;
 //! - every operator has as many operands as it takes; conditions are `bool`; indices and bounds are `i64`;
@@ -10,7 +10,7 @@
 //! - a label is left only from within its block, and names one block.
 
 use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
-use crate::algebra::{DType, Value};
+use crate::algebra::{DType, Form, Value};
 use crate::format::Width;
 use rustc_hash::FxHashSet;
 
@@ -22,9 +22,17 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             Expr::Load(buffer, index) => {
                 buffer.index() < kernel.buffers.len() && *index < id && kernel.exprs.dtype(*index) == DType::I64
             }
-            Expr::Call(op, _, operands) => {
-                let (least, most) = op.info().arity;
-                (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < id)
+            Expr::Call(op, operand, operands) => {
+                let info = op.info();
+                let (least, most) = info.arity;
+                let lowered = match &info.form {
+                    Form::Elementwise(function) => function.is_defined_on(operand.kind()),
+                    // The builder replaces user-defined operators by their bodies.
+                    Form::Defined(_) => false,
+                    Form::Comparison(_) | Form::Predicate(_) | Form::And | Form::Or | Form::Not => true,
+                    Form::Select | Form::Coalesce | Form::Choose | Form::Conversion(_) => true,
+                };
+                lowered && (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < id)
             }
         };
         if !fine {
@@ -55,7 +63,7 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             fine &= kernel.buffers.get(buffer.index()).is_some_and(|info| info.role == Role::Input);
         }
         if !fine {
-            return Err(format!("the promise {fact:?} is not about parameters and inputs"));
+            return Err(format!("the assumption {fact:?} is not about parameters and inputs"));
         }
     }
     let mut verifier = Verifier {

@@ -4,7 +4,7 @@ use super::{BufferId, Kernel};
 use crate::algebra::Op;
 use crate::algebra::Value;
 
-/// Where elements are while they are inserted in any order: coordinates (one array for each dimension, outermost first)
+/// The storage of elements that are inserted in any order: coordinates (one array for each dimension, outermost first)
 /// and values, which the kernel reads and writes at the places that an insertion gives.
 ///
 /// A policy may make a second entry for coordinates that it has; such entries are merged before the arrays are
@@ -13,7 +13,7 @@ use crate::algebra::Value;
 pub struct Workspace {
     /// Its name.
     pub name: String,
-    /// How it finds entries; `None` leaves that to the runtime.
+    /// The lookup policy; `None` leaves it to the runtime.
     pub policy: Option<String>,
     /// How many entries are collected before they are sorted and merged with those before; `None` leaves that to the
     /// runtime.
@@ -24,13 +24,13 @@ pub struct Workspace {
     pub coordinates: Vec<BufferId>,
     /// The values of the entries.
     pub values: BufferId,
-    /// What a new entry holds.
+    /// The initial value of a new element.
     pub start: Value,
-    /// How two entries of one element become one.
+    /// The merge of two values of one element.
     pub merge: Merge,
 }
 
-/// How two entries of one element become one.
+/// The merge of two values of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Merge {
     /// They cannot: every element has one entry from the beginning.

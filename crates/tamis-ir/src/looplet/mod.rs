@@ -27,7 +27,7 @@ pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 
-/// What a looplet holds at a coordinate.
+/// The payload of a looplet at a coordinate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// Nothing is stored: the tensor's fill.
@@ -75,7 +75,7 @@ pub enum Looplet {
     Block {
         /// The child of coordinate 0, if there were one.
         base: ExprId,
-        /// How far apart the children of neighbours are.
+        /// The stride between the children of adjacent coordinates.
         stride: i64,
     },
     /// A sorted list of coordinates; everything else holds the fill.
@@ -85,18 +85,18 @@ pub enum Looplet {
     Fibers {
         /// The level that the windows are over.
         level: usize,
-        /// Where they are.
+        /// The location of the children.
         window: Window,
         /// They go down, so that coordinates are taken with the other sign.
         mirrored: bool,
     },
     /// A stepper that leads: the others are brought to its coordinates by search.
     Jumper(Stepper),
-    /// What holds depends on a condition that does not depend on the coordinate.
+    /// A choice by a condition that is invariant in the coordinate.
     Switch {
         /// The condition.
         cond: ExprId,
-        /// Where it holds.
+        /// The looplet if the condition is true.
         then: Box<Looplet>,
         /// The same structure under that condition: empty where it does not hold. For bodies that have work to do
         /// in both cases, and should not be written twice.
@@ -106,7 +106,7 @@ pub enum Looplet {
     Thunk {
         /// Run once.
         preamble: Block,
-        /// What may use the state.
+        /// The looplet that may use the state.
         body: Box<Looplet>,
     },
 }
@@ -125,7 +125,7 @@ pub struct Spike {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Phase {
-    /// Where it ends; the extent's end if there is none.
+    /// The end; the end of the extent if `None`.
     pub stop: Option<ExprId>,
     pub body: Looplet,
 }
@@ -140,11 +140,11 @@ pub struct Stepper {
     pub start: ExprId,
     /// One past the last position.
     pub stop: ExprId,
-    /// What lies below a position.
+    /// The payload at a position.
     pub below: Below,
     /// A coordinate may repeat; what lies below is then a range of positions.
     pub grouped: bool,
-    /// What is added to a stored coordinate to make it one of the loop's.
+    /// The offset from a stored coordinate to a loop coordinate.
     pub shift: Option<ExprId>,
     /// Stored coordinates are taken with the other sign, and positions, too, so that both go up.
     pub mirrored: bool,
@@ -175,7 +175,7 @@ impl Stepper {
         }
     }
 
-    /// Where the coordinate at a position is stored.
+    /// The storage of the coordinate at a position.
     pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
         if !self.mirrored || self.turned {
             return position;
@@ -217,7 +217,7 @@ impl Stepper {
     }
 }
 
-/// Where a stepper's sub-fibers are.
+/// The location of a stepper's child fibers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Below {
     /// At the position itself.
@@ -227,7 +227,7 @@ pub enum Below {
 }
 
 impl Looplet {
-    /// Which looplet is lowered first: the greatest present.
+    /// The lowering priority: the greatest one present is lowered first.
     pub fn priority(&self) -> u8 {
         match self {
             Looplet::Switch { .. } => 11,
@@ -298,18 +298,18 @@ impl Looplet {
     }
 }
 
-/// Where a coordinate is stored.
+/// The storage of a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Located {
     /// The child position; meaningless where nothing is stored.
     pub position: ExprId,
-    /// Whether anything is stored there; always, if there is no condition.
+    /// True if anything is stored there; always, if there is no condition.
     pub present: Option<ExprId>,
     /// One past the last child position, where they are a group.
     pub group_stop: Option<ExprId>,
 }
 
-/// What a level needs to describe one of its fibers.
+/// The context in which a level describes one of its fibers.
 pub struct Fiber<'a> {
     /// The kernel under construction.
     pub builder: &'a mut Builder,
@@ -319,7 +319,7 @@ pub struct Fiber<'a> {
     pub position: ExprId,
     /// One past the last parent position, if the fiber lies below a group.
     pub group_stop: Option<ExprId>,
-    /// Whether the fiber is there at all; certainly, if there is no condition.
+    /// True if the fiber is there at all; certainly, if there is no condition.
     pub present: Option<ExprId>,
     /// Coordinates may repeat, because the level is nonunique or stands between such a level and its last singleton.
     pub grouped: bool,
@@ -355,7 +355,7 @@ impl Fiber<'_> {
     }
 }
 
-/// What a level needs to write one of its fibers.
+/// The context in which a level writes one of its fibers.
 pub struct Writer<'a> {
     /// The kernel under construction.
     pub builder: &'a mut Builder,
@@ -363,7 +363,7 @@ pub struct Writer<'a> {
     pub arrays: &'a [(&'static str, BufferId)],
     /// The size of the dimension.
     pub extent: ExprId,
-    /// How many coordinates are stored so far; 0 when the tensor is declared.
+    /// The number of coordinates stored so far; 0 when the tensor is declared.
     pub count: VarId,
     /// A condition that is constant in the end: not every parent position is known to have been written.
     pub skipped: ExprId,

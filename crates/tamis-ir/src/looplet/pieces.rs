@@ -19,9 +19,9 @@ pub struct Pieces {
     pub extents: Extents,
     /// Together they are all of the dimension.
     pub covers: bool,
-    /// How many of the loop's coordinates one stored coordinate stands for.
+    /// The number of loop coordinates per stored coordinate.
     pub scale: u64,
-    /// What is added to a stored coordinate, scaled, to make it one of the loop's.
+    /// The offset from a scaled stored coordinate to a loop coordinate.
     pub shift: Option<ExprId>,
     /// Others are brought to these pieces by search.
     pub leads: bool,
@@ -43,9 +43,9 @@ pub enum Extents {
     Ends(BufferId),
     /// One child each, from `starts` to `ends`.
     Runs {
-        /// Where they begin.
+        /// The array of starts.
         starts: BufferId,
-        /// Where they end.
+        /// The array of ends.
         ends: BufferId,
     },
     /// A child for each coordinate.
@@ -74,22 +74,22 @@ pub enum Extents {
 pub struct Piece {
     /// Where it begins; where the one before ends, if there is none.
     pub first: Option<ExprId>,
-    /// Where it ends.
+    /// The end.
     pub end: ExprId,
 }
 
 impl Pieces {
-    /// Whether each piece begins where the one before ends.
+    /// True if each piece begins where the one before ends.
     pub fn consecutive(&self) -> bool {
         matches!(self.extents, Extents::Ends(_))
     }
 
-    /// Whether each piece is one coordinate of the loop.
+    /// True if each piece is one coordinate of the loop.
     pub fn is_points(&self) -> bool {
         matches!(self.extents, Extents::Points(..)) && self.scale == 1 && self.window.is_none()
     }
 
-    /// Whether a piece may begin before the one before ends; it then begins where that ends.
+    /// True if a piece may begin before the one before ends; it then begins where that ends.
     pub fn overlapping(&self) -> bool {
         self.set().is_some() || self.window.is_some_and(|window| window.open)
     }
@@ -102,7 +102,7 @@ impl Pieces {
         }
     }
 
-    /// Whether there is a piece of this number.
+    /// True if there is a piece of this number.
     pub fn has(&self, b: &mut Builder, q: ExprId) -> ExprId {
         match self.extents {
             Extents::Fibers { first, .. } => {
@@ -113,7 +113,7 @@ impl Pieces {
         }
     }
 
-    /// Whether windows inside of a piece all hold one thing.
+    /// True if windows inside of a piece all hold one thing.
     pub fn splits(&self) -> bool {
         self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
     }

@@ -13,14 +13,14 @@ use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId, Kernel};
 
-/// What a subscript covers at an index `i`: from `stride * i + low` to `stride * i + last`.
+/// The coordinates that a subscript covers at index `i`: from `stride * i + low` to `stride * i + last`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// How far it moves with the index.
+    /// The stride: the distance that it moves per index.
     pub stride: u64,
-    /// Where it begins at index 0.
+    /// The start at index 0.
     pub low: ExprId,
-    /// Where it ends at index 0; not before it begins.
+    /// The last coordinate at index 0; not before the start.
     pub last: ExprId,
     /// Inner loops choose a coordinate of the window; else there is one only.
     pub open: bool,
@@ -37,7 +37,7 @@ impl Window {
         self.up(b, x, self.last)
     }
 
-    /// Where the window of an index begins.
+    /// The start of the window of an index.
     pub fn begin(&self, b: &mut Builder, i: ExprId) -> ExprId {
         let stride = b.int(self.stride as i64);
         let at = b.call_in(Op::Mul, DType::I64, &[i, stride]);
@@ -111,7 +111,7 @@ impl Looplet {
         })
     }
 
-    /// Whether all of it is looked up.
+    /// True if all of it is looked up.
     pub fn is_lookup(&self) -> bool {
         match self {
             Looplet::Lookup => true,
@@ -121,7 +121,7 @@ impl Looplet {
         }
     }
 
-    /// Whether it does not say by itself where the dimension begins and ends.
+    /// True if it does not say by itself where the dimension begins and ends.
     pub fn is_endless(&self) -> bool {
         match self {
             Looplet::Lookup | Looplet::Block { .. } => true,
@@ -132,7 +132,7 @@ impl Looplet {
         }
     }
 
-    /// Whether what holds along the loop is a window, somewhere.
+    /// True if what holds along the loop is a window, somewhere.
     pub fn is_window(&self) -> bool {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
@@ -177,7 +177,7 @@ impl Looplet {
                 Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
             }
             Looplet::Switch { cond, then, guarded } => {
-                // Where the fiber is absent, there is no position in it: its list is empty, from its end on.
+                // An absent fiber has no position: its coordinate list is empty and starts at its end.
                 let zero = b.int(0);
                 let safe = match edge {
                     Edge::From(at) => {

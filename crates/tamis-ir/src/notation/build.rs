@@ -133,7 +133,7 @@ impl Notation {
         }
     }
 
-    /// Where an index stands first.
+    /// The span of the first use of an index.
     fn index_span(&self, index: &str) -> Option<Span> {
         let mut names = Vec::new();
         for assignment in &self.assignments {

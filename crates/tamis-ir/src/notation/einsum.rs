@@ -7,7 +7,7 @@ use crate::text::syntax::{Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::{algebra::Op, format::MAX_RANK};
 
 impl Notation {
-    /// Whether a text is NumPy's spelling: letters, commas, an arrow.
+    /// True if a text is NumPy's spelling: letters, commas, an arrow.
     pub fn is_einsum(text: &str) -> bool {
         is_einsum(text)
     }
@@ -46,9 +46,9 @@ impl Notation {
                 if c.is_ascii_alphabetic() {
                     names.push(Name { text: c.to_string(), span });
                 } else if errors.len() < MAX_ERRORS {
-                    let d = Diagnostic::new(Code::E0111, "indices are single letters here").label(span, "no letter");
+                    let d = Diagnostic::new(Code::E0111, "an index is a single letter in this notation").label(span, "no letter");
                     errors.push(match c {
-                        '.' => d.help("`...` is not known: write a letter for each dimension"),
+                        '.' => d.help("`...` is not supported: write a letter for each dimension"),
                         _ => d.help("write `ij,jk->ik`, or `C[i,k] = A[i,j] * B[j,k]`"),
                     });
                 }
@@ -65,7 +65,7 @@ impl Notation {
         if parts.len() != operands.len() {
             let d = Diagnostic::new(
                 Code::E0111,
-                format!("there are {} operands in the text, and {} are given", parts.len(), operands.len()),
+                format!("the text has {} operands, but {} are given", parts.len(), operands.len()),
             );
             errors.push(d.label(Span::new(0..left.len()), "separated by commas").help("give one tensor for each"));
         }
@@ -81,8 +81,8 @@ impl Notation {
         });
         for (k, index) in out.iter().enumerate() {
             if out[..k].iter().any(|other| other.text == index.text) {
-                let d = Diagnostic::new(Code::E0111, format!("`{}` stands in the result twice", index.text));
-                errors.push(d.label(index.span, "again").help("the result has each index once"));
+                let d = Diagnostic::new(Code::E0111, format!("`{}` occurs twice in the result", index.text));
+                errors.push(d.label(index.span, "again").help("write each index of the result once"));
             }
         }
         if !errors.is_empty() {
@@ -109,7 +109,7 @@ impl Notation {
             Expr { kind: ExprKind::Operator(Op::Mul, vec![a, b]), span }
         });
         let Some(value) = product else {
-            let d = Diagnostic::new(Code::E0111, "there are no operands").help("write `ij,jk->ik`");
+            let d = Diagnostic::new(Code::E0111, "no operands in the text").help("write `ij,jk->ik`");
             return Err(Diagnostics(vec![d.with_source(&source)]));
         };
         let statement = Stmt { kind: StmtKind::Assign { target: access(name, &out), op: None, value }, span: all };

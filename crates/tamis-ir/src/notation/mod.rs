@@ -33,11 +33,11 @@ use std::sync::Arc;
 pub struct Notation {
     /// The text.
     pub source: Arc<Source>,
-    /// What is computed, in order.
+    /// The assignments, in order.
     pub assignments: Vec<Assignment>,
     operators: Vec<Op>,
     params: Vec<Name>,
-    /// What the assignments call each parameter: its name, unless a statement gives that name a new value.
+    /// The name of each parameter in the assignments: its own, unless a statement gives that name a new value.
     operands: Vec<String>,
     results: Vec<Name>,
 }
@@ -48,14 +48,14 @@ pub struct Notation {
 pub struct Assignment {
     pub target: Name,
     pub subscripts: Vec<Expr>,
-    /// How values for one element are combined; nothing if there is one for each.
+    /// The operator that combines the values of one element; `None` if there is one value for each.
     pub op: Option<Op>,
     /// Holds no reductions.
     pub body: Expr,
     pub span: Span,
-    /// Whether the target was made to hold a part of a statement.
+    /// True if the target was made to hold a part of a statement.
     pub temporary: bool,
-    /// Whether an assignment before has given values to the target already.
+    /// True if an assignment before has given values to the target already.
     pub again: bool,
     /// Indices whose extents are given, and not inferred.
     pub ranges: Vec<IndexRange>,
@@ -182,7 +182,7 @@ impl Notation {
         Notation::of_statements(source, operators, &statements, given).map_err(fail)
     }
 
-    /// Whether a text looks like index notation, and not like a loop program.
+    /// True if a text looks like index notation, and not like a loop program.
     ///
     /// ```
     /// use tamis_ir::Notation;
@@ -224,32 +224,32 @@ impl Notation {
         for assignment in self.assignments.iter().filter(|assignment| !assignment.again) {
             let unbounded = versions::unbounded(&assignment.subscripts, &assignment.body, &assignment.ranges);
             if let Some(index) = unbounded.first() {
-                return Err(Diagnostic::new(Code::E0113, format!("the extent of index `{}` is unknown", index.text))
-                    .label(index.span, "subscripts no tensor that is read")
-                    .help(format!("let it subscript a tensor, as in `x[{}]`", index.text))
-                    .help(format!("or give its range: `... for {} in range(10)`", index.text)));
+                return Err(Diagnostic::new(Code::E0113, format!("index `{}` has no extent", index.text))
+                    .label(index.span, "subscripts no tensor on the right")
+                    .help(format!("subscript a tensor with it, as in `x[{}]`", index.text))
+                    .help(format!("or write its range: `... for {} in range(10)`", index.text)));
             }
         }
         Ok(())
     }
 
-    /// What it is called with, in order of appearance.
+    /// The parameters, in order of appearance.
     pub fn params(&self) -> Vec<&str> {
         self.params.iter().map(|name| name.text.as_str()).collect()
     }
 
-    /// What the assignments call the parameters, in the order of [`Notation::params`].
+    /// The names of the parameters in the assignments, in the order of [`Notation::params`].
     pub fn operands(&self) -> Vec<&str> {
         self.operands.iter().map(String::as_str).collect()
     }
 
-    /// What is assigned and not read by a later statement.
+    /// The names that are assigned and not read by a later statement.
     pub fn results(&self) -> Vec<&str> {
         self.results.iter().map(|name| name.text.as_str()).collect()
     }
 }
 
-/// Whether expressions say the same, wherever they stand.
+/// True if expressions say the same, wherever they stand.
 pub fn same(a: &Expr, b: &Expr) -> bool {
     use ExprKind::{Call, Entry, Index, Operator, Reduce};
     match (&a.kind, &b.kind) {
@@ -267,12 +267,12 @@ pub fn same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// Whether lists of expressions say the same.
+/// True if lists of expressions say the same.
 pub fn same_all(a: &[Expr], b: &[Expr]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
 }
 
-/// Whether a text is a name, as on the left of `s = 3 + 4`.
+/// True if a text is a name, as on the left of `s = 3 + 4`.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
@@ -319,7 +319,7 @@ fn masks_in<'a>(expr: &'a Expr, indices: &[String], found: &mut Vec<&'a Expr>) {
     }
 }
 
-/// Whether an expression is a sum of indices and integers.
+/// True if an expression is a sum of indices and integers.
 fn is_of_indices(expr: &Expr, indices: &[String]) -> bool {
     match &expr.kind {
         ExprKind::Name(text) => indices.contains(text),

@@ -1,4 +1,4 @@
-//! Where reductions belong: around the smallest sub-expression that holds all uses of an index.
+//! Placement of reductions: each goes around the smallest subexpression with all uses of its index.
 
 use super::{Assignment, IndexRange, indices_in, same};
 use crate::algebra::Op;
@@ -21,7 +21,7 @@ pub(super) struct Update<'a> {
     pub(super) op: Option<Op>,
     /// The elements that an update starts from, where they are read and not updated in place.
     pub(super) start: Option<Expr>,
-    /// Whether the target has values already.
+    /// True if the target has values already.
     pub(super) again: bool,
     pub(super) ranges: &'a [IndexRange],
 }
@@ -38,7 +38,7 @@ pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
     if fits {
         return Ok(());
     }
-    Err(Diagnostic::new(Code::E0111, "a result is subscripted by indices")
+    Err(Diagnostic::new(Code::E0111, "the subscripts of a result are indices")
         .label(expr.span, "not an index")
         .help("write `y[i] = ...`; sums as in `y[i+j] += ...` work, too"))
 }
@@ -124,7 +124,7 @@ impl Maker {
         for IndexRange { index, stop, .. } in ranges {
             if !all.iter().chain(&free).any(|name| name.text == *index) {
                 if !as_number(value, index) {
-                    return Err(Diagnostic::new(Code::E0113, format!("no tensor is subscripted by `{index}`"))
+                    return Err(Diagnostic::new(Code::E0113, format!("index `{index}` subscripts no tensor"))
                         .label(stop.span, "its range")
                         .help(format!("leave `for {index} in ...` out")));
                 }
@@ -144,10 +144,10 @@ impl Maker {
                 let symbol = update.info().symbol.unwrap_or(update.info().name);
                 return Err(Diagnostic::new(
                     Code::E0112,
-                    format!("`{symbol}=` cannot reduce over `{}`: it matters which value comes first", index.text),
+                    format!("`{symbol}=` cannot reduce over `{}`: the result would depend on the order of the values", index.text),
                 )
                 .label(index.span, "not on the left")
-                .help(format!("say how it is reduced: `sum[{}](...)`, or min, max, prod, any, all", index.text)));
+                .help(format!("write the reduction: `sum[{}](...)`, or min, max, prod, any, all", index.text)));
             }
             value = place(value, &index.text, op)?;
         }
@@ -157,7 +157,7 @@ impl Maker {
             }
         });
         let value = flatten(value, &all);
-        // Where the old values are read, the update is an assignment of what comes of both.
+        // If the old values are read, the update becomes an assignment of the combined value.
         let (value, update) = match (start, update) {
             (Some(start), Some(op)) => (Expr { kind: ExprKind::Operator(op, vec![start, value]), span }, None),
             (_, update) => (value, update),
@@ -243,7 +243,7 @@ impl Maker {
     }
 }
 
-/// What a statement says of the extents of its indices.
+/// The extents of the indices that a statement specifies.
 struct Extents<'a> {
     indices: &'a [Name],
     ranges: &'a [IndexRange],
@@ -272,11 +272,11 @@ impl Extents<'_> {
                 let Some(stop) = extent_of(self.whole, written) else {
                     return Err(Diagnostic::new(
                         Code::E0113,
-                        format!("the extent of index `{}` is unknown", index.text),
+                        format!("index `{}` has no extent", index.text),
                     )
-                    .label(index.span, "subscripts no tensor that is read")
-                    .help(format!("let it subscript a tensor, as in `x[{}]`", index.text))
-                    .help(format!("or give its range: `... for {} in range(10)`", index.text)));
+                    .label(index.span, "subscripts no tensor on the right")
+                    .help(format!("subscript a tensor with it, as in `x[{}]`", index.text))
+                    .help(format!("or write its range: `... for {} in range(10)`", index.text)));
                 };
                 ranges.push(IndexRange { index: index.text.clone(), start: None, stop });
             }
@@ -285,7 +285,7 @@ impl Extents<'_> {
     }
 }
 
-/// Whether an index subscripts a tensor in an expression.
+/// True if an index subscripts a tensor in an expression.
 fn subscripts_something(expr: &Expr, index: &str) -> bool {
     match &expr.kind {
         ExprKind::Index { subscripts, .. } => subscripts.iter().any(|s| as_number(s, index)),
@@ -310,7 +310,7 @@ fn extent_of(expr: &Expr, index: &str) -> Option<Expr> {
     }
 }
 
-/// Whether the order of values does not matter to an operator.
+/// True if the order of values does not matter to an operator.
 pub(super) fn reduces(op: Op) -> bool {
     let info = op.info();
     info.commutative && info.associative
@@ -326,7 +326,7 @@ fn explicit_indices(expr: &Expr, target: &[Expr]) -> Result<()> {
                 if !uses(body, &index.text) {
                     return Err(Diagnostic::new(
                         Code::E0113,
-                        format!("`{}` is reduced over, but nothing in the parentheses uses it", index.text),
+                        format!("`{}` is reduced, but the reduced expression does not use it", index.text),
                     )
                     .label(index.span, "not used")
                     .help(format!("leave `{}` out", index.text)));
@@ -334,7 +334,7 @@ fn explicit_indices(expr: &Expr, target: &[Expr]) -> Result<()> {
                 if let Some(left) = free.iter().find(|name| name.text == index.text) {
                     return Err(Diagnostic::new(
                         Code::E0111,
-                        format!("`{}` is reduced over, so it cannot stand on the left", index.text),
+                        format!("index `{}` is reduced, so it cannot be on the left", index.text),
                     )
                     .label(index.span, "reduced here")
                     .label(left.span, "on the left")
@@ -369,7 +369,7 @@ fn uses(expr: &Expr, index: &str) -> bool {
     names.iter().any(|name| name.text == index) || as_number(expr, index)
 }
 
-/// Whether an index is used outside of reductions that bind it.
+/// True if an index is used outside of reductions that bind it.
 fn free_in(expr: &Expr, index: &str) -> bool {
     match &expr.kind {
         ExprKind::Name(text) => text == index,
@@ -382,7 +382,7 @@ fn free_in(expr: &Expr, index: &str) -> bool {
     }
 }
 
-/// Whether an index is used as a number, outside of subscripts.
+/// True if an index is used as a number, outside of subscripts.
 fn as_number(expr: &Expr, index: &str) -> bool {
     match &expr.kind {
         ExprKind::Name(text) => text == index,
@@ -435,7 +435,7 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
             if product && !without.is_empty() && !distributes(Op::Mul, op) {
                 return Err(ambiguous(index, op, &join(with, product, span), span));
             }
-            // What is subtracted stays so: negative numbers are not of every type.
+            // A subtraction stays a subtraction: unsigned types have no negative numbers.
             let minus = !product && with.first().is_some_and(|(minus, _)| *minus);
             if minus && !distributes(Op::Neg, op) {
                 if alone || !op.info().idempotent {
@@ -484,7 +484,7 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
     }
 }
 
-/// Whether an operator can be exchanged with a reduction: `a * sum(x)` is `sum(a * x)`.
+/// True if an operator can be exchanged with a reduction: `a * sum(x)` is `sum(a * x)`.
 fn distributes(inner: Op, reduction: Op) -> bool {
     match inner {
         Op::Mul | Op::Neg => reduction == Op::Add,
@@ -494,11 +494,11 @@ fn distributes(inner: Op, reduction: Op) -> bool {
 
 fn ambiguous(index: &str, op: Op, part: &Expr, whole: Span) -> Diagnostic {
     let word = crate::text::parser::expressions::REDUCTIONS.iter().find(|(_, o)| *o == op).map_or("sum", |(w, _)| w);
-    Diagnostic::new(Code::E0112, format!("`{index}` is not on the left, and it matters what is reduced over it"))
+    Diagnostic::new(Code::E0112, format!("index `{index}` is reduced, but two reductions are possible"))
         .label(part.span, "this")
-        .label(whole, "or all of this?")
+        .label(whole, "or this larger one?")
         .help(format!(
-            "write `{word}[{index}](...)` around what is meant, as in `{word}[{index}]({})`",
+            "write `{word}[{index}](...)` around the intended expression, as in `{word}[{index}]({})`",
             super::build::text(part)
         ))
 }
@@ -524,7 +524,7 @@ fn terms(expr: Expr, minus: bool, found: &mut Vec<(bool, Expr)>) {
     }
 }
 
-/// Whether part of a term does not use an index that the rest of it does, so that counting it once and for each value of the index are
+/// True if part of a term does not use an index that the rest of it does, so that counting it once and for each value of the index are
 /// both what it may mean: a sum in parentheses that no other factor makes depend on the index, or one that is reduced over what not all of it uses.
 fn mixes(expr: &Expr, index: &str) -> bool {
     match &expr.kind {
@@ -547,7 +547,7 @@ fn mixes(expr: &Expr, index: &str) -> bool {
     }
 }
 
-/// What of an expression uses an index, and what does not: reductions of sums are taken apart.
+/// The terms of an expression that use an index, and those that do not: reductions of sums are split.
 fn split(expr: Expr, index: &str, reduction: Op) -> (Option<Expr>, Option<Expr>) {
     if !uses(&expr, index) {
         return (None, Some(expr));
@@ -564,7 +564,7 @@ fn split(expr: Expr, index: &str, reduction: Op) -> (Option<Expr>, Option<Expr>)
                 rest.extend(others.map(|part| (minus, part)));
             }
             let reduced = |mut parts: Vec<(bool, Expr)>| {
-                // What is subtracted comes after what is not.
+                // Subtracted terms come after added ones.
                 parts.sort_by_key(|(minus, _)| *minus);
                 let (some, indices) = (!parts.is_empty(), indices.clone());
                 let body = Box::new(join(parts, false, span));

@@ -62,7 +62,7 @@ fn affine(expr: &Expr) -> Option<Affine<&str>> {
     }
 }
 
-/// Whether a sum is in normal form already: each index once, with a coefficient that matters, and one constant.
+/// True if a sum is in normal form already: each index once, with a coefficient that matters, and one constant.
 fn is_normal(expr: &Expr) -> bool {
     let (mut names, mut constants, mut rest) = (Vec::new(), 0, Some(expr));
     while let Some(sum) = rest {

@@ -24,12 +24,12 @@ pub(super) struct Named {
 
 /// The newest version of a name.
 struct Version {
-    /// What the assignments call it.
+    /// The name in the assignments.
     name: String,
-    /// Where it was first assigned; for a parameter, where it was first read.
+    /// The span of the first assignment; for a parameter, of the first read.
     span: Span,
     param: bool,
-    /// Whether a statement reads it.
+    /// True if a statement reads it.
     read: bool,
 }
 
@@ -288,7 +288,7 @@ fn overwritten(target: &Name, old: &Version) -> Diagnostic {
         .help(format!("or add to it: `{name} += ...`"))
 }
 
-/// Whether subscripts are indices, each another one.
+/// True if subscripts are indices, each another one.
 fn plain(subscripts: &[Expr]) -> bool {
     let mut seen = FxHashSet::default();
     subscripts.iter().all(|s| matches!(&s.kind, ExprKind::Name(text) if seen.insert(text)))

@@ -1,7 +1,7 @@
 //! What a loop says about how it is to be run: in parallel, in vectors, unrolled, with a bound. What a program means does
 //! not depend on them.
 
-/// How a loop is to be run.
+/// The execution attributes of a loop.
 ///
 /// ```
 /// use tamis_ir::Program;
@@ -23,11 +23,11 @@ pub struct Attributes {
     pub vectorize: Option<Vectorize>,
     /// So many turns are written out one after the other.
     pub unroll: Option<u32>,
-    /// How many values the index takes.
+    /// The trip count.
     pub bound: Option<Bound>,
 }
 
-/// How many turns run in one vector.
+/// The number of iterations per vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vectorize {
     /// As many as the machine likes.
@@ -67,9 +67,9 @@ impl Attributes {
             ("at_most", Some(n)) => self.bound.replace(Bound::AtMost(n)).is_some(),
             ("parallel", Some(_)) => return Err("`parallel` takes no number".to_string()),
             ("unroll" | "exactly" | "at_most", None) => return Err(format!("`{word}` needs a number")),
-            _ => return Err(format!("there is no `{word}`")),
+            _ => return Err(format!("`{word}` is not a loop attribute")),
         };
-        if twice { Err(format!("`{word}` is said twice, or contradicts another bound")) } else { Ok(()) }
+        if twice { Err(format!("`{word}` is repeated, or contradicts another bound")) } else { Ok(()) }
     }
 
     /// An extent as text, inside of these attributes.

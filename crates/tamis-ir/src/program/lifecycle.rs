@@ -31,7 +31,7 @@ fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether what was written can be read at once.
+/// True if what was written can be read at once.
 fn is_free(program: &Program, tensor: TensorId) -> bool {
     let info = program.tensor(tensor);
     match info.declaration.as_ref().map(|declaration| &declaration.storage) {
@@ -42,7 +42,7 @@ fn is_free(program: &Program, tensor: TensorId) -> bool {
 }
 
 impl Program {
-    /// Whether a declared tensor is read in a statement that writes it, too, as in `x[i] = a[i] + x[i-1]`: every read then sees
+    /// True if a declared tensor is read in a statement that writes it, too, as in `x[i] = a[i] + x[i-1]`: every read then sees
     /// what was written last.
     pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
         let mut found = false;

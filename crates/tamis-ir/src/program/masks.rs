@@ -5,7 +5,7 @@ use super::{Expr, ExprId, IndexId, Program, StmtKind, TensorId, VarId};
 use crate::algebra::Op;
 use rustc_hash::FxHashMap;
 
-/// What is beyond is not a mask but arithmetic: bounds computed from it could overflow.
+/// A larger coefficient makes it arithmetic instead of a mask: bounds computed from it could overflow.
 const MAX_COEFFICIENT: i64 = 1 << 20;
 const MAX_CONSTANT: i64 = 1 << 60;
 
@@ -39,13 +39,13 @@ pub enum Comparison {
 /// A sum of multiples of indices and sizes, and a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linear {
-    /// What is added up, in order, each once and with a coefficient that is not 0.
+    /// The terms, in order, each once and with a coefficient that is not 0.
     pub terms: Vec<(Atom, i64)>,
-    /// What is added to that.
+    /// The constant term.
     pub constant: i64,
 }
 
-/// What sums are made of.
+/// An atom of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
     /// A loop index.
@@ -128,7 +128,7 @@ fn flipped(op: Op) -> Option<Op> {
 pub struct Masks<'a> {
     program: &'a Program,
     lets: FxHashMap<VarId, ExprId>,
-    /// What was found out, each expression once.
+    /// The cached answers, one per expression.
     forms: FxHashMap<ExprId, Option<Linear>>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Masks<'a> {
         masks
     }
 
-    /// Whether an expression is a mask, or masks combined by `and`, `or` and `not`.
+    /// True if an expression is a mask, or masks combined by `and`, `or` and `not`.
     ///
     /// ```
     /// use tamis_ir::program::{Masks, Program, StmtKind};
@@ -198,7 +198,7 @@ impl<'a> Masks<'a> {
         None
     }
 
-    /// What stands in `abs(...)`.
+    /// The operand of `abs(...)`.
     fn absolute(&mut self, id: ExprId) -> Option<Linear> {
         let program = self.program;
         match program.expr(id) {

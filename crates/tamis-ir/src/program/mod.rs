@@ -82,7 +82,7 @@ pub struct Entry {
     pub at: Vec<ExprId>,
 }
 
-/// What is asked about stored entries.
+/// A query about stored elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryPart {
     /// `A.nnz`: how many there are.
@@ -108,7 +108,7 @@ impl EntryPart {
         }
     }
 
-    /// How it is written.
+    /// The spelling.
     pub const fn form(self) -> &'static str {
         match self {
             EntryPart::Count => "A.nnz",
@@ -132,13 +132,13 @@ pub struct Access {
 #[allow(missing_docs)]
 pub struct Subscript {
     pub expr: ExprId,
-    /// How the level is to be traversed, where that is written.
+    /// The traversal protocol of the level, if specified.
     pub protocol: Option<Protocol>,
     /// `~`: reads out of bounds give a missing value, and writes out of bounds vanish.
     pub permissive: bool,
 }
 
-/// How a level is traversed when it is read.
+/// The protocol that traverses a level when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Step through what is stored, in order.
@@ -170,7 +170,7 @@ pub struct TensorInfo {
     pub name: String,
     /// The number of subscripts it is used with; for a parameter that is only asked about, as many dimensions as that names.
     pub rank: usize,
-    /// How the program declares it; `None` for a parameter.
+    /// The declaration; `None` for a parameter.
     pub declaration: Option<Declaration>,
 }
 
@@ -186,7 +186,7 @@ pub struct Declaration {
     pub shape: Option<Vec<ExprId>>,
 }
 
-/// What kind of thing is declared.
+/// The kind of a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Storage {
     /// A tensor in a format.
@@ -252,7 +252,7 @@ pub enum StmtKind {
     For {
         index: IndexId,
         extent: Extent,
-        /// How the loop is to be run; what it means does not depend on them.
+        /// The execution attributes; the meaning of the loop does not depend on them.
         attributes: Attributes,
         body: Block,
     },
@@ -278,7 +278,7 @@ pub struct Update {
     pub extra: Vec<ExprId>,
 }
 
-/// How far a loop goes.
+/// The extent of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// As far as the tensors that the index subscripts.
@@ -314,7 +314,7 @@ pub struct Program {
     pub vars: Vec<String>,
     pub exprs: ExprPool,
     pub body: Block,
-    /// Where things stand in the user's text.
+    /// The spans of declarations in the user's text.
     pub origin: Origin,
 }
 
@@ -342,9 +342,9 @@ pub struct Origin {
     pub exprs: FxHashMap<(StmtId, ExprId), Span>,
     /// Targets of assignments.
     pub targets: FxHashMap<StmtId, Span>,
-    /// Where tensors are declared (parameters: in the header).
+    /// The declarations of tensors (parameters: in the header).
     pub tensors: FxHashMap<TensorId, Span>,
-    /// Where loop indices are named.
+    /// The declarations of loop indices.
     pub indices: FxHashMap<IndexId, Span>,
 }
 
@@ -378,7 +378,7 @@ impl Origin {
     }
 }
 
-/// What a program needs to know of a tensor it is called with.
+/// The properties of an argument that a program depends on.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ParamType {
@@ -387,7 +387,7 @@ pub struct ParamType {
     pub shape: Vec<Option<u64>>,
     /// The value of an integer scalar, so that bounds and shapes can depend on it.
     pub value: Option<i64>,
-    /// Whether it is a scalar whose type is weak, as that of a literal is.
+    /// True if it is a scalar whose type is weak, as that of a literal is.
     pub weak: bool,
 }
 
@@ -404,7 +404,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether two dimensions are known to be of one size.
+    /// True if two dimensions are known to be of one size.
     pub fn is_one_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         a == b || self.equal.iter().any(|class| class.contains(&a) && class.contains(&b))
     }

@@ -20,7 +20,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// How tightly an expression binds; operands that bind less tightly get parentheses.
+/// The precedence of an expression; operands of lower precedence get parentheses.
 mod binding {
     pub const TERNARY: u8 = 0;
     pub const OR: u8 = 1;

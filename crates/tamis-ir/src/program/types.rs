@@ -29,7 +29,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Whether an update of a tensor by the identity of its operator leaves the old value as it is. A logical update does not, where
+    /// True if an update of a tensor by the identity of its operator leaves the old value as it is. A logical update does not, where
     /// the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
     pub fn identity_keeps(&self, tensor: TensorId, operand: DType) -> bool {
         operand != DType::Bool || self.truths.get(tensor.index()).copied().unwrap_or(true)
@@ -51,7 +51,7 @@ struct Inference<'a> {
     exprs: Vec<Option<Result<OpType, TypeError>>>,
     /// Tensors that were given the default type.
     settled: Vec<bool>,
-    /// What is not known is left out of account.
+    /// Unknown types are ignored.
     guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
@@ -102,7 +102,7 @@ impl<'a> Inference<'a> {
                 break;
             }
         }
-        // What is declared has a type of its own in the end; parameters that stand for literals go on adapting.
+        // Declared names get a strong type in the end; parameters that stand for literals stay weak.
         for (ty, info) in self.tensors.iter_mut().zip(&program.tensors) {
             if let Some(ty) = ty
                 && info.declaration.is_some()
@@ -122,7 +122,7 @@ impl<'a> Inference<'a> {
             program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.settled[t]
         };
         let fill = |t: usize| program.tensors[t].declaration.as_ref().and_then(|d| d.fill).map(literal_type);
-        // What is stored, and the fill.
+        // The types of stored values and of the fill value.
         let mut joined: Vec<Option<Ty>> = (0..program.tensors.len()).map(fill).collect();
         let mut updates: Vec<(usize, &Update, Ty)> = Vec::new();
         program.visit(&mut |stmt| {
@@ -140,7 +140,7 @@ impl<'a> Inference<'a> {
                 updates.extend(update.as_ref().map(|update| (t, update, stored)));
             }
         });
-        // What updates make of it.
+        // The types that result from updates.
         let base = joined.clone();
         for (t, update, stored) in updates {
             if let Some(ty) = base[t]
@@ -210,7 +210,7 @@ impl<'a> Inference<'a> {
             Expr::Call(op, operands) => {
                 let mut types: Vec<Option<Ty>> = operands.iter().map(|operand| self.ty(*operand)).collect();
                 if self.guessing {
-                    // What decides between values says nothing about their type.
+                    // The condition of a choice does not affect the type of its values.
                     let values = usize::from(*op == Op::Select);
                     let known = types.iter().skip(values).flatten().next().copied();
                     types.iter_mut().for_each(|ty| *ty = ty.or(known));
@@ -276,7 +276,7 @@ impl<'a> Inference<'a> {
                     self.error(d.help("convert the operands, as in `real(x)`, `abs(x)` or `i64(x)`"));
                 }
                 // Integers are compared exactly, whatever their types.
-                Some(Ok(op_type)) if !matches!(op.info().typing, Typing::Conversion | Typing::Comparison { .. }) => {
+                Some(Ok(op_type)) if !matches!(op.info().typing, Typing::Conversion(_) | Typing::Comparison { .. }) => {
                     for operand in operands {
                         self.check_literal(stmt, *operand, op_type.operand);
                     }
@@ -296,14 +296,14 @@ impl<'a> Inference<'a> {
                     EntryPart::Count | EntryPart::Value => {}
                 }
                 for at in &entry.at {
-                    self.check_integer(stmt, *at, "the number of an entry");
+                    self.check_integer(stmt, *at, "the position of an element");
                 }
             }
             _ => {}
         }
     }
 
-    /// What is declared of an operator has to hold on the type that it is used with.
+    /// The declared laws of an operator must hold on the type that it is used with.
     fn check_laws(&mut self, op: Op, dtype: DType, span: Span) {
         let Op::User(user) = op else { return };
         let Err(failure) = user.test_laws(dtype) else { return };
@@ -324,9 +324,9 @@ impl<'a> Inference<'a> {
         let mut d = Diagnostic::new(Code::E0309, message)
             .label(span, format!("used with {dtype} here"))
             .note(failure.counterexample)
-            .help(format!("drop `{law}` from `@op(...)`: no law is needed, each only allows more"));
+            .help(format!("remove `{law}` from `@op(...)`: no law is required, each one only allows more optimisations"));
         if nan {
-            d = d.help("or say in the body what becomes of NaN; `min(a, b)` and `max(a, b)` let it win");
+            d = d.help("or handle NaN in the body; `min(a, b)` and `max(a, b)` propagate it");
         }
         self.error(d);
     }
@@ -385,7 +385,7 @@ impl<'a> Inference<'a> {
             );
             let shown = self.program.show(id);
             self.error(
-                d.label(span, "may be missing").help(format!("say what is read outside: `coalesce({shown}, 0)`")),
+                d.label(span, "may be missing").help(format!("supply a value outside: `coalesce({shown}, 0)`")),
             );
         }
     }

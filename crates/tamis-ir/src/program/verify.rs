@@ -1,4 +1,4 @@
-//! What must hold of every program, however it was made:
+//! Program verifier. It checks these invariants, however the program was made:
 //!
 //! - every id is an entry of its table, and operands of an expression come before it;
 //! - every operator has as many operands as it takes, every access as many subscripts as its tensor has dimensions;
@@ -24,7 +24,7 @@ pub(super) fn verify(program: &Program) -> Vec<Diagnostic> {
     verifier.errors
 }
 
-/// What may be used at a place.
+/// The names in scope.
 #[derive(Clone, Default)]
 struct Scope {
     tensors: Vec<u32>,
@@ -42,7 +42,7 @@ struct Verifier<'a> {
 
 impl Verifier<'_> {
     fn fail(&mut self, code: Code, message: String, stmt: Option<StmtId>) {
-        let mut d = Diagnostic::new(code, message).help("see the rules of programs at the top of program/verify.rs");
+        let mut d = Diagnostic::new(code, message).help("see the invariants at the top of program/verify.rs");
         if let Some(stmt) = stmt.filter(|_| self.program.origin.source.is_some()) {
             d = d.label(self.program.origin.stmt(stmt), "in this statement");
         }
@@ -102,7 +102,7 @@ impl Verifier<'_> {
                     if info.is_none_or(|info| info.declaration.is_none()) || self.scope.tensors.contains(&tensor.0) {
                         self.fail(
                             Code::E0203,
-                            "a declaration of something that is declared already".into(),
+                            "a second declaration of the same name".into(),
                             Some(stmt.id),
                         );
                     }

@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic, Span};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tok {
     /// A name or keyword.
@@ -28,7 +28,7 @@ pub enum Tok {
 }
 
 impl Tok {
-    /// How a message names this token.
+    /// The name of this token in messages.
     pub fn describe(&self) -> String {
         match self {
             Tok::Ident(name) => format!("`{name}`"),
@@ -93,7 +93,7 @@ impl<'a> Lexer<'a> {
     fn run(mut self) -> (Vec<Token>, Vec<Diagnostic>) {
         if self.text.len() > MAX_TEXT {
             let span = Span::new(MAX_TEXT..MAX_TEXT);
-            self.error(Code::E0105, "the text is longer than 1 MB", span, "it goes on after this", "split the program");
+            self.error(Code::E0105, "the text is longer than 1 MB", span, "the limit is here", "split the program");
             self.push(Tok::Eof, span);
             return (self.tokens, self.errors);
         }
@@ -173,9 +173,9 @@ impl<'a> Lexer<'a> {
                 self.push(Tok::Indent, span);
                 self.error(
                     Code::E0102,
-                    "this line belongs to no block",
+                    "unindent does not match any block",
                     span,
-                    "no open block starts in this column",
+                    "no enclosing block starts in this column",
                     "indent it like the lines before it",
                 );
             }

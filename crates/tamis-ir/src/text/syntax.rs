@@ -22,7 +22,7 @@ pub struct Function {
     pub span: Span,
 }
 
-/// What a text holds: operators, and at most one program that may use them.
+/// The contents of a text: operators, and at most one program that may use them.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct File {
@@ -73,7 +73,7 @@ pub enum StmtKind {
     Return(Vec<Name>),
 }
 
-/// What a loop says about how it is to be run.
+/// The execution attributes of a loop.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Attribute {
@@ -81,7 +81,7 @@ pub struct Attribute {
     pub number: Option<(u64, Span)>,
 }
 
-/// How far a loop goes.
+/// The extent of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Extent {
     /// `_`: from the tensors that the index subscripts.

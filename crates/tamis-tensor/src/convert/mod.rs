@@ -149,7 +149,7 @@ fn target(tensor: &Tensor, format: &Format) -> Result<(DType, Value)> {
     match format.leaf() {
         Leaf::Pattern => {
             if fill.is_truthy() {
-                let message = format!("a pattern is false where nothing is stored, but this tensor is {fill} there");
+                let message = format!("a pattern is false at unstored elements, but this tensor is {fill} there");
                 return Err(Diagnostic::new(Code::E0709, message)
                     .help("convert to `element` values, or compare with the fill first, as in `A[i] != 1`"));
             }

@@ -48,7 +48,7 @@ impl Call {
         let everything = Span::new(0..self.source.text.len());
         (self.generator.bind)(&mut Arguments::new(self)).and_then(|plan| plan()).map_err(|mut d| {
             if d.labels.is_empty() {
-                d = d.label(everything, "asked for here");
+                d = d.label(everything, "used here");
             }
             d.with_source(&self.source)
         })
@@ -350,7 +350,7 @@ impl Arguments {
             ArgumentValue::Number(x) if (0.0..=1.0).contains(&x) => Ok(Some(x)),
             _ => {
                 let message = format!("`{name}` must be a number from 0 to 1");
-                Err(self.wrong(message, argument.span, "not a share of all cells"))
+                Err(self.wrong(message, argument.span, "not a density"))
             }
         }
     }

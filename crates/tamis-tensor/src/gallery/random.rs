@@ -30,8 +30,8 @@ pub fn random(shape: &[u64], density: f64, seed: u64) -> Result<Coordinates> {
 pub fn random_nnz(shape: &[u64], count: u64, seed: u64) -> Result<Coordinates> {
     let cells = cells(shape)?;
     if u128::from(count) > cells {
-        let message = format!("there are only {cells} cells for {count} entries");
-        return Err(refuse(message, format!("ask for at most {cells} entries, or a larger shape")));
+        let message = format!("{count} entries do not fit {cells} elements");
+        return Err(refuse(message, format!("request at most {cells} entries, or a larger shape")));
     }
     sampled(shape, cells, u128::from(count), seed)
 }
@@ -108,7 +108,7 @@ fn check_density(density: f64) -> Result<()> {
     if (0.0..=1.0).contains(&density) {
         return Ok(());
     }
-    Err(refuse(format!("the density {density:?} is not between 0 and 1"), "write a share of all cells, such as 0.1"))
+    Err(refuse(format!("the density {density:?} is not between 0 and 1"), "write a fraction of all elements, such as 0.1"))
 }
 
 /// `density` of `whole`, rounded; the whole itself for 1, however large.

@@ -34,7 +34,7 @@ pub const GENERATORS: &[Generator] = &[
     Generator {
         name: "rand",
         signature: "rand(n, m, ...[; density[; seed]])",
-        description: "entries anywhere, uniform in (0,1), any rank; density 1 unless given",
+        description: "uniformly distributed entries in (0,1), any rank; default density 1",
         bind: bind_random,
     },
     Generator { name: "ones", signature: "ones(n, m, ...)", description: "1 everywhere, any rank", bind: bind_ones },
@@ -53,19 +53,19 @@ pub const GENERATORS: &[Generator] = &[
     Generator {
         name: "banded",
         signature: "banded(n, lower[, upper][, seed=0])",
-        description: "full diagonals: `lower` below the main one, `upper` (else as many) above it",
+        description: "dense diagonals: `lower` below the main one, `upper` (else as many) above it",
         bind: bind_banded,
     },
     Generator {
         name: "blocked",
         signature: "blocked(n, block[, density[, seed]])",
-        description: "dense aligned blocks of block x block, a tenth of them unless a density is given",
+        description: "dense aligned blocks of block x block, by default a tenth of them",
         bind: bind_blocked,
     },
     Generator {
         name: "triangular",
         signature: "triangular(n[, \"lower\" or \"upper\"[, seed]])",
-        description: "a full triangle with its diagonal, the lower one unless said",
+        description: "a dense triangle with its diagonal, by default the lower one",
         bind: bind_triangular,
     },
     Generator {

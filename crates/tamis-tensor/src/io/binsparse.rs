@@ -74,7 +74,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Te
 pub(super) fn data(tensor: &Tensor) -> Result<FileData> {
     let zero = Value::zero(tensor.dtype());
     if !tensor.fill().same_number(zero) && !tensor.format().is_all_dense() {
-        let message = format!("what the file does not store is {}, which a list of entries cannot say", tensor.fill());
+        let message = format!("what the file does not store is {}, which a coordinate list cannot represent", tensor.fill());
         return Err(Diagnostic::new(Code::E0809, message).help("read it as a tensor"));
     }
     let (content, layout) = if tensor.format().is_all_dense() {
@@ -128,7 +128,7 @@ impl Descriptor {
         let entries = entries.ok_or_else(|| wrong("`number_of_stored_values` is missing, or is no number"))?;
         let (levels, order) = levels(json, shape.len())?;
         let values = json.get("data_types").and_then(|types| types.get("values")).and_then(Json::as_str);
-        let values = values.ok_or_else(|| wrong("`data_types` does not say what `values` are"))?.to_string();
+        let values = values.ok_or_else(|| wrong("`data_types` lacks the type of `values`"))?.to_string();
         let fill = json.get("fill").and_then(Json::as_bool).unwrap_or(false);
         let base = json.get("index_base").map_or(Some(0), Json::as_u64).filter(|base| *base <= 1);
         let base = base.ok_or_else(|| wrong("`index_base` is neither 0 nor 1"))?;
@@ -351,7 +351,7 @@ fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
     if let (Some(word), None) = (format.and_then(Json::as_str), custom) {
         let found = PREDEFINED.iter().find(|(name, _, _)| *name == word);
         let (_, levels, columns_first) =
-            found.ok_or_else(|| unsupported(format!("the format `{word}` is not known")))?;
+            found.ok_or_else(|| unsupported(format!("the format `{word}` is not defined")))?;
         let stored: usize = levels.iter().map(|(_, rank)| rank).sum();
         if stored != rank {
             return Err(wrong(format!("`{word}` stores {stored} dimensions, but the shape has {rank}")));
@@ -400,10 +400,10 @@ fn structure(word: &Json, shape: &[u64]) -> Result<Option<(Symmetry, bool)>> {
         Some(("symmetric", triangle)) => (Symmetry::Symmetric, triangle),
         Some(("skew_symmetric", triangle)) => (Symmetry::SkewSymmetric, triangle),
         Some(("hermitian", triangle)) => (Symmetry::Hermitian, triangle),
-        _ => return Err(unsupported(format!("the structure `{word}` is not known"))),
+        _ => return Err(unsupported(format!("the structure `{word}` is not defined"))),
     };
     if !matches!(triangle, "lower" | "upper") {
-        return Err(unsupported(format!("the structure `{word}` is not known")));
+        return Err(unsupported(format!("the structure `{word}` is not defined")));
     }
     match shape {
         [rows, columns] if rows == columns => Ok(Some((symmetry, triangle == "lower"))),

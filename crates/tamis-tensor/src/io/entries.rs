@@ -347,9 +347,9 @@ fn parse_piece<F: Field, I: Index>(
 /// A decimal number that no double comes near; the reader must not make infinity of it.
 #[cold]
 pub(super) fn too_large(at: usize, found: &[u8]) -> Fault {
-    let message = format!("`{}` is beyond the largest number of 64 bits, 1.8e308", word(found));
+    let message = format!("`{}` exceeds the largest number of 64 bits, 1.8e308", word(found));
     Fault::new(Code::E0805, at, message)
-        .help("write `inf` (or `-inf`) if infinity is meant")
+        .help("write `inf` (or `-inf`) if infinity is intended")
         .help("or scale the values, so that they fit")
 }
 

@@ -28,7 +28,7 @@ impl Fault {
     #[cold]
     pub(super) fn refused(refusal: &Diagnostic) -> Fault {
         Fault::new(refusal.code, 0, refusal.message.clone())
-            .help("read the file in parts, or on a machine with more memory")
+            .help("read the file in chunks, or on a machine with more memory")
     }
 
     pub(super) fn note(mut self, note: impl Into<String>) -> Fault {

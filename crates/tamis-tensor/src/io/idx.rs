@@ -37,7 +37,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Fi
     options::agree(options, &shape, 0).map_err(|fault| fault.in_file(name))?;
     let length = shape.iter().try_fold(dtype.size() as u64, |length, n| length.checked_mul(*n));
     if length != Some(data.len() as u64) {
-        let needed = length.map_or("more than any file holds".to_string(), |l| format!("{l} bytes"));
+        let needed = length.map_or("more than any file can contain".to_string(), |l| format!("{l} bytes"));
         let message = format!("the array needs {needed}, but {} bytes follow the header", data.len());
         return bad(Code::E0804, message, "fetch the file again if it was cut off");
     }

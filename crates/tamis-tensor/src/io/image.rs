@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         match length {
             Some(length) if length == data.len() as u64 => Ok(data),
             _ => {
-                let needed = length.map_or("more than any file holds".to_string(), |l| format!("{l} bytes"));
+                let needed = length.map_or("more than any file can contain".to_string(), |l| format!("{l} bytes"));
                 let message = format!("the image needs {needed}, but {} bytes follow the header", data.len());
                 Err(Fault::new(Code::E0804, 0, message)
                     .help("fetch the file again if it was cut off, or correct the size in its header"))
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             if values.len() as u128 == expected {
-                return Err(Fault::new(Code::E0804, at, format!("the image goes on after its {expected} values"))
+                return Err(Fault::new(Code::E0804, at, format!("the image continues after its {expected} values"))
                     .help("correct the size in the header, or remove what follows"));
             }
             let value = match (grey, self.bytes[at]) {

@@ -156,10 +156,10 @@ pub(super) fn only_read(kind: FileKind) -> Diagnostic {
 fn unknown(path: &Path, extension: &str, purpose: Purpose) -> Diagnostic {
     let shown = path.display();
     let message = match (extension, purpose) {
-        ("", _) => format!("`{shown}` has no extension to tell what kind of file it is"),
-        (_, Purpose::Reading) => format!("`{shown}` ends in `.{extension}`, which is no kind of file that Tamis knows"),
+        ("", _) => format!("`{shown}` has no extension that identifies its file type"),
+        (_, Purpose::Reading) => format!("`{shown}` ends in `.{extension}`, which is not a known file type"),
         (_, Purpose::Writing) => {
-            format!("`{shown}` ends in `.{extension}`, which is no kind of file that Tamis writes")
+            format!("`{shown}` ends in `.{extension}`, which is not a file type that Tamis writes")
         }
     };
     let diagnostic = Diagnostic::new(Code::E0802, message);

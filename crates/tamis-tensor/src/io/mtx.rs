@@ -127,7 +127,7 @@ pub(super) fn repetition(text: &[u8], first: usize, second: usize) -> Fault {
     Fault::new(Code::E0807, second, format!("line {line} has the same coordinates"))
         .note(format!("line {line} is `{shown}`"))
         .help("remove one of the two lines")
-        .help("or say how to combine them: sum, min, max, first, last (`--duplicates sum`)")
+        .help("or choose how to combine them: sum, min, max, first, last (`--duplicates sum`)")
 }
 
 fn names(dimension: usize) -> String {
@@ -141,13 +141,13 @@ fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fau
         return Fault::new(
             Code::E0804,
             header.size_line,
-            format!("the file promises {promised} {what} here, but holds {stored}"),
+            format!("the header states {promised} {what}, but the file contains {stored}"),
         )
         .help("fetch the file again if it was cut off, or correct the number in this line");
     }
     let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file goes on after the {promised} {what} that it promises"))
-        .help(format!("the size line should promise {stored}, or lines from here on should be removed"))
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {promised} {what} that its header states"))
+        .help(format!("correct the size line to {stored}, or remove the lines from here on"))
 }
 
 /// The full matrix, by rows, of values listed by columns (of the lower triangle, if symmetric).

@@ -198,7 +198,7 @@ fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fau
         .help("fetch the file again if it was cut off, or correct the second number in this line");
     }
     let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file goes on after the {promised} entries that it promises"))
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {promised} entries that it promises"))
         .help(format!("the first line should promise {stored}, or lines from here on should be removed"))
 }
 

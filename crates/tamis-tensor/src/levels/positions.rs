@@ -2,7 +2,7 @@
 //! kernels go over stored entries by their numbers.
 //!
 //! A level whose child positions are all stored, and are numbered in the order in which they are stored, has a
-//! [`Positions`]; then the number of an entry is its position below the last level.
+//! [`Positions`]; then the position of an element is its position below the last level.
 
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;

@@ -29,7 +29,7 @@ impl Tensor {
         }
         let place: Option<Vec<usize>> = place.into_iter().collect();
         let Some(place) = place.filter(|_| axes.len() == rank) else {
-            let message = format!("{axes:?} is no order of {rank} dimensions");
+            let message = format!("{axes:?} is not a permutation of {rank} dimensions");
             return Err(Diagnostic::new(Code::E0701, message).help(format!("name each of 0..{rank} once")));
         };
         let moved = |e: &DimExpr| match *e {

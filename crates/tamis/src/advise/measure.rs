@@ -121,7 +121,7 @@ fn prepare(
     let result = timed.results.into_iter().next().map(|(_, result)| result);
     let result = result.ok_or_else(|| {
         let d =
-            Diagnostic::new(Code::E1101, format!("`{}` has no result", program.name)).note("this is a bug of Tamis");
+            Diagnostic::new(Code::E1101, format!("`{}` has no result", program.name)).note("this is a bug in Tamis");
         d.help("please report the matrix and the format")
     })?;
     if let Some(expected) = expected {
@@ -152,7 +152,7 @@ fn compare(found: &Tensor, expected: &Tensor, candidate: &Candidate) -> Result<(
         None => Ok(()),
         Some(at) => {
             let message = format!("`{}` gives another result at {at:?} than the usual format does", candidate.format);
-            let d = Diagnostic::new(Code::E1004, message).note("this is a bug of Tamis");
+            let d = Diagnostic::new(Code::E1004, message).note("this is a bug in Tamis");
             Err(d.help("please report the matrix and the format; until then, use another format").into())
         }
     }

@@ -169,7 +169,7 @@ pub fn advise_with(tensor: &Tensor, options: &AdviseOptions) -> Result<Advice, D
     }
     let mut advice = Advice { statistics, task, candidates, unmeasured: None };
     if !options.measure {
-        advice.unmeasured = Some("nothing was measured, as asked for".to_string());
+        advice.unmeasured = Some("nothing was measured, as requested".to_string());
     } else if let Some(task) = &advice.task {
         let deadline = start.checked_add(options.time_limit);
         match task.obstacle(tensor, advice.statistics.structure.entries) {

@@ -107,7 +107,7 @@ impl Task {
             Some("nothing was measured: there are no entries".to_string())
         } else if tensor.fill().is_truthy() {
             Some(format!(
-                "nothing was measured: what is not stored is {}, so a product visits every cell",
+                "nothing was measured: the fill value is {}, so a product visits every element",
                 tensor.fill()
             ))
         } else if length > LONGEST {

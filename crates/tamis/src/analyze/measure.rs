@@ -150,6 +150,6 @@ impl<'a> Run<'a> {
 
 fn lost() -> Diagnostic {
     Diagnostic::new(Code::E1101, "the kernel did not write its counters")
-        .note("this is a bug of Tamis")
+        .note("this is a bug in Tamis")
         .help("please report the program; it runs without `--analyze`")
 }

@@ -1,7 +1,7 @@
 //! Constants, conversions, truth and comparisons.
 
 use super::{Emitter, Val, ty};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{Comparison, Predicate};
 use tamis_ir::{DType, Kind, Value};
 
 /// A float as LLVM reads it: the bits of a double.
@@ -95,7 +95,7 @@ impl Emitter<'_> {
     }
 
     /// Compares values of their own types: integers exactly, whatever they are, all else in the common type.
-    pub(super) fn compare(&mut self, op: Op, common: DType, a: (&Val, DType), b: (&Val, DType)) -> String {
+    pub(super) fn compare(&mut self, op: Comparison, common: DType, a: (&Val, DType), b: (&Val, DType)) -> String {
         if a.1.kind().max(b.1.kind()) <= Kind::Int {
             return self.compare_integers(op, (a.0.re(), a.1), (b.0.re(), b.1));
         }
@@ -106,26 +106,26 @@ impl Emitter<'_> {
             let im = self.op(format!("fcmp oeq {number} {}, {}", x.im(), y.im()));
             let equal = self.op(format!("and i1 {re}, {im}"));
             return match op {
-                Op::Eq | Op::Le | Op::Ge => equal,
-                Op::Ne => self.op(format!("xor i1 {equal}, true")),
+                Comparison::Eq | Comparison::Le | Comparison::Ge => equal,
+                Comparison::Ne => self.op(format!("xor i1 {equal}, true")),
                 // Unequal complex numbers have no order.
-                _ => "false".into(),
+                Comparison::Lt | Comparison::Gt => "false".into(),
             };
         }
         let in_which = if common == DType::F32 { common } else { DType::F64 };
         let (x, y) = (self.cast_real(x.re(), common, in_which), self.cast_real(y.re(), common, in_which));
         let predicate = match op {
-            Op::Eq => "oeq",
-            Op::Ne => "une",
-            Op::Lt => "olt",
-            Op::Le => "ole",
-            Op::Gt => "ogt",
-            _ => "oge",
+            Comparison::Eq => "oeq",
+            Comparison::Ne => "une",
+            Comparison::Lt => "olt",
+            Comparison::Le => "ole",
+            Comparison::Gt => "ogt",
+            Comparison::Ge => "oge",
         };
         self.op(format!("fcmp {predicate} {} {x}, {y}", ty(in_which)))
     }
 
-    fn compare_integers(&mut self, op: Op, a: (&str, DType), b: (&str, DType)) -> String {
+    fn compare_integers(&mut self, op: Comparison, a: (&str, DType), b: (&str, DType)) -> String {
         // The narrowest comparison that holds both types exactly.
         let (wide, signed) = match (a.1, b.1) {
             (x, y) if x == y => (ty(x), x.is_signed_int()),
@@ -144,35 +144,35 @@ impl Emitter<'_> {
         let (x, y) = (widen(a), widen(b));
         let sign = if signed { "s" } else { "u" };
         let predicate = match op {
-            Op::Eq => "eq".to_string(),
-            Op::Ne => "ne".to_string(),
-            Op::Lt => format!("{sign}lt"),
-            Op::Le => format!("{sign}le"),
-            Op::Gt => format!("{sign}gt"),
-            _ => format!("{sign}ge"),
+            Comparison::Eq => "eq".to_string(),
+            Comparison::Ne => "ne".to_string(),
+            Comparison::Lt => format!("{sign}lt"),
+            Comparison::Le => format!("{sign}le"),
+            Comparison::Gt => format!("{sign}gt"),
+            Comparison::Ge => format!("{sign}ge"),
         };
         self.op(format!("icmp {predicate} {wide} {x}, {y}"))
     }
 
     /// Whether a value is NaN, infinite or finite.
-    pub(super) fn predicate(&mut self, op: Op, dtype: DType, value: &Val) -> String {
+    pub(super) fn predicate(&mut self, op: Predicate, dtype: DType, value: &Val) -> String {
         if dtype.kind() <= Kind::Int {
-            return (op == Op::IsFinite).to_string();
+            return (op == Predicate::IsFinite).to_string();
         }
         let mut each = |part: &str| {
             let ty = ty(dtype);
-            if op == Op::IsNan {
+            if op == Predicate::IsNan {
                 return self.op(format!("fcmp uno {ty} {part}, 0.0"));
             }
             let size = self.intrinsic("fabs", dtype.real(), &[part]);
-            let comparison = if op == Op::IsInf { "oeq" } else { "one" };
+            let comparison = if op == Predicate::IsInf { "oeq" } else { "one" };
             self.op(format!("fcmp {comparison} {ty} {size}, 0x7FF0000000000000"))
         };
         match value {
             Val::One(x) => each(x),
             Val::Two(re, im) => {
                 let (re, im) = (each(re), each(im));
-                self.op(format!("{} i1 {re}, {im}", if op == Op::IsFinite { "and" } else { "or" }))
+                self.op(format!("{} i1 {re}, {im}", if op == Predicate::IsFinite { "and" } else { "or" }))
             }
         }
     }

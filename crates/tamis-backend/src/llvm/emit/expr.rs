@@ -1,7 +1,8 @@
 //! Expressions: what is evaluated, in which order, and what is not.
 
 use super::{Emitter, LARGEST, Slot, Val, from_parts, parts_of, stored, ty};
-use tamis_ir::algebra::Op;
+use super::ops::is_called;
+use tamis_ir::algebra::{Comparison, Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
 use tamis_ir::{DType, Value};
 
@@ -83,55 +84,58 @@ impl Emitter<'_> {
 
     fn call(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> Val {
         let dtype = |e: &Self, k: usize| e.kernel.exprs.dtype(operands[k]);
-        match op {
-            Op::Cast(to) => {
-                let value = self.value(operands[0]);
-                self.cast(&value, dtype(self, 0), to)
-            }
-            Op::Coalesce => {
-                let value = self.value(operands[0]);
-                self.cast(&value, dtype(self, 0), operand)
-            }
-            Op::Select => self.select(operand, operands),
-            Op::And => self.and(operands),
-            Op::Or => {
-                let parts: Vec<String> = operands.iter().map(|e| self.truth_of(*e)).collect();
-                let folded = parts.into_iter().reduce(|a, b| self.op(format!("or i1 {a}, {b}")));
-                Val::One(folded.unwrap_or_else(|| "false".into()))
-            }
-            Op::Not => {
-                let truth = self.truth_of(operands[0]);
-                Val::One(self.op(format!("xor i1 {truth}, true")))
-            }
-            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {
-                let (a, b) = (self.value(operands[0]), self.value(operands[1]));
-                let types = (dtype(self, 0), dtype(self, 1));
-                Val::One(self.compare(op, operand, (&a, types.0), (&b, types.1)))
-            }
-            Op::IsNan | Op::IsInf | Op::IsFinite => {
-                let value = self.value(operands[0]);
-                let dtype = dtype(self, 0);
-                Val::One(self.predicate(op, dtype, &value))
-            }
-            Op::Choose => {
-                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
-                let zero = match values.get(2) {
-                    Some(zero) => zero.clone(),
-                    None => self.constant(Value::zero(operand)),
-                };
-                let equal = self.compare(Op::Eq, operand, (&values[0], operand), (&zero, operand));
-                self.choose(&equal, operand, &values[1], &values[0])
-            }
-            _ => {
+        let info = op.info();
+        match &info.form {
+            Form::Elementwise(lowerings) => {
                 // Only sums and products carry the promise not to overflow further down.
                 let index = self.index && self.facts.is_index(id) && matches!(op, Op::Add | Op::Sub | Op::Mul);
                 let outer = std::mem::replace(&mut self.index, index);
                 let divisor = operands.get(1).and_then(|e| self.constant_of(*e)).map(|value| value.cast(operand));
                 let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
-                let result = self.apply(op, operand, &values, divisor);
+                let result = self.elementwise(op, lowerings, operand, &values, divisor);
                 self.index = outer;
                 result
             }
+            Form::Comparison(comparison) => {
+                let (a, b) = (self.value(operands[0]), self.value(operands[1]));
+                let types = (dtype(self, 0), dtype(self, 1));
+                Val::One(self.compare(*comparison, operand, (&a, types.0), (&b, types.1)))
+            }
+            Form::Predicate(predicate) => {
+                let value = self.value(operands[0]);
+                let dtype = dtype(self, 0);
+                Val::One(self.predicate(*predicate, dtype, &value))
+            }
+            Form::And => self.and(operands),
+            Form::Or => {
+                let parts: Vec<String> = operands.iter().map(|e| self.truth_of(*e)).collect();
+                let folded = parts.into_iter().reduce(|a, b| self.op(format!("or i1 {a}, {b}")));
+                Val::One(folded.unwrap_or_else(|| "false".into()))
+            }
+            Form::Not => {
+                let truth = self.truth_of(operands[0]);
+                Val::One(self.op(format!("xor i1 {truth}, true")))
+            }
+            Form::Select => self.select(operand, operands),
+            Form::Coalesce => {
+                let value = self.value(operands[0]);
+                self.cast(&value, dtype(self, 0), operand)
+            }
+            Form::Choose => {
+                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
+                let zero = match values.get(2) {
+                    Some(zero) => zero.clone(),
+                    None => self.constant(Value::zero(operand)),
+                };
+                let equal = self.compare(Comparison::Eq, operand, (&values[0], operand), (&zero, operand));
+                self.choose(&equal, operand, &values[1], &values[0])
+            }
+            Form::Conversion(to) => {
+                let value = self.value(operands[0]);
+                self.cast(&value, dtype(self, 0), *to)
+            }
+            // The lowerer replaces user-defined operators by their bodies; the verifier knows.
+            Form::Defined(_) => self.constant(Value::zero(operand)),
         }
     }
 
@@ -171,7 +175,7 @@ impl Emitter<'_> {
                     && matches!(self.kernel.expr(*index), Expr::Const(_))
             }
             Expr::Call(op, operand, operands) => {
-                !Self::is_called(*op, *operand) && operands.iter().all(|e| self.is_free(*e, budget))
+                !is_called(*op, *operand) && operands.iter().all(|e| self.is_free(*e, budget))
             }
         }
     }

@@ -2,70 +2,100 @@
 
 use super::{Emitter, Val, ty};
 use crate::runtime::math;
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{BoolExpansion, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion};
+use tamis_ir::algebra::{Lowering, Op};
 use tamis_ir::{DType, Kind, Value};
 
 impl Emitter<'_> {
-    /// Applies an operator to operands of its type. `divisor` is the second operand, if it is a constant.
-    pub(super) fn apply(&mut self, op: Op, dtype: DType, operands: &[Val], divisor: Option<Value>) -> Val {
-        let mut folded = operands[0].clone();
-        if operands.len() == 1 {
-            return match dtype.kind() {
-                Kind::Bool => Val::One(match op {
-                    Op::BitNot => self.op(format!("xor i1 {}, true", folded.re())),
-                    Op::Imag => "false".into(),
-                    _ => folded.re().to_string(),
-                }),
-                Kind::Int => Val::One(self.int_unary(op, dtype, folded.re())),
-                Kind::Float => Val::One(self.float_unary(op, dtype, folded.re())),
-                Kind::Complex => self.complex_unary(op, dtype, &folded),
-            };
+    /// Applies an elementwise operator to operands of its type. `divisor` is the second operand, if it is a constant.
+    pub(super) fn elementwise(
+        &mut self,
+        op: Op,
+        lowerings: &Elementwise,
+        dtype: DType,
+        operands: &[Val],
+        divisor: Option<Value>,
+    ) -> Val {
+        let mut apply = |operands: &[&Val]| match dtype.kind() {
+            Kind::Bool => self.lower(op, lowerings.bool, dtype, operands, None),
+            Kind::Int => self.lower(op, lowerings.int, dtype, operands, divisor),
+            Kind::Float => self.lower(op, lowerings.float, dtype, operands, None),
+            Kind::Complex => self.lower(op, lowerings.complex, dtype, operands, None),
+        };
+        match operands {
+            [a] => apply(&[a]),
+            // Operators of many operands fold them from the left.
+            _ => {
+                let mut folded = operands[0].clone();
+                for operand in &operands[1..] {
+                    folded = apply(&[&folded, operand]);
+                }
+                folded
+            }
         }
-        for operand in &operands[1..] {
-            folded = match dtype.kind() {
-                Kind::Bool => Val::One(self.bool_binary(op, folded.re(), operand.re())),
-                Kind::Int => Val::One(self.int_binary(op, dtype, folded.re(), operand.re(), divisor)),
-                Kind::Float => Val::One(self.float_binary(op, dtype, folded.re(), operand.re())),
-                Kind::Complex => self.complex_binary(op, dtype, &folded, operand),
-            };
-        }
-        folded
     }
 
-    /// Whether an operator is a call of the runtime.
-    pub(super) fn is_called(op: Op, dtype: DType) -> bool {
-        let real = matches!(
-            op,
-            Op::Cbrt
-                | Op::Exp
-                | Op::Exp2
-                | Op::Expm1
-                | Op::Log
-                | Op::Log2
-                | Op::Log10
-                | Op::Log1p
-                | Op::Sin
-                | Op::Cos
-                | Op::Tan
-                | Op::Asin
-                | Op::Acos
-                | Op::Atan
-                | Op::Sinh
-                | Op::Cosh
-                | Op::Tanh
-                | Op::Asinh
-                | Op::Acosh
-                | Op::Atanh
-                | Op::Sigmoid
-                | Op::Pow
-                | Op::Atan2
-                | Op::Hypot
-        );
-        real || match dtype.kind() {
-            Kind::Float => matches!(op, Op::FloorDiv | Op::Mod),
-            Kind::Complex => matches!(op, Op::Sqrt | Op::Abs | Op::Sign),
-            _ => false,
+    /// Applies an operator that is known to be elementwise.
+    pub(super) fn apply(&mut self, op: Op, dtype: DType, operands: &[Val], divisor: Option<Value>) -> Val {
+        match &op.info().form {
+            Form::Elementwise(lowerings) => self.elementwise(op, lowerings, dtype, operands, divisor),
+            _ => self.constant(Value::zero(dtype)),
         }
+    }
+
+    /// An operator on one or two operands of one kind.
+    fn lower<E: Expand>(
+        &mut self,
+        op: Op,
+        lowering: Lowering<E>,
+        dtype: DType,
+        operands: &[&Val],
+        divisor: Option<Value>,
+    ) -> Val {
+        match lowering {
+            // The verifier rejects such a kernel.
+            Lowering::Never | Lowering::Zero => self.constant(Value::zero(dtype)),
+            Lowering::Operand => operands[0].clone(),
+            Lowering::Instruction { llvm, .. } => self.on_parts(operands, |e, parts| e.instruction(llvm, dtype, parts)),
+            Lowering::Intrinsic { llvm, .. } => {
+                let prefix = match dtype.kind() {
+                    Kind::Int if dtype.is_signed_int() => "s",
+                    Kind::Int => "u",
+                    _ => "",
+                };
+                self.on_parts(operands, |e, parts| e.intrinsic(&format!("{prefix}{llvm}"), dtype, parts))
+            }
+            Lowering::Call { .. } if dtype.kind() == Kind::Complex => {
+                let parts: Vec<&str> = operands.iter().flat_map(|value| [value.re(), value.im()]).collect();
+                self.call_complex(op, dtype, &parts)
+            }
+            Lowering::Call { .. } => self.on_parts(operands, |e, parts| e.call_runtime(op, dtype, parts)),
+            Lowering::Expansion(expansion) => expansion.expand(self, dtype, operands, divisor),
+        }
+    }
+
+    /// Applies an instruction to each part of the operands.
+    fn on_parts(&mut self, operands: &[&Val], mut apply: impl FnMut(&mut Self, &[&str]) -> String) -> Val {
+        let re: Vec<&str> = operands.iter().map(|value| value.re()).collect();
+        match operands[0] {
+            Val::One(_) => Val::One(apply(self, &re)),
+            Val::Two(..) => {
+                let im: Vec<&str> = operands.iter().map(|value| value.im()).collect();
+                Val::Two(apply(self, &re), apply(self, &im))
+            }
+        }
+    }
+
+    /// An instruction with the flags of this place.
+    pub(super) fn instruction(&mut self, name: &str, dtype: DType, operands: &[&str]) -> String {
+        let flags = match (dtype.kind(), name) {
+            // Not reassociated: a/b*c must not become a*c/b, whose range differs. A sign is exact.
+            (_, "fdiv" | "fneg") => "",
+            (Kind::Float | Kind::Complex, _) => self.flags,
+            (Kind::Int, "add" | "sub" | "mul") if self.index => "nsw ",
+            _ => "",
+        };
+        self.op(format!("{name} {flags}{} {}", ty(dtype), operands.join(", ")))
     }
 
     /// Calls a function of LLVM whose operands and result have one type.
@@ -89,27 +119,27 @@ impl Emitter<'_> {
         self.op(format!("call {ty} @{name}({})", arguments.join(", ")))
     }
 
-    fn bool_binary(&mut self, op: Op, a: &str, b: &str) -> String {
-        self.op(match op {
-            Op::Min | Op::BitAnd => format!("and i1 {a}, {b}"),
-            Op::Max | Op::BitOr => format!("or i1 {a}, {b}"),
-            _ => format!("xor i1 {a}, {b}"),
-        })
-    }
-
-    fn int_unary(&mut self, op: Op, dtype: DType, a: &str) -> String {
+    fn expand_int(
+        &mut self,
+        expansion: IntExpansion,
+        dtype: DType,
+        a: &str,
+        b: &str,
+        divisor: Option<Value>,
+    ) -> String {
         let ty = ty(dtype);
         let signed = dtype.is_signed_int();
-        match op {
-            Op::Neg => self.op(format!("sub {ty} 0, {a}")),
-            Op::BitNot => self.op(format!("xor {ty} {a}, -1")),
-            Op::Abs if signed => {
+        match expansion {
+            IntExpansion::Negate => self.op(format!("sub {ty} 0, {a}")),
+            IntExpansion::Complement => self.op(format!("xor {ty} {a}, -1")),
+            IntExpansion::Abs if signed => {
                 let negative = self.op(format!("sub {ty} 0, {a}"));
                 let below = self.op(format!("icmp slt {ty} {a}, 0"));
                 self.op(format!("select i1 {below}, {ty} {negative}, {ty} {a}"))
             }
-            Op::Relu if signed => self.intrinsic("smax", dtype, &[a, "0"]),
-            Op::Sign => {
+            IntExpansion::Relu if signed => self.intrinsic("smax", dtype, &[a, "0"]),
+            IntExpansion::Abs | IntExpansion::Relu => a.to_string(),
+            IntExpansion::Sign => {
                 let above = self.op(format!("icmp {} {ty} {a}, 0", if signed { "sgt" } else { "ne" }));
                 let above = self.op(format!("zext i1 {above} to {ty}"));
                 if !signed {
@@ -118,38 +148,20 @@ impl Emitter<'_> {
                 let below = self.op(format!("ashr {ty} {a}, {}", 8 * dtype.size() - 1));
                 self.op(format!("or {ty} {above}, {below}"))
             }
-            Op::Imag => "0".into(),
-            _ => a.to_string(),
-        }
-    }
-
-    fn int_binary(&mut self, op: Op, dtype: DType, a: &str, b: &str, divisor: Option<Value>) -> String {
-        let ty = ty(dtype);
-        let signed = dtype.is_signed_int();
-        let no_overflow = if self.index { " nsw" } else { "" };
-        match op {
-            Op::Add => self.op(format!("add{no_overflow} {ty} {a}, {b}")),
-            Op::Sub => self.op(format!("sub{no_overflow} {ty} {a}, {b}")),
-            Op::Mul => self.op(format!("mul{no_overflow} {ty} {a}, {b}")),
-            Op::BitAnd => self.op(format!("and {ty} {a}, {b}")),
-            Op::BitOr => self.op(format!("or {ty} {a}, {b}")),
-            Op::BitXor => self.op(format!("xor {ty} {a}, {b}")),
-            Op::Min => self.intrinsic(if signed { "smin" } else { "umin" }, dtype, &[a, b]),
-            Op::Max => self.intrinsic(if signed { "smax" } else { "umax" }, dtype, &[a, b]),
-            Op::FloorDiv | Op::Mod => self.divide(op, dtype, a, b, divisor),
-            Op::Pow => self.int_power(dtype, a, b),
-            Op::Shl => {
+            IntExpansion::FloorDivide | IntExpansion::Modulo => self.divide(expansion, dtype, a, b, divisor),
+            IntExpansion::Power => self.int_power(dtype, a, b),
+            IntExpansion::ShiftLeft => {
                 // Negative amounts are large unsigned ones.
                 let (fits, amount) = self.shift_amount(dtype, b);
                 let shifted = self.op(format!("shl {ty} {a}, {amount}"));
                 self.op(format!("select i1 {fits}, {ty} {shifted}, {ty} 0"))
             }
-            _ if signed => {
+            IntExpansion::ShiftRight if signed => {
                 let most = (8 * dtype.size() - 1).to_string();
                 let amount = self.intrinsic("umin", dtype, &[b, &most]);
                 self.op(format!("ashr {ty} {a}, {amount}"))
             }
-            _ => {
+            IntExpansion::ShiftRight => {
                 let (fits, amount) = self.shift_amount(dtype, b);
                 let shifted = self.op(format!("lshr {ty} {a}, {amount}"));
                 self.op(format!("select i1 {fits}, {ty} {shifted}, {ty} 0"))
@@ -166,13 +178,13 @@ impl Emitter<'_> {
     }
 
     /// `//` and `%`: rounded down, 0 where the divisor is 0, and never a trap.
-    fn divide(&mut self, op: Op, dtype: DType, a: &str, b: &str, divisor: Option<Value>) -> String {
+    fn divide(&mut self, op: IntExpansion, dtype: DType, a: &str, b: &str, divisor: Option<Value>) -> String {
         let ty = ty(dtype);
         let signed = dtype.is_signed_int();
         let known = divisor.and_then(|value| value.as_i64()).filter(|x| *x != 0 && *x != -1);
         if let Some(x) = known.filter(|x| *x > 0 && x.count_ones() == 1) {
             return match op {
-                Op::Mod => self.op(format!("and {ty} {a}, {}", x - 1)),
+                IntExpansion::Modulo => self.op(format!("and {ty} {a}, {}", x - 1)),
                 _ => self.op(format!("{} {ty} {a}, {}", if signed { "ashr" } else { "lshr" }, x.trailing_zeros())),
             };
         }
@@ -195,14 +207,14 @@ impl Emitter<'_> {
         };
         let r = self.op(format!("{rest} {ty} {a}, {safe}"));
         let result = match (op, signed) {
-            (Op::Mod, false) => r,
+            (IntExpansion::Modulo, false) => r,
             (_, false) => self.op(format!("{quotient} {ty} {a}, {safe}")),
             (_, true) => {
                 let some = self.op(format!("icmp ne {ty} {r}, 0"));
                 let signs = self.op(format!("xor {ty} {r}, {safe}"));
                 let differ = self.op(format!("icmp slt {ty} {signs}, 0"));
                 let adjust = self.op(format!("and i1 {some}, {differ}"));
-                if op == Op::Mod {
+                if op == IntExpansion::Modulo {
                     let more = self.op(format!("add {ty} {r}, {safe}"));
                     self.op(format!("select i1 {adjust}, {ty} {more}, {ty} {r}"))
                 } else {
@@ -224,5 +236,52 @@ impl Emitter<'_> {
         let (x, y) = (self.cast(&x, dtype, wide), self.cast(&y, dtype, wide));
         let power = self.call_runtime(Op::Pow, wide, &[x.re(), y.re()]);
         self.cast(&Val::One(power), wide, dtype).re().to_string()
+    }
+}
+
+/// Whether an operator on a type calls the runtime library.
+pub(super) fn is_called(op: Op, dtype: DType) -> bool {
+    let Form::Elementwise(lowerings) = &op.info().form else { return false };
+    match dtype.kind() {
+        Kind::Bool => matches!(lowerings.bool, Lowering::Call { .. }),
+        Kind::Int => matches!(lowerings.int, Lowering::Call { .. } | Lowering::Expansion(IntExpansion::Power)),
+        Kind::Float => {
+            matches!(lowerings.float, Lowering::Call { .. } | Lowering::Expansion(FloatExpansion::Sigmoid))
+        }
+        Kind::Complex => {
+            matches!(lowerings.complex, Lowering::Call { .. } | Lowering::Expansion(ComplexExpansion::Abs))
+        }
+    }
+}
+
+/// An expansion of an operator into instructions.
+trait Expand {
+    fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], divisor: Option<Value>) -> Val;
+}
+
+impl Expand for BoolExpansion {
+    fn expand(self, emitter: &mut Emitter<'_>, _: DType, operands: &[&Val], _: Option<Value>) -> Val {
+        match self {
+            BoolExpansion::Not => Val::One(emitter.op(format!("xor i1 {}, true", operands[0].re()))),
+        }
+    }
+}
+
+impl Expand for IntExpansion {
+    fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], divisor: Option<Value>) -> Val {
+        let b = operands.get(1).map_or("0", |b| b.re());
+        Val::One(emitter.expand_int(self, dtype, operands[0].re(), b, divisor))
+    }
+}
+
+impl Expand for FloatExpansion {
+    fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], _: Option<Value>) -> Val {
+        Val::One(emitter.expand_float(self, dtype, operands[0].re()))
+    }
+}
+
+impl Expand for ComplexExpansion {
+    fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], _: Option<Value>) -> Val {
+        emitter.expand_complex(self, dtype, operands)
     }
 }

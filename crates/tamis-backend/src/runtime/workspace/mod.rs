@@ -105,7 +105,7 @@ impl Description {
 pub enum Broken {
     /// It panicked.
     Panicked,
-    /// It found an entry that is not there.
+    /// It located an element that does not exist.
     Lost,
     /// It had no room when there were no entries.
     Full,

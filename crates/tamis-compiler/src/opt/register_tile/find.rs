@@ -247,7 +247,7 @@ fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
     kernel.visit_expr(row.value, &mut |expr| match expr {
         Expr::Load(_, index) => fits &= matches!(step(kernel, *index, row.counter), Some(0 | 1)),
         Expr::Call(op, dtype, operands) => {
-            fits &= !cost::is_expensive(*op, *dtype);
+            fits &= !op.is_expensive(*dtype);
             let chosen = operands.iter().skip(evaluated_first(*op, *dtype, operands));
             chosen.for_each(|operand| fits &= !cost::has_load(kernel, *operand));
         }

@@ -30,12 +30,12 @@ impl Inference<'_> {
                 let d = Diagnostic::new(
                     Code::E0405,
                     format!(
-                        "`{shown}` goes from {least} to {greatest}, but dimension {dim} of `{name}` has size {}",
+                        "`{shown}` ranges from {least} to {greatest}, but dimension {dim} of `{name}` has size {}",
                         known.size
                     ),
                 );
                 self.error(
-                    d.label(span, "leaves the tensor")
+                    d.label(span, "out of bounds")
                         .help(if affine.terms.is_empty() {
                             "subscripts count from 0 up to the size, not including it; the last element is `A[A.shape[0] - 1]`"
                         } else {
@@ -55,9 +55,9 @@ impl Inference<'_> {
             let name = self.program.indices[index.index()].clone();
             let Some((start, stop)) = self.index_range(index) else {
                 let message =
-                    format!("how far `{name}` goes is known only when its loop starts, so it cannot be bounded");
+                    format!("the extent of `{name}` is known only when its loop starts, so it cannot be bounded");
                 let d = Diagnostic::new(Code::E0406, message).label(span, "its bounds are computed");
-                self.error(d.help("leave the bound out, or bound a loop whose extent is a dimension's"));
+                self.error(d.help("remove the bound, or bound a loop whose extent is the size of a dimension"));
                 continue;
             };
             let length = stop.saturating_sub(start);
@@ -66,9 +66,9 @@ impl Inference<'_> {
                 Bound::AtMost(n) => (format!("at most {n}"), u64::try_from(length).is_ok_and(|length| length <= n)),
             };
             if !holds {
-                let message = format!("`{name}` takes {length} values, but its loop says {says}");
+                let message = format!("`{name}` has {length} iterations, but its loop asserts {says}");
                 let d = Diagnostic::new(Code::E0406, message).label(span, format!("{length} values"));
-                self.error(d.help("change or leave out the bound, or call the program with tensors of that size"));
+                self.error(d.help("change or remove the bound, or call the program with tensors of that size"));
             }
         }
     }
@@ -107,10 +107,10 @@ impl Inference<'_> {
     }
 }
 
-/// How to permit an access out of bounds.
+/// The help text that permits an access out of bounds.
 pub(crate) fn permit(name: &str, subscript: &str, write: bool) -> String {
     if write {
-        format!("or let writes out of bounds vanish: `{name}[~({subscript})]`")
+        format!("or drop writes out of bounds: `{name}[~({subscript})]`")
     } else {
         format!("or permit it: `coalesce({name}[~({subscript})], 0)`")
     }

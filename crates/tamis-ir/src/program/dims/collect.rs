@@ -1,4 +1,4 @@
-//! Where tensors are subscripted, and rule 1: what meets in a bare subscript has one size.
+//! Collection of subscripts, and rule 1: dimensions that meet in a bare subscript have one size.
 
 use super::super::{Access, Expr, ExprId, Extent, IndexId, Stmt, StmtKind, Subscript, TensorId};
 use super::{Inference, Known, Site};
@@ -128,7 +128,7 @@ impl<'a> Inference<'a> {
         if a == b {
             return;
         }
-        // What is new about a size is where the index meets it.
+        // Only the place where the index meets the size is new.
         if let Some(known) = &mut self.known[b]
             && known.span == self.program.origin.tensor(tensor)
         {
@@ -149,7 +149,7 @@ impl<'a> Inference<'a> {
                     d = d.note(x.reason.clone());
                 }
                 d = d.help(format!(
-                    "use tensors whose sizes agree; a loop program can say `for {name} in range({}):`",
+                    "use tensors whose sizes agree; or bound the loop of a loop program: `for {name} in range({}):`",
                     x.size.min(y.size)
                 ));
                 self.error(d);
@@ -184,8 +184,8 @@ impl<'a> Inference<'a> {
                         self.error(d.help("write a size that is not negative"));
                     }
                     None => {
-                        let d = Diagnostic::new(Code::E0403, "this shape is not known before the program runs");
-                        let d = d.label(span, "depends on what is computed");
+                        let d = Diagnostic::new(Code::E0403, "the shape depends on computed values");
+                        let d = d.label(span, "not known before the program runs");
                         self.error(d.help("use integers, sizes of parameters (`A.shape[0]`) and scalar parameters (`i64(n)` unless they are i64)"));
                     }
                 }

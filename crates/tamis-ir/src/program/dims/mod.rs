@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 /// The largest size of a dimension.
 pub const MAX_DIM: u64 = i64::MAX as u64;
 
-/// How far a loop goes.
+/// The extent of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopExtent {
     /// Known before the program runs.
@@ -51,7 +51,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Whether a subscript under a condition is known to stay inside of its dimension for all indices.
+    /// True if a subscript under a condition is known to stay inside of its dimension for all indices.
     pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
         self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
     }
@@ -73,7 +73,7 @@ pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, 
     if inference.errors.is_empty() { Ok(extents) } else { Err(Diagnostics(inference.errors)) }
 }
 
-/// Where a tensor is subscripted.
+/// An occurrence of a subscripted tensor.
 struct Site<'a> {
     tensor: TensorId,
     dim: usize,
@@ -106,16 +106,16 @@ struct Inference<'a> {
     program: &'a Program,
     sites: Vec<Site<'a>>,
     extents: FxHashMap<IndexId, (Extent, Span)>,
-    /// What loops say about their extents.
+    /// The extents that loops specify.
     bounds: Vec<(IndexId, Bound, Span)>,
     /// Bound names with their values, in the order of the program.
     lets: Vec<(VarId, ExprId)>,
-    /// What is known of bound names that are affine.
+    /// The affine forms of bound names.
     understood: FxHashMap<VarId, Affine>,
     /// Union-find over loop indices, then tensor dimensions.
     parent: Vec<usize>,
     known: Vec<Option<Known>>,
-    /// Where the dimensions of each tensor start in `parent`.
+    /// The first dimension of each tensor in `parent`.
     offsets: Vec<usize>,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,

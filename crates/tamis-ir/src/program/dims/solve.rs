@@ -33,9 +33,9 @@ impl Inference<'_> {
                     let span = self.program.origin.tensor(TensorId(k as u32));
                     let d = Diagnostic::new(
                         Code::E0403,
-                        format!("the size of dimension {dim} of `{}` is not known", info.name),
+                        format!("the size of dimension {dim} of `{}` cannot be inferred", info.name),
                     );
-                    self.error(d.label(span, "nothing says how large it is").help(if info.declaration.is_some() {
+                    self.error(d.label(span, "no known size determines it").help(if info.declaration.is_some() {
                         "declare it with `shape=(...)`, or subscript it with a loop index whose extent is known"
                     } else {
                         "give the input a shape, as in `x=rand(100)`"
@@ -49,7 +49,7 @@ impl Inference<'_> {
     pub(super) fn missing_extent(&mut self, index: IndexId, span: Span) {
         let name = &self.program.indices[index.index()];
         let d = Diagnostic::new(Code::E0403, format!("the extent of `{name}` cannot be inferred"));
-        let d = d.label(span, "nothing says how far this goes");
+        let d = d.label(span, "no known size determines its extent");
         let used =
             self.sites.iter().any(|site| site.loops.contains(&index) && self.mentions(site.subscript.expr, index));
         let d = if used { d } else { d.note(format!("`{name}` subscripts no tensor")) };
@@ -112,9 +112,9 @@ impl Inference<'_> {
         }
         let progress = !bounds.is_empty();
         for (node, (first, last, span)) in bounds {
-            // Where no index keeps the subscripts in bounds, as with a window larger than its tensor, the extent is empty.
+            // If no index keeps the subscripts in bounds, as with a window larger than its tensor, the extent is empty.
             let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
-            let reason = format!("the subscript stays in bounds up to {size}");
+            let reason = format!("the subscript is in bounds up to {size}");
             self.known[node] = Some(Known { start: first, size, span, reason });
         }
         progress

@@ -99,14 +99,14 @@ impl Resolver {
                 Leaf::Element(None) => false,
             };
             if clash {
-                let message = format!("the format says `{}`, but fill is {value}", spec.leaf());
-                return self.bad_declaration(message, at, "another fill", "say the fill once");
+                let message = format!("the format specifies `{}`, but fill is {value}", spec.leaf());
+                return self.bad_declaration(message, at, "another fill", "specify the fill once");
             }
         }
         if let (Leaf::Pattern, Some(DType::Bool) | None) = (spec.leaf(), dtype) {
             dtype = Some(DType::Bool);
         } else if spec.leaf() == Leaf::Pattern {
-            let help = "leave the dtype out, or write `element(0)` instead of `pattern`";
+            let help = "remove the dtype, or write `element(0)` instead of `pattern`";
             return self.bad_declaration("a pattern holds booleans".into(), span, "another dtype", help);
         }
         let leaf_fill = match spec.leaf() {

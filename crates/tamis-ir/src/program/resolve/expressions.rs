@@ -92,11 +92,11 @@ impl Resolver {
         let tensor = match found {
             Binding::Tensor(tensor) if self.program.tensor(tensor).declaration.is_none() => tensor,
             _ => {
-                let message = format!("`{}` is not a parameter, so it has no entries to number", base.text);
-                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have");
+                let message = format!("`{}` is not a parameter, so its stored elements have no positions", base.text);
+                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have them");
                 return self.error(match found {
-                    Binding::Tensor(_) => d.help(format!("read its elements in loops, as in `{}[i]`", base.text)),
-                    _ => d.help("ask a tensor that the program is called with, as in `A.nnz`"),
+                    Binding::Tensor(_) => d.help(format!("read its elements in a loop, as in `{}[i]`", base.text)),
+                    _ => d.help("use a parameter, as in `A.nnz`"),
                 });
             }
         };
@@ -104,7 +104,7 @@ impl Resolver {
             || at.len() > crate::format::MAX_RANK
         {
             return self.error(
-                Diagnostic::new(Code::E0401, format!("`{}` does not have so many dimensions", base.text))
+                Diagnostic::new(Code::E0401, format!("`{}` has fewer dimensions", base.text))
                     .label(span, "no such dimension")
                     .help("dimensions are numbered from 0"),
             );
@@ -148,7 +148,7 @@ impl Resolver {
             return self.error(
                 Diagnostic::new(
                     Code::E0401,
-                    format!("`{name}` is used with {rank} subscripts here, and with {first} before"),
+                    format!("`{name}` has {rank} subscripts here, but {first} before"),
                 )
                 .label(span, format!("{rank} subscripts"))
                 .label(first_span, format!("{first} subscripts"))
@@ -168,12 +168,12 @@ pub(super) fn unknown_function<'a>(function: &Name, known: impl Iterator<Item = 
         "sum" | "prod" | "any" | "all" | "mean" => {
             format!("reduce in a loop: `s = scalar(0.0)`, then `s += ...`, instead of `{name}(...)`")
         }
-        "walk" | "follow" | "gallop" => format!("a protocol stands in a subscript: `A[{name}(i)]`"),
+        "walk" | "follow" | "gallop" => format!("a protocol belongs in a subscript: `A[{name}(i)]`"),
         "tensor" | "scalar" | "sparse_scalar" | "short_circuit_scalar" => {
-            format!("a declaration is a statement of its own: `x = {name}(...)`")
+            format!("a declaration is a separate statement: `x = {name}(...)`")
         }
         "len" | "size" | "shape" => "the size of a dimension is `A.shape[0]`".to_string(),
-        "range" => "a range stands in a loop: `for i in range(n):`".to_string(),
+        "range" => "a range belongs in a loop header: `for i in range(n):`".to_string(),
         _ => match did_you_mean(name, TABLE.iter().map(|row| row.name).chain(known)) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "functions are abs sqrt exp log sin cos tanh sigmoid relu min max floor ceil round sign select coalesce choose isnan and others, and those that `@op` defines".to_string(),

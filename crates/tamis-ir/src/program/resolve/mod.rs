@@ -29,7 +29,7 @@ pub(super) fn resolve(function: &Function, operators: Operators, source: &Arc<So
     Err(Diagnostics(errors.collect()))
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Binding {
     Tensor(TensorId),
@@ -45,9 +45,9 @@ struct Resolver {
     declared: FxHashMap<String, Span>,
     /// The first use of each tensor, which fixes its rank.
     ranks: FxHashMap<TensorId, (usize, Span)>,
-    /// What users defined.
+    /// The user-defined operators.
     operators: Operators,
-    /// How many operators expressions have, where that was asked.
+    /// The cached numbers of operators of expressions.
     sizes: FxHashMap<ExprId, usize>,
     /// The values of bound names.
     lets: FxHashMap<VarId, ExprId>,
@@ -122,7 +122,7 @@ impl Resolver {
         self.fixed_ranks();
     }
 
-    /// Whether the program computes a tensor: one that it declares, or a parameter that it updates.
+    /// True if the program computes a tensor: one that it declares, or a parameter that it updates.
     fn is_result(&self, id: TensorId) -> bool {
         self.program.tensor(id).declaration.is_some() || self.program.first_write(id).is_some()
     }
@@ -138,7 +138,7 @@ impl Resolver {
             let d = Diagnostic::new(Code::E0502, format!("the parameter `{name}` is updated, but not returned"))
                 .label(self.program.origin.target(stmt), "updated here")
                 .label(self.program.origin.tensor(id), "a parameter")
-                .note("tensors that a program is called with never change: an updated parameter is a new tensor")
+                .note("the arguments of a program never change: an updated parameter is a new tensor")
                 .help(format!("return it: `return {name}`"))
                 .help("or declare a tensor for intermediate values: `T = tensor(\"dense\")`");
             self.errors.push(d);
@@ -227,7 +227,7 @@ impl Resolver {
     fn bind(&mut self, name: &Name, binding: Binding, what: &str) {
         match self.visible(&name.text) {
             Some((_, before)) => self.errors.push(
-                Diagnostic::new(Code::E0203, format!("`{}` already means something here", name.text))
+                Diagnostic::new(Code::E0203, format!("the name `{}` is already in use here", name.text))
                     .label(name.span, format!("declared again, as a {what}"))
                     .label(before, "first declared here")
                     .help("choose another name"),
@@ -261,7 +261,7 @@ impl Resolver {
         }
         let known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
         let mut d =
-            Diagnostic::new(Code::E0201, format!("`{}` is not known", name.text)).label(name.span, "unknown name");
+            Diagnostic::new(Code::E0201, format!("`{}` is not defined", name.text)).label(name.span, "unknown name");
         if let Some(meant) = did_you_mean(&name.text, known.iter().map(String::as_str)) {
             d = d.help(format!("did you mean `{meant}`?"));
         }

@@ -25,7 +25,7 @@ pub(in crate::program) fn define_all(
     known: &mut Operators,
     errors: &mut Vec<Diagnostic>,
 ) {
-    // What uses an operator with a mistake in it is not wrong for that.
+    // The use of an operator with a mistake in it is not a second mistake.
     let mut failed: Vec<String> = Vec::new();
     for (k, operator) in operators.iter().enumerate() {
         let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
@@ -33,7 +33,7 @@ pub(in crate::program) fn define_all(
         match defined {
             Ok(user) => match known.get(&operator.name.text) {
                 Some(before) if *before != user => errors.push(
-                    Diagnostic::new(Code::E0203, format!("`{}` is defined already", operator.name.text))
+                    Diagnostic::new(Code::E0203, format!("`{}` is already defined", operator.name.text))
                         .label(operator.name.span, "defined again")
                         .help("choose another name"),
                 ),
@@ -73,24 +73,24 @@ pub(in crate::program) fn define(
 ) -> Result<UserOp, Diagnostic> {
     let Parts { name, params, body } = parts;
     if Op::named(&name.text).is_some() || TAKEN.contains(&name.text.as_str()) {
-        return Err(Diagnostic::new(Code::E0203, format!("`{}` means something already", name.text))
-            .label(name.span, "a word of the language")
+        return Err(Diagnostic::new(Code::E0203, format!("the name `{}` is reserved", name.text))
+            .label(name.span, "a reserved word")
             .help("choose another name"));
     }
     if let Some(k) = (1..params.len()).find(|k| params[..*k].iter().any(|p| p.text == params[*k].text)) {
-        return Err(Diagnostic::new(Code::E0203, format!("two operands are called `{}`", params[k].text))
+        return Err(Diagnostic::new(Code::E0203, format!("two operands have the name `{}`", params[k].text))
             .label(params[k].span, "named again")
             .help("choose another name"));
     }
     if params.is_empty() {
         return Err(Diagnostic::new(Code::E0110, format!("`{}` has no operands", name.text))
-            .label(name.span, "nothing to compute from")
-            .help("name its operands, as in `def f(a, b):`; a number that is used often is bound by `c = 0.5`"));
+            .label(name.span, "an operator needs operands")
+            .help("name its operands, as in `def f(a, b):`; bind a constant by `c = 0.5`"));
     }
     if laws.any() && params.len() != 2 {
         return Err(Diagnostic::new(
             Code::E0110,
-            format!("laws are about two operands, and `{}` has {}", name.text, params.len()),
+            format!("only operators of two operands have laws, and `{}` has {}", name.text, params.len()),
         )
         .label(name.span, format!("{} operands", params.len()))
         .help("write `@op` without laws"));
@@ -101,7 +101,7 @@ pub(in crate::program) fn define(
     let terms = reader.up_to(root);
     let names: Vec<&str> = params.iter().map(|p| p.text.as_str()).collect();
     UserOp::define(&name.text, &names, terms, laws).map_err(|why| match why {
-        Undefinable::TooMany => Diagnostic::new(Code::E0105, "there are too many different operators in this process")
+        Undefinable::TooMany => Diagnostic::new(Code::E0105, "this process has defined too many different operators")
             .label(name.span, "one more")
             .help("define the same operators again instead of new ones"),
         _ => too_long(body.span),
@@ -111,10 +111,10 @@ pub(in crate::program) fn define(
 fn too_long(span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::E0105,
-        format!("with the operators it uses written out, this has more than {MAX_OPERATORS} operators"),
+        format!("after inlining the operators that it uses, this has more than {MAX_OPERATORS} operators"),
     )
     .label(span, "too long")
-    .help("bind parts of it to names in the program, or use operators with fewer operators in them")
+    .help("bind subexpressions to names in the program, or use smaller operators")
 }
 
 /// Reads the laws in `@op(...)`.
@@ -166,10 +166,10 @@ struct Body<'a> {
     name: &'a Name,
     params: &'a [Name],
     known: &'a Operators,
-    /// What is defined further down.
+    /// The names that are defined further down.
     later: &'a [&'a Name],
     terms: Vec<Term>,
-    /// How many operators each term has when it is written out.
+    /// The number of operators of each term after inlining.
     sizes: Vec<usize>,
     numbers: FxHashMap<Term, usize>,
 }
@@ -226,10 +226,10 @@ impl Body<'_> {
             return self.term(Term::Literal(value), expr.span);
         }
         let no_tensors = || {
-            Diagnostic::new(Code::E0110, "an operator computes from its operands alone")
+            Diagnostic::new(Code::E0110, "the body of an operator may use its operands only")
                 .label(expr.span, "not an operand")
                 .help(format!(
-                    "hand over the element: `def {}(x, ...)`, used as `{}(A[i], ...)`",
+                    "pass the element as an operand: `def {}(x, ...)`, used as `{}(A[i], ...)`",
                     self.name.text, self.name.text
                 ))
         };
@@ -240,7 +240,7 @@ impl Body<'_> {
                 None => {
                     let names: Vec<&str> = self.params.iter().map(|p| p.text.as_str()).collect();
                     let mut d =
-                        Diagnostic::new(Code::E0201, format!("`{text}` is not known")).label(expr.span, "unknown name");
+                        Diagnostic::new(Code::E0201, format!("`{text}` is not defined")).label(expr.span, "unknown name");
                     if let Some(meant) = did_you_mean(text, names.iter().copied()) {
                         d = d.help(format!("did you mean `{meant}`?"));
                     }
@@ -276,7 +276,7 @@ impl Body<'_> {
         if name == self.name.text {
             return Err(Diagnostic::new(Code::E0110, format!("`{name}` uses itself"))
                 .label(function.span, "used in its own body")
-                .help("operators have no recursion: repeat in a loop of the program, or write the steps out"));
+                .help("operators cannot be recursive: iterate in a loop of the program, or unroll the steps"));
         }
         let user = self.known.get(name).copied();
         let op = user.map(Op::User).or_else(|| Op::named(name));
@@ -285,7 +285,7 @@ impl Body<'_> {
                 return Err(Diagnostic::new(Code::E0202, format!("`{name}` is not in scope here"))
                     .label(function.span, "used here")
                     .label(later.span, "only defined here")
-                    .help("define it before"));
+                    .help("move its definition up"));
             }
             return Err(unknown_function(function, self.known.keys().map(String::as_str)));
         };
@@ -294,7 +294,7 @@ impl Body<'_> {
         }
         let operands = self.all(args)?;
         match user {
-            // What it is made of takes its place: bodies hold built-in operators only.
+            // Its body is inlined: bodies hold built-in operators only.
             Some(user) => {
                 let mut numbers: Vec<usize> = Vec::new();
                 for term in user.body() {
@@ -332,7 +332,7 @@ impl Resolver {
         terms.last().copied()
     }
 
-    /// Whether an expression is not too large with the functions in it written out: everything after this goes over trees.
+    /// True if an expression is not too large with the functions in it written out: everything after this goes over trees.
     pub(super) fn fits(&mut self, id: ExprId, span: Span) -> bool {
         let fits = self.operators.is_empty() || self.size(id) <= MAX_OPERATORS;
         if !fits {
@@ -341,7 +341,7 @@ impl Resolver {
         fits
     }
 
-    /// How many operators an expression has when it is written out.
+    /// The number of operators of an expression after inlining.
     fn size(&mut self, id: ExprId) -> usize {
         if let Some(size) = self.sizes.get(&id) {
             return *size;

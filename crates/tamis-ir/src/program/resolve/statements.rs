@@ -44,21 +44,21 @@ impl Resolver {
                 Some(Stmt { id, kind: StmtKind::If { cond: cond?, then, otherwise } })
             }
             syntax::StmtKind::Return(_) => self.error(
-                Diagnostic::new(Code::E0108, "`return` stands once, at the end of the program")
+                Diagnostic::new(Code::E0108, "`return` must be the last statement of the program")
                     .label(stmt.span, "not the last statement of the program")
-                    .help("collect the results in tensors or scalars, and return them at the end"),
+                    .help("assign the results to tensors or scalars, and return them at the end"),
             ),
         }
     }
 
-    /// What a loop says about how it is to be run.
+    /// The execution attributes of a loop.
     fn attributes(&mut self, indices: &[Name], written: &[syntax::Attribute]) -> Option<Attributes> {
         if let (Some(first), [_, second, ..]) = (written.first(), indices) {
             return self.error(
-                Diagnostic::new(Code::E0106, format!("`{}` is said of one loop at a time", first.name.text))
+                Diagnostic::new(Code::E0106, format!("`{}` applies to one loop", first.name.text))
                     .label(first.name.span, "of which loop?")
                     .label(second.span, "a second loop")
-                    .help("write each loop on a line of its own"),
+                    .help("write each loop on its own line"),
             );
         }
         let mut attributes = Attributes::default();
@@ -186,7 +186,7 @@ impl Resolver {
             self.errors.truncate(errors);
             return None;
         }
-        // Where the body is an update by a built-in operator, its laws are known.
+        // If the body is an update by a built-in operator, its laws are known.
         let written_out = self.expr(value)?;
         if let update @ StmtKind::Assign { update: Some(_), value, .. } =
             self.recognise_update(target.clone(), written_out)
@@ -199,7 +199,7 @@ impl Resolver {
         Some(StmtKind::Assign { target: target.clone(), update, value })
     }
 
-    /// Whether one expression is made of another.
+    /// True if one expression is made of another.
     fn uses(&self, id: ExprId, part: ExprId) -> bool {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -263,10 +263,10 @@ impl Resolver {
             }
             Some((Binding::Var(_), declared)) if op.is_some() || !in_this_block => {
                 self.error::<()>(
-                    Diagnostic::new(Code::E0204, format!("`{}` is bound once and cannot change", name.text))
+                    Diagnostic::new(Code::E0204, format!("`{}` is immutable: it is bound once", name.text))
                         .label(name.span, "changed here")
                         .label(declared, "bound here")
-                        .help(format!("to change it, declare `{} = scalar(0.0)` and assign to it", name.text)),
+                        .help(format!("to make it a variable, declare `{} = scalar(0.0)` and assign to it", name.text)),
                 );
                 return None;
             }
@@ -275,7 +275,7 @@ impl Resolver {
                     self.lookup(name);
                 } else {
                     self.error::<()>(
-                        Diagnostic::new(Code::E0201, format!("`{}` is not known", name.text))
+                        Diagnostic::new(Code::E0201, format!("`{}` is not defined", name.text))
                             .label(name.span, "updated before it is declared")
                             .help(format!("declare it before the loop: `{} = scalar(0.0)`", name.text)),
                     );

@@ -97,7 +97,7 @@ impl Resolver {
         form
     }
 
-    /// Whether an expression is its affine form already, with its parts in any order.
+    /// True if an expression is its affine form already, with its parts in any order.
     fn is_normal(&self, id: ExprId, form: &Affine<ExprId>) -> bool {
         let expr = |id: ExprId| self.program.expr(id);
         let is_atom = |id: ExprId| matches!(expr(id), Expr::Index(_) | Expr::Size(..));

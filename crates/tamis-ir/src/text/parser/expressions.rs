@@ -42,13 +42,13 @@ impl Parser {
         if self.operators > MAX_OPERATORS {
             return Err(Diagnostic::new(Code::E0105, format!("a statement has more than {MAX_OPERATORS} operators"))
                 .label(operands[operands.len() - 1].span, "too many")
-                .help("bind parts of it to names"));
+                .help("bind subexpressions to names"));
         }
         let span = operands[0].span.to(operands[operands.len() - 1].span);
         Ok(Expr { kind: ExprKind::Operator(op, operands), span })
     }
 
-    /// Whether this token is the operator of an update, as in `x or= y`.
+    /// True if this token is the operator of an update, as in `x or= y`.
     pub(super) fn before_assignment(&self) -> bool {
         matches!(self.tokens.get(self.at + 1), Some(Token { tok: Tok::Op("="), .. }))
     }
@@ -175,7 +175,7 @@ impl Parser {
             if self.is("[") || self.is("(") {
                 return Err(self
                     .unexpected("an operator")
-                    .help("only a named tensor is subscripted, and only a named function called"));
+                    .help("only a named tensor can be subscripted, and only a named function can be called"));
             }
             return Ok(atom);
         };
@@ -194,10 +194,10 @@ impl Parser {
             }
             name = Name { span: name.span.to(attribute.span), ..attribute };
             if !self.is("(") && !self.is(".") {
-                return Err(Diagnostic::new(Code::E0101, format!("`.{}` has no meaning in a loop program", name.text))
+                return Err(Diagnostic::new(Code::E0101, format!("`.{}` is not an attribute in loop programs", name.text))
                     .label(name.span, "unknown attribute")
                     .help("the size of a dimension is `A.shape[0]`")
-                    .help("stored entries are `A.nnz`, `A.coords[0, p]`, `A.data[p]` and `A.first[i]`"));
+                    .help("stored elements are `A.nnz`, `A.coords[0, p]`, `A.data[p]` and `A.first[i]`"));
             }
         }
         if self.eat("[") {
@@ -243,7 +243,7 @@ impl Parser {
             Tok::Int(dim) => dim,
             _ => {
                 self.at -= 1;
-                return Err(self.unexpected("the number of a dimension").help("write `A.shape[0]`"));
+                return Err(self.unexpected("a dimension number").help("write `A.shape[0]`"));
             }
         };
         self.expect("]", "write `A.shape[0]`")?;
@@ -263,7 +263,7 @@ impl Parser {
                     Tok::Int(number) => usize::try_from(number).unwrap_or(usize::MAX),
                     _ => {
                         self.at -= 1;
-                        return Err(self.unexpected("the number of a dimension").help(form));
+                        return Err(self.unexpected("a dimension number").help(form));
                     }
                 };
                 self.expect(",", &form)?;
@@ -275,8 +275,8 @@ impl Parser {
             || at.is_empty() && part == EntryPart::First
         {
             let message = match at.len() {
-                0 => "the number of an entry is missing".to_string(),
-                n => format!("entries have one number, not {n}"),
+                0 => "the position of the element is missing".to_string(),
+                n => format!("an element has one position, not {n}"),
             };
             return Err(Diagnostic::new(Code::E0101, message).label(span, "here").help(form));
         }
@@ -290,12 +290,12 @@ impl Parser {
             if self.is(":") {
                 return Err(self
                     .unexpected(what)
-                    .help("there are no slices here: loop over an index, as in `for i in range(a, b):`"));
+                    .help("slices are not supported: loop over an index, as in `for i in range(a, b):`"));
             }
             items.push(self.expr()?);
             if !self.eat(",") && !self.is(close) {
                 let help = if self.is(":") {
-                    "there are no slices here: loop over an index, as in `for i in range(a, b):`".to_string()
+                    "slices are not supported: loop over an index, as in `for i in range(a, b):`".to_string()
                 } else {
                     format!("close it with `{close}`")
                 };
@@ -378,7 +378,7 @@ fn reduction(word: &str) -> Option<Op> {
     REDUCTIONS.iter().find(|(name, _)| *name == word).map(|(_, op)| *op)
 }
 
-/// How many operators an expression has.
+/// The number of operators of an expression.
 fn count(expr: &Expr) -> usize {
     match &expr.kind {
         ExprKind::Operator(_, operands) => 1 + operands.iter().map(count).sum::<usize>(),

@@ -13,10 +13,10 @@ use super::syntax::{Expr, File, Function, Name};
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
-/// How deep blocks and expressions may be nested.
+/// The maximum nesting depth of blocks and expressions.
 pub const MAX_DEPTH: usize = 100;
 
-/// How many operators a statement may have.
+/// The maximum number of operators of a statement.
 pub const MAX_OPERATORS: usize = 1000;
 
 /// The most mistakes that one run reports.
@@ -67,7 +67,7 @@ pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagn
     }
 }
 
-/// Whether a loop or a tensor can be called so.
+/// True if a loop or a tensor can be called so.
 ///
 /// ```
 /// use tamis_ir::text::parser::is_name;
@@ -105,7 +105,7 @@ impl Parser {
         self.peek().span
     }
 
-    /// Where the token before this one ends.
+    /// The end of the token before this one.
     fn last_end(&self) -> Span {
         self.tokens[self.at.saturating_sub(1).min(self.tokens.len() - 1)].span
     }
@@ -202,9 +202,9 @@ impl Parser {
                     let parsed = self.function();
                     if file.function.is_some() {
                         self.errors.push(
-                            Diagnostic::new(Code::E0104, "a text holds one program")
+                            Diagnostic::new(Code::E0104, "a source file has one program")
                                 .label(span, "a second `def`")
-                                .help("keep each program in a file of its own")
+                                .help("put each program into its own file")
                                 .help("or write `@op` above a function that is used as an operator"),
                         );
                     }
@@ -226,7 +226,7 @@ impl Parser {
         let line = self.tokens[self.at..].iter().take_while(|t| !matches!(t.tok, Tok::Newline | Tok::Eof));
         let mut line = line.skip_while(|t| !matches!(t.tok, Tok::Op("=")));
         if line.next().is_some() {
-            return Diagnostic::new(Code::E0109, "this looks like index notation, which needs its loops written out here")
+            return Diagnostic::new(Code::E0109, "this is index notation, but a loop program is expected")
                 .label(self.span(), "expected `def`")
                 .help("write a loop program:\n    def f(A, x):\n        y = tensor(\"dense\")\n        for i, j in _:\n            y[i] += A[i,j] * x[j]\n        return y");
         }

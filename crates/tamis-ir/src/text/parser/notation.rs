@@ -98,7 +98,7 @@ impl Parser {
             if ranges.iter().any(|(other, _)| other.text == index.text) {
                 return Err(Diagnostic::new(Code::E0113, format!("index `{}` has two ranges", index.text))
                     .label(index.span, "again")
-                    .help("give each index one range"));
+                    .help("write one range for each index"));
             }
             ranges.push((index, extent));
         }

@@ -5,11 +5,11 @@ use super::super::syntax::{Law, Name, Operator};
 use super::Parser;
 use crate::diag::{Code, Diagnostic, Result};
 
-/// How an operator is defined.
+/// The form of an operator definition, for help texts.
 const FORM: &str = "write `@op` or `@op(commutative, associative, identity=0)`, then `def name(a, b):`, then `return` and an expression of `a` and `b`";
 
 impl Parser {
-    /// Whether the decorator here is `@op`, `@tm.op` or the like.
+    /// True if the decorator here is `@op`, `@tm.op` or the like.
     pub(super) fn at_operator(&self) -> bool {
         let mut last = None;
         for token in self.tokens.iter().skip(self.at + 1) {

@@ -51,7 +51,7 @@ impl Parser {
         let mut body = Vec::new();
         loop {
             if self.is_word("for") || self.is_word("if") {
-                let error = self.unexpected("a simple statement").help("put the block on lines of its own, indented");
+                let error = self.unexpected("a simple statement").help("put the block on its own lines, indented");
                 self.errors.push(error);
                 self.recover();
                 return body;
@@ -161,11 +161,11 @@ impl Parser {
             }
             "while" => Err(self.no_such_statement(
                 "`while`",
-                "loop over an index with `for i in range(n):`; a reduction into `short_circuit_scalar(...)` stops when it can",
+                "loop over an index with `for i in range(n):`; a reduction into `short_circuit_scalar(...)` exits early",
             )),
             "break" | "continue" => Err(self.no_such_statement(
                 &format!("`{word}`"),
-                "to skip, use `if`; a reduction into `short_circuit_scalar(...)` stops as soon as its value is final",
+                "use `if` to skip; a reduction into `short_circuit_scalar(...)` exits early",
             )),
             "def" | "class" | "import" | "from" | "with" | "try" | "global" | "nonlocal" | "del" | "assert"
             | "raise" | "yield" | "async" | "lambda" => Err(self.no_such_statement(
@@ -202,7 +202,7 @@ impl Parser {
                 }
                 Ok(())
             }
-            _ => Err(self.unexpected("the end of the statement").help("put each statement on a line of its own")),
+            _ => Err(self.unexpected("the end of the statement").help("put each statement on its own line")),
         }
     }
 
@@ -257,7 +257,7 @@ impl Parser {
                 let Some(number) = number else {
                     return Err(Diagnostic::new(Code::E0106, "expected an integer literal")
                         .label(value.span, "not an integer literal")
-                        .help("write numbers as they are, as in `unroll(_, 4)`; `parallel(_)` takes none"));
+                        .help("write a number, as in `unroll(_, 4)`; `parallel(_)` takes none"));
                 };
                 attribute.number = Some((number, value.span));
             }
@@ -277,7 +277,7 @@ impl Parser {
                 format!("expected `_` or `range(a, b)`, found {}", self.peek().tok.describe()),
             )
             .label(start, "not an extent")
-            .help(format!("the form is {form}; `_` takes the extent from the tensors that the index subscripts")));
+            .help(format!("the form is {form}; `_` infers the extent from the tensors that the index subscripts")));
         }
         self.at += 1;
         self.expect("(", "write `range(n)` or `range(a, b)`")?;
