@@ -59,7 +59,7 @@ impl KernelFailure {
             return KernelFailure::Memory { buffer: name(), elements, bytes };
         }
         if status == Status::Policy as i32 {
-            let what = ["panicked", "found an entry that is not there", "had no room for a first entry"];
+            let what = ["panicked", "located an element that does not exist", "had no capacity for a first element"];
             return KernelFailure::Policy { buffer: name(), what: what[raw.index.clamp(0, 2) as usize] };
         }
         if status == Status::Width as i32 {
@@ -78,10 +78,10 @@ impl KernelFailure {
         match self {
             // What does not fit a format is no subscript out of range.
             KernelFailure::Required(_) if message.contains("one coordinate per fiber") => {
-                Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, whose fibers hold any number")
+                Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, whose fibers have any number of elements")
             }
             KernelFailure::Required(_) if message.contains("written out of order") => Diagnostic::new(Code::E0706, message)
-                .help("let the loops go through it in the order of its levels, or use a smaller shape"),
+                .help("order the loops by its levels, or use a smaller shape"),
             KernelFailure::Required(_) => {
                 Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
             }
@@ -93,13 +93,13 @@ impl KernelFailure {
                 })
                 .help("close other programs, or use a machine with more memory"),
             KernelFailure::Bounds { .. } | KernelFailure::Width { .. } => Diagnostic::new(Code::E1101, message)
-                .note("generated code left its arrays: the arrays break an invariant of their format, or this is a bug of Tamis")
+                .note("generated code accessed an array out of bounds: an array violates an invariant of its format, or this is a bug in Tamis")
                 .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
             KernelFailure::Policy { .. } => Diagnostic::new(Code::E1101, message)
-                .note("a policy that was registered is wrong, or this is a bug of Tamis")
-                .help("use one that comes with Tamis, such as `coord` or `hash`"),
+                .note("a registered policy is wrong, or this is a bug in Tamis")
+                .help("use a built-in one, such as `coord` or `hash`"),
             KernelFailure::Call(_) => Diagnostic::new(Code::E1101, message)
-                .note("this is a bug of Tamis")
+                .note("this is a bug in Tamis")
                 .help("please report the program that was run"),
         }
     }
