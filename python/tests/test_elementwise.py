@@ -15,6 +15,7 @@ import tamis as tm
 from tamis import _elementwise, _functions
 from tamis._trace import RESERVED
 
+API = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 STUB = Path(_functions.__file__).with_suffix(".pyi")
 
 
@@ -32,6 +33,18 @@ def test_stub_is_current() -> None:
     if os.environ.get("TAMIS_BLESS"):
         STUB.write_text(stub())
     assert STUB.read_text() == stub(), f"run TAMIS_BLESS=1 pytest {__file__}"
+
+
+def test_api_page_is_current() -> None:
+    text = API.read_text()
+    head, _, rest = text.partition("## Elementwise functions")
+    intro, _, tail = rest.partition("   :nosignatures:\n")
+    _, _, tail = tail.partition("```")
+    names = "".join(f"   {name}\n" for name in sorted(_functions.__all__))
+    page = f"{head}## Elementwise functions{intro}   :nosignatures:\n\n{names}```{tail}"
+    if os.environ.get("TAMIS_BLESS"):
+        API.write_text(page)
+    assert text == page, f"run TAMIS_BLESS=1 pytest {__file__}"
 
 
 def test_every_operator_is_a_function_with_documentation() -> None:
