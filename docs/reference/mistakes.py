@@ -19,8 +19,8 @@ Python's that one would expect; `error.code`, `error.span`, `error.notes` and `e
 MISTAKES = [
     ("Sizes that do not agree", 'A = tm.gallery.laplacian(3)                      # 9 x 9\ntm.einsum("y[i] = A[i,j] * x[j]", A=A, x=np.ones(8))'),
     ("The wrong way round", "A = tm.gallery.random((5, 3), 0.5)\nA @ np.ones(5)"),
-    ("Shapes that cannot be stretched", "tm.zeros((4, 3)) + np.ones(4)"),
-    ("A sparse matrix plus a dense vector: nothing becomes dense and huge unasked", "A = tm.gallery.random((100_000, 100_000), 1e-7)\nA + np.ones(100_000)"),
+    ("Shapes that cannot be broadcast", "tm.zeros((4, 3)) + np.ones(4)"),
+    ("A sparse matrix plus a dense vector: no huge dense result without permission", "A = tm.gallery.random((100_000, 100_000), 1e-7)\nA + np.ones(100_000)"),
     ("Asking for a dense array", "tm.gallery.random((1_000_000, 1_000_000), 1e-9).to_numpy()"),
     ("Changing an element", "A = tm.eye(3, format=\"csr\")\nA[0, 0] = 5.0"),
     ("An index outside", "A = tm.eye(3, format=\"csr\")\nA[3, 0]"),

@@ -40,7 +40,9 @@ fn operators() -> String {
             Typing::Bitwise => "integers, bool",
             Typing::Shift => "integers",
             Typing::Ordered => "real numbers, bool",
-            Typing::Select | Typing::Coalesce | Typing::Choice | Typing::Conversion(_) | Typing::Defined(_) => "anything",
+            Typing::Select | Typing::Coalesce | Typing::Choice | Typing::Conversion(_) | Typing::Defined(_) => {
+                "anything"
+            }
         };
         let laws = [(row.commutative, "c"), (row.associative, "a"), (row.idempotent, "i")];
         let laws: Vec<&str> = laws.iter().filter(|(holds, _)| *holds).map(|(_, law)| *law).collect();

@@ -268,7 +268,10 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
             // Files and other generators are asked when they are read.
             _ => continue,
         };
-        let d = Diagnostic::new(Code::E0905, format!("the shape of `{name}` is already known: it is already known: it is what {known}"));
+        let d = Diagnostic::new(
+            Code::E0905,
+            format!("the shape of `{name}` is already known: it is already known: it is what {known}"),
+        );
         mistakes.push(d.help(format!("leave out `--shape {name}=...`")));
     }
     for (name, spec) in &request.inputs {

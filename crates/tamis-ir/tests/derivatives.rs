@@ -33,8 +33,9 @@ fn derivatives_match_finite_differences() {
         for (at, text) in partial.iter().enumerate() {
             let derivative = compiled(row.name, text, count);
             for k in 0..POINTS.len().pow(count as u32) {
-                let point: Vec<f64> =
-                    (0..count).map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.01 * d as f64).collect();
+                let point: Vec<f64> = (0..count)
+                    .map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.01 * d as f64)
+                    .collect();
                 let apply = |op: Op, point: &[f64]| {
                     let values: Vec<Value> = point.iter().map(|x| Value::F64(*x)).collect();
                     number(eval(op, DType::F64, &values))

@@ -136,9 +136,8 @@ fn check_columns(entries: &Coordinates) -> Result<()> {
         });
         if let Some((e, c)) = outside.flatten() {
             let message = format!("entry {e} has coordinate {c} in dimension {d}, whose size is {extent}");
-            return Err(Diagnostic::new(Code::E0703, message).help(format!(
-                "coordinates in dimension {d} are in 0..{extent}; correct it, or enlarge the shape"
-            )));
+            return Err(Diagnostic::new(Code::E0703, message)
+                .help(format!("coordinates in dimension {d} are in 0..{extent}; correct it, or enlarge the shape")));
         }
     }
     Ok(())

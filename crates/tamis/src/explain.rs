@@ -147,7 +147,9 @@ impl Explanation {
         alike
             .map(|(id, alike)| {
                 let (result, operand) = (name(*id), name(alike.of));
-                format!("{result} has the sparsity pattern of {operand} and shares its coordinates: only values are written")
+                format!(
+                    "{result} has the sparsity pattern of {operand} and shares its coordinates: only values are written"
+                )
             })
             .collect()
     }

@@ -2,10 +2,10 @@
 
 use super::expr::make_complex;
 use super::{stored, value_type};
+use tamis_ir::DType;
 use tamis_ir::algebra::{IntExpansion, Op};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
-use tamis_ir::DType;
 
 /// A function (or line) of the file.
 pub(super) struct Helper {

@@ -2,7 +2,9 @@
 
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
-use tamis_ir::algebra::{BoolExpansion, C, Comparison, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op, Predicate};
+use tamis_ir::algebra::{
+    BoolExpansion, C, Comparison, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op, Predicate,
+};
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
 
@@ -115,9 +117,7 @@ impl Printer<'_> {
         match (lowering, operands) {
             // The verifier rejects such a kernel.
             (Lowering::Never, _) => Written::Done("0".into(), Prec::Primary),
-            (Lowering::Operand, _) => {
-                Written::Done(self.converted(operands[0], dtype, Prec::Unary), Prec::Unary)
-            }
+            (Lowering::Operand, _) => Written::Done(self.converted(operands[0], dtype, Prec::Unary), Prec::Unary),
             (Lowering::Zero, _) => {
                 let value = self.converted(operands[0], dtype, Prec::Unary);
                 let zero = self.constant(tamis_ir::Value::zero(dtype), Prec::Unary);
@@ -136,9 +136,7 @@ impl Printer<'_> {
             (Lowering::Instruction { c, .. }, _) => Written::Call(self.helper(helpers::wrapping(op, c, dtype))),
             (Lowering::Intrinsic { c, .. } | Lowering::Call { c }, _) => match c {
                 C::Function(name) => Written::Call(library(name, dtype)),
-                C::Expression(text) => {
-                    Written::Call(self.helper(helpers::expression(op, dtype, operands.len(), text)))
-                }
+                C::Expression(text) => Written::Call(self.helper(helpers::expression(op, dtype, operands.len(), text))),
                 C::Body(text) => Written::Call(self.helper(helpers::function(op, dtype, operands.len(), text))),
             },
             (Lowering::Expansion(expansion), _) => expansion.expand(self, op, dtype, operands),
@@ -238,7 +236,13 @@ impl Expand for ComplexExpansion {
     fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> Written {
         Written::Call(match self {
             ComplexExpansion::Abs => library("abs", dtype),
-            ComplexExpansion::Conjugate => if dtype == DType::C64 { "conjf".into() } else { "conj".into() },
+            ComplexExpansion::Conjugate => {
+                if dtype == DType::C64 {
+                    "conjf".into()
+                } else {
+                    "conj".into()
+                }
+            }
             ComplexExpansion::Real => library("real", dtype),
             ComplexExpansion::Imaginary => library("imag", dtype),
             ComplexExpansion::Multiply => {

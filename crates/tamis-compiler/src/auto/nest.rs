@@ -291,9 +291,12 @@ impl<'a> Scheduler<'a> {
             if !known.contains(index) {
                 let mut names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 names.sort_unstable();
-                return Err(Diagnostic::new(Code::E1202, format!("the order of loops names the unknown index `{index}`"))
-                    .help(format!("indices are {}", names.join(", ")))
-                    .into());
+                return Err(Diagnostic::new(
+                    Code::E1202,
+                    format!("the order of loops names the unknown index `{index}`"),
+                )
+                .help(format!("indices are {}", names.join(", ")))
+                .into());
             }
         }
         for (name, _) in &self.pins.formats {

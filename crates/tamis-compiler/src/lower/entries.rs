@@ -66,8 +66,7 @@ impl Lowerer<'_> {
             && !format.map().iter().all(|dim| matches!(dim, DimExpr::Dim(_)))
         {
             let name = &self.program.tensor(tensor).name;
-            let message =
-                format!("`{name}` is stored as `{format}`, whose blocks or diagonals also store padding");
+            let message = format!("`{name}` is stored as `{format}`, whose blocks or diagonals also store padding");
             let help = "store it in a format without padding, such as `csr`";
             return self.have_no_numbers(entry, message, help.to_string());
         }
@@ -208,14 +207,17 @@ impl Lowerer<'_> {
         let Some(level) = (0..entry.at.len()).find(searched) else { return };
         let program = self.program;
         let name = &program.tensor(entry.tensor).name;
-        let message = format!("level {level} of `{name}` is a coordinate list, so each `{name}.first[...]` is a binary search");
+        let message =
+            format!("level {level} of `{name}` is a coordinate list, so each `{name}.first[...]` is a binary search");
         if self.warnings.iter().any(|d| d.message == message) {
             return;
         }
         let d = Diagnostic::warning(Code::E0607, message)
             .label(program.origin.stmt(entry.stmt), "used here")
             .note("each query costs O(log nnz), in a `dense` level O(1)")
-            .help(format!("iterate over all stored elements in one loop, `range({name}.nnz)`: `fuse` the loops before `pos`"))
+            .help(format!(
+                "iterate over all stored elements in one loop, `range({name}.nnz)`: `fuse` the loops before `pos`"
+            ))
             .help(format!("or store `{name}` with a `dense` level there, as `csr` does"));
         self.warnings.push(program.origin.attach(d));
     }
@@ -342,10 +344,13 @@ impl Lowerer<'_> {
         let program = self.program;
         let (name, leader) = (&program.tensor(tensor).name, &program.tensor(leader).name);
         let var = &program.vars[var.index()];
-        let message = format!("`{name}` is searched for every `{var}`: the loop iterates over the positions of `{leader}`");
+        let message =
+            format!("`{name}` is searched for every `{var}`: the loop iterates over the positions of `{leader}`");
         let d = Diagnostic::warning(Code::E0607, message)
             .label(program.origin.stmt(stmt), format!("`{name}` is read here"))
-            .note("each access is a binary search in a coordinate list, O(log nnz) per fiber, instead of O(1) iteration")
+            .note(
+                "each access is a binary search in a coordinate list, O(log nnz) per fiber, instead of O(1) iteration",
+            )
             .help(format!("loop over coordinates, which co-iterates over `{name}` and `{leader}`"))
             .help(format!("or store `{name}` with a `dense` level for `{var}`"))
             .help(format!("or write `follow({var})` if the search is intended"));

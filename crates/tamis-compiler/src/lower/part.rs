@@ -185,7 +185,9 @@ impl Lowerer<'_> {
         let keeps = self.checked.types.identity_keeps(tensor, op.operand_type(dtype));
         let starts = (info.idempotent && keeps) || identity(info.left_identity) || identity(info.right_identity);
         if !starts {
-            return Err(self.uncut(&format!("`{name}` starts at {fill}, which every partial result would include again")));
+            return Err(
+                self.uncut(&format!("`{name}` starts at {fill}, which every partial result would include again"))
+            );
         }
         match &self.bound[tensor.index()].storage {
             // Whether anything was written to it is not known any more.

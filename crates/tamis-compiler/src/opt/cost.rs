@@ -1,8 +1,8 @@
 //! The cost of expressions: which are free to recompute anywhere, and which are worth a name.
 
+use tamis_ir::Kind;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Expr, ExprId, Kernel};
-use tamis_ir::Kind;
 
 /// Expressions with more operations than this are not rematerialised to save a name.
 const SMALL: usize = 12;

@@ -32,12 +32,7 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
     let old = program.params[at];
     let rank = program.tensor(old).rank;
     if rank == 0 {
-        let d = work.fault(
-            Code::E1202,
-            format!("`{name}` has no dimensions to convert"),
-            Some(0),
-            "a scalar",
-        );
+        let d = work.fault(Code::E1202, format!("`{name}` has no dimensions to convert"), Some(0), "a scalar");
         return Err(d.help("remove the command"));
     }
     let spec = FormatSpec::parse(format).and_then(|spec| spec.with_rank(rank).map(|_| spec)).map_err(|d| {

@@ -25,8 +25,7 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
     let chain = Chain::of(&stmt, j).map_err(|conflict| obstacle(work, &conflict))?;
     if let [_, .., between] = &chain.loops()[..chain.loops().len() - 1] {
         let name = &work.program.indices[between.index()];
-        let d =
-            work.fault(Code::E1203, format!("the loop over `{name}` is in between"), None, "not adjacent");
+        let d = work.fault(Code::E1203, format!("the loop over `{name}` is in between"), None, "not adjacent");
         return Err(d.help(format!("fuse `{name}` first, or reorder the loops before")));
     }
     let before = work.classes();

@@ -11,7 +11,8 @@ pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipeline
         None => None,
         Some((_, Some(n))) => Some(n),
         Some((n, None)) => {
-            let d = work.fault(Code::E1207, format!("the capacity of a workspace cannot be {n}"), Some(1), "at least 1");
+            let d =
+                work.fault(Code::E1207, format!("the capacity of a workspace cannot be {n}"), Some(1), "at least 1");
             return Err(d.help("leave the capacity out: the workspace grows with the result"));
         }
     };

@@ -432,9 +432,7 @@ pub(super) fn at_once(
         let stmt = ordered_write(&written);
         let (why, help) = match (written.own.get(&index), written.operator) {
             (Some(_), _) => (
-                format!(
-                    "writes non-contiguous ranges of `{name}`: `{loop_name}` is not its outermost level"
-                ),
+                format!("writes non-contiguous ranges of `{name}`: `{loop_name}` is not its outermost level"),
                 format!("parallelise another loop, or store `{name}` with `{loop_name}` outermost"),
             ),
             (None, Some(_)) => (

@@ -32,7 +32,9 @@ pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> R
         let shown = work.program.access(&access);
         let stored = if fill.is_truthy() { format!("{shown} != {fill}") } else { shown.clone() };
         return Err(d
-            .help(format!("iterate over coordinates, or make the statement a no-op elsewhere, as a product with `{shown}` is"))
+            .help(format!(
+                "iterate over coordinates, or make the statement a no-op elsewhere, as a product with `{shown}` is"
+            ))
             .help(format!("or guard it by `if {stored}:`")));
     }
     way.go(work, position)
@@ -215,9 +217,9 @@ impl LevelMapping {
                     true => d
                         .help(format!("fuse the loops first: `fuse({loop_name}, {other}, ...)`"))
                         .help(format!("or iterate over the positions of the inner loop: `pos({other}, ..., {name})`")),
-                    false => d.help(format!(
-                        "reorder the loops to the storage order first: `reorder({loop_name}, {other})`"
-                    )),
+                    false => {
+                        d.help(format!("reorder the loops to the storage order first: `reorder({loop_name}, {other})`"))
+                    }
                 });
             }
         }

@@ -358,7 +358,12 @@ impl Plan {
         if !free && (guard.is_some() || lazy) {
             let message = "the expression is conditional, and may read out of bounds without the condition";
             let note = guard.take().map(|stmt| format!("the condition is {}", work.place(stmt)));
-            return Err(self.refuse(work, message.to_string(), note, "precompute a subexpression that needs no condition"));
+            return Err(self.refuse(
+                work,
+                message.to_string(),
+                note,
+                "precompute a subexpression that needs no condition",
+            ));
         }
         Ok(())
     }

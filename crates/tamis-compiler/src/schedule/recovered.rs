@@ -61,9 +61,8 @@ impl Recovered {
         if names.iter().all(|name| is_loop(name).is_some() || is_bound(name).is_none()) {
             return Ok(None);
         }
-        let fault = |message: String, help: &str| {
-            work.fault(Code::E1208, message, Some(0), "cannot be precomputed").help(help)
-        };
+        let fault =
+            |message: String, help: &str| work.fault(Code::E1208, message, Some(0), "cannot be precomputed").help(help);
         let StmtKind::Assign { target, update: Some(update), .. } = &found.stmt.kind else {
             let message = "the expression is not the value of a reduction".to_string();
             return Err(fault(message, "precompute before `fuse` and `pos`"));
@@ -72,10 +71,7 @@ impl Recovered {
             || (update.op.info().commutative && update.op.info().associative && update.extra.is_empty());
         if found.part != found.value || !reduces {
             let message = "the expression is only a part of the reduced value".to_string();
-            return Err(fault(
-                message,
-                "give the whole right-hand side, or precompute before `fuse` and `pos`",
-            ));
+            return Err(fault(message, "give the whole right-hand side, or precompute before `fuse` and `pos`"));
         }
         let mut given: Vec<(Variable, usize)> = Vec::new();
         for name in names {

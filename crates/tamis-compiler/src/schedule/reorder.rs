@@ -31,8 +31,12 @@ pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
     }
     check_bounds(work, &chain, &new)?;
     legal::reorder(&work.program, &nest, &old, &new).map_err(|conflict| {
-        let d =
-            work.fault(Code::E1204, "these loops cannot be interchanged: the result would change", None, "illegal order");
+        let d = work.fault(
+            Code::E1204,
+            "these loops cannot be interchanged: the result would change",
+            None,
+            "illegal order",
+        );
         d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help)
     })?;
     let arranged = arrange(&chain, &new);

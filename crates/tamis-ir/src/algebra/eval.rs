@@ -182,9 +182,9 @@ pub fn eval(op: Op, operand: DType, operands: &[Value]) -> Value {
             // The type rule and the functions of each row agree; a test checks every type.
             let folded = match function.evaluation {
                 Evaluation::Unary(f) => unary_value(&f, a.cast(operand)),
-                Evaluation::Binary(f) => operands[1..].iter().try_fold(a.cast(operand), |folded, b| {
-                    binary_value(&f, folded, b.cast(operand))
-                }),
+                Evaluation::Binary(f) => operands[1..]
+                    .iter()
+                    .try_fold(a.cast(operand), |folded, b| binary_value(&f, folded, b.cast(operand))),
             };
             let folded = folded.unwrap_or(Value::zero(operand));
             match info.typing {

@@ -9,8 +9,8 @@
 #![allow(clippy::needless_update, clippy::redundant_closure_call)]
 
 use super::eval::{Evaluation, binary, unary};
-use super::lowering::{C, Comparison, Elementwise, Form, Lowering, Predicate};
 use super::lowering::{BoolExpansion, ComplexExpansion, FloatExpansion, IntExpansion};
+use super::lowering::{C, Comparison, Elementwise, Form, Lowering, Predicate};
 use super::ops::{Absorbing, Constant, Cost, Domain, NanPolicy, OpInfo, Typing};
 use super::scalar::{Float, Int, floor_div_mod, logaddexp2, minimum, sign};
 use super::{DType, UserOp, complex};
@@ -137,7 +137,13 @@ const fn call_or<E>(expression: &'static str) -> Lowering<E> {
 }
 
 /// An operator of two operands with a symbol.
-const fn infix(name: &'static str, symbol: &'static str, typing: Typing, summary: &'static str, f: Evaluation) -> OpInfo {
+const fn infix(
+    name: &'static str,
+    symbol: &'static str,
+    typing: Typing,
+    summary: &'static str,
+    f: Evaluation,
+) -> OpInfo {
     function(name, typing, summary, f).symbol(symbol)
 }
 

@@ -229,7 +229,8 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
         return Err(Undefinable::TooMany);
     }
     let typed = DType::ALL.iter().map(|dtype| (*dtype, type_terms(&meaning.body, *dtype))).collect();
-    let definition: &'static Definition = Box::leak(Box::new(Definition { meaning: meaning.clone(), info: OnceLock::new(), typed }));
+    let definition: &'static Definition =
+        Box::leak(Box::new(Definition { meaning: meaning.clone(), info: OnceLock::new(), typed }));
     known.insert(meaning, definition);
     Ok(UserOp(definition))
 }

@@ -42,10 +42,10 @@ impl DimExpr {
             DimExpr::Diff(a, b) => {
                 let total = size(a).checked_add(size(b) - 1).filter(|total| *total <= i64::MAX as u64);
                 total.ok_or_else(|| {
-                    let message =
-                        format!("the difference of dimensions of size {} and {} overflows", size(a), size(b));
-                    Diagnostic::new(Code::E0404, message)
-                        .help("a level has at most 9223372036854775807 coordinates; store each dimension in its own level")
+                    let message = format!("the difference of dimensions of size {} and {} overflows", size(a), size(b));
+                    Diagnostic::new(Code::E0404, message).help(
+                        "a level has at most 9223372036854775807 coordinates; store each dimension in its own level",
+                    )
                 })?
             }
         })

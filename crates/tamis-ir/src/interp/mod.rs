@@ -167,12 +167,9 @@ impl<'a> Machine<'a> {
                 for i in start..stop {
                     self.iterations += 1;
                     if self.options.budget.is_some_and(|budget| self.iterations > budget) {
-                        return Err(Diagnostic::new(
-                            Code::E1003,
-                            "the program exceeds the limit of loop iterations",
-                        )
-                        .label(self.program.origin.stmt(stmt.id), "stopped in this loop")
-                        .help("use smaller tensors"));
+                        return Err(Diagnostic::new(Code::E1003, "the program exceeds the limit of loop iterations")
+                            .label(self.program.origin.stmt(stmt.id), "stopped in this loop")
+                            .help("use smaller tensors"));
                     }
                     self.indices[index.index()] = i;
                     self.block(body)?;

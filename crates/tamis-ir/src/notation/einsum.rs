@@ -46,7 +46,8 @@ impl Notation {
                 if c.is_ascii_alphabetic() {
                     names.push(Name { text: c.to_string(), span });
                 } else if errors.len() < MAX_ERRORS {
-                    let d = Diagnostic::new(Code::E0111, "an index is a single letter in this notation").label(span, "no letter");
+                    let d = Diagnostic::new(Code::E0111, "an index is a single letter in this notation")
+                        .label(span, "no letter");
                     errors.push(match c {
                         '.' => d.help("`...` is not supported: write a letter for each dimension"),
                         _ => d.help("write `ij,jk->ik`, or `C[i,k] = A[i,j] * B[j,k]`"),

@@ -144,7 +144,10 @@ impl Maker {
                 let symbol = update.info().symbol.unwrap_or(update.info().name);
                 return Err(Diagnostic::new(
                     Code::E0112,
-                    format!("`{symbol}=` cannot reduce over `{}`: the result would depend on the order of the values", index.text),
+                    format!(
+                        "`{symbol}=` cannot reduce over `{}`: the result would depend on the order of the values",
+                        index.text
+                    ),
                 )
                 .label(index.span, "not on the left")
                 .help(format!("write the reduction: `sum[{}](...)`, or min, max, prod, any, all", index.text)));
@@ -270,13 +273,10 @@ impl Extents<'_> {
                 ranges.push(IndexRange { index: index.text.clone(), ..range.clone() });
             } else if number && !subscripts_something(body, &index.text) {
                 let Some(stop) = extent_of(self.whole, written) else {
-                    return Err(Diagnostic::new(
-                        Code::E0113,
-                        format!("index `{}` has no extent", index.text),
-                    )
-                    .label(index.span, "subscripts no tensor on the right")
-                    .help(format!("subscript a tensor with it, as in `x[{}]`", index.text))
-                    .help(format!("or write its range: `... for {} in range(10)`", index.text)));
+                    return Err(Diagnostic::new(Code::E0113, format!("index `{}` has no extent", index.text))
+                        .label(index.span, "subscripts no tensor on the right")
+                        .help(format!("subscript a tensor with it, as in `x[{}]`", index.text))
+                        .help(format!("or write its range: `... for {} in range(10)`", index.text)));
                 };
                 ranges.push(IndexRange { index: index.text.clone(), start: None, stop });
             }

@@ -324,7 +324,9 @@ impl<'a> Inference<'a> {
         let mut d = Diagnostic::new(Code::E0309, message)
             .label(span, format!("used with {dtype} here"))
             .note(failure.counterexample)
-            .help(format!("remove `{law}` from `@op(...)`: no law is required, each one only allows more optimisations"));
+            .help(format!(
+                "remove `{law}` from `@op(...)`: no law is required, each one only allows more optimisations"
+            ));
         if nan {
             d = d.help("or handle NaN in the body; `min(a, b)` and `max(a, b)` propagate it");
         }
@@ -384,9 +386,7 @@ impl<'a> Inference<'a> {
                 format!("{what} may be missing: a permissive access has no value out of bounds"),
             );
             let shown = self.program.show(id);
-            self.error(
-                d.label(span, "may be missing").help(format!("supply a value outside: `coalesce({shown}, 0)`")),
-            );
+            self.error(d.label(span, "may be missing").help(format!("supply a value outside: `coalesce({shown}, 0)`")));
         }
     }
 

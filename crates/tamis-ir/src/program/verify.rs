@@ -100,11 +100,7 @@ impl Verifier<'_> {
                 StmtKind::Declare(tensor) => {
                     let info = self.program.tensors.get(tensor.index());
                     if info.is_none_or(|info| info.declaration.is_none()) || self.scope.tensors.contains(&tensor.0) {
-                        self.fail(
-                            Code::E0203,
-                            "a second declaration of the same name".into(),
-                            Some(stmt.id),
-                        );
+                        self.fail(Code::E0203, "a second declaration of the same name".into(), Some(stmt.id));
                     }
                     self.scope.tensors.push(tensor.0);
                 }

@@ -108,7 +108,10 @@ fn check_density(density: f64) -> Result<()> {
     if (0.0..=1.0).contains(&density) {
         return Ok(());
     }
-    Err(refuse(format!("the density {density:?} is not between 0 and 1"), "write a fraction of all elements, such as 0.1"))
+    Err(refuse(
+        format!("the density {density:?} is not between 0 and 1"),
+        "write a fraction of all elements, such as 0.1",
+    ))
 }
 
 /// `density` of `whole`, rounded; the whole itself for 1, however large.

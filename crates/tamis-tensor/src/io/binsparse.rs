@@ -74,7 +74,8 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Te
 pub(super) fn data(tensor: &Tensor) -> Result<FileData> {
     let zero = Value::zero(tensor.dtype());
     if !tensor.fill().same_number(zero) && !tensor.format().is_all_dense() {
-        let message = format!("what the file does not store is {}, which a coordinate list cannot represent", tensor.fill());
+        let message =
+            format!("what the file does not store is {}, which a coordinate list cannot represent", tensor.fill());
         return Err(Diagnostic::new(Code::E0809, message).help("read it as a tensor"));
     }
     let (content, layout) = if tensor.format().is_all_dense() {

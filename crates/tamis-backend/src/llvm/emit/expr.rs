@@ -1,7 +1,7 @@
 //! Expressions: what is evaluated, in which order, and what is not.
 
-use super::{Emitter, LARGEST, Slot, Val, from_parts, parts_of, stored, ty};
 use super::ops::is_called;
+use super::{Emitter, LARGEST, Slot, Val, from_parts, parts_of, stored, ty};
 use tamis_ir::algebra::{Comparison, Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
 use tamis_ir::{DType, Value};

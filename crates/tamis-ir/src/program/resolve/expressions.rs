@@ -146,13 +146,10 @@ impl Resolver {
         if first != rank {
             let name = self.program.tensor(tensor).name.clone();
             return self.error(
-                Diagnostic::new(
-                    Code::E0401,
-                    format!("`{name}` has {rank} subscripts here, but {first} before"),
-                )
-                .label(span, format!("{rank} subscripts"))
-                .label(first_span, format!("{first} subscripts"))
-                .help("use it with the same number of subscripts everywhere"),
+                Diagnostic::new(Code::E0401, format!("`{name}` has {rank} subscripts here, but {first} before"))
+                    .label(span, format!("{rank} subscripts"))
+                    .label(first_span, format!("{first} subscripts"))
+                    .help("use it with the same number of subscripts everywhere"),
             );
         }
         Some(Access { tensor, subscripts: subscripts.into_iter().collect::<Option<_>>()? })

@@ -239,8 +239,8 @@ impl Body<'_> {
                 Some(k) => self.term(Term::Param(k), expr.span),
                 None => {
                     let names: Vec<&str> = self.params.iter().map(|p| p.text.as_str()).collect();
-                    let mut d =
-                        Diagnostic::new(Code::E0201, format!("`{text}` is not defined")).label(expr.span, "unknown name");
+                    let mut d = Diagnostic::new(Code::E0201, format!("`{text}` is not defined"))
+                        .label(expr.span, "unknown name");
                     if let Some(meant) = did_you_mean(text, names.iter().copied()) {
                         d = d.help(format!("did you mean `{meant}`?"));
                     }

@@ -194,10 +194,13 @@ impl Parser {
             }
             name = Name { span: name.span.to(attribute.span), ..attribute };
             if !self.is("(") && !self.is(".") {
-                return Err(Diagnostic::new(Code::E0101, format!("`.{}` is not an attribute in loop programs", name.text))
-                    .label(name.span, "unknown attribute")
-                    .help("the size of a dimension is `A.shape[0]`")
-                    .help("stored elements are `A.nnz`, `A.coords[0, p]`, `A.data[p]` and `A.first[i]`"));
+                return Err(Diagnostic::new(
+                    Code::E0101,
+                    format!("`.{}` is not an attribute in loop programs", name.text),
+                )
+                .label(name.span, "unknown attribute")
+                .help("the size of a dimension is `A.shape[0]`")
+                .help("stored elements are `A.nnz`, `A.coords[0, p]`, `A.data[p]` and `A.first[i]`"));
             }
         }
         if self.eat("[") {
