@@ -270,7 +270,9 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> Outcome {
         };
         let d = Diagnostic::new(
             Code::E0905,
-            format!("the shape of `{name}` is already known: it is already known: it is what {known}"),
+            format!(
+                "the shape of `{name}` is already known: it is already known: it is already known: it is what {known}"
+            ),
         );
         mistakes.push(d.help(format!("leave out `--shape {name}=...`")));
     }

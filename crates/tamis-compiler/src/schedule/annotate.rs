@@ -55,7 +55,7 @@ pub(super) fn parallelize(work: &mut Work, index: &str, races: Races) -> Result<
 
 fn refused(work: &Work, conflict: &legal::Conflict) -> tamis_ir::Diagnostic {
     let message = "the iterations of this loop depend on each other";
-    let d = work.fault(Code::E1206, message, Some(0), "cannot run at once");
+    let d = work.fault(Code::E1206, message, Some(0), "cannot run in parallel");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }
 

@@ -36,7 +36,7 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
         return Err(d.help("remove the command"));
     }
     let spec = FormatSpec::parse(format).and_then(|spec| spec.with_rank(rank).map(|_| spec)).map_err(|d| {
-        let reported = work.fault(d.code, d.message.clone(), Some(1), "not such a format");
+        let reported = work.fault(d.code, d.message.clone(), Some(1), "invalid format");
         d.help.iter().fold(reported, |reported, help| reported.help(help.clone()))
     })?;
     let stored = work.formats.get(at);

@@ -276,7 +276,7 @@ impl Inserter<'_> {
         let (ism, why) = match self.request {
             WorkspaceRequest::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
             WorkspaceRequest::Any if full && natural => {
-                let why = format!("what is out of order, {size} elements, is stored whole");
+                let why = format!("the unordered dimensions, {size} elements, are stored densely");
                 return (FormatSpec::AnyRank(ShortName::Dense, leaf), why);
             }
             WorkspaceRequest::Any if dense => {

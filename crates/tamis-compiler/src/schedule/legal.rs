@@ -350,7 +350,7 @@ fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Confli
     let name = &program.tensor(written.tensor).name;
     let why = format!("reads `{name}`, which the same loops modify");
     let help = if is_plain_scalar(program, written.tensor) {
-        format!("declare `{name}` inside of the loops if each iteration has its own, or leave them as they are")
+        format!("declare `{name}` inside the loops if each iteration has its own, or leave them as they are")
     } else {
         "keep the loops unchanged".to_string()
     };
@@ -437,11 +437,11 @@ pub(super) fn at_once(
             ),
             (None, Some(_)) => (
                 format!("updates elements of `{name}` that other iterations update, too"),
-                "leave out `NoRaces`: reductions are made private and combined".to_string(),
+                "remove `NoRaces`: reductions are privatised and combined".to_string(),
             ),
             (None, None) => (
                 format!("{}, and other iterations write it, too", what_it_does(program, &written, &stmt)),
-                "run a loop at once whose index subscripts the result, or update by `+=`, `max=` or the like"
+                "parallelise a loop whose index subscripts the result, or update by `+=`, `max=` or the like"
                     .to_string(),
             ),
         };

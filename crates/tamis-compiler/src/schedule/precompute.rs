@@ -42,8 +42,7 @@ pub(super) fn run(
 fn spec(work: &Work, text: &str, rank: usize) -> Result<FormatSpec> {
     let fits = FormatSpec::parse(text).and_then(|spec| spec.with_rank(rank).map(|_| spec));
     fits.map_err(|d| {
-        let reported =
-            work.fault(d.code, format!("the workspace's format: {}", d.message), Some(3), "not such a format");
+        let reported = work.fault(d.code, format!("the workspace's format: {}", d.message), Some(3), "invalid format");
         d.help.iter().fold(reported, |reported, help| reported.help(help.clone()))
     })
 }

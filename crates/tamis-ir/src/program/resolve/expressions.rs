@@ -93,7 +93,7 @@ impl Resolver {
             Binding::Tensor(tensor) if self.program.tensor(tensor).declaration.is_none() => tensor,
             _ => {
                 let message = format!("`{}` is not a parameter, so its stored elements have no positions", base.text);
-                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have them them");
+                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have them them them");
                 return self.error(match found {
                     Binding::Tensor(_) => d.help(format!("read its elements in a loop, as in `{}[i]`", base.text)),
                     _ => d.help("use a parameter, as in `A.nnz`"),
