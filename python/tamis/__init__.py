@@ -169,7 +169,7 @@ if _TYPE_CHECKING:
 
 __version__ = _tamis.__version__
 
-#: What is not needed at once is loaded when it is asked for: importing the package stays quick.
+#: Submodules and functions that are loaded lazily on first access, so that importing the package stays fast.
 _LATER = {
     "_creation": (
         "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"

@@ -1,4 +1,4 @@
-"""Advice: which formats suit a tensor, tried out on this machine."""
+"""Format advice: proposes formats for a tensor and benchmarks them on this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Advice:
 
 
 def advise(t: Any, *, measure: bool = True, seconds: float = 10.0) -> Advice:
-    """Proposes formats for a tensor, and tries each of them out unless told not to, for at most so long.
+    """Proposes formats for a tensor, and tries each of them out unless disabled, within a time limit.
 
     >>> import tamis as tm
     >>> "csr" in [row["format"] for row in tm.advise(tm.gallery.laplacian(10), measure=False).candidates]

@@ -1,4 +1,4 @@
-"""Settings: for the whole process, or for a ``with`` block of one thread or task."""
+"""Configuration: process-wide settings, and context-local settings for a ``with`` block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Settings(NamedTuple):
-    """What :func:`config` sets."""
+    """Settings of :func:`config`."""
 
     #: How many threads share the work of reading, converting and computing; as many as TAMIS_NUM_THREADS says, or as there
     #: are cores.
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
     strict: bool = False
     #: Do not compile: the reference interpreter runs everything. Very slow.
     interpret: bool = False
-    #: Sparse tensors are not made dense (by ``to_numpy`` and its like) beyond so many bytes.
+    #: The maximum size in bytes of a dense array that a sparse tensor is converted to (``to_numpy`` etc.).
     dense_limit: int = 4 << 30
 
     def _compiled(self) -> tuple[bool, bool, int | None, bool, int | None]:

@@ -1,4 +1,4 @@
-"""Tensors made of lists, arrays of other libraries, and coordinates."""
+"""Constructors of tensors from lists, arrays of other libraries, and coordinates."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def from_numpy(array: NDArray[Any], format: str | None, fill: Any, dtype: Any, b
         )
     plain = contiguous(array, dtype=dtype_of(array.dtype) if dtype is None else dtype)
     plain = plain.reshape(array.shape)  # A scalar stays without dimensions.
-    # What was made here is nobody else's, and needs no copy.
+    # The arrays created here are not shared, so no copy is needed.
     ours = plain is not array and not np.may_share_memory(plain, array)
     return _tamis.from_dense(plain, format, 0 if fill is None else fill, borrow, ours)
 

@@ -1,4 +1,4 @@
-"""Tensors made of nothing but a shape and a rule."""
+"""Creation functions: tensors from a shape and a rule (zeros, eye, arange, ...)."""
 
 from __future__ import annotations
 

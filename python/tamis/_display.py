@@ -1,4 +1,4 @@
-"""What notebooks show: tensors as pictures with their levels, and explanations as tabs."""
+"""Rich display in notebooks: tensors as spy plots with their levels, explanations as tabs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._lazy_import import np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Pictures have at most so many cells on a side, and entries beyond this are not looked at.
+#: The maximum number of cells per side of a spy plot, and the maximum number of visited entries.
 _CELLS = 64
 _ENTRIES = 5_000_000
 

@@ -1,4 +1,4 @@
-"""Index notation: say what, not how."""
+"""Index notation: compiles and runs einsum statements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The one way of all operators and functions that work element by element.
+"""Elementwise operations: the common path of all elementwise operators and functions.
 
 A function of one tensor and numbers is computed on the stored values, and on the fill: the result has the format of the tensor,
 whatever it is. Several tensors become index notation, stretched to a common shape as in NumPy; what is stored by the result is
-known before it runs, so that nothing becomes dense and huge unasked.
+known before it runs, so that no result becomes dense and huge unexpectedly.
 """
 
 from __future__ import annotations
@@ -216,14 +216,14 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
             given[f"x{k}"] = part
             terms.append(f"x{k}[{','.join(used)}]")
         elif listed:
-            # What stands in the text is known before it runs, and so is the fill of the result.
+            # Scalars in the text are constants, so the fill of the result is known before it runs.
             terms.append(literal(np.asarray(x)[()], x.dtype))
         else:
             given[f"x{k}"] = x
             terms.append(f"x{k}")
     target = f"r[{','.join(names)}] = "
-    wish = _format(sparse, shape) if listed else "dense"
-    made: Tensor = _tamis.einsum(target + text.format(*terms), format=wish, **given)
+    result_format = _format(sparse, shape) if listed else "dense"
+    made: Tensor = _tamis.einsum(target + text.format(*terms), format=result_format, **given)
     return made
 
 
@@ -281,7 +281,7 @@ def _share(tensor: Tensor, shape: Shape) -> int:
 def _expected(
     name: str, op: Op, operands: list[Any], ranked: list[Tensor], sparse: list[Tensor], shape: Shape
 ) -> tuple[int, bool]:
-    """At most so many elements are stored, and whether the others have one value that is known."""
+    """An upper bound of the nnz, and whether all other elements have one known value."""
     total = num_elements(shape)
     if op.annihilates:
         zeros = [_share(x, shape) for x in sparse if not x.fill_value]

@@ -1,4 +1,4 @@
-"""Errors: one class for every mistake, which is also the built-in exception that Python users expect.
+"""Exceptions: one class for every diagnostic, derived from the built-in exception that Python users expect.
 
 Every error has a stable ``code``, a ``message``, the ``span`` it is about, ``notes``, and ``help``: things that would work.
 ``str(error)`` is all of it, with the place shown in the user's own text.
@@ -37,13 +37,13 @@ class Error(Exception):
 
     #: The stable code, such as ``"E0402"``; ``tamis.describe(code)`` tells more.
     code: str
-    #: What is wrong, in one line.
+    #: The error in one line.
     message: str
     #: Where it is wrong, if it is about a place in a text or a file.
     span: Span | None
-    #: What helps to understand it.
+    #: Explanations.
     notes: tuple[str, ...]
-    #: What would work.
+    #: Suggestions that would work.
     help: tuple[str, ...]
     #: Further mistakes that were found in the same go.
     others: tuple[Error, ...]
@@ -165,7 +165,7 @@ def fail(code: str, message: str, *help: str) -> Error:
 
 
 def describe(code: str) -> str:
-    """What a code means, why it is a mistake, and what would work.
+    """Explains a diagnostic code: its meaning, its cause, and remedies.
 
     >>> import tamis as tm
     >>> print(tm.describe("E0402").splitlines()[0])

@@ -1,4 +1,4 @@
-"""What becomes of notation and programs on their way to machine code."""
+"""Explanations: the stages of notation and programs on their way to machine code."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Explanation:
 
     @property
     def subject(self) -> str:
-        """What is explained."""
+        """The explained notation or program."""
         return self._inner.subject
 
     @property
     def schedule(self) -> str:
-        """What was decided, and the loops that it led to, with the workspaces that they need."""
+        """The scheduling decisions and the resulting loops, with their workspaces."""
         return self._inner.schedule
 
     @property
@@ -50,7 +50,7 @@ class Explanation:
 
     @property
     def c(self) -> str:
-        """The kernel in C, which compiles as it stands."""
+        """The kernel as C source, which compiles unchanged."""
         return self._inner.c
 
     @property
@@ -65,7 +65,7 @@ class Explanation:
 
     @property
     def cost(self) -> float | None:
-        """What the schedule is expected to cost, in steps; ``None`` for programs, whose loops are given."""
+        """The predicted cost of the schedule, in steps; ``None`` for loop programs, which are not scheduled."""
         return self._inner.cost
 
     @property
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def warnings(self) -> list[str]:
-        """What works, but not well."""
+        """Performance warnings."""
         return self._inner.warnings
 
     def _repr_html_(self) -> str:

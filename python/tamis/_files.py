@@ -1,4 +1,4 @@
-"""Files: Matrix Market, FROSTT, archives of SciPy's, and others; each also compressed."""
+"""File input and output: Matrix Market, FROSTT, SciPy archives and others, optionally compressed."""
 
 from __future__ import annotations
 

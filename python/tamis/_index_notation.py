@@ -1,7 +1,7 @@
-"""Index notation as Python objects: index variables, expressions of subscripted tensors, and results that are assigned to.
+"""Index notation as Python objects: index variables, expressions of subscripted tensors, and assignable results.
 
 A thin layer: objects record what is written, ``Result.text`` is the index notation that it becomes, and :func:`tamis.einsum` reads
-that. Nothing is computed before a result is asked for; then all statements that it depends on are one program.
+that. Evaluation is lazy: reading a result compiles all statements that it depends on as one program.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class Access(Expression):
 
 
 class Update(NamedTuple):
-    """What ``C[i] += e`` assigns."""
+    """The right-hand side of ``C[i] += e``."""
 
     access: Access
     operator: str
@@ -229,7 +229,7 @@ class _Statement(NamedTuple):
 
 
 class _Version:
-    """What a result is after an assignment and the updates of it so far; it does not change."""
+    """An immutable version of a result: an assignment and the updates so far."""
 
     __slots__ = ("result", "statements", "tensor")
 
@@ -239,7 +239,7 @@ class _Version:
 
 
 def expression(given: Any) -> Expression:
-    """An expression for whatever stands in one: numbers, and tensors without dimensions."""
+    """Converts an operand to an expression: numbers, and tensors without dimensions."""
     if isinstance(given, Expression):
         return given
     if _elementwise.is_number(given):
@@ -313,7 +313,7 @@ def indices(names: str | int) -> tuple[Index, ...]:
 
 
 class Result(Operators):
-    """What expressions are assigned to; made by :func:`result`. It is a tensor as soon as one is asked for."""
+    """The target of assignments; made by :func:`result`. It is evaluated to a tensor on first use."""
 
     __slots__ = ("_name", "_options", "_version")
 
@@ -358,7 +358,7 @@ class Result(Operators):
 
     @property
     def tensor(self) -> Tensor:
-        """The result, computed when it is first asked for."""
+        """The result, computed on first access."""
         version = self._assigned()
         if version.tensor is None:
             evaluate(self)
@@ -645,7 +645,7 @@ class _Writer:
         version = one._assigned()
         name = self._versions[id(version)]
         if is_read:
-            # What is read again is a temporary: the result gets a name of its own.
+            # A version that is read again is a temporary: the result gets its own name.
             subscripts = [self._fresh((), "d") for _ in version.statements[0].subscripts]
             access = f"[{','.join(subscripts)}]" if subscripts else ""
             copy = self._fresh([f"{name}_result"], f"{name}_")

@@ -1,4 +1,4 @@
-"""Parts of tensors: integers, slices, ``...``, ``None``, masks and arrays of integers, as NumPy means them.
+"""Indexing: integers, slices, ``...``, ``None``, masks and integer arrays, with NumPy's semantics.
 
 Dense tensors are sliced by NumPy, as views. Rows of CSR and columns of CSC are cut out of their arrays, at the cost of what is cut
 out. Everything else goes through the coordinates of what is stored.
@@ -40,7 +40,7 @@ class Indexing:
 
 
 def getitem(x: Tensor, key: Any) -> Any:
-    """What ``x[key]`` is."""
+    """The result of ``x[key]``."""
     keys = key if isinstance(key, tuple) else (key,)
     for k in keys:
         if isinstance(k, Symbolic):

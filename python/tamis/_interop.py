@@ -1,4 +1,4 @@
-"""SciPy's sparse arrays, both ways. Imported only when one of them is met or asked for."""
+"""SciPy interoperability: conversion of sparse arrays in both directions. Imported on first use."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _from_compressed(data: Any, kind: str, dtype: Any, borrow: bool) -> Tensor:
     except Error as error:
         if error.code != "E0704":
             raise
-    # Unsorted, or with duplicates: as coordinates, both are mended. The positions were found right before the coordinates were.
+    # Unsorted rows or duplicates: conversion through coordinates sorts and sums them. The positions were validated before.
     major = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     if kind == "bsr":
         blocks = array.reshape(-1, rows, columns)

@@ -1,4 +1,4 @@
-"""``@tamis.jit``: array code becomes index notation once, and is scheduled and compiled as a whole."""
+"""``@tamis.jit``: traces array code to index notation, then schedules and compiles it as a whole."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ArrayTracer(Operators, Reductions, ArrayMethods, Tracer):
         keys = key if isinstance(key, tuple) else (key,)
         if not all(k is None or k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in keys):
             raise _not_traced(
-                "only `:`, `...` and `None` can stand in an index of a traced value", "take the part before the call"
+                "only `:`, `...` and `None` can index a traced value", "take the part before the call"
             )
         count = sum(k is not None for k in keys if k is not Ellipsis)
         if count > self.ndim or sum(k is Ellipsis for k in keys) > 1:
@@ -95,7 +95,7 @@ class ArrayTracer(Operators, Reductions, ArrayMethods, Tracer):
         )
 
     def __float__(self) -> float:
-        raise _not_traced("a number is asked for that is not there while the function is traced", "return it, and ask outside")
+        raise _not_traced("a concrete number is required, which does not exist while the function is traced", "return it, and ask outside")
 
     __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
 
@@ -223,7 +223,7 @@ class Jit:
             name = statement.split("[")[0].split(" ")[0]
             if name in wanted:
                 if any(_reads(other, name) for other in statements):
-                    # What is read again is a temporary: the result gets a name of its own.
+                    # A value that is read again is a temporary: the result gets its own name.
                     wanted[name] = graph.fresh(f"{name}_result")
                     target = statement.split(" = ")[0]
                     lines.append(f"{target.replace(name, wanted[name], 1)} = {target}")

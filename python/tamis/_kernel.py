@@ -1,4 +1,4 @@
-"""``@tamis.kernel``: a loop program written as a Python function, whose errors point into the user's own file."""
+"""``@tamis.kernel``: loop programs written as Python functions; errors point into the user's file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kernel:
         functools.update_wrapper(self, function)
         text, file, first, indent = _source(function)
         self._file, self._first, self._indent = file, first, indent
-        self.program: Program = self._told(lambda: Program(text, file, schedule))
+        self.program: Program = self._with_location(lambda: Program(text, file, schedule))
 
     @property
     def __tamis_program__(self) -> Program:
@@ -34,7 +34,7 @@ class Kernel:
         except Error as error:
             raise _moved(error, self._file, self._first, self._indent) from None
 
-    def _told(self, make: Callable[[], Any]) -> Any:
+    def _with_location(self, make: Callable[[], Any]) -> Any:
         try:
             return make()
         except Error as error:

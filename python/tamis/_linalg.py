@@ -1,4 +1,4 @@
-"""Products: matrices, vectors, stacks of them, and any axes of tensors."""
+"""Linear algebra products: matmul, dot, tensordot, vecdot, outer, batched."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     'csr'
     """
     if type(b) is np.ndarray and b.ndim == 1 and b.dtype.kind != "b" and isinstance(a, _tamis.Tensor):
-        # A matrix times a vector of NumPy's is what is called most: nothing stands between it and the compiled code.
+        # Fast path for the most frequent call, matrix times NumPy vector: it goes straight to compiled code.
         shape = a.shape
         if len(shape) == 2 and shape[1] == len(b):
             return _tamis.einsum(_PRODUCTS[2, 1], a, b)
@@ -67,17 +67,17 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     text = texts.get(ranks)
     if text is None:
         return _product(a, b, *_batched(a, b))
-    wish = None
+    result_format = None
     if is_strided(a) or is_strided(b) or a.fill_value or b.fill_value:
         check_size("matmul", a.shape[:-1] + b.shape[-1:], _rows(a) * _columns(b), a.dtype.itemsize)
-        wish = "dense" if a.is_dense and b.is_dense else None
+        result_format = "dense" if a.is_dense and b.is_dense else None
     elif ranks == (2, 2):
-        # What is sparse stays sparse, however small it is.
-        wish = "csc" if format_levels(a) == format_levels(b) == "csc" else "csr"
+        # Sparse operands give a sparse result, however small it is.
+        result_format = "csc" if format_levels(a) == format_levels(b) == "csc" else "csr"
         if format_levels(a) in ("coo", "dcsr"):
             # These have no array of the length of a dimension, and neither has the result.
-            wish = format_levels(a)
-    return _tamis.einsum(text, a, b, format=wish)
+            result_format = format_levels(a)
+    return _tamis.einsum(text, a, b, format=result_format)
 
 
 def _rows(a: Tensor) -> int:
@@ -105,7 +105,7 @@ def _batched(a: Any, b: Any) -> tuple[str, str, str]:
 
 
 def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor:
-    """A product of two tensors whose indices are these; ``0`` stands for a dimension of size 1 that is stretched."""
+    """A product of two tensors whose indices are these; ``0`` marks a dimension of size 1 that is broadcast."""
     from ._manipulation import squeeze
 
     parts = []
@@ -117,8 +117,8 @@ def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor
     if is_strided(a) and is_strided(b):
         shape = tuple(sizes[n] for n in result)
         check_size("product", shape, num_elements(shape), a.dtype.itemsize)
-    wish = "dense" if a.is_dense and b.is_dense else None
-    return _tamis.einsum(_text(left, right, result, a.dtype == bool and b.dtype == bool), a, b, format=wish)
+    result_format = "dense" if a.is_dense and b.is_dense else None
+    return _tamis.einsum(_text(left, right, result, a.dtype == bool and b.dtype == bool), a, b, format=result_format)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Shapes of tensors: dimensions added, removed, joined, moved; elements stay the same."""
+"""Shape manipulation: reshape, transpose, expand, squeeze, concatenate, stack, ..."""
 
 from __future__ import annotations
 
@@ -357,7 +357,7 @@ def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
 
 
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
-    """What lies on and below a diagonal of the last two dimensions; zero elsewhere.
+    """The lower triangle of the last two dimensions: elements on and below a diagonal; zero elsewhere.
 
     >>> import tamis as tm
     >>> tm.tril([[1, 2], [3, 4]]).to_numpy()
@@ -368,7 +368,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
 
 
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """What lies on and above a diagonal of the last two dimensions; zero elsewhere.
+    """The upper triangle of the last two dimensions: elements on and above a diagonal; zero elsewhere.
 
     >>> import tamis as tm
     >>> tm.triu([[1, 2], [3, 4]], k=1).to_numpy()

@@ -1,4 +1,4 @@
-"""What the Array API standard asks of a namespace beside functions: types, their limits, and what is supported."""
+"""Array API namespace inspection: data types, their limits, and supported capabilities."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def iinfo(type: Any, /) -> Any:
 
 
 class Info:
-    """What this namespace supports; made by ``tamis.__array_namespace_info__()``."""
+    """Capabilities of this namespace; made by ``tamis.__array_namespace_info__()``."""
 
     def capabilities(self) -> dict[str, Any]:
         """Shapes that depend on data are supported; there is no limit on dimensions but the alphabet's."""
@@ -144,7 +144,7 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """What the Array API standard's inspection asks for.
+    """The inspection object of the Array API standard.
 
     >>> import tamis as tm
     >>> tm.__array_namespace_info__().default_device()

@@ -1,4 +1,4 @@
-"""What operators mean between tensors, arrays of other libraries, and numbers."""
+"""Operator overloading between tensors, arrays of other libraries, and scalars."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SCIPY = ("_matmul_dispatch", "_multiply_2d_with_broadcasting", "_divide", "_com
 
 
 def handed_over(tensor: Any, depth: int = 2) -> np.ndarray[Any, Any] | None:
-    """What SciPy's operators are given instead of a dense array: something they do not know, so that Python asks us."""
+    """An opaque stand-in for a dense array: SciPy's operators return ``NotImplemented`` for it, so Python calls ours."""
     frame = sys._getframe(depth)
     if frame.f_code.co_name not in _SCIPY or not frame.f_globals.get("__name__", "").startswith("scipy.sparse"):
         return None
@@ -82,7 +82,7 @@ def handed_over(tensor: Any, depth: int = 2) -> np.ndarray[Any, Any] | None:
 
 
 class Operators:
-    """The operators of tensors, and of what stands for them while a function is traced.
+    """The operators of tensors and of tracers.
 
     >>> import numpy as np, tamis as tm
     >>> A = tm.tensor([[1.0, 0.0], [0.0, 2.0]], format="csr")

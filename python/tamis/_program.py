@@ -1,4 +1,4 @@
-"""Loop programs as text, and operators of the user's own."""
+"""Loop programs from text, and user-defined operators."""
 
 from __future__ import annotations
 

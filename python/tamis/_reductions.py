@@ -1,4 +1,4 @@
-"""Reductions over axes. What is not stored counts, without being visited: runs of one value are reduced at once."""
+"""Reductions over axes. Unstored elements contribute without being visited: a run of fill values is reduced in one step."""
 
 # These are the names that NumPy and the Array API give them.
 # ruff: noqa: A001
@@ -47,7 +47,7 @@ def _reduce(x: Any, word: str, axis: Axis, keepdims: bool, body: str = "{0}", id
     text = f"r{access} = " + (f"{word}[{','.join(gone)}]({term})" if gone else term)
     order = None
     if gone and kept and counts:
-        # With what is reduced innermost, runs of what is not stored are reduced at once.
+        # With the reduced dimensions innermost, runs of unstored elements are reduced in one step.
         order = ",".join(kept + gone)
     if kept:
         shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
@@ -219,7 +219,7 @@ def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
         total = sum(centred * centred, axis=axis, keepdims=keepdims)
     else:
         if not is_strided(x) and x.dtype.kind != "c" and reduces_with_fill(x, normalize_axes(axis, x.ndim)) and axis is None:
-            # Everything at once: elements that are stored, and so many that are not.
+            # Full reduction: the stored elements, then the fill times the number of unstored ones.
             away = _elementwise.apply("subtract", x, float(mean(x)))
             return _elementwise.apply(
                 "divide",

@@ -1,4 +1,4 @@
-"""Where elements are, and which values there are."""
+"""Searching and set functions: argmax, nonzero, where, unique values, ..."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where elements would stand in a sorted dense tensor.
+    """Insertion points of elements in a sorted dense tensor.
 
     >>> import tamis as tm
     >>> tm.searchsorted([1, 3, 5], [2, 5]).to_numpy()

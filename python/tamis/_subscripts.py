@@ -1,6 +1,6 @@
 """NumPy's einsum subscripts: ``"...ij,...jk->...ik"``, implicit results, broadcasting and lists of integers, as index notation.
 
-Plain subscripts are read by the compiled module. What depends on the operands' ranks, sizes and types is rewritten here into index
+Plain subscripts are read by the compiled module. Subscripts that depend on the operands' ranks, sizes and types are rewritten here into index
 notation, with the same letters as indices: ellipses, dimensions of size 1 that are broadcast, products of booleans.
 """
 

@@ -1,4 +1,4 @@
-"""The tensor: immutable, in any format, cheap to copy and to share between threads."""
+"""The tensor class: immutable, in any format, cheap to copy and to share between threads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def order_of(axes: Iterable[int] | None, rank: int) -> list[int]:
 
 
 def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """An array of at least one dimension whose elements lie side by side, where processors load them; itself, if it is that."""
+    """A contiguous, aligned array of at least one dimension; the array itself, if it already is."""
     plain = np.ascontiguousarray(array, dtype=dtype)
     return plain if plain.flags.aligned else plain.copy()
 
@@ -154,7 +154,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         return array.copy() if copy else array
 
     def to_coo(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """What is stored, sorted by coordinates: an array with a row for each dimension, and the values.
+        """The stored elements, sorted by coordinates: an array with a row per dimension, and the values.
 
         >>> import tamis as tm
         >>> tm.tensor([[0.0, 5.0], [7.0, 0.0]], format="csr").to_coo()
@@ -170,7 +170,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
     def to_scipy(self, copy: bool = True) -> Any:
         """A ``scipy.sparse`` array: CSR, CSC, COO or BSR as they are, other formats as CSR, and other ranks than 2 as COO.
 
-        ``copy=False`` gives read-only views of the values, for those who only look. What is not stored is zero in SciPy, so a
+        ``copy=False`` gives read-only views of the values. Unstored elements are zero in SciPy, so a
         tensor with another fill is refused.
 
         >>> import tamis as tm

@@ -1,4 +1,4 @@
-"""PyTorch interoperability: conversion of strided and sparse tensors, both ways. Imported only when a tensor of PyTorch's is met.
+"""PyTorch interoperability: conversion of strided and sparse tensors, both ways. Imported on first use.
 
 Every layout comes in with its own levels: batch dimensions are dense levels above a compressed matrix, dense dimensions are
 dense levels below it. A tensor that requires a gradient is refused, because no derivatives are recorded here.
@@ -101,7 +101,7 @@ def _on_cpu(data: Any) -> Any:
 
 
 def _read(read: Callable[[], Any]) -> Any:
-    """What PyTorch gives; its own complaints (fake, batched and other tensors without memory) as a diagnostic."""
+    """Calls into PyTorch; its exceptions (fake, batched and other tensors without memory) become diagnostics."""
     try:
         return read()
     except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
@@ -185,7 +185,7 @@ def _from_batches(
     except Error as error:
         if error.code != "E0704":
             raise
-    # Unsorted, or with duplicates: as coordinates, both are mended.
+    # Unsorted rows or duplicates: conversion through coordinates sorts and sums them.
     lines = ends.shape[1] - 1
     line = np.repeat(np.arange(len(flat) - 1), np.diff(flat))
     outer, major = np.divmod(line, max(lines, 1))

@@ -203,7 +203,7 @@ def trace_reduction(x: Any, word: str, axes: tuple[int, ...], keepdims: bool, bo
 
 
 def trace_product(a: Any, b: Any, left: str, right: str, result: str) -> Any:
-    """Traces a contraction of two operands by einsum letters; ``0`` stands for a broadcast dimension."""
+    """Traces a contraction of two operands by einsum letters; ``0`` marks a broadcast dimension."""
     from . import _construct
 
     graph = _graph((a, b))

@@ -1,4 +1,4 @@
-"""Generators: matrices and tensors to try things on.
+"""Generators of test matrices and tensors.
 
 >>> import tamis as tm
 >>> tm.gallery.laplacian(10).shape
@@ -37,7 +37,7 @@ def generators() -> list[tuple[str, str, str]]:
 
 
 def generate(text: str, format: str | None = None) -> Tensor:
-    """What a call as text makes, as the command line takes it.
+    """Evaluates a generator call given as text, as on the command line.
 
     >>> import tamis as tm
     >>> tm.gallery.generate("banded(5, 1)").nnz
@@ -80,7 +80,7 @@ def laplacian3(n: int, m: int | None = None, k: int | None = None, *, format: st
 
 
 def banded(n: int, lower: int, upper: int | None = None, *, seed: int = 0, format: str | None = None) -> Tensor:
-    """Full diagonals: so many below the main one, and as many (or ``upper``) above it."""
+    """A banded matrix with dense diagonals: ``lower`` below the main one, and as many (or ``upper``) above it."""
     return _call("banded", n, lower, lower if upper is None else upper, f"seed={seed}", format=format)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of tensors, drawn with matplotlib."""
+"""Plots of tensors with matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import fail
 if TYPE_CHECKING:
     from ._tensor import Tensor
 
-#: The fiber tree is drawn for at most so many stored entries.
+#: The maximum nnz of a tensor whose fiber tree is drawn.
 _LEAVES = 64
 
 

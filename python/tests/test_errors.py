@@ -32,7 +32,7 @@ A = tm.gallery.laplacian(3)
     ids=str,
 )
 def test_mistakes(text: str, tensors: dict[str, object], kind: type, code: str | None) -> None:
-    for _ in range(2):  # The second time nothing may have been remembered wrongly.
+    for _ in range(2):  # The second call must not hit a wrongly cached result.
         with pytest.raises(tm.Error) as caught:
             tm.einsum(text, **tensors)
         error = caught.value
@@ -40,7 +40,7 @@ def test_mistakes(text: str, tensors: dict[str, object], kind: type, code: str |
         assert code is None or error.code == code
 
 
-def test_what_fails_after_a_success_is_told_in_the_users_words() -> None:
+def test_a_failure_after_a_success_is_reported_in_the_users_text() -> None:
     text = "y[i] = A[i,j] * x[j]"
     tm.einsum(text, A=A, x=np.ones(9))
     with pytest.raises(tm.Error) as caught:

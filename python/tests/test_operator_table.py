@@ -13,8 +13,8 @@ TYPES = "bool i1 i2 i4 i8 u1 u2 u4 u8 f4 f8 c8 c16".split()
 Array = Any
 
 
-def values(dtype: str, turn: int) -> Array:
-    """Numbers of a type with its edges, in another order for each turn; exponents and shifts stay small."""
+def values(dtype: str, shift: int) -> Array:
+    """Numbers of a type with its edges, rotated by `shift`; exponents and shifts stay small."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         made = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1], bool)
@@ -26,7 +26,7 @@ def values(dtype: str, turn: int) -> Array:
         made = np.array([0.0, -0.0, 1.0, -1.5, 2.25, 0.5, -7.0, 100.0, np.inf, -np.inf, np.nan, 3.0], dtype)
     else:
         made = np.array([0, 1, -1, 1j, -2j, 0.5 + 0.25j, -1.5 - 2j, 3 - 0.5j, 2, 1 + 1j, -3 + 4j, 0.125j], dtype)
-    return np.roll(made, turn)
+    return np.roll(made, shift)
 
 
 def floating(*arrays: Array) -> list[Array]:
@@ -112,8 +112,8 @@ def compare(rows: list[Any], x: Array, y: Array) -> None:
 
 @pytest.mark.parametrize("first", TYPES)
 def test_two_operands(first: str) -> None:
-    for turn, second in enumerate(TYPES):
-        x, y = values(first, 0), values(second, turn)
+    for shift, second in enumerate(TYPES):
+        x, y = values(first, 0), values(second, shift)
         compare([row for row in BINARY if row[2](x.dtype, y.dtype)], x, y)
         # A complex power of a complex number near 0 has few digits.
         x, y = small(x[:8], y[:8])
@@ -161,11 +161,11 @@ def test_functions_of_integers_are_computed_in_floats(name: str) -> None:
     theirs = np.arctan2 if name == "atan2" else getattr(np, name)
     ours = getattr(tm, name)
     traced = tm.jit(lambda x, y: ours(x, y))
-    for turn, first in enumerate(TYPES):
+    for shift, first in enumerate(TYPES):
         for second in TYPES:
             if "c" in first[0] + second[0]:
                 continue
-            x, y = values(first, turn), values(second, 0)
+            x, y = values(first, shift), values(second, 0)
             with np.errstate(all="ignore"):
                 expected = theirs(*floating(x, y))
             with tm.config(check=True):

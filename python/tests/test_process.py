@@ -28,12 +28,12 @@ def test_several_threads_compile_and_run_at_once() -> None:
 
     def work(k: int) -> None:
         try:
-            for turn in range(30):
+            for iteration in range(30):
                 x = np.full(60, float(k))
                 np.testing.assert_allclose(tm.einsum("y[i] = A[i,j] * x[j]", A=a, x=x).to_numpy(), dense @ x)
                 np.testing.assert_allclose(program(a).to_numpy(), dense.sum(axis=1))
-                text = f"y[i] = A[i,j] * x[j] + {k + 8 * (turn % 3)}"
-                np.testing.assert_allclose(tm.einsum(text, A=a, x=x).to_numpy(), dense @ x + k + 8 * (turn % 3))
+                text = f"y[i] = A[i,j] * x[j] + {k + 8 * (iteration % 3)}"
+                np.testing.assert_allclose(tm.einsum(text, A=a, x=x).to_numpy(), dense @ x + k + 8 * (iteration % 3))
                 with tm.config(strict=k % 2 == 0):
                     assert tm.settings().strict == (k % 2 == 0)
                     tm.einsum("y[j] = A[i,j]", A=a)
@@ -59,13 +59,13 @@ def test_others_run_meanwhile() -> None:
         done.set()
 
     thread = threading.Thread(target=work)
-    turns = 0
+    iterations = 0
     thread.start()
     while not done.is_set():
         time.sleep(0.001)
-        turns += 1
+        iterations += 1
     thread.join()
-    assert turns > 20
+    assert iterations > 20
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -145,7 +145,7 @@ def test_nothing_leaks() -> None:
     scipy_matrix = a.to_scipy()
     program = tm.program("def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n")
 
-    def turn() -> None:
+    def iteration() -> None:
         y = tm.einsum("y[i] = A[i,j] * x[j]", A=a, x=x)
         y.to_numpy()
         program(tm.asarray(scipy_matrix))
@@ -156,11 +156,11 @@ def test_nothing_leaks() -> None:
             pass
 
     for _ in range(500):
-        turn()
+        iteration()
     gc.collect()
     before = resident()
     for _ in range(2500):  # Four calls each.
-        turn()
+        iteration()
     gc.collect()
     assert resident() - before < 8 << 20
 
@@ -185,8 +185,8 @@ def test_calls_are_cached() -> None:
     assert min(times) < 2e-3
 
 
-def test_a_number_of_threads_that_is_none_is_told() -> None:
-    for said, told in [("foo", True), ("0", True), ("-1", True), ("2", False), ("", False)]:
+def test_an_invalid_number_of_threads_is_reported() -> None:
+    for said, reported in [("foo", True), ("0", True), ("-1", True), ("2", False), ("", False)]:
         done = subprocess.run(
             [sys.executable, "-c", "import tamis as tm; print(tm.einsum('s = x[i]', x=[1.0, 2.0]).item())"],
             env={**os.environ, "TAMIS_NUM_THREADS": said},
@@ -195,4 +195,4 @@ def test_a_number_of_threads_that_is_none_is_told() -> None:
             check=True,
         )
         assert done.stdout == "3.0\n"
-        assert ("RuntimeWarning: E0901: TAMIS_NUM_THREADS" in done.stderr) == told, done.stderr
+        assert ("RuntimeWarning: E0901: TAMIS_NUM_THREADS" in done.stderr) == reported, done.stderr
