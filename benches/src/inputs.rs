@@ -1,6 +1,7 @@
 //! What is measured on: generated tensors, and their arrays as C takes them.
 
-use tamis::{Buffer, Combine, Coordinates, DType, Diagnostic, Format, IndexArray, Tensor, Value, ValueArray, gallery};
+use tamis::tensor::{Buffer, Combine, Coordinates, IndexArray, ValueArray};
+use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 
 /// A tensor of these entries in the format of this name.
 pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, Diagnostic> {

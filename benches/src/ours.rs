@@ -13,10 +13,10 @@ use tamis_ir::program::ParamType;
 pub struct Ours {
     executable: Executable,
     tensors: Vec<Tensor>,
-    results: Vec<(String, Tensor)>,
+    results: Results,
     kernel: Duration,
     time: Duration,
-    report: Option<tamis::WorkspaceReport>,
+    report: Option<tamis::compile::WorkspaceReport>,
 }
 
 /// What a compilation took: all of it, and the backend's part by stages.
@@ -37,7 +37,14 @@ pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
     let program = Program::parse(text).map_err(told)?;
     let references: Vec<&Tensor> = tensors.iter().collect();
     let executable = tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
-    Ok(Ours { executable, tensors: tensors.to_vec(), results: Vec::new(), report: None, kernel: Duration::ZERO, time })
+    Ok(Ours {
+        executable,
+        tensors: tensors.to_vec(),
+        results: Results::default(),
+        report: None,
+        kernel: Duration::ZERO,
+        time,
+    })
 }
 
 /// From text to something that runs, without any cache.
@@ -74,7 +81,7 @@ fn running(clock: libc::clockid_t) -> Duration {
 impl Ours {
     /// Runs the program; the memory of the last results is free again.
     pub fn call(&mut self) -> Result<(), String> {
-        self.results.clear();
+        self.results = Results::default();
         let tensors: Vec<&Tensor> = self.tensors.iter().collect();
         let timed = self.executable.call_timed(&tensors).map_err(|d| d.render(false))?;
         (self.results, self.kernel) = (timed.results, timed.kernel);
@@ -84,7 +91,7 @@ impl Ours {
 
     /// Frees the last results, which is not part of what is measured, as it is not for a peer.
     pub fn forget(&mut self) {
-        self.results.clear();
+        self.results = Results::default();
     }
 
     /// Text to runnable.
@@ -98,12 +105,12 @@ impl Ours {
     }
 
     /// What the workspace of the last run did and needed, if it had one.
-    pub fn report(&self) -> Option<tamis::WorkspaceReport> {
+    pub fn report(&self) -> Option<tamis::compile::WorkspaceReport> {
         self.report
     }
 
     /// The results of the last run.
     pub fn results(&self) -> Result<Vec<Tensor>, String> {
-        Ok(self.results.iter().map(|(_, tensor)| tensor.clone()).collect())
+        Ok(self.results.tensors().cloned().collect())
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::lowered::{self, Engine, Problem};
 use std::fmt::Write;
-use tamis::{CompileOptions, Diagnostics, Executable, Program, Signature};
+use tamis::compile::{CompileOptions, Executable, Signature};
+use tamis::{Diagnostics, Program};
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Compilation, Specialisation};
 use tamis_ir::format::Leaf;
@@ -364,12 +365,16 @@ fn interpret_set(
     lowered::run_compiled(program, set, lowered, &checked, Engine::Interpreter(3_000_000))
 }
 
-type Results = Result<Vec<(String, Tensor)>, Diagnostics>;
+type Results = Result<tamis::Results, Diagnostics>;
 
 fn oracle(program: &Program, tensors: &[&Tensor], strict: bool) -> Results {
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     let inputs: Vec<(&str, &Tensor)> = names.iter().copied().zip(tensors.iter().copied()).collect();
-    tamis::run(program, &inputs, &tamis::RunOptions { strict, interpret: true, ..tamis::RunOptions::default() })
+    tamis::run(
+        program,
+        &inputs,
+        &tamis::run::RunOptions { strict, interpret: true, ..tamis::run::RunOptions::default() },
+    )
 }
 
 fn compare_values(results: &Result<Vec<Vec<Value>>, Problem>, expected: &Results) -> Result<(), String> {

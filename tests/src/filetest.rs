@@ -19,11 +19,14 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use tamis::compile::{CompileOptions, Signature};
+use tamis::diagnostic::Source;
+use tamis::notation::{EinsumOptions, Pins};
 use tamis::program::ParamType;
-use tamis::{
-    CompileOptions, DType, Diagnostics, EinsumOptions, Format, Pins, Program, RunOptions, Schedule, Signature, Source,
-    Tensor, Value, ValueArray,
-};
+use tamis::run::RunOptions;
+use tamis::schedule::Schedule;
+use tamis::tensor::ValueArray;
+use tamis::{DType, Diagnostics, Format, Program, Tensor, Value};
 use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::with_fill;
 
@@ -249,14 +252,14 @@ fn of_notation(text: &str, pins: &Pins, combinations: &[Inputs], kind: &str) -> 
 
 /// What is decided about notation, without costs, and the program; it is checked that its text reads back to itself.
 fn planned(text: &str, inputs: &[(&str, &Tensor)], pins: &Pins) -> Result<String, Diagnostics> {
-    let notation = tamis::parse(text, inputs)?;
+    let notation = tamis::notation::parse(text, inputs)?;
     let tensors: Vec<&Tensor> = notation
         .params()
         .iter()
         .filter_map(|name| inputs.iter().find(|(given, _)| given == name))
         .map(|(_, tensor)| *tensor)
         .collect();
-    let plan = tamis::plan(&notation, &tensors, pins)?;
+    let plan = tamis::notation::plan(&notation, &tensors, pins)?;
     let mut out: String = plan.decisions.iter().map(|d| format!("# {}: {}\n", d.about, d.choice)).collect();
     for conversion in &plan.conversions {
         let _ = writeln!(out, "# {} = convert({}, \"{}\")", conversion.name, conversion.source, conversion.format);

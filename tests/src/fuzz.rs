@@ -3,8 +3,10 @@
 use crate::generate;
 use crate::random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tamis::format::FormatSpec;
 use tamis::io::{FileKind, ReadOptions, WriteOptions, read_from, write_to};
-use tamis::{Combine, Coordinates, Format, FormatSpec, Program, Tensor, Value, ValueArray, gallery};
+use tamis::tensor::{Combine, Coordinates, ValueArray};
+use tamis::{Format, Program, Tensor, Value, gallery};
 use tamis_ir::interp::{self, Operand, Options};
 
 /// What is done with an input.

@@ -1,6 +1,8 @@
 //! Results that store what an operand stores: they share its coordinates, and hold what the interpreter says.
 
-use tamis::{CompileOptions, LevelArrays, Program, Signature};
+use tamis::Program;
+use tamis::compile::{CompileOptions, Signature};
+use tamis::tensor::LevelArrays;
 use tamis_ir::{FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::threads::with_threads_always;
@@ -47,7 +49,7 @@ fn shared(text: &str, tensors: &[&Tensor], strict: bool) -> usize {
                 assert!(close(*wanted, got, 1e-9), "{name} on {threads} threads: {wanted} is {got}\n{text}");
             }
         }
-        let (result, operand) = (&results[0].1, tensors[0]);
+        let (result, operand) = (&results[0], tensors[0]);
         let same = |k: &usize| {
             let (ours, theirs) = (result.level_arrays(*k), operand.level_arrays(*k));
             ours.arrays.len() == theirs.arrays.len()

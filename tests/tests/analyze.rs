@@ -253,9 +253,9 @@ fn infinities_are_skipped() {
             let counted = count(&program, &tensors, Engine::Native).unwrap();
             assert_eq!(counted.visits("j"), stored.len() as u64, "{format}: {value}");
             let inputs = [("A", &a), ("l", &lengths)];
-            let options = tamis::RunOptions { interpret: true, ..Default::default() };
+            let options = tamis::run::RunOptions { interpret: true, ..Default::default() };
             let expected = tamis::run(&program, &inputs, &options).unwrap();
-            let expected = expected[0].1.to_dense().unwrap();
+            let expected = expected[0].to_dense().unwrap();
             for (i, got) in counted.results[0].iter().enumerate() {
                 assert!(got.same_number(expected.get(i)), "{format}: {value}, row {i}: {got}");
             }
@@ -286,7 +286,7 @@ fn bytes_and_predictions() {
     assert_eq!(i.moved.read, i.own.read + j.own.read);
     assert!(analysis.remarks.is_empty(), "{analysis}");
     let plain = tamis::einsum("y[i] = A[i,j] * x[j]", &[("A", &a), ("x", &x)], &options).unwrap();
-    assert_eq!(plain[0].1.get(&[3]), analysis.results[0].1.get(&[3]));
+    assert_eq!(plain[0].get(&[3]), analysis.results[0].get(&[3]));
 }
 
 /// Entries that all lie on the same few coordinates meet far more often than the model expects, and that is told.
@@ -298,7 +298,7 @@ fn surprises_are_told() {
     let (a, b) = (matrix(n, n, &thick, "csr"), matrix(n, n, &thick, "csr"));
     let analysis =
         tamis::analyze("C[i,k] = A[i,j] * B[j,k]", &[("A", &a), ("B", &b)], &EinsumOptions::default()).unwrap();
-    let far = analysis.loops.iter().find(|row| row.ratio().is_some_and(|ratio| ratio > tamis::SURPRISING));
+    let far = analysis.loops.iter().find(|row| row.ratio().is_some_and(|ratio| ratio > tamis::analyze::NOTABLE_RATIO));
     assert!(far.is_some(), "{analysis}");
     assert!(analysis.remarks.iter().any(|remark| remark.contains("A, B were counted")), "{analysis}");
     assert!(analysis.to_string().contains('!'), "{analysis}");

@@ -342,9 +342,9 @@ fn copies_store_what_was_stored() {
             for data in edges(2) {
                 let a = data.tensor(input, DType::F64, Value::F64(0.0)).unwrap();
                 for check in [false, true] {
-                    let options = tamis::RunOptions { check, ..tamis::RunOptions::default() };
+                    let options = tamis::run::RunOptions { check, ..tamis::run::RunOptions::default() };
                     let results = tamis::run(&program, &[("A", &a)], &options).unwrap();
-                    let c = &results[0].1;
+                    let c = &results[0];
                     assert_eq!(c.nnz(), a.nnz(), "{format}, {order}, {}, check: {check}", data.what);
                 }
             }

@@ -1,7 +1,8 @@
 //! How work grows with size: counted, not timed.
 
 use std::path::Path;
-use tamis::{CompileOptions, Program, Signature};
+use tamis::Program;
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::{Format, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::{Combine, Tensor};
@@ -24,7 +25,7 @@ fn per_row(program: &Program, rows: u64) -> [f64; 4] {
     let tensors = [&a, &b];
     let options = CompileOptions::default();
     let told = |d: tamis_ir::diag::Diagnostics| -> ! { panic!("{}", d.render(false)) };
-    let analysis = tamis::analyze_program(program, &tensors, &options).unwrap_or_else(|d| told(d));
+    let analysis = tamis::analyze::analyze_program(program, &tensors, &options).unwrap_or_else(|d| told(d));
     let moved: u64 = analysis.arrays.iter().map(|array| array.moved.read + array.moved.written).sum();
     let executable = tamis::compile(program, &Signature::of(&tensors), &options).unwrap_or_else(|d| told(d));
     let called = executable.call_timed(&tensors).unwrap_or_else(|d| told(d));
@@ -51,7 +52,7 @@ fn outer_products_grow_with_what_they_hold() {
 
 /// Statements that a program executes.
 fn executed(program: &Program, tensors: &[&Tensor]) -> f64 {
-    let analysis = tamis::analyze_program(program, tensors, &CompileOptions::default());
+    let analysis = tamis::analyze::analyze_program(program, tensors, &CompileOptions::default());
     analysis.unwrap_or_else(|d| panic!("{}", d.render(false))).statements as f64
 }
 
@@ -190,7 +191,8 @@ fn diagonals() {
                 let format = Format::parse(format, 2).unwrap();
                 let a = Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap();
                 let x = dense(&[n]);
-                let analysis = tamis::analyze(text, &[("A", &a), ("x", &x)], &tamis::EinsumOptions::default());
+                let analysis =
+                    tamis::analyze(text, &[("A", &a), ("x", &x)], &tamis::notation::EinsumOptions::default());
                 let analysis = analysis.unwrap_or_else(|d| panic!("{}", d.render(false)));
                 (n as f64, analysis.statements as f64)
             })

@@ -1,7 +1,8 @@
 //! Sums that are written in vectors, whose elements lie apart: any type, width of coordinates and length of rows; blocks that are
 //! written turn by turn; lists that come from memory.
 
-use tamis::{CompileOptions, Program, Signature};
+use tamis::Program;
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::{DType, FormatSpec, Value};
 use tamis_tensor::{Buffer, Combine, Coordinates, Tensor, ValueArray, gallery};
 use tamis_tests::compare::oracle;
@@ -14,7 +15,7 @@ fn run(program: &Program, tensors: &[&Tensor]) -> Tensor {
     let executable = tamis::compile(program, &Signature::of(tensors), &CompileOptions::default());
     let executable = executable.unwrap_or_else(|d| panic!("{}", d.render(false)));
     let results = executable.call(tensors).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    results.into_iter().next().unwrap().1
+    results.into_tensor().unwrap()
 }
 
 fn stored(entries: &Coordinates, format: &str, dtype: DType) -> Tensor {

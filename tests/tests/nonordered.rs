@@ -245,15 +245,15 @@ fn rows_are_stored_as_they_come() {
     .unwrap();
     let dense = |values: Vec<f64>| Tensor::from_dense(&[2, 2], values.into(), &Format::csr(), Value::F64(0.0)).unwrap();
     let (a, b) = (dense(vec![1.0, 1.0, 0.0, 1.0]), dense(vec![0.0, 3.0, 5.0, 7.0]));
-    let run = |options: &tamis::RunOptions| {
+    let run = |options: &tamis::run::RunOptions| {
         let results = tamis::run(&program, &[("A", &a), ("B", &b)], options).unwrap();
-        results.into_iter().next().unwrap().1
+        results.into_tensor().unwrap()
     };
-    let c = run(&tamis::RunOptions::default());
+    let c = run(&tamis::run::RunOptions::default());
     assert_eq!(c.format().to_string(), "dense, sparse(nonordered)");
     assert_eq!(c.level_arrays(1).get("crd").unwrap().to_vec(), [1, 0, 0, 1], "not sorted");
     let sorted = c.convert(&Format::csr()).unwrap();
     assert_eq!(sorted.level_arrays(1).get("crd").unwrap().to_vec(), [0, 1, 0, 1]);
-    let expected = run(&tamis::RunOptions { interpret: true, ..tamis::RunOptions::default() });
+    let expected = run(&tamis::run::RunOptions { interpret: true, ..tamis::run::RunOptions::default() });
     assert!(c.same_values(&expected) && sorted.same_values(&expected));
 }

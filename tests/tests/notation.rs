@@ -1,7 +1,10 @@
 //! Index notation: what is scheduled computes what is meant, whatever the formats; and no schedule falls off a cliff.
 
-use tamis::auto::Pins;
-use tamis::{Combine, CompileOptions, Coordinates, EinsumOptions, Format, Notation, Tensor, Value};
+use tamis::compile::CompileOptions;
+use tamis::notation::EinsumOptions;
+use tamis::notation::Pins;
+use tamis::tensor::{Combine, Coordinates};
+use tamis::{Format, Notation, Tensor, Value};
 use tamis_tests::lowered;
 use tamis_tests::random::Random;
 
@@ -161,7 +164,7 @@ fn schedules_compute_what_is_meant() {
             if let Err(errors) = tamis::einsum(text, &named, &options) {
                 let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
                 let refs: Vec<&Tensor> = tensors.iter().collect();
-                let plan = tamis::plan(&notation, &refs, &Pins::default()).map(|p| p.program.to_string());
+                let plan = tamis::notation::plan(&notation, &refs, &Pins::default()).map(|p| p.program.to_string());
                 failures.push(format!("{text} {formats:?}\n{errors}\n{}", plan.unwrap_or_default()));
             }
         }
@@ -203,8 +206,8 @@ fn no_schedule_falls_off_a_cliff() {
         let tensors = operands(&mut random, &notation, shapes, text, 5);
         let refs: Vec<&Tensor> = tensors.iter().collect();
         let executed = |pins: &Pins| -> Option<u64> {
-            let plan = tamis::plan(&notation, &refs, pins).ok()?;
-            let made = tamis::operands_of(&plan, &notation, &refs).unwrap();
+            let plan = tamis::notation::plan(&notation, &refs, pins).ok()?;
+            let made = tamis::notation::converted_operands(&plan, &notation, &refs).unwrap();
             let params: Vec<Tensor> = made.into_iter().map(|tensor| tensor.into_owned()).collect();
             let converted: u64 = plan
                 .conversions
@@ -227,8 +230,9 @@ fn no_schedule_falls_off_a_cliff() {
         let Some((best, order)) = tried.into_iter().min() else { continue };
         let ratio = chosen as f64 / best as f64;
         if ratio > 2.0 {
-            let shown =
-                |pins: &Pins| tamis::plan(&notation, &refs, pins).map(|p| format!("{}\n{:?}", p.program, p.decisions));
+            let shown = |pins: &Pins| {
+                tamis::notation::plan(&notation, &refs, pins).map(|p| format!("{}\n{:?}", p.program, p.decisions))
+            };
             println!("{}\n{}", shown(&Pins::default()).unwrap(), shown(&pinned(&order)).unwrap());
         }
         worst = worst.max(ratio);
@@ -254,7 +258,7 @@ fn the_stronger_filter_goes_first() {
     let (weak, strong) = ("(A[i] * B[i] + C[i])", "((D[j] + E[j]) * F[j])");
     for text in [format!("X[i,j] = {weak} * {strong}"), format!("X[i,j] = {strong} * {weak}")] {
         let notation = Notation::parse(&text).unwrap();
-        let plan = tamis::plan(&notation, &refs, &Pins::default()).unwrap();
+        let plan = tamis::notation::plan(&notation, &refs, &Pins::default()).unwrap();
         let loops = plan.program.to_string();
         assert!(loops.contains("for j, i in _:"), "{loops}");
     }
@@ -270,7 +274,7 @@ fn computed(text: &str, operands: &[(&str, &[u64], &[f64], tamis::DType)]) -> Ve
     let tensors: Vec<(&str, Tensor)> = operands.iter().map(|o| (o.0, tensor(o.1, o.2, o.3))).collect();
     let inputs: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
     let results = tamis::einsum(text, &inputs, &EinsumOptions::default());
-    let all = results.unwrap_or_else(|d| panic!("{text}: {}", d.render(false)))[0].1.to_dense().unwrap();
+    let all = results.unwrap_or_else(|d| panic!("{text}: {}", d.render(false)))[0].to_dense().unwrap();
     (0..all.len()).map(|k| all.get(k)).collect()
 }
 
@@ -313,7 +317,7 @@ fn the_order_of_terms_does_not_matter() {
     let inputs = [("a", &tensors[0]), ("b", &tensors[1]), ("P", &tensors[2])];
     for text in ambiguous {
         let told = tamis::einsum(text, &inputs, &EinsumOptions::default());
-        assert_eq!(told.map(|_| text).unwrap_err().0[0].code, tamis::Code::E0112, "{text}");
+        assert_eq!(told.map(|_| text).unwrap_err().0[0].code, tamis::diagnostic::Code::E0112, "{text}");
     }
 }
 
@@ -384,7 +388,7 @@ fn literals_have_weak_types() {
     for (dtype, s, expected) in cases {
         let a = tensor(dtype);
         let got = tamis::einsum("y[i] = a[i] * s", &[("a", &a), ("s", &s)], &EinsumOptions::default()).unwrap();
-        assert_eq!(got[0].1.dtype(), expected, "{dtype} with {}", s.dtype());
+        assert_eq!(got[0].dtype(), expected, "{dtype} with {}", s.dtype());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stored entries by their numbers: every level at every place, on edge data, and loops that `pos` moves to positions.
 
-use tamis::{CompileOptions, Signature};
+use tamis::compile::{CompileOptions, Signature};
 use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::{Schedule, with_fill};
 use tamis_ir::interp::{self, Operand, Options};
@@ -209,7 +209,7 @@ fn smaller_tensors_are_told_apart() {
     let executable = tamis::compile(&program, &Signature::of(&[&a, &ones(3)]), &CompileOptions::default()).unwrap();
     for n in [3, 2, 5, 1, 3] {
         match (executable.call(&[&a, &ones(n)]), n >= 3) {
-            (Ok(results), true) => assert_eq!(results[0].1.get(&[]), Some(Value::F64(3.0))),
+            (Ok(results), true) => assert_eq!(results[0].get(&[]), Some(Value::F64(3.0))),
             (Err(errors), false) => assert!(errors.0.iter().all(|d| d.code == Code::E1001), "{}", errors.render(false)),
             (result, _) => panic!("{n}: {result:?}"),
         }
@@ -265,7 +265,7 @@ fn shortest_paths_go_over_positions() {
                 Ok(executable) => {
                     assert!(moves && !strict, "{fill}");
                     let results = executable.call(&[&a, &x]).unwrap();
-                    let got: Vec<f64> = (0..2).map(|i| results[0].1.get(&[i]).unwrap().as_c128().re).collect();
+                    let got: Vec<f64> = (0..2).map(|i| results[0].get(&[i]).unwrap().as_c128().re).collect();
                     assert_eq!(got, [2.0, 4.5]);
                 }
                 Err(errors) => {

@@ -2,7 +2,8 @@
 //! those of AVX2, with those of AVX-512. Each set of instructions has a process of its own, since it is chosen once.
 
 use std::process::Command;
-use tamis::{CompileOptions, Program, Signature, Tensor};
+use tamis::compile::{CompileOptions, Signature};
+use tamis::{Program, Tensor};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
@@ -98,7 +99,7 @@ fn kernels_of_one_processor() {
                 let wanted =
                     interp::run(&program, &operands, Options::default()).unwrap().results[0].to_values().unwrap();
                 let executable = tamis::compile(&program, &Signature::of(&refs), &CompileOptions::default()).unwrap();
-                let got = executable.call(&refs).unwrap().swap_remove(0).1;
+                let got = executable.call(&refs).unwrap().into_tensor().unwrap();
                 let got = got.convert(&tamis_ir::Format::dense(got.rank())).unwrap();
                 let got = got.values().map(|v| (0..v.len()).map(|k| v.get(k)).collect::<Vec<_>>()).unwrap();
                 assert!(

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use tamis::auto::Pins;
-use tamis::{CompileOptions, EinsumOptions, Format, Notation, Tensor, Value};
+use tamis::compile::CompileOptions;
+use tamis::notation::EinsumOptions;
+use tamis::notation::Pins;
+use tamis::{Format, Notation, Tensor, Value};
 use tamis_tests::lowered;
 use tamis_tests::random::Random;
 
@@ -80,7 +82,8 @@ fn a_right_hand_side_means_the_values_before_its_statement() {
             let (a, c, m) = (vector(&a, vectors), vector(&c, vectors), matrix(&m, matrices));
             let given = [("A", &a), ("C", &c), ("M", &m)];
             for (text, name, wanted) in cases {
-                let notation = Notation::parse_given(&tamis::Source::new("notation", *text), &[], &["A", "C", "M"]);
+                let notation =
+                    Notation::parse_given(&tamis::diagnostic::Source::new("notation", *text), &[], &["A", "C", "M"]);
                 let params = notation.unwrap_or_else(|d| panic!("{text}: {d}"));
                 let params = params.params();
                 let inputs: Vec<_> = given.iter().filter(|(name, _)| params.contains(name)).copied().collect();
@@ -97,12 +100,12 @@ fn comparisons_of_indices_are_masks() {
     let n = 500;
     let (d, e) = (vector(&vec![2.0; n], "dense"), vector(&vec![3.0; n], "dense"));
     let notation = Notation::parse("D[i,j] = d[i] * e[j] * (i == j)").unwrap();
-    let plan = tamis::plan(&notation, &[&d, &e], &Pins::default()).unwrap();
+    let plan = tamis::notation::plan(&notation, &[&d, &e], &Pins::default()).unwrap();
     let visits = lowered::count(&plan.program, &[d.clone(), e.clone()], 100_000_000).unwrap();
     assert!(visits < 50 * n as u64, "{visits}: {}", plan.program);
     let results = tamis::einsum("D[i,j] = d[i] * e[j] * (i == j)", &[("d", &d), ("e", &e)], &checked()).unwrap();
-    assert_eq!(results[0].1.nnz(), n);
-    assert_eq!(results[0].1.get(&[7, 7]), Some(Value::F64(6.0)));
+    assert_eq!(results[0].nnz(), n);
+    assert_eq!(results[0].get(&[7, 7]), Some(Value::F64(6.0)));
     let m = matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], "csr");
     assert_eq!(computed("t = M[i,j] * (i == j)", &[("M", &m)])["t"], [15.0]);
     assert_eq!(computed("y[i] = M[i,j] * (j <= i)", &[("M", &m)])["y"], [1.0, 9.0, 24.0]);
@@ -232,7 +235,7 @@ fn random_programs_agree_with_a_dense_evaluator() {
             writeln!(text, "{target}[i] {op}= {}", shown.join(" + ")).unwrap();
             model.vectors.insert(target, value);
         }
-        let source = tamis::Source::new("notation", text.as_str());
+        let source = tamis::diagnostic::Source::new("notation", text.as_str());
         let notation = match Notation::parse_given(&source, &[], &["a", "b", "M"]) {
             Ok(notation) => notation,
             Err(d) => panic!("{text}\n{}", d.render(false)),
@@ -255,7 +258,7 @@ fn long_programs_stay_in_proportion() {
         let notation = Notation::parse(text).unwrap();
         let tensors: Vec<&Tensor> =
             notation.params().iter().map(|name| inputs.iter().find(|(given, _)| given == name).unwrap().1).collect();
-        let length = tamis::plan(&notation, &tensors, &Pins::default()).unwrap().program.to_string().len();
+        let length = tamis::notation::plan(&notation, &tensors, &Pins::default()).unwrap().program.to_string().len();
         assert!(length < 10 * text.len(), "{length} characters for {}", text.len());
     };
     let chain: Vec<String> = (0..100).map(|k| format!("t{}[i] = t{k}[i]*0.5 + 0.5*t{k}[i]", k + 1)).collect();
@@ -272,6 +275,6 @@ fn long_programs_stay_in_proportion() {
     let inputs: Vec<(&str, &Tensor)> = names.iter().map(|name| (name.as_str(), &a)).collect();
     let product = format!("P[i0,i40] = {}", factors.join(" * "));
     let results = tamis::einsum(&product, &inputs, &EinsumOptions::default());
-    assert_eq!(dense(&results.unwrap_or_else(|d| panic!("{}", d.render(false)))[0].1), [1.0, 40.0, 0.0, 1.0]);
+    assert_eq!(dense(&results.unwrap_or_else(|d| panic!("{}", d.render(false)))[0]), [1.0, 40.0, 0.0, 1.0]);
     planned(&product, &inputs);
 }

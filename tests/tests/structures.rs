@@ -268,12 +268,13 @@ fn runs_are_computed() {
 fn summed(format: &str, values: tamis_tensor::ValueArray, strict: bool) -> Value {
     let text = "def f(A):\n    s = scalar(0)\n    for i in _:\n        s += A[i]\n    return s\n";
     let program = tamis::Program::parse(text).unwrap();
-    let (format, shape) = (tamis::FormatSpec::parse(format).unwrap().with_rank(1).unwrap(), [values.len() as u64]);
+    let (format, shape) =
+        (tamis::format::FormatSpec::parse(format).unwrap().with_rank(1).unwrap(), [values.len() as u64]);
     let zero = Value::zero(values.dtype());
     let tensor = Tensor::from_dense(&shape, values, &format, zero).unwrap();
-    let options = tamis::CompileOptions { strict, ..tamis::CompileOptions::default() };
-    let executable = tamis::compile(&program, &tamis::Signature::of(&[&tensor]), &options).unwrap();
-    executable.call(&[&tensor]).unwrap()[0].1.get(&[]).unwrap()
+    let options = tamis::compile::CompileOptions { strict, ..tamis::compile::CompileOptions::default() };
+    let executable = tamis::compile(&program, &tamis::compile::Signature::of(&[&tensor]), &options).unwrap();
+    executable.call(&[&tensor]).unwrap()[0].get(&[]).unwrap()
 }
 
 /// A run is added at once, which is rounded once; strictly it is not.

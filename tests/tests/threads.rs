@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use tamis::{CompileOptions, Program, Signature, Timed};
+use tamis::Program;
+use tamis::compile::{CallReport, CompileOptions, Signature};
 use tamis_ir::{Code, Format, FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::threads::with_threads_always;
@@ -35,7 +36,7 @@ fn tensor(shape: &[u64], entries: u64, format: &str, seed: u64) -> Tensor {
 
 const FULL: u64 = u64::MAX;
 
-fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> Timed {
+fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> CallReport {
     let executable = tamis::compile(program, &Signature::of(tensors), &CompileOptions::default());
     let executable = executable.unwrap_or_else(|d| panic!("{}", d.render(false)));
     let timed = with_threads_always(threads, || executable.call_timed(tensors));
@@ -51,10 +52,10 @@ fn identical(a: &Tensor, b: &Tensor) -> bool {
 /// Runs a program on several numbers of threads; every array of every result is the same.
 fn check(program: &Program, tensors: &[&Tensor], name: &str) {
     let one = call(program, tensors, 1);
-    assert_eq!(one.parts, 1);
+    assert_eq!(one.chunks, 1);
     for threads in [2, 3, 8] {
         let several = call(program, tensors, threads);
-        assert!(several.parts > 1, "{name} was not cut");
+        assert!(several.chunks > 1, "{name} was not cut");
         for ((_, wanted), (_, got)) in one.results.iter().zip(&several.results) {
             assert!(identical(wanted, got), "{name} on {threads} threads:\n{wanted:?}\n{got:?}");
         }
@@ -154,7 +155,7 @@ fn rows_in_any_order() {
             let one = call(&program, &[a, &x], 1);
             for threads in [2, 3, 8] {
                 let several = call(&program, &[a, &x], threads);
-                let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+                let (wanted, got) = (&one.results[0], &several.results[0]);
                 assert!(identical(wanted, got), "{} on {threads} threads:\n{wanted:?}\n{got:?}", a.format());
             }
         }
@@ -163,7 +164,7 @@ fn rows_in_any_order() {
     let format = FormatSpec::parse("sparse(nonordered)").unwrap().with_rank(1).unwrap();
     let list = [("pos", vec![0u32, 5].into()), ("crd", vec![5u32, 0, 9, 3, 1].into())];
     let values = Some(vec![1.0, 2.0, 3.0, 4.0, 5.0].into());
-    let levels = vec![tamis::LevelArrays::new(list)];
+    let levels = vec![tamis::tensor::LevelArrays::new(list)];
     let v = Tensor::from_parts(&[10], &format, levels, values, Value::F64(0.0)).unwrap();
     let x = tensor(&[10], FULL, "dense", 1);
     for text in [
@@ -174,7 +175,7 @@ fn rows_in_any_order() {
         let one = call(&program, &[&v, &x], 1);
         for threads in [2, 3, 8] {
             let several = call(&program, &[&v, &x], threads);
-            let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+            let (wanted, got) = (&one.results[0], &several.results[0]);
             assert!(identical(wanted, got), "{text} on {threads} threads:\n{wanted:?}\n{got:?}");
         }
     }
@@ -194,8 +195,8 @@ fn sparse_results_are_combined() {
             let one = call(&program, &[&a, &b], 1);
             for threads in [2, 5] {
                 let several = call(&program, &[&a, &b], threads);
-                assert!(several.parts > 1, "{format} {op} was not cut");
-                let (wanted, got) = (&one.results[0].1, &several.results[0].1);
+                assert!(several.chunks > 1, "{format} {op} was not cut");
+                let (wanted, got) = (&one.results[0], &several.results[0]);
                 assert!(wanted.format() == got.format() && wanted.fill().same_number(got.fill()));
                 assert!(wanted.same_values(got), "{format} {op} on {threads} threads");
             }
@@ -219,7 +220,7 @@ fn what_cannot_be_cut() {
         let program = parse(text);
         let executable = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()).unwrap();
         let several = with_threads_always(4, || executable.call_timed(&[&a])).unwrap();
-        assert_eq!(several.parts, 1);
+        assert_eq!(several.chunks, 1);
         let told = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is said of\n{text}"));
         assert!(
             told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why),
@@ -241,7 +242,7 @@ fn edges() {
         for threads in [1, 2, 16] {
             for (program, tensors) in [(&program, [&a, &b]), (&spmv, [&a, &x])] {
                 let (one, several) = (call(program, &tensors, 1), call(program, &tensors, threads));
-                assert!(identical(&one.results[0].1, &several.results[0].1), "{rows} rows, {threads} threads");
+                assert!(identical(&one.results[0], &several.results[0]), "{rows} rows, {threads} threads");
             }
         }
     }
@@ -307,8 +308,8 @@ fn results_in_all_formats() {
                     let several = with_threads_always(threads, || executable.call_timed(&[&a, &b]));
                     match (&one, several) {
                         (Ok(one), Ok(several)) => {
-                            cut += usize::from(several.parts > 1);
-                            let (wanted, got) = (&one[0].1, &several.results[0].1);
+                            cut += usize::from(several.chunks > 1);
+                            let (wanted, got) = (&one[0], &several.results[0]);
                             assert!(
                                 wanted.format() == got.format() && wanted.same_values(got),
                                 "{text}on {threads} threads"
@@ -351,7 +352,7 @@ fn random_programs_are_cut() {
         let run = || with_threads_always(threads, || executable.call_timed(&tensors));
         let Ok(outcome) = catch_unwind(AssertUnwindSafe(run)) else { panic!("seed {seed} panics:\n{}", case.text) };
         let several = outcome.unwrap_or_else(|d| panic!("seed {seed}:\n{}\n{}", case.text, d.render(false)));
-        if several.parts == 1 {
+        if several.chunks == 1 {
             continue;
         }
         cut += 1;

@@ -1,7 +1,8 @@
 //! Results that rows of a triangle and of its transpose add to: each element is set where its own row adds to it, if nothing can have been added
 //! before, and holds what the interpreter says.
 
-use tamis::{CompileOptions, Program, Signature};
+use tamis::Program;
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::{FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::threads::with_threads_always;

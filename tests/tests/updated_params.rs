@@ -1,6 +1,7 @@
 //! Updated parameters (copy-in): programs that write the tensors they are called with make new tensors, which start as these.
 
-use tamis::{CompileOptions, Program, Signature};
+use tamis::Program;
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::{Code, FormatSpec, Value};
 use tamis_tensor::Tensor;
 use tamis_tensor::threads::with_threads_always;
@@ -78,7 +79,7 @@ fn every_format() {
                             assert!(close(*wanted, got, 1e-9), "{text}{vector}; {matrix}: {name}: {wanted} is {got}");
                         }
                         if let Some(given) =
-                            refs.iter().position(|t| ["x", "A"].contains(&&**name) && t.shape() == result.shape())
+                            refs.iter().position(|t| ["x", "A"].contains(&name) && t.shape() == result.shape())
                         {
                             assert_eq!(result.format(), refs[given].format(), "{text}");
                             assert_eq!(result.dtype(), refs[given].dtype(), "{text}");
@@ -105,8 +106,9 @@ fn types_fills_and_sizes() {
     let executable = tamis::compile(&program, &Signature::of(&[&short]), &CompileOptions::default()).unwrap();
     for n in [5, 1, 0, 100] {
         let x = of(n);
-        let (name, result) = &executable.call(&[&x]).unwrap()[0];
-        assert_eq!((&**name, result.shape(), result.dtype(), result.fill()), ("x", x.shape(), x.dtype(), x.fill()));
+        let results = executable.call(&[&x]).unwrap();
+        let result = &results["x"];
+        assert_eq!((result.shape(), result.dtype(), result.fill()), (x.shape(), x.dtype(), x.fill()));
         for k in 0..n as u64 {
             assert_eq!(
                 result.get(&[k]),
@@ -129,10 +131,9 @@ fn element_wise_updates_visit_stored_elements() {
         let program = parse(&format!("def f(x):\n    for i in _:\n        {update}\n    return x\n"));
         let visits = lowered::visits(&program, std::slice::from_ref(&x), "i").unwrap();
         assert_eq!(visits, 2, "{update}");
-        let result = &tamis::run(&program, &[("x", &x)], &Default::default()).unwrap()[0].1;
+        let result = &tamis::run(&program, &[("x", &x)], &Default::default()).unwrap()[0];
         let (ours, given) = (result.level_arrays(0), x.level_arrays(0));
-        let place =
-            |arrays: &tamis::LevelArrays| tamis_tensor::with_indices!(&arrays.arrays[1].1, a => a.as_ptr() as usize);
+        let place = |arrays: &tamis::tensor::LevelArrays| tamis_tensor::with_indices!(&arrays.arrays[1].1, a => a.as_ptr() as usize);
         assert_eq!(place(&ours), place(&given), "{update}");
     }
 }
@@ -151,5 +152,5 @@ fn what_is_refused() {
     let call = |format: &str| tamis::run(&shifted, &[("x", &tensor(&[6], format))], &Default::default());
     assert_eq!(call("sparse").unwrap_err().0[0].code, Code::E0501);
     let first = Some(Value::F64(-5.0));
-    assert!((0..6).all(|k| call("dense").unwrap()[0].1.get(&[k]) == first));
+    assert!((0..6).all(|k| call("dense").unwrap()[0].get(&[k]) == first));
 }

@@ -1,7 +1,7 @@
 //! Every update operator on targets of every format and of several fills, by values that decide who annihilates whom, in the
 //! sparse policy and in strict arithmetic: what was not written counts as not stored, in compiled code as in the interpreter.
 
-use tamis::CompileOptions;
+use tamis::compile::CompileOptions;
 use tamis_ir::algebra::{Op, TABLE, Typing};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Program, Value};

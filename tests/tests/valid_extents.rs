@@ -50,9 +50,9 @@ fn filters_larger_than_tensors_give_empty_results() {
                     let outcome = expected(&program, &tensors);
                     assert_eq!(outcome[0].len() as u64, wanted.iter().product::<u64>(), "{text}");
                     let given = [("I", &tensors[0]), ("F", &tensors[1])];
-                    let made = tamis::einsum(&notation, &given, &tamis::EinsumOptions::default());
+                    let made = tamis::einsum(&notation, &given, &tamis::notation::EinsumOptions::default());
                     let made = made.unwrap_or_else(|d| panic!("{text}{shape:?} {filter:?}\n{d}"));
-                    assert_eq!(made[0].1.shape(), wanted, "{text}");
+                    assert_eq!(made[0].shape(), wanted, "{text}");
                 }
             }
         }
@@ -72,8 +72,8 @@ fn what_leaves_a_tensor_is_a_mistake_still() {
         for size in 1..3 {
             let (input, filter) = (ones(&[size]), ones(&[3]));
             let given = [("I", &input), ("F", &filter)];
-            let errors = tamis::run(&program, &given, &tamis::RunOptions::default()).unwrap_err();
-            assert_eq!(errors.0[0].code, tamis::Code::E0405, "{text}{errors}");
+            let errors = tamis::run(&program, &given, &tamis::run::RunOptions::default()).unwrap_err();
+            assert_eq!(errors.0[0].code, tamis::diagnostic::Code::E0405, "{text}{errors}");
         }
     }
 }

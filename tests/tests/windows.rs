@@ -551,9 +551,9 @@ fn notation_keeps_windows() {
         for format in ["sparse", "hash", "bytemap", "sparse_runs", "blocks"] {
             let a = vector(n, &entries, format);
             let refs: Vec<&Tensor> = notation.params().iter().map(|name| if *name == "A" { &a } else { &f }).collect();
-            let plan =
-                tamis::plan(&notation, &refs, &tamis::auto::Pins::default()).unwrap_or_else(|d| panic!("{text}\n{d}"));
-            let made = tamis::operands_of(&plan, &notation, &refs).unwrap();
+            let plan = tamis::notation::plan(&notation, &refs, &tamis::notation::Pins::default())
+                .unwrap_or_else(|d| panic!("{text}\n{d}"));
+            let made = tamis::notation::converted_operands(&plan, &notation, &refs).unwrap();
             let params: Vec<Tensor> = made.into_iter().map(|tensor| tensor.into_owned()).collect();
             let executed = tamis_tests::lowered::count(&plan.program, &params, 10_000_000).unwrap();
             if executed >= n {

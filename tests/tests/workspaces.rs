@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use tamis::prelude::*;
-use tamis::{IndexArray, gallery, io};
+use tamis::tensor::IndexArray;
+use tamis::{gallery, io};
 use tamis_compiler::lower::Policy;
 use tamis_tests::random::Random;
 
@@ -223,7 +224,7 @@ fn compile(text: &str, tensors: &[Tensor]) -> Executable {
 fn call(executable: &Executable, tensors: &[Tensor]) -> Tensor {
     let references: Vec<&Tensor> = tensors.iter().collect();
     let results = executable.call(&references);
-    results.unwrap_or_else(|d| panic!("{}{}", executable.program(), d.render(false))).remove(0).1
+    results.unwrap_or_else(|d| panic!("{}{}", executable.program(), d.render(false))).into_tensor().unwrap()
 }
 
 fn interpret(text: &str, tensors: &[Tensor]) -> Tensor {
@@ -231,7 +232,10 @@ fn interpret(text: &str, tensors: &[Tensor]) -> Tensor {
     let names: Vec<String> = program.params.iter().map(|id| program.tensor(*id).name.clone()).collect();
     let inputs: Vec<(&str, &Tensor)> = names.iter().map(String::as_str).zip(tensors).collect();
     let options = RunOptions { interpret: true, ..RunOptions::default() };
-    tamis::run(&program, &inputs, &options).unwrap_or_else(|d| panic!("{text}{}", d.render(false))).remove(0).1
+    tamis::run(&program, &inputs, &options)
+        .unwrap_or_else(|d| panic!("{text}{}", d.render(false)))
+        .into_tensor()
+        .unwrap()
 }
 
 /// Two results are the same to the last bit, and so is where their elements are stored.
@@ -503,10 +507,10 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
         let executable = compile(&with_workspace(&by_itself, &variant), &tensors);
         // Coordinates, values and packed keys have up to 8 bytes each, keys with numbers 16, and arrays double as they grow;
         // tables of half as many slots as they are large.
-        let before = tamis::limit_arrays(32 * products);
+        let before = tamis::cache::limit_arrays(32 * products);
         let references: Vec<&Tensor> = tensors.iter().collect();
         let result = executable.call_timed(&references);
-        tamis::limit_arrays(before);
+        tamis::cache::limit_arrays(before);
         let timed = result.unwrap_or_else(|d| panic!("{variant}: {}", d.render(false)));
         let [(_, report)] = timed.workspaces[..] else { panic!("{variant}: {:?}", timed.workspaces) };
         assert_eq!(report.inserts, products as u64, "{variant}");
@@ -518,11 +522,11 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
     }
     // The limit is one: what is stored whole does not fit in it.
     let dense = compile(&with_workspace(&by_itself, "bytemap, bytemap"), &tensors);
-    let before = tamis::limit_arrays(32 * products);
+    let before = tamis::cache::limit_arrays(32 * products);
     let refused = dense.call(&tensors.iter().collect::<Vec<&Tensor>>());
-    tamis::limit_arrays(before);
+    tamis::cache::limit_arrays(before);
     let refused = refused.err().map(|d| d.0[0].code);
-    assert_eq!(refused, Some(tamis::Code::E0706));
+    assert_eq!(refused, Some(tamis::diagnostic::Code::E0706));
 }
 
 /// A product transposed, with loops that were fused and split: what the command inserts is what a user would write.

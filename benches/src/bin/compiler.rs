@@ -205,7 +205,7 @@ impl Bench {
         compare(&mut compiled, &mut theirs, || ours(text, tensors), self.rounds)
     }
 
-    fn spmv(&self, entries: Result<tamis::Coordinates, Diagnostic>) -> Result<Times, String> {
+    fn spmv(&self, entries: Result<tamis::tensor::Coordinates, Diagnostic>) -> Result<Times, String> {
         let a = told(entries.and_then(|e| tensor(&e, "csr")))?;
         let x = told(dense(&a.shape()[1..], DType::F64, "dense", 3))?;
         let (rows, vector) = (Rows::of(&a)?, values::<f64>(&x)?);
@@ -225,8 +225,8 @@ impl Bench {
 
     fn add(
         &self,
-        a: Result<tamis::Coordinates, Diagnostic>,
-        b: Result<tamis::Coordinates, Diagnostic>,
+        a: Result<tamis::tensor::Coordinates, Diagnostic>,
+        b: Result<tamis::tensor::Coordinates, Diagnostic>,
     ) -> Result<Times, String> {
         let a = told(a.and_then(|e| tensor(&e, "csr")))?;
         let b = told(b.and_then(|e| tensor(&e, "csr")))?;

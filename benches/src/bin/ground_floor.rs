@@ -6,7 +6,8 @@ use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 use tamis::io::{ReadOptions, read};
-use tamis::{Combine, Coordinates, Diagnostic, Format, IndexArray, Tensor, Value, ValueArray};
+use tamis::tensor::{Combine, Coordinates, IndexArray, ValueArray};
+use tamis::{Diagnostic, Format, Tensor, Value};
 
 fn main() {
     let mut state = State::default();
@@ -33,7 +34,7 @@ struct State {
 impl State {
     fn obey(&mut self, line: &str) -> Result<String, Diagnostic> {
         let (command, argument) = line.split_once(' ').unwrap_or((line, ""));
-        let missing = || Diagnostic::new(tamis::Code::E0902, "load a matrix first").help("load PATH");
+        let missing = || Diagnostic::new(tamis::diagnostic::Code::E0902, "load a matrix first").help("load PATH");
         match command {
             "load" => self.load(argument),
             "read" => timed(|| read(argument, &ReadOptions::default())),
@@ -53,7 +54,7 @@ impl State {
                 let dense = self.dense.as_ref().ok_or_else(missing)?;
                 timed(|| dense.convert(&Format::csr()))
             }
-            _ => Err(Diagnostic::new(tamis::Code::E0901, format!("unknown command {command}"))
+            _ => Err(Diagnostic::new(tamis::diagnostic::Code::E0901, format!("unknown command {command}"))
                 .help("see the list at the top")),
         }
     }

@@ -11,8 +11,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tamis::io::{ReadOptions, read};
+use tamis::notation::Pins;
 use tamis::search::{SearchOptions, search};
-use tamis::{DType, Diagnostics, Format, Notation, Pins, Tensor, gallery};
+use tamis::{DType, Diagnostics, Format, Notation, Tensor, gallery};
 use tamis_benches::inputs::tensor;
 use tamis_benches::measure::median;
 use tamis_benches::ours::compile_time;
@@ -102,9 +103,9 @@ fn compile() -> Result<(), Diagnostics> {
             let notation = Notation::parse(text)?;
             parts[0].push(milliseconds(start));
             let next = Instant::now();
-            let plan = tamis::plan(&notation, &refs, &Pins::default())?;
+            let plan = tamis::notation::plan(&notation, &refs, &Pins::default())?;
             parts[1].push(milliseconds(next));
-            let given = tamis::operands_of(&plan, &notation, &refs)?;
+            let given = tamis::notation::converted_operands(&plan, &notation, &refs)?;
             let given: Vec<Tensor> = given.into_iter().map(|tensor| tensor.into_owned()).collect();
             let next = Instant::now();
             if let Err(problem) = compile_time(&plan.program.to_string(), &given) {
@@ -151,7 +152,7 @@ fn searched(names: &[&String], limit: Duration) -> Result<(), Diagnostics> {
         let main = stored(&path, format)?;
         let tensors = operands(text, &main)?;
         let refs: Vec<&Tensor> = tensors.iter().collect();
-        let options = SearchOptions { limit, ..SearchOptions::default() };
+        let options = SearchOptions { time_limit: limit, ..SearchOptions::default() };
         let found = search(&Notation::parse(text)?, &refs, &options)?;
         let (Some(best), Some(chosen)) = (found.states.first(), found.states.iter().find(|state| state.chosen)) else {
             continue;

@@ -7,7 +7,8 @@
 use std::io::{BufRead, Write};
 use std::time::Instant;
 use tamis::io::{ReadOptions, WriteOptions, read, write};
-use tamis::{Combine, DType, Diagnostic, Format, Tensor, Value, gallery};
+use tamis::tensor::Combine;
+use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 use tamis_benches::ours::{Ours, ours};
 
 const GUSTAVSON: &str = include_str!("../../../examples/gustavson.py");

@@ -5,7 +5,9 @@
 //! One line for each kernel and input: least milliseconds of either, their ratio, and into how many parts the loop was cut.
 
 use std::time::Instant;
-use tamis::{CompileOptions, Executable, Program, Signature, Tensor, gallery, with_threads};
+use tamis::compile::{CompileOptions, Executable, Signature};
+use tamis::threads::with_threads;
+use tamis::{Program, Tensor, gallery};
 use tamis_benches::inputs::{dense, random_rows, tensor};
 use tamis_ir::DType;
 
@@ -69,7 +71,7 @@ fn cases() -> Result<Vec<Case>, tamis::Diagnostic> {
 fn time(executable: &Executable, tensors: &[&Tensor], threads: usize) -> Result<(f64, usize), String> {
     let start = Instant::now();
     let timed = with_threads(threads, || executable.call_timed(tensors)).map_err(|d| d.render(false))?;
-    let parts = timed.parts;
+    let parts = timed.chunks;
     // A result is let go of like a peer's.
     drop(timed);
     Ok((start.elapsed().as_secs_f64() * 1e3, parts))
@@ -81,7 +83,7 @@ fn main() -> Result<(), String> {
         let at = arguments.iter().position(|a| a == name).map(|at| at + 1);
         at.and_then(|at| arguments.get(at)?.parse().ok()).unwrap_or(otherwise)
     };
-    let (threads, rounds) = (number("--threads", tamis::threads()), number("--rounds", 15));
+    let (threads, rounds) = (number("--threads", tamis::threads::threads()), number("--rounds", 15));
     let wanted = |kernel: &str| {
         let mut words = arguments.iter().filter(|a| !a.starts_with("--") && a.parse::<usize>().is_err()).peekable();
         words.peek().is_none() || words.any(|word| word == kernel)

@@ -10,9 +10,10 @@
 //! products; and some from elsewhere (files are looked for in `TAMIS_DATA`), times themselves.
 
 use std::time::Instant;
-use tamis::WorkspaceReport as Report;
+use tamis::compile::WorkspaceReport as Report;
 use tamis::io::{ReadOptions, read};
-use tamis::{Combine, DType, Diagnostic, Format, Tensor, Value, gallery};
+use tamis::tensor::Combine;
+use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 use tamis_benches::inputs::{random_rows, tensor};
 use tamis_benches::measure::{difference, least, median};
 use tamis_benches::ours::{Ours, ours, process_time};

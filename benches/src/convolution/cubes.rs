@@ -6,7 +6,9 @@ use crate::inputs::{dense, tensor, values};
 use crate::measure::difference;
 use crate::ours::{Ours, compile_time, ours};
 use crate::structures::turns::Clock;
-use tamis::{Coordinates, Notation, Pins, Tensor, gallery};
+use tamis::notation::Pins;
+use tamis::tensor::Coordinates;
+use tamis::{Notation, Tensor, gallery};
 
 /// How many percent are zeros.
 pub const SPARSITIES: [f64; 7] = [0.0, 50.0, 80.0, 90.0, 95.0, 99.0, 99.9];
@@ -111,8 +113,8 @@ fn automatic(rank: usize, entries: &Coordinates, filter: &Tensor) -> Result<(Str
     let input = tensor(entries, GIVEN[rank - 1]).map_err(|d| d.render(false))?;
     let (notation, given) = (Notation::parse(NOTATIONS[rank - 1]).map_err(told)?, [&input, filter]);
     let pins = Pins { keep: true, ..Pins::default() };
-    let plan = tamis::plan(&notation, &given, &pins).map_err(told)?;
-    let operands = tamis::operands_of(&plan, &notation, &given).map_err(|d| d.render(false))?;
+    let plan = tamis::notation::plan(&notation, &given, &pins).map_err(told)?;
+    let operands = tamis::notation::converted_operands(&plan, &notation, &given).map_err(|d| d.render(false))?;
     let tensors = operands.into_iter().map(|operand| operand.into_owned()).collect();
     Ok((plan.program.to_string(), tensors))
 }

@@ -5,7 +5,8 @@ use crate::ours::{Ours, ours};
 use crate::structures::load::told;
 use crate::structures::turns::Clock;
 use tamis::io::{ReadOptions, WriteOptions, read, write};
-use tamis::{Format, Notation, Pins, Tensor};
+use tamis::notation::Pins;
+use tamis::{Format, Notation, Tensor};
 
 /// Programs for one layer, compiled.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ fn automatic(tensors: &[Tensor; 2], result: &str) -> Result<(String, Vec<Tensor>
     let (notation, given) = (Notation::parse(LAYER).map_err(told)?, [&tensors[0], &tensors[1]]);
     let result = Format::parse(result, 3).map_err(|d| d.render(false))?;
     let pins = Pins { keep: true, formats: vec![("O".to_string(), result)], ..Pins::default() };
-    let plan = tamis::plan(&notation, &given, &pins).map_err(told)?;
-    let operands = tamis::operands_of(&plan, &notation, &given).map_err(|d| d.render(false))?;
+    let plan = tamis::notation::plan(&notation, &given, &pins).map_err(told)?;
+    let operands = tamis::notation::converted_operands(&plan, &notation, &given).map_err(|d| d.render(false))?;
     Ok((plan.program.to_string(), operands.into_iter().map(|operand| operand.into_owned()).collect()))
 }

@@ -4,7 +4,8 @@ use super::load::{tensor, told};
 use super::turns::Clock;
 use crate::measure::median;
 use crate::ours::compile_time;
-use tamis::{Coordinates, Format, Tensor, Value, gallery};
+use tamis::tensor::Coordinates;
+use tamis::{Format, Tensor, Value, gallery};
 
 /// Milliseconds that nothing should take longer than.
 const MOST: f64 = 25.0;

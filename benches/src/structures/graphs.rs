@@ -3,7 +3,7 @@
 use super::load::{told, weights};
 use super::turns::Clock;
 use tamis::prelude::*;
-use tamis::{IndexArray, LevelArrays};
+use tamis::tensor::{IndexArray, LevelArrays};
 
 const QUEUE: &str = include_str!("../../../examples/bfs.py");
 const BOTH_WAYS: &str = include_str!("../../../examples/bfs_both_ways.py");
@@ -56,7 +56,7 @@ fn compile(text: &str, tensors: &[&Tensor]) -> Result<Executable, String> {
 
 fn call(program: &Executable, tensors: &[&Tensor]) -> Result<Tensor, String> {
     let results = program.call(tensors).map_err(|d| d.render(false))?;
-    results.into_iter().next().map(|(_, tensor)| tensor).ok_or_else(|| "there is no result".into())
+    results.into_tensor().map_err(|d| d.render(false))
 }
 
 fn number(node: u64) -> Tensor {

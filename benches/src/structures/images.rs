@@ -4,7 +4,7 @@ use super::load::told;
 use super::turns::Clock;
 use tamis::io::{ReadOptions, read};
 use tamis::prelude::*;
-use tamis::{IndexArray, LevelArrays};
+use tamis::tensor::{IndexArray, LevelArrays};
 
 const BYTES: &str = include_str!("../../../examples/erosion.py");
 const RUNS: &str = include_str!("../../../examples/erosion_runs.py");
@@ -208,12 +208,12 @@ impl Image {
         // Memory is given back before, as a peer has its result's at hand.
         self.result = None;
         let tensors: Vec<&Tensor> = task.tensors.iter().collect();
-        let mut results = Vec::new();
+        let mut results = Results::default();
         let seconds = clock.time(|| {
             results = task.program.call(&tensors).map_err(|d| d.render(false))?;
             Ok(())
         })?;
-        self.result = results.into_iter().next().map(|(_, tensor)| (task.way, tensor));
+        self.result = results.into_tensor().ok().map(|tensor| (task.way, tensor));
         Ok(seconds)
     }
 

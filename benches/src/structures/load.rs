@@ -1,7 +1,8 @@
 //! Matrices for the studies: files of the shared data, calls of the gallery, and parts of them.
 
 use tamis::io::{ReadOptions, read};
-use tamis::{Combine, Coordinates, DType, Diagnostic, Format, IndexArray, Tensor, Value, ValueArray, gallery};
+use tamis::tensor::{Combine, Coordinates, IndexArray, ValueArray};
+use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 
 /// Where the files are: `TAMIS_DATA`, or beside the project.
 pub fn data(folder: &str, name: &str) -> std::path::PathBuf {

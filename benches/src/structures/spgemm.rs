@@ -3,7 +3,7 @@
 use super::load::{matrix, tensor, told};
 use super::turns::{Clock, Side, agree, run};
 use crate::inputs::random_rows;
-use tamis::Coordinates;
+use tamis::tensor::Coordinates;
 
 const INNER: &str = include_str!("../../../examples/spgemm_inner.py");
 const ROWS: &str = include_str!("../../../examples/gustavson.py");

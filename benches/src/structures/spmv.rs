@@ -3,7 +3,8 @@
 use super::load::{matrix, ones, only, tensor, told};
 use super::turns::{Clock, Side, agree, run};
 use crate::inputs;
-use tamis::{Coordinates, DType, Format, Tensor, Value};
+use tamis::tensor::Coordinates;
+use tamis::{DType, Format, Tensor, Value};
 
 const SPMV: &str = include_str!("../../../examples/spmv.py");
 const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");

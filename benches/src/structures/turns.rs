@@ -4,7 +4,8 @@ use super::load::told;
 use crate::measure::{least, median};
 use crate::ours::{Ours, ours, process_time};
 use std::time::Instant;
-use tamis::{DType, Tensor, Value, ValueArray};
+use tamis::tensor::ValueArray;
+use tamis::{DType, Tensor, Value};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]

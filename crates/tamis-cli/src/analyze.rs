@@ -1,44 +1,46 @@
-//! `tamis explain --analyze`: running a loop program to count what it does, and what was counted as JSON.
+//! `tamis explain --analyze`: analyses a run of a loop program; the JSON form of an analysis.
 
 use crate::args::{ExplainArgs, Stage};
 use crate::planned::request;
-use crate::shell::{Failure, Outcome, Shell};
-use crate::{execute, stages};
+use crate::shell::{CommandError, CommandResult, Shell};
+use crate::{operands, stages};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use tamis::{Analysis, CompileOptions, Moved, Program, Signature};
+use tamis::Program;
+use tamis::analyze::{Analysis, BytesMoved};
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::algebra::Op;
 use tamis_ir::{Code, Diagnostic, Source};
 use tamis_tensor::Tensor;
 
-/// Without tensors nothing runs.
-pub(crate) fn no_inputs() -> Failure {
+/// The error for `--analyze` without inputs.
+pub(crate) fn no_inputs() -> CommandError {
     let d = Diagnostic::new(Code::E0902, "--analyze runs the program, which needs inputs");
     let d = d.help("give each parameter a tensor, as for `tamis run`: A=matrix.mtx x=rand");
-    Failure::usage(vec![d.help("leave --analyze out to see how the program is compiled")])
+    CommandError::usage(vec![d.help("leave --analyze out to see how the program is compiled")])
 }
 
-/// Shows stages of a loop program for its inputs, and what was counted when it ran on them.
+/// Shows stages of a loop program for its inputs, and the analysis of its run.
 pub(crate) fn program(
     source: &Arc<Source>,
     operators: &[Op],
     wanted: &[Stage],
     args: &ExplainArgs,
     shell: &mut Shell,
-) -> Outcome {
+) -> CommandResult {
     let program = Program::parse_source_with(source, operators)?;
     if args.inputs.is_empty() && !program.params.is_empty() {
         return Err(no_inputs());
     }
     let request = request(args)?;
-    execute::check_names(&program, &request)?;
-    let inputs = execute::inputs(&program, &request)?;
+    operands::check_names(&program, &request)?;
+    let inputs = operands::inputs(&program, &request)?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
-    let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    let schedule = crate::request::schedule(&args.schedule).map_err(|errors| CommandError::usage(errors.0))?;
     let options = CompileOptions { schedule, ..CompileOptions::default() };
     let explanation = tamis::explain(&program, &Signature::of(&tensors), &options)?;
     shell.warn(explanation.warnings());
-    let analysis = tamis::analyze_program(&program, &tensors, &options)?;
+    let analysis = tamis::analyze::analyze_program(&program, &tensors, &options)?;
     let mut texts = Vec::new();
     for stage in wanted {
         texts.push((stages::name(*stage), stages::of_stage(*stage, &program, Some(&explanation))?));
@@ -46,11 +48,11 @@ pub(crate) fn program(
     stages::show(texts, Some(&analysis), args, shell)
 }
 
-fn moved(moved: Moved) -> Json {
+fn moved(moved: BytesMoved) -> Json {
     json!({ "read": moved.read, "written": moved.written })
 }
 
-/// What was counted, as JSON; times are seconds.
+/// An analysis as JSON; times are in seconds.
 pub(crate) fn as_json(analysis: &Analysis) -> Json {
     let loops: Vec<Json> = analysis
         .loops
@@ -58,7 +60,7 @@ pub(crate) fn as_json(analysis: &Analysis) -> Json {
         .map(|row| {
             let from = row.predicted_from.iter();
             let arrays = row.own_by_array.iter();
-            let parts = row.parts.iter();
+            let parts = row.kernel_loops.iter();
             json!({
                 "index": row.index,
                 "depth": row.depth,
@@ -82,7 +84,7 @@ pub(crate) fn as_json(analysis: &Analysis) -> Json {
                         json!({
                             "text": part.text,
                             "entered": part.entered,
-                            "turns": part.turns,
+                            "iterations": part.iterations,
                             "visits": part.visits,
                         })
                     })

@@ -1,4 +1,5 @@
-//! The command line as clap reads it: names, help and defaults. What the texts mean is read in [`crate::input`].
+//! The command line in clap's terms: names, help texts and defaults; [`crate::input`] parses the
+//! values.
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -6,38 +7,38 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tamis_tensor::Combine;
 
-/// Sparse and structured tensors, compiled.
+/// A compiler for sparse and structured tensors.
 #[derive(Debug, Parser)]
 #[command(name = "tamis", version, propagate_version = true)]
 #[command(after_help = "Exit status: 0 done, 1 the program or the data is wrong, 2 the command line is wrong.")]
 pub struct Cli {
-    /// When to colour the output; `auto` looks for a terminal, and respects NO_COLOR
+    /// When to colour the output; `auto` colours terminals, and respects NO_COLOR
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
-    /// How many threads share the work; as many as TAMIS_NUM_THREADS says, or as there are cores
+    /// The number of threads [default: TAMIS_NUM_THREADS, or the number of cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program on tensors
+    /// Run a loop program or index notation on tensors
     Run(RunArgs),
-    /// Explain a diagnostic's code, or how a program is compiled
+    /// Explain an error code, or show the stages of compiling a program
     Explain(ExplainArgs),
-    /// Describe a tensor in a file, or a generated one
+    /// Describe a tensor: shape, nnz, structure, and a spy plot
     Info(InfoArgs),
-    /// Propose formats for a tensor, and measure them on it
+    /// Recommend storage formats for a tensor, timed on this machine
     Advise(AdviseArgs),
-    /// Try formats and orders of loops for index notation, and rank them by time
+    /// Time every format and loop order of index notation, and rank them
     Search(SearchArgs),
-    /// Fit the constants of the cost model to this machine, and say what changed
+    /// Fit the constants of the cost model to this machine
     Calibrate(CalibrateArgs),
-    /// Convert a file to another kind or format
+    /// Convert a tensor to another file type or storage format
     Convert(ConvertArgs),
     /// List the generators of matrices and tensors
     Gallery {
@@ -45,7 +46,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print a script that completes this command in a shell
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -70,9 +71,9 @@ impl Command {
 
 const INPUT_HELP: &str = "Inputs, one for each parameter of the program:
   A=matrix.mtx.gz            a file (.mtx .tns .npz .npy .smtx .pbm .pgm .idx .txt, each also .gz)
-  x=rand  x=ones             of the shape that the program needs
-  A=rand(100,200; 0.1; 42)   shape; density; seed
-  A=laplacian(1000)          a generator: see `tamis gallery`
+  x=rand  x=ones             random, or ones, of the inferred shape
+  A=rand(100,200; 0.1; 42)   random, of a shape; density; seed
+  A=laplacian(1000)          a generator; `tamis gallery` lists them
   s=2.5                      a number
 
 Examples:
@@ -92,64 +93,65 @@ A loop program, as in spmv.py:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = INPUT_HELP)]
 pub struct RunArgs {
-    /// Index notation such as `y[i] = A[i,j] * x[j]`, a file with a loop program, `-` for standard input, or the program itself
+    /// Index notation such as `y[i] = A[i,j] * x[j]`, a file with a loop program, `-` for standard
+    /// input, or the text of a loop program
     #[arg(value_name = "PROGRAM")]
     pub program: OsString,
-    /// Inputs, as described below
+    /// The inputs; see below
     #[arg(value_name = "NAME=INPUT")]
     pub inputs: Vec<OsString>,
-    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    /// A file of user-defined operators, each a function with `@op(laws)` above it; may be repeated
     #[arg(long = "ops", value_name = "FILE")]
     pub operators: Vec<PathBuf>,
-    /// Store an input or result in this format, such as A=csr
+    /// The storage format of an input or result, such as A=csr; may be repeated
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// The shape of an input that does not state its own (.tns, rand, ones), such as T=327,327,606
+    /// The shape of an input that has none of its own (.tns, rand, ones), such as T=327,327,606
     #[arg(long = "shape", value_name = "NAME=N,N,...")]
     pub shapes: Vec<String>,
-    /// Write a result to a file; `-` is standard output
+    /// Write a result to a file, or to standard output (`-`)
     #[arg(short, long = "output", value_name = "NAME=PATH")]
     pub outputs: Vec<OsString>,
-    /// Write a header with the shape to results that are .tns
+    /// Begin .tns files with a header that has the shape
     #[arg(long)]
     pub header: bool,
-    /// Show how long reading, compiling and running took
+    /// Print the time of each phase: reading, compiling, running, writing
     #[arg(long)]
     pub time: bool,
-    /// Show how long each pass of the compiler took, and whether machine code was in the cache
+    /// Print the time of each compiler pass, and whether machine code was cached
     #[arg(long)]
     pub time_passes: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Do not let a fill annihilate NaN, and do not reassociate reductions
+    /// IEEE arithmetic: a fill does not annihilate NaN, and reductions are not reassociated
     #[arg(long)]
     pub strict: bool,
-    /// What becomes of entries that a file holds twice
+    /// How to combine elements of a file with equal coordinates
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
     /// Run the reference interpreter instead of compiled code; it visits every point of every loop
     #[arg(long)]
     pub interpret: bool,
-    /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"
+    /// Scheduling commands to apply first, such as "reorder(i,k,j); split(k,k0,k1,32)"
     #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
     pub schedule: Vec<String>,
-    /// The loops of index notation in this order, as in i,k,j
+    /// The loop order of index notation, outermost first, such as i,k,j
     #[arg(long, value_name = "INDICES", value_delimiter = ',')]
     pub order: Vec<String>,
-    /// Read tensors of index notation as they are stored: convert none
+    /// Convert no operand of index notation: keep the formats as they are
     #[arg(long)]
     pub keep: bool,
-    /// Check every access of compiled code, and compare its results with the reference interpreter's
+    /// Check every array access, and compare the results with the reference interpreter's
     #[arg(long, conflicts_with = "interpret")]
     pub check: bool,
-    /// How many points of loops the interpreter may visit for --check, or `none` for no limit; it visits about three million
-    /// in a second
+    /// The most loop points that the interpreter may visit for --check, or `none`; it visits about
+    /// three million per second
     #[arg(long, value_name = "POINTS", requires = "check", default_value = "200000000", value_parser = check_limit)]
     pub check_limit: u64,
 }
 
-/// A number of points; what has no limit has the largest.
+/// Parses a number of points; `none` is the largest.
 fn check_limit(text: &str) -> Result<u64, String> {
     match text {
         "none" => Ok(u64::MAX),
@@ -160,7 +162,8 @@ fn check_limit(text: &str) -> Result<u64, String> {
 /// `tamis calibrate`
 #[derive(Args, Clone, Debug)]
 pub struct CalibrateArgs {
-    /// Use the constants from now on: write them where schedules look for them, or where TAMIS_COSTS says
+    /// Save the constants, so that later schedules use them; to the file that TAMIS_COSTS names, if
+    /// set
     #[arg(long)]
     pub save: bool,
     /// Print JSON
@@ -171,40 +174,41 @@ pub struct CalibrateArgs {
 /// `tamis explain`
 #[derive(Args, Clone, Debug)]
 pub struct ExplainArgs {
-    /// A code such as E0402, a program, or index notation; without it, all codes are listed
+    /// An error code such as E0402, a loop program, or index notation [default: list all codes]
     #[arg(value_name = "CODE|PROGRAM")]
     pub subject: Option<OsString>,
-    /// Tensors to schedule index notation for, as for `tamis run`; sizes and densities are assumed where there are none
+    /// Inputs, as for `tamis run`; without them, sizes and densities are assumed
     #[arg(value_name = "NAME=INPUT")]
     pub inputs: Vec<OsString>,
-    /// The loops of index notation in this order, as in i,k,j
+    /// The loop order of index notation, outermost first, such as i,k,j
     #[arg(long, value_name = "INDICES", value_delimiter = ',')]
     pub order: Vec<String>,
-    /// Read tensors of index notation as they are stored: convert none
+    /// Convert no operand of index notation: keep the formats as they are
     #[arg(long)]
     pub keep: bool,
-    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    /// A file of user-defined operators, each a function with `@op(laws)` above it; may be repeated
     #[arg(long = "ops", value_name = "FILE")]
     pub operators: Vec<PathBuf>,
-    /// Assume this format for a tensor of the program
+    /// The storage format of a tensor of the program, such as A=csr; may be repeated
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// Assume this value type for a tensor of the program, such as A=f32; f64 if nothing is said
+    /// The value type of a tensor of the program, such as A=f32 [default: f64]
     #[arg(long = "dtype", value_name = "NAME=TYPE")]
     pub dtypes: Vec<String>,
-    /// The stages of a program to show, with commas between them; if nothing is said the program, or the schedule of index notation
+    /// The stages to show, comma-separated [default: program, or schedule for index notation]
     #[arg(long, value_name = "STAGE", value_delimiter = ',')]
     pub emit: Vec<Stage>,
-    /// Change the program's loops first, as in "reorder(i,k,j); split(k,k0,k1,32)"
+    /// Scheduling commands to apply first, such as "reorder(i,k,j); split(k,k0,k1,32)"
     #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
     pub schedule: Vec<String>,
-    /// Show code that checks every access
+    /// Show the code with checks of every array access
     #[arg(long, conflicts_with = "analyze")]
     pub check: bool,
-    /// Run it on the inputs, and show what was counted: visits of loops beside those predicted, bytes by array, and time
+    /// Run on the inputs, and show the iterations of each loop beside predictions, bytes by array,
+    /// and time
     #[arg(long, conflicts_with = "dtypes")]
     pub analyze: bool,
-    /// Show the loops of the kernel, too, that each loop of the program became
+    /// With --analyze, also list the kernel loops that each program loop was lowered to
     #[arg(long, requires = "analyze")]
     pub parts: bool,
     /// Print JSON
@@ -231,22 +235,22 @@ pub struct InfoArgs {
     /// A file, or a generator such as "laplacian(1000)"
     #[arg(value_name = "FILE|GENERATOR")]
     pub input: OsString,
-    /// Convert to this format first
+    /// Convert to this storage format first
     #[arg(short, long)]
     pub format: Option<String>,
-    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    /// The shape of a file that has none of its own (.tns), such as 327,327,606
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub shape: Option<Vec<u64>>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the plot as an image
+    /// Write the spy plot as an image
     #[arg(long, value_name = "OUT.png")]
     pub png: Option<PathBuf>,
-    /// Do not plot where the entries are
+    /// Omit the spy plot
     #[arg(long)]
     pub no_plot: bool,
-    /// What becomes of entries that the file holds twice
+    /// How to combine elements of the file with equal coordinates
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
 }
@@ -257,19 +261,19 @@ pub struct AdviseArgs {
     /// A file, or a generator such as "laplacian(1000)"
     #[arg(value_name = "FILE|GENERATOR")]
     pub input: OsString,
-    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    /// The shape of a file that has none of its own (.tns), such as 327,327,606
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub shape: Option<Vec<u64>>,
-    /// Only propose formats, with the bytes that they take
+    /// Propose formats with their sizes, without timing them
     #[arg(long)]
     pub no_measure: bool,
-    /// How long measuring may take
+    /// The time limit for measurements
     #[arg(long, value_name = "SECONDS", default_value = "10", conflicts_with = "no_measure", value_parser = seconds)]
     pub time_limit: Duration,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// What becomes of entries that the file holds twice
+    /// How to combine elements of the file with equal coordinates
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
 }
@@ -281,33 +285,33 @@ pub struct SearchArgs {
     /// Index notation, one statement such as `C[i,k] = A[i,j] * B[j,k]`
     #[arg(value_name = "NOTATION")]
     pub notation: OsString,
-    /// Inputs, as described below
+    /// The inputs; see below
     #[arg(value_name = "NAME=INPUT")]
     pub inputs: Vec<OsString>,
-    /// A file with operators to use by name, each a function with `@op(laws)` above it; may be given several times
+    /// A file of user-defined operators, each a function with `@op(laws)` above it; may be repeated
     #[arg(long = "ops", value_name = "FILE")]
     pub operators: Vec<PathBuf>,
-    /// Store an input in this format before others are tried, such as A=csr
+    /// The initial storage format of an input, such as A=csr; may be repeated
     #[arg(short, long = "format", value_name = "NAME=FORMAT")]
     pub formats: Vec<String>,
-    /// The shape of an input that does not state its own (.tns, rand, ones), such as T=327,327,606
+    /// The shape of an input that has none of its own (.tns, rand, ones), such as T=327,327,606
     #[arg(long = "shape", value_name = "NAME=N,N,...")]
     pub shapes: Vec<String>,
-    /// How long the search may take
+    /// The time limit of the search
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub time_limit: Duration,
-    /// How many of the fastest are listed
+    /// The number of states to list, fastest first
     #[arg(long, value_name = "N", default_value = "12")]
     pub top: usize,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// What becomes of entries that a file holds twice
+    /// How to combine elements of a file with equal coordinates
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
 }
 
-/// A time of up to a month.
+/// Parses a duration in seconds, of up to a month.
 fn seconds(text: &str) -> Result<Duration, String> {
     const MONTH: f64 = 31.0 * 86_400.0;
     let wrong = || format!("expected a number of seconds, above 0 and at most {MONTH}");
@@ -321,33 +325,33 @@ pub struct ConvertArgs {
     /// A file, or a generator such as "laplacian(1000)"
     #[arg(value_name = "IN|GENERATOR")]
     pub input: OsString,
-    /// The file to write, its kind known by its extension; `-` is standard output
+    /// The file to write, its type given by its extension; `-` is standard output
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// The kind of file to write, by its extension; needed with `-`
+    /// The type of file to write, by its extension; required with `-`
     #[arg(long, value_name = "KIND")]
     pub to: Option<String>,
-    /// Convert to this format before writing
+    /// Convert to this storage format before writing
     #[arg(short, long)]
     pub format: Option<String>,
-    /// What becomes of entries that the file holds twice
+    /// How to combine elements of the file with equal coordinates
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub duplicates: Duplicates,
-    /// The shape of a file that does not state its own (.tns), such as 327,327,606
+    /// The shape of a file that has none of its own (.tns), such as 327,327,606
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub shape: Option<Vec<u64>>,
-    /// Write one triangle of a symmetric matrix (.mtx)
+    /// Store one triangle of a symmetric matrix (.mtx)
     #[arg(long)]
     pub symmetric: bool,
-    /// Write a header with the shape (.tns)
+    /// Begin the file with a header that has the shape (.tns)
     #[arg(long)]
     pub header: bool,
-    /// Print what was written as JSON
+    /// Print a JSON summary of the written file
     #[arg(long)]
     pub json: bool,
 }
 
-/// What becomes of entries with equal coordinates.
+/// How to combine elements with equal coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs)]
 pub enum Duplicates {
@@ -379,17 +383,17 @@ impl From<Duplicates> for Combine {
     }
 }
 
-/// Whether `--json` is wished for, as far as that can be told when the arguments could not be read.
-pub(crate) fn json_wish(arguments: &[OsString]) -> bool {
+/// Whether `--json` is among arguments that could not be parsed.
+pub(crate) fn requests_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// The wish in `--color`, as far as it can be told before the arguments are read.
-pub(crate) fn colour_wish(arguments: &[OsString]) -> ColorChoice {
+/// The choice of `--color`, before the arguments are parsed.
+pub(crate) fn requested_colour(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<&str> = arguments.iter().filter_map(|a| a.to_str()).take_while(|a| *a != "--").collect();
     let joined = texts.iter().find_map(|text| text.strip_prefix("--color="));
     let split = || texts.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1]);
-    joined.or_else(split).and_then(|wish| ColorChoice::from_str(wish, false).ok()).unwrap_or(ColorChoice::Auto)
+    joined.or_else(split).and_then(|text| ColorChoice::from_str(text, false).ok()).unwrap_or(ColorChoice::Auto)
 }
 
 #[cfg(test)]
@@ -409,7 +413,7 @@ mod tests {
         assert!(check_limit("-1").is_err() && check_limit("1e9").is_err() && check_limit("").is_err());
         let cli = Cli::try_parse_from(["tamis", "run", "p.py", "--check"]).unwrap();
         let Command::Run(args) = cli.command else { panic!("not a run") };
-        assert_eq!(args.check_limit, tamis::CHECK_LIMIT, "the default is the library's");
+        assert_eq!(args.check_limit, tamis::check::CHECK_LIMIT, "the default is the library's");
     }
 
     #[test]
@@ -422,13 +426,13 @@ mod tests {
 
     #[test]
     fn colour_is_found_before_parsing() {
-        let wish = |line: &str| colour_wish(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(wish("tamis --color never info x"), ColorChoice::Never);
-        assert_eq!(wish("tamis info x --color=always"), ColorChoice::Always);
-        assert_eq!(wish("tamis info x --color=pink"), ColorChoice::Auto);
-        assert_eq!(wish("tamis info -- --color=always"), ColorChoice::Auto);
-        assert_eq!(wish("tamis --color"), ColorChoice::Auto);
-        let json = |line: &str| json_wish(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let requested = |line: &str| requested_colour(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(requested("tamis --color never info x"), ColorChoice::Never);
+        assert_eq!(requested("tamis info x --color=always"), ColorChoice::Always);
+        assert_eq!(requested("tamis info x --color=pink"), ColorChoice::Auto);
+        assert_eq!(requested("tamis info -- --color=always"), ColorChoice::Auto);
+        assert_eq!(requested("tamis --color"), ColorChoice::Auto);
+        let json = |line: &str| requests_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(json("tamis info --json") && json("tamis --json run"));
         assert!(!json("tamis info") && !json("tamis info -- --json") && !json("--json info"));
     }

@@ -1,21 +1,20 @@
-//! `tamis calibrate`: the constants of the cost model, fitted to this machine.
+//! `tamis calibrate`: fits the constants of the cost model to this machine.
 
 use crate::args::CalibrateArgs;
 use crate::progress::Progress;
-use crate::shell::{Failure, Outcome, Shell};
+use crate::shell::{CommandError, CommandResult, Shell};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write;
-use tamis::auto::model::FIELDS;
-use tamis::calibrate::{Calibration, VARIABLE, calibrate, costs_file};
+use tamis::calibrate::{Calibration, FIELDS, VARIABLE, calibrate, costs_file};
 use tamis_ir::diag::{Code, Diagnostic};
 
-/// Measures, fits, shows, and saves if asked to.
-pub(crate) fn run(args: &CalibrateArgs, shell: &mut Shell) -> Outcome {
+/// Measures kernels, fits and shows the constants, and saves them with `--save`.
+pub(crate) fn run(args: &CalibrateArgs, shell: &mut Shell) -> CommandResult {
     let path = match (args.save, costs_file()) {
         (true, None) => {
             let d = Diagnostic::new(Code::E0906, format!("{VARIABLE} says that the default constants are used"));
-            return Err(Failure::usage(vec![d.help(format!("unset {VARIABLE}, or let it name a file"))]));
+            return Err(CommandError::usage(vec![d.help(format!("unset {VARIABLE}, or let it name a file"))]));
         }
         (true, path) => path,
         (false, _) => None,

@@ -1,9 +1,9 @@
-//! `tamis convert`: from one kind of file or format to another.
+//! `tamis convert`: converts a tensor to another kind of file or another format.
 
 use crate::args::ConvertArgs;
-use crate::load::{self, Wish, load, wrong_argument};
+use crate::load::{self, LoadOptions, load, wrong_argument};
 use crate::progress::Progress;
-use crate::shell::{Failure, Outcome, Shell};
+use crate::shell::{CommandError, CommandResult, Shell};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,10 +12,10 @@ use tamis_tensor::Tensor;
 use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, Written, write_as, write_to};
 
 /// Reads or generates a tensor, converts it if a format is given, and writes it.
-pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
-    // Everything that can be wrong with the command line is found before any work is done.
+pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> CommandResult {
+    // Errors of the command line are found before any work is done.
     let format = load::format(args.format.as_deref())?;
-    load::named(&args.input)?;
+    load::parse_argument(&args.input)?;
     let kind = target_kind(args)?;
     check_options(args, kind)?;
     if args.json && to_standard_output(args) {
@@ -25,8 +25,9 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
     }
     let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
     let options = WriteOptions { symmetry, header: args.header, ..WriteOptions::default() };
-    let wish = Wish { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
-    let loaded = load(&args.input, &wish)?;
+    let load_options =
+        LoadOptions { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
+    let loaded = load(&args.input, &load_options)?;
     let shown = args.output.display().to_string();
     let progress = Progress::start(format!("writing {shown}"));
     let written = if to_standard_output(args) {
@@ -50,7 +51,7 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> Outcome {
     Ok(())
 }
 
-/// Says what a file will be read back as, if that is not what was written.
+/// Warns if the file will be read back with another shape.
 pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, shell: &Shell) {
     let Some(read) = &written.reads_back_as else { return };
     let show = |shape: &[u64]| shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
@@ -62,13 +63,13 @@ pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, sh
     shell.warn(&[d]);
 }
 
-/// `-`, and the name that systems give to the same thing.
+/// Whether the output is `-` or `/dev/stdout`.
 fn to_standard_output(args: &ConvertArgs) -> bool {
     args.output == Path::new("-") || args.output == Path::new("/dev/stdout")
 }
 
 /// The kind that `--to` names, or the extension of the file; both must agree if both are known.
-fn target_kind(args: &ConvertArgs) -> Result<FileKind, Failure> {
+fn target_kind(args: &ConvertArgs) -> Result<FileKind, CommandError> {
     let wanted = args.to.as_deref().map(kind_named).transpose()?;
     let by_name = if to_standard_output(args) { None } else { Some(FileKind::of(&args.output)) };
     match (wanted, by_name, &args.to) {
@@ -84,14 +85,14 @@ fn target_kind(args: &ConvertArgs) -> Result<FileKind, Failure> {
         (Some(wanted), ..) => Ok(wanted),
         (None, Some(_), _) => FileKind::of_output(&args.output).map_err(|d| {
             let known = d.code != Code::E0802;
-            Failure::usage(vec![if known { d } else { d.help("or say which kind it is, as in `--to tns`") }])
+            CommandError::usage(vec![if known { d } else { d.help("or say which kind it is, as in `--to tns`") }])
         }),
     }
 }
 
-fn kind_named(text: &str) -> Result<FileKind, Failure> {
+fn kind_named(text: &str) -> Result<FileKind, CommandError> {
     let extension = text.trim_start_matches('.');
-    // The name of a folder, or `.gz`, would be understood differently in a file's name.
+    // A folder or `.gz` in a file name has another meaning.
     let plain = extension == FileKind::Binsparse.extension()
         || extension.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let kind = FileKind::of(format!("x.{extension}")).ok().filter(|_| plain);
@@ -105,8 +106,8 @@ fn kind_named(text: &str) -> Result<FileKind, Failure> {
     })
 }
 
-/// Options that a kind of file has no use for are refused rather than ignored.
-fn check_options(args: &ConvertArgs, kind: FileKind) -> Result<(), Failure> {
+/// Refuses options that do not apply to a kind of file.
+fn check_options(args: &ConvertArgs, kind: FileKind) -> Result<(), CommandError> {
     let only = |option: &str, extension: &str| {
         let message = format!("{option} is for .{extension} files, and this is a .{} file", kind.extension());
         Err(wrong_argument(
@@ -126,34 +127,34 @@ fn check_options(args: &ConvertArgs, kind: FileKind) -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard output; that nobody reads it to the end is not a mistake.
+/// Writes to standard output. A closed pipe is not an error.
 pub(crate) fn write_out(
     kind: FileKind,
     out: &mut dyn Write,
     tensor: &Tensor,
     options: &WriteOptions,
-) -> Result<Written, Failure> {
-    let mut watched = Watched { out, closed: false };
+) -> Result<Written, CommandError> {
+    let mut watched = PipeWriter { out, closed: false };
     match write_to(kind, &mut watched, tensor, options) {
-        Err(_) if watched.closed => Err(Failure::ClosedPipe),
+        Err(_) if watched.closed => Err(CommandError::ClosedPipe),
         written => Ok(written?),
     }
 }
 
-/// A writer that remembers whether its reader is gone, which a diagnostic does not tell.
-struct Watched<'a> {
+/// A writer that records whether the pipe was closed.
+struct PipeWriter<'a> {
     out: &'a mut dyn Write,
     closed: bool,
 }
 
-impl Watched<'_> {
+impl PipeWriter<'_> {
     fn watch<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
         self.closed |= matches!(&done, Err(error) if error.kind() == io::ErrorKind::BrokenPipe);
         done
     }
 }
 
-impl Write for Watched<'_> {
+impl Write for PipeWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let done = self.out.write(bytes);
         self.watch(done)

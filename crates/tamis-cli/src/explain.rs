@@ -1,9 +1,9 @@
-//! The commands that only talk: `explain`, `gallery`, `completions`.
+//! The commands without tensors: `explain` of codes, `gallery`, `completions`.
 
 use crate::args::{Cli, ExplainArgs};
 use crate::input;
-use crate::run::ProgramText;
-use crate::shell::{Failure, Outcome, Shell};
+use crate::request::ProgramText;
+use crate::shell::{CommandError, CommandResult, Shell};
 use crate::stages;
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
@@ -12,38 +12,38 @@ use tamis_ir::diag::{Code, Diagnostic, Source, Span, did_you_mean};
 use tamis_tensor::gallery::GENERATORS;
 
 /// `tamis explain`: a code's meaning, all codes, or a program's compilation.
-pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> Outcome {
+pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> CommandResult {
     input::formats(&args.formats)?;
     input::dtypes(&args.dtypes)?;
     let Some(argument) = args.subject.as_deref() else {
         return list_codes(args.json, shell);
     };
-    // What is not text can only be the name of a file.
+    // An argument that is not UTF-8 can only be a path.
     let subject = argument.to_str().unwrap_or_default().trim();
     match (subject.parse::<Code>(), looks_like_code(subject)) {
-        (Ok(_), _) if is_about_a_program(args) => Err(nothing_else(subject)),
+        (Ok(_), _) if has_program_options(args) => Err(options_of_code(subject)),
         (Ok(code), _) => explain_code(code, args.json, shell),
-        (Err(()), true) => Err(unknown_code(subject)),
-        (Err(()), false) => stages::explain(&ProgramText::parse(argument), args, shell),
+        (Err(_), true) => Err(unknown_code(subject)),
+        (Err(_), false) => stages::explain(&ProgramText::parse(argument), args, shell),
     }
 }
 
-/// Whether anything is said that only makes sense of a program.
-fn is_about_a_program(args: &ExplainArgs) -> bool {
+/// Whether any option applies to programs only.
+fn has_program_options(args: &ExplainArgs) -> bool {
     let ExplainArgs { subject: _, json: _, inputs, order, keep, operators, formats, dtypes, emit, schedule, .. } = args;
     let texts =
         order.len() + formats.len() + dtypes.len() + schedule.len() + inputs.len() + operators.len() + emit.len();
     texts > 0 || *keep || args.check || args.analyze
 }
 
-fn nothing_else(code: &str) -> Failure {
+fn options_of_code(code: &str) -> CommandError {
     let d = Diagnostic::new(Code::E0905, format!("`{code}` is a code, of which there is nothing else to say"));
-    Failure::usage(vec![
+    CommandError::usage(vec![
         d.help(format!("write `tamis explain {code}` alone")).help("codes are explained one at a time"),
     ])
 }
 
-/// A letter and digits: nobody means a program by that.
+/// Whether a text is a letter followed by digits, which no program is.
 fn looks_like_code(text: &str) -> bool {
     let mut characters = text.chars();
     let letter = characters.next().is_some_and(|c| c.is_ascii_alphanumeric());
@@ -54,7 +54,7 @@ fn as_json(code: Code) -> Json {
     json!({ "code": code.name(), "title": code.title(), "explanation": code.explanation() })
 }
 
-fn explain_code(code: Code, json: bool, shell: &mut Shell) -> Outcome {
+fn explain_code(code: Code, json: bool, shell: &mut Shell) -> CommandResult {
     if json {
         return shell.print_json(&as_json(code));
     }
@@ -66,7 +66,7 @@ fn explain_code(code: Code, json: bool, shell: &mut Shell) -> Outcome {
     Ok(writeln!(shell.out, "{heading}\n\n{}", code.explanation())?)
 }
 
-fn list_codes(json: bool, shell: &mut Shell) -> Outcome {
+fn list_codes(json: bool, shell: &mut Shell) -> CommandResult {
     if json {
         return shell.print_json(&Code::ALL.iter().map(|code| as_json(*code)).collect());
     }
@@ -76,7 +76,7 @@ fn list_codes(json: bool, shell: &mut Shell) -> Outcome {
     Ok(())
 }
 
-fn unknown_code(text: &str) -> Failure {
+fn unknown_code(text: &str) -> CommandError {
     let mut d = Diagnostic::new(Code::E0905, format!("there is no code `{text}`"))
         .label(Span::new(0..text.len()), "unknown")
         .with_source(&Source::new("argument", text));
@@ -84,11 +84,11 @@ fn unknown_code(text: &str) -> Failure {
     if let Some(meant) = meant.or_else(|| did_you_mean(text, Code::ALL.iter().map(|code| code.name()))) {
         d = d.help(format!("did you mean `{meant}`?"));
     }
-    Failure::usage(vec![d.help("`tamis explain` lists all codes")])
+    CommandError::usage(vec![d.help("`tamis explain` lists all codes")])
 }
 
 /// `tamis gallery`: the table of generators.
-pub(crate) fn gallery(json: bool, shell: &mut Shell) -> Outcome {
+pub(crate) fn gallery(json: bool, shell: &mut Shell) -> CommandResult {
     if json {
         let rows = GENERATORS
             .iter()
@@ -104,7 +104,7 @@ pub(crate) fn gallery(json: bool, shell: &mut Shell) -> Outcome {
 }
 
 /// `tamis completions`.
-pub(crate) fn completions(kind: clap_complete::Shell, shell: &mut Shell) -> Outcome {
+pub(crate) fn completions(kind: clap_complete::Shell, shell: &mut Shell) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(kind, &mut Cli::command(), "tamis", &mut script);
     Ok(shell.out.write_all(&script)?)

@@ -1,6 +1,7 @@
-//! The texts of the command line: `NAME=INPUT`, `NAME=FORMAT`, and whether a text is a file, a generator or a number.
+//! Parsers for the arguments of the command line: `NAME=INPUT`, `NAME=FORMAT`, files, generators,
+//! numbers.
 
-use crate::shell::Failure;
+use crate::shell::CommandError;
 use num_complex::Complex;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -10,21 +11,22 @@ use tamis_ir::{DType, FormatSpec, Value};
 use tamis_tensor::gallery;
 use tamis_tensor::io::FileKind;
 
-/// What an input of a program is made from.
+/// The input of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputSpec {
     /// A file.
     Path(PathBuf),
-    /// Random entries; what is left out is inferred from the program (shape) or has a default.
+    /// A random tensor. A missing shape is inferred from the program; density and seed have
+    /// defaults.
     Rand {
         /// The sizes of the dimensions.
         shape: Option<Vec<u64>>,
-        /// The share of the cells that have an entry.
+        /// The share of elements that are stored.
         density: Option<f64>,
-        /// What makes it repeatable.
+        /// The seed of the generator.
         seed: Option<u64>,
     },
-    /// Ones everywhere.
+    /// A tensor of ones.
     Ones {
         /// The sizes of the dimensions; inferred from the program if left out.
         shape: Option<Vec<u64>>,
@@ -36,10 +38,10 @@ pub enum InputSpec {
 }
 
 impl InputSpec {
-    /// Reads what stands right of `NAME=`.
+    /// Parses the right side of `NAME=`.
     ///
-    /// A word with parentheses is a generator, a number is a number, and everything else is a path; a file that is
-    /// named like one of those can be written with its folder, as in `./2.5`.
+    /// A word with parentheses is a generator, a number is a number, and everything else is a path;
+    /// a file that is named like one of those can be written with its folder, as in `./2.5`.
     ///
     /// ```
     /// use tamis_cli::input::InputSpec;
@@ -68,19 +70,19 @@ impl InputSpec {
         }
         let call = gallery::parse(trimmed)?;
         Ok(match (call.generator().name, call.loose()) {
-            ("rand", Some(said)) => InputSpec::Rand { shape: said.shape, density: said.density, seed: said.seed },
-            ("ones", Some(said)) => InputSpec::Ones { shape: said.shape },
+            ("rand", Some(given)) => InputSpec::Rand { shape: given.shape, density: given.density, seed: given.seed },
+            ("ones", Some(given)) => InputSpec::Ones { shape: given.shape },
             _ => InputSpec::Gallery(call),
         })
     }
 }
 
-/// What to say about a text that is nearly a generator, and whose name tells no kind of file either.
+/// The diagnostic for a text that is nearly a generator, and has no extension of a file.
 pub(crate) fn almost_call(text: &str) -> Option<Diagnostic> {
     gallery::almost_call(text).filter(|_| FileKind::of(text).is_err())
 }
 
-/// A number that fits no type is not the name of a file.
+/// The diagnostic for a number that fits no type.
 fn malformed_number(text: &str) -> Option<Diagnostic> {
     let digits = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
     let number = digits && text.parse::<f64>().is_ok();
@@ -92,7 +94,7 @@ fn no_input() -> Diagnostic {
         .help("write a file, as in `A=matrix.mtx`, or a generator, as in `A=laplacian(1000)` or `x=rand`")
 }
 
-/// The number that a text is, if it is one: `2`, `-2.5`, `1e-3`, `2j`, `1+2j`, `inf`, `nan`, `True`.
+/// Parses a number: `2`, `-2.5`, `1e-3`, `2j`, `1+2j`, `inf`, `nan`, `True`.
 pub fn number(text: &str) -> Option<Value> {
     let (tokens, errors) = lex_line(text);
     if !errors.is_empty() {
@@ -141,16 +143,16 @@ fn signed<'a>(tokens: &[&'a Tok], sign_allowed: bool) -> Option<(Value, Vec<&'a 
     Some((value, tokens[at + 1..].to_vec()))
 }
 
-/// What is named on the command line, in order; no name twice.
+/// Named values of the command line, in order, without duplicate names.
 pub type Named<T> = Vec<(String, T)>;
 
-/// Reads arguments of the form `NAME=...`, the right side with `read`. Mistakes here are mistakes of the command line.
-/// What is right of the `=` may be a path, which need not be text.
+/// Parses arguments of the form `NAME=...`, the right side with `read`. Errors are those of the
+/// command line. The right side may be a path, which need not be UTF-8.
 pub fn named<T>(
     arguments: &[impl AsRef<OsStr>],
     what: &str,
     read: impl Fn(&OsStr) -> Result<T>,
-) -> std::result::Result<Named<T>, Failure> {
+) -> std::result::Result<Named<T>, CommandError> {
     let mut found: Named<T> = Vec::new();
     let mut mistakes = Vec::new();
     for argument in arguments {
@@ -169,18 +171,19 @@ pub fn named<T>(
             Err(d) => mistakes.push(d),
         }
     }
-    if mistakes.is_empty() { Ok(found) } else { Err(Failure::usage(mistakes)) }
+    if mistakes.is_empty() { Ok(found) } else { Err(CommandError::usage(mistakes)) }
 }
 
-/// What follows the first `=`.
+/// The argument after the first `=`.
 fn right_side(argument: &OsStr) -> &OsStr {
     let bytes = argument.as_encoded_bytes();
     let start = bytes.iter().position(|b| *b == b'=').map_or(bytes.len(), |p| p + 1);
-    // SAFETY: the bytes come from an `OsStr`, and are cut right behind a character of ASCII (or are empty).
+    // SAFETY: the bytes come from an `OsStr`, and are cut right behind a character of ASCII (or are
+    // empty).
     unsafe { OsStr::from_encoded_bytes_unchecked(&bytes[start..]) }
 }
 
-/// A right side that must be text; clap has refused everything else.
+/// Adapts a parser of text; clap has refused arguments that are not UTF-8.
 pub(crate) fn as_text<T>(read: impl Fn(&str) -> Result<T>) -> impl Fn(&OsStr) -> Result<T> {
     move |argument| read(&argument.to_string_lossy())
 }
@@ -214,8 +217,8 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(String, &'a str)> {
     Ok((word.to_string(), rest))
 }
 
-/// Shows the whole argument as the text that the labels point into; they point into `part`, the end of it, or
-/// into what the diagnostic itself says was read.
+/// Shows the whole argument as the text that the labels point into; they point into `part`, the end
+/// of it, or into what the diagnostic itself says was read.
 fn in_argument(mut d: Diagnostic, argument: &str, part: &str) -> Diagnostic {
     let read = d.source.as_ref().map_or(part, |source| source.text.as_str());
     let Some(offset) = argument.rfind(read) else { return d };
@@ -232,12 +235,12 @@ fn in_argument(mut d: Diagnostic, argument: &str, part: &str) -> Diagnostic {
 }
 
 /// Reads `-f NAME=FORMAT` arguments.
-pub fn formats(texts: &[String]) -> std::result::Result<Named<FormatSpec>, Failure> {
+pub fn formats(texts: &[String]) -> std::result::Result<Named<FormatSpec>, CommandError> {
     named(texts, "FORMAT", as_text(FormatSpec::parse))
 }
 
 /// Reads `--dtype NAME=TYPE` arguments.
-pub fn dtypes(texts: &[String]) -> std::result::Result<Named<DType>, Failure> {
+pub fn dtypes(texts: &[String]) -> std::result::Result<Named<DType>, CommandError> {
     let read = |text: &str| {
         text.trim().parse::<DType>().map_err(|_| {
             let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
@@ -254,7 +257,7 @@ pub fn dtypes(texts: &[String]) -> std::result::Result<Named<DType>, Failure> {
 }
 
 /// Reads `NAME=INPUT` arguments.
-pub fn inputs(arguments: &[impl AsRef<OsStr>]) -> std::result::Result<Named<InputSpec>, Failure> {
+pub fn inputs(arguments: &[impl AsRef<OsStr>]) -> std::result::Result<Named<InputSpec>, CommandError> {
     named(arguments, "INPUT", |argument| match argument.to_str() {
         Some(text) => InputSpec::parse(text),
         None => Ok(InputSpec::Path(PathBuf::from(argument))),

@@ -1,4 +1,4 @@
-//! The `tamis` command; everything is in the library beside it, where it can be tested.
+//! The entry point of the `tamis` command; the library beside it does the work, and is tested.
 
 fn main() -> std::process::ExitCode {
     tamis_cli::main()

@@ -1,13 +1,13 @@
-//! A panic is a bug of ours: say so, and say what to report.
+//! The panic hook: a panic is a bug of Tamis, and the message says what to report.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
 
-/// Replaces the message of a panic. The process still ends with status 101, which no mistake of a user does.
+/// Installs the hook. The process ends with status 101, which no error of a user has.
 pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
         let arguments: Vec<String> = std::env::args_os().map(|a| format!("{a:?}")).collect();
-        // If standard error is closed, there is nobody to tell.
+        // Standard error may be closed.
         let _ = std::io::stderr().write_all(report(&message(info), &arguments).as_bytes());
     }));
 }

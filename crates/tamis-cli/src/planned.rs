@@ -1,33 +1,37 @@
-//! `tamis explain` of index notation: what was decided, what else could have been, and what it would cost.
+//! `tamis explain` of index notation: the schedule, its alternatives, and their predicted costs.
 
 use crate::args::{Duplicates, ExplainArgs, RunArgs};
-use crate::execute;
 use crate::input::Named;
-use crate::run::RunRequest;
-use crate::shell::{Failure, Shell};
+use crate::request::RunRequest;
+use crate::shell::{CommandError, Shell};
+use crate::{execute, operands};
 use std::sync::Arc;
-use tamis::auto::Operand;
-use tamis::{CompileOptions, DType, Explanation, FormatSpec, Pins, Plan, Signature};
+use tamis::DType;
+use tamis::compile::{CompileOptions, Signature};
+use tamis::explain::Explanation;
+use tamis::format::FormatSpec;
+use tamis::notation::Operand;
+use tamis::notation::{Pins, Plan};
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Source};
 use tamis_tensor::Tensor;
 
 /// Index notation with its schedule.
-pub(crate) struct Planned {
+pub(crate) struct PlannedNotation {
     pub(crate) plan: Plan,
     signature: Signature,
-    /// What it is scheduled for, if that is at hand.
-    at_hand: Option<AtHand>,
+    /// The operands, if the command line has any.
+    operands: Option<Operands>,
 }
 
 /// Notation with its tensors.
-struct AtHand {
+struct Operands {
     notation: tamis::Notation,
     tensors: Vec<(String, Tensor)>,
     pins: Pins,
 }
 
-impl Planned {
+impl PlannedNotation {
     /// Schedules notation for inputs, or for tensors of which formats and types are known.
     pub(crate) fn new(
         source: &Arc<Source>,
@@ -35,7 +39,7 @@ impl Planned {
         formats: &Named<FormatSpec>,
         dtypes: &Named<DType>,
         args: &ExplainArgs,
-    ) -> Result<Planned, Failure> {
+    ) -> Result<PlannedNotation, CommandError> {
         let specs = crate::input::inputs(&args.inputs)?;
         let notation = match (specs.is_empty(), tamis::Notation::is_einsum(&source.text)) {
             (true, true) => {
@@ -44,7 +48,7 @@ impl Planned {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 tamis::Notation::einsum(source.text.trim_end(), &names, "out")?
             }
-            _ => execute::notation(source, &specs, operators)?,
+            _ => crate::source::notation(source, &specs, operators)?,
         };
         let plain = notation.interface()?;
         let pins = Pins {
@@ -56,18 +60,22 @@ impl Planned {
         if !specs.is_empty() {
             if let Some((name, _)) = dtypes.first() {
                 let d = Diagnostic::new(Code::E0905, format!("the type of `{name}` is that of its input"));
-                return Err(Failure::usage(vec![d.help("leave out `--dtype`, or all inputs to assume types")]));
+                return Err(CommandError::usage(vec![d.help("leave out `--dtype`, or all inputs to assume types")]));
             }
             let request = request(args)?;
-            execute::check_names(&plain, &request)?;
-            let inputs = execute::inputs(&plain, &request)?;
+            operands::check_names(&plain, &request)?;
+            let inputs = operands::inputs(&plain, &request)?;
             let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
-            let plan = tamis::plan(&notation, &tensors, &pins)?;
-            let made = tamis::operands_of(&plan, &notation, &tensors)?;
-            let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
+            let plan = tamis::notation::plan(&notation, &tensors, &pins)?;
+            let converted = tamis::notation::converted_operands(&plan, &notation, &tensors)?;
+            let refs: Vec<&Tensor> = converted.iter().map(|tensor| tensor.as_ref()).collect();
             let signature = Signature::of(&refs);
-            drop(made);
-            return Ok(Planned { signature, plan, at_hand: Some(AtHand { notation, tensors: inputs, pins }) });
+            drop(converted);
+            return Ok(PlannedNotation {
+                signature,
+                plan,
+                operands: Some(Operands { notation, tensors: inputs, pins }),
+            });
         }
         let params: Vec<&str> = notation.params();
         let known: Vec<(&str, FormatSpec)> = formats
@@ -82,7 +90,7 @@ impl Planned {
         crate::stages::check_names(&plain, &of_params, typed)?;
         let signature = Signature::assumed(&plain, &known, &dtypes)?;
         let operands: Vec<Operand> = signature.operands(tamis::calibrate::costs()?.density);
-        let plan = tamis::plan_for(&notation, signature.types(), &operands, &pins)?;
+        let plan = tamis::notation::plan_for(&notation, signature.types(), &operands, &pins)?;
         let mut given: Vec<(&str, FormatSpec)> = known.clone();
         given.extend(plan.conversions.iter().map(|c| (c.name.as_str(), FormatSpec::from(c.format.clone()))));
         let mut typed = dtypes.clone();
@@ -92,30 +100,32 @@ impl Planned {
             }
         }
         let signature = Signature::assumed(&plan.program, &given, &typed)?;
-        Ok(Planned { plan, signature, at_hand: None })
+        Ok(PlannedNotation { plan, signature, operands: None })
     }
 
-    pub(crate) fn explain(&self, args: &ExplainArgs, shell: &Shell) -> Result<Explanation, Failure> {
-        let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    pub(crate) fn explain(&self, args: &ExplainArgs, shell: &Shell) -> Result<Explanation, CommandError> {
+        let schedule = crate::request::schedule(&args.schedule).map_err(|errors| CommandError::usage(errors.0))?;
         let options = CompileOptions { check: args.check, schedule, ..CompileOptions::default() };
         let explanation = tamis::explain(&self.plan.program, &self.signature, &options)?;
         shell.warn(explanation.warnings());
         Ok(explanation)
     }
 
-    /// Runs it, and counts.
-    pub(crate) fn analyze(&self, args: &ExplainArgs) -> Result<tamis::Analysis, Failure> {
-        let Some(AtHand { notation, tensors, pins }) = &self.at_hand else { return Err(crate::analyze::no_inputs()) };
-        let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    /// Runs it, and analyses the run.
+    pub(crate) fn analyze(&self, args: &ExplainArgs) -> Result<tamis::analyze::Analysis, CommandError> {
+        let Some(Operands { notation, tensors, pins }) = &self.operands else {
+            return Err(crate::analyze::no_inputs());
+        };
+        let schedule = crate::request::schedule(&args.schedule).map_err(|errors| CommandError::usage(errors.0))?;
         let compile = CompileOptions { schedule, ..CompileOptions::default() };
         let tensors: Vec<&Tensor> = tensors.iter().map(|(_, tensor)| tensor).collect();
-        let options = tamis::EinsumOptions { compile, pins: pins.clone() };
-        Ok(tamis::analyze_notation(notation, &tensors, &options)?)
+        let options = tamis::notation::EinsumOptions { compile, pins: pins.clone() };
+        Ok(tamis::analyze::analyze_notation(notation, &tensors, &options)?)
     }
 }
 
-/// The request that running it would be.
-pub(crate) fn request(args: &ExplainArgs) -> Result<RunRequest, Failure> {
+/// The request of an equivalent `tamis run`.
+pub(crate) fn request(args: &ExplainArgs) -> Result<RunRequest, CommandError> {
     RunRequest::parse(&RunArgs {
         program: args.subject.clone().unwrap_or_default(),
         operators: args.operators.clone(),

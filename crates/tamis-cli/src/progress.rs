@@ -1,4 +1,4 @@
-//! Progress on standard error: only on a terminal, and only for what takes longer than half a second.
+//! Progress bars on standard error: on terminals only, for work of more than half a second.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -8,35 +8,35 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Work that takes this long without a sign of life looks stuck.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The bar appears after this time.
+const DELAY: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows that work goes on, until it is dropped.
+/// Shows progress until it is dropped.
 pub(crate) struct Progress {
-    counts: Arc<Counts>,
+    counts: Arc<ProgressCounts>,
     /// Dropping the sender ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ProgressCounts {
     done: AtomicU64,
     total: AtomicU64,
 }
 
 impl Progress {
-    /// Starts to watch work that is described by `what`.
+    /// Starts a bar with a description.
     pub(crate) fn start(what: impl Into<String>) -> Progress {
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(ProgressCounts::default());
         if !std::io::stderr().is_terminal() {
             return Progress { counts, stop: None, thread: None };
         }
         let (stop, stopped) = channel::<()>();
         let (shared, what) = (counts.clone(), what.into());
         let thread = std::thread::spawn(move || {
-            if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+            if stopped.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
             let bar = ProgressBar::no_length().with_style(style("{spinner} {msg} {elapsed}")).with_message(what);
@@ -61,7 +61,7 @@ impl Progress {
         Progress { counts, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Says how much of the work is done; cheap enough for inner loops, and usable from any thread.
+    /// Updates the bar. Lock-free, so that inner loops on any thread may call it.
     pub(crate) fn update(&self, done: u64, total: u64) {
         self.counts.done.store(done, Ordering::Relaxed);
         self.counts.total.store(total, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // Plain characters, which every terminal has.
+    // ASCII characters, which every terminal has.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
     style.progress_chars("=> ").tick_chars("|/-\\ ")
 }

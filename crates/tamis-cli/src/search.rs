@@ -1,18 +1,19 @@
-//! `tamis search`: every format and order of loops, measured, beside what Tamis chooses.
+//! `tamis search`: measures every format and loop order, and ranks them beside the scheduler's
+//! choice.
 
 use crate::args::{RunArgs, SearchArgs};
 use crate::progress::Progress;
-use crate::run::{ProgramText, RunRequest};
-use crate::shell::{Failure, Outcome, Shell};
-use crate::{execute, operators};
+use crate::request::{ProgramText, RunRequest};
+use crate::shell::{CommandError, CommandResult, Shell};
+use crate::{operands, operators, source};
 use serde_json::json;
 use std::io::Write;
-use tamis::search::{SearchOptions, Searched, State, search};
+use tamis::search::{SearchOptions, SearchReport, SearchState, search};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_tensor::Tensor;
 
-/// Searches, and shows a ranked table and a map of what is fast.
-pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
+/// Searches, and shows a ranked table and a heat map.
+pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> CommandResult {
     let request = RunRequest::parse(&RunArgs {
         program: args.notation.clone(),
         operators: args.operators.clone(),
@@ -34,34 +35,34 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> Outcome {
         check_limit: 0,
     })?;
     let text = ProgramText::parse(&args.notation);
-    let source = execute::source(&text)?;
-    if !execute::is_notation(&text, &source) {
+    let program = source::source(&text)?;
+    if !source::is_notation(&text, &program) {
         let d = Diagnostic::new(Code::E0905, "only index notation can be searched: a program fixes its loops");
-        return Err(Failure::usage(vec![
+        return Err(CommandError::usage(vec![
             d.help("for example `tamis search \"y[i] = A[i,j] * x[j]\" A=matrix.mtx x=rand`"),
         ]));
     }
-    let notation = execute::notation(&source, &request.inputs, &operators::read(&args.operators)?)?;
+    let notation = source::notation(&program, &request.inputs, &operators::read(&args.operators)?)?;
     let plain = notation.interface()?;
-    execute::check_names(&plain, &request)?;
-    let inputs = execute::inputs(&plain, &request)?;
+    operands::check_names(&plain, &request)?;
+    let inputs = operands::inputs(&plain, &request)?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let progress = Progress::start("searching");
     let tell = |done: u64, total: u64| progress.update(done, total);
-    let options = SearchOptions { limit: args.time_limit, repeats: 5, progress: Some(&tell) };
+    let options = SearchOptions { time_limit: args.time_limit, repeats: 5, progress: Some(&tell) };
     let found = search(&notation, &tensors, &options)?;
     drop(progress);
     let names: Vec<&str> = notation.params();
     if args.json {
         return shell.print_json(&document(&names, &found));
     }
-    let mut out = format!("{}\n\n", source.text.trim());
+    let mut out = format!("{}\n\n", program.text.trim());
     out += &table(&names, &found, args.top);
     out += &map(&names, &found, shell.unicode);
     Ok(shell.out.write_all(out.as_bytes())?)
 }
 
-fn document(names: &[&str], found: &Searched) -> serde_json::Value {
+fn document(names: &[&str], found: &SearchReport) -> serde_json::Value {
     let states: Vec<_> = found
         .states
         .iter()
@@ -86,7 +87,7 @@ fn document(names: &[&str], found: &Searched) -> serde_json::Value {
 }
 
 /// The operands that are not the same everywhere, with their formats.
-fn formats(names: &[&str], found: &Searched, state: &State) -> String {
+fn formats(names: &[&str], found: &SearchReport, state: &SearchState) -> String {
     let varies = |k: &usize| found.states.iter().any(|other| other.formats.get(*k) != state.formats.get(*k));
     let shown: Vec<String> = (0..names.len())
         .filter(varies)
@@ -105,7 +106,7 @@ fn short(format: &str) -> String {
     }
 }
 
-fn table(names: &[&str], found: &Searched, top: usize) -> String {
+fn table(names: &[&str], found: &SearchReport, top: usize) -> String {
     let best = found.states.first().map_or(1.0, |state| state.kernel.as_secs_f64().max(1e-9));
     let width = found.states.iter().map(|state| formats(names, found, state).chars().count()).max().unwrap_or(0);
     let mut out = format!("{:>4}  {:>10}  {:>8}  {:width$}  loops\n", "rank", "kernel", "of best", "formats");
@@ -139,10 +140,10 @@ fn table(names: &[&str], found: &Searched, top: usize) -> String {
 }
 
 /// How much slower than the best each state is: rows are formats, columns are orders.
-fn map(names: &[&str], found: &Searched, unicode: bool) -> String {
+fn map(names: &[&str], found: &SearchReport, unicode: bool) -> String {
     let (mut rows, mut columns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     // The map is of formats and orders: what was tried beyond those is in the table.
-    let plain = |state: &&State| {
+    let plain = |state: &&SearchState| {
         let widths = state.formats.iter().any(|f| f.levels().iter().any(|level| level.crd.is_some()));
         state.chosen || state.schedule.is_empty() && !widths
     };

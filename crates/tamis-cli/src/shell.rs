@@ -1,4 +1,4 @@
-//! Talking to the outside: standard output, colour, diagnostics, exit status.
+//! The shell: standard output, colour, diagnostics on standard error, exit status.
 
 use clap::ColorChoice;
 use serde_json::{Value as Json, json};
@@ -6,67 +6,67 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use tamis_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 
-/// Why a command did not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// The program or the data is wrong: status 1.
     Wrong(Vec<Diagnostic>),
     /// The command line is wrong: status 2.
     Usage(Vec<Diagnostic>),
-    /// Nobody reads our output any more, which is nobody's mistake: status 0.
+    /// The reader closed the pipe: status 0.
     ClosedPipe,
 }
 
-/// What a command ends with.
-pub type Outcome = std::result::Result<(), Failure>;
+/// The result of a command.
+pub type CommandResult = std::result::Result<(), CommandError>;
 
-impl Failure {
-    /// Mistakes on the command line.
-    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure::Usage(diagnostics)
+impl CommandError {
+    /// An error of the command line.
+    pub fn usage(diagnostics: Vec<Diagnostic>) -> CommandError {
+        CommandError::Usage(diagnostics)
     }
 
-    /// What is wrong.
+    /// The diagnostics.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Failure::Wrong(diagnostics) | Failure::Usage(diagnostics) => diagnostics,
-            Failure::ClosedPipe => &[],
+            CommandError::Wrong(diagnostics) | CommandError::Usage(diagnostics) => diagnostics,
+            CommandError::ClosedPipe => &[],
         }
     }
 }
 
-/// A name whose extension says nothing is a mistake on the command line, and a variable of the environment is much the same;
-/// everything else is wrong with the program or the data.
-impl From<Diagnostic> for Failure {
-    fn from(d: Diagnostic) -> Failure {
+/// Unknown extensions and environment variables are errors of the command line; all others are
+/// errors of the program or the data.
+impl From<Diagnostic> for CommandError {
+    fn from(d: Diagnostic) -> CommandError {
         match d.code {
-            Code::E0802 | Code::E0906 => Failure::Usage(vec![d]),
-            _ => Failure::Wrong(vec![d]),
+            Code::E0802 | Code::E0906 => CommandError::Usage(vec![d]),
+            _ => CommandError::Wrong(vec![d]),
         }
     }
 }
 
-impl From<Diagnostics> for Failure {
-    fn from(all: Diagnostics) -> Failure {
+impl From<Diagnostics> for CommandError {
+    fn from(all: Diagnostics) -> CommandError {
         match &all.0[..] {
             [only] => only.clone().into(),
-            _ => Failure::Wrong(all.0),
+            _ => CommandError::Wrong(all.0),
         }
     }
 }
 
-/// For errors of standard output only: files report their own.
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
+/// For errors of standard output; files report their own.
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::ClosedPipe;
+            return CommandError::ClosedPipe;
         }
         let d = Diagnostic::new(Code::E0811, format!("standard output cannot be written: {error}"));
         d.help("redirect the output to a file on a device with free space").into()
     }
 }
 
-/// What clap says about wrong arguments, as a diagnostic: the first paragraph is the message, the others help.
+/// An error of clap as a diagnostic: its first paragraph is the message, the others are help.
 pub(crate) fn clap_diagnostic(error: &clap::Error) -> Diagnostic {
     let text = error.render().to_string();
     let one_line = |paragraph: &str| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ");
@@ -76,13 +76,13 @@ pub(crate) fn clap_diagnostic(error: &clap::Error) -> Diagnostic {
     paragraphs.fold(Diagnostic::new(Code::E0905, message), |d, help| d.help(help.trim_start_matches("tip: ")))
 }
 
-/// Where output goes, and what may be used there.
+/// Standard output, and what it can show.
 pub struct Shell {
     /// Standard output.
     pub out: Box<dyn Write>,
     /// Whether standard output may have ANSI colours.
     pub colour: bool,
-    /// Whether characters beyond ASCII can be shown.
+    /// Whether the locale can show characters beyond ASCII.
     pub unicode: bool,
     colour_errors: bool,
     json: bool,
@@ -90,11 +90,11 @@ pub struct Shell {
 
 impl Shell {
     /// The process' own output.
-    pub fn new(wish: ColorChoice, json: bool) -> Shell {
+    pub fn new(choice: ColorChoice, json: bool) -> Shell {
         let out = io::stdout();
         Shell {
-            colour: colour(wish, out.is_terminal()),
-            colour_errors: colour(wish, io::stderr().is_terminal()),
+            colour: colour(choice, out.is_terminal()),
+            colour_errors: colour(choice, io::stderr().is_terminal()),
             unicode: locale_is_utf8(|name| std::env::var(name).ok()),
             out: Box::new(io::BufWriter::new(out)),
             json,
@@ -102,7 +102,7 @@ impl Shell {
     }
 
     /// Prints a JSON document.
-    pub fn print_json(&mut self, document: &Json) -> Outcome {
+    pub fn print_json(&mut self, document: &Json) -> CommandResult {
         serde_json::to_writer_pretty(&mut self.out, document).map_err(io::Error::from)?;
         Ok(writeln!(self.out)?)
     }
@@ -110,21 +110,21 @@ impl Shell {
     /// Shows warnings that do not stop a command.
     pub fn warn(&self, diagnostics: &[Diagnostic]) {
         for d in diagnostics {
-            // If standard error is closed, there is nobody to tell.
+            // Standard error may be closed.
             let _ = write!(io::stderr(), "{}", d.render(self.colour_errors));
         }
     }
 
-    /// Shows what went wrong, and gives the exit status.
-    pub fn finish(mut self, outcome: Outcome) -> ExitCode {
+    /// Shows diagnostics, and gives the exit status.
+    pub fn finish(mut self, outcome: CommandResult) -> ExitCode {
         let outcome = outcome.and_then(|()| Ok(self.out.flush()?));
         let (diagnostics, status) = match outcome {
-            Ok(()) | Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
-            Err(Failure::Wrong(diagnostics)) => (diagnostics, 1),
-            Err(Failure::Usage(diagnostics)) => (diagnostics, 2),
+            Ok(()) | Err(CommandError::ClosedPipe) => return ExitCode::SUCCESS,
+            Err(CommandError::Wrong(diagnostics)) => (diagnostics, 1),
+            Err(CommandError::Usage(diagnostics)) => (diagnostics, 2),
         };
         if self.json {
-            // A closed pipe changes nothing about the status.
+            // A closed pipe does not change the status.
             let _ = self.print_json(&errors_as_json(&diagnostics));
             let _ = self.out.flush();
         } else {
@@ -134,16 +134,16 @@ impl Shell {
     }
 }
 
-fn colour(wish: ColorChoice, terminal: bool) -> bool {
+fn colour(choice: ColorChoice, terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    match wish {
+    match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
     }
 }
 
-/// Whether the locale's characters are UTF-8: the first of these variables that is set decides, as in POSIX.
+/// Whether the locale is UTF-8. The first of the variables that is set decides, as in POSIX.
 fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
     set.is_some_and(|locale| {
@@ -152,7 +152,7 @@ fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// `{"error": {...}}` with the first mistake, and `"others"` if there are more.
+/// `{"error": {...}}` with the first diagnostic, and `"others"` if there are more.
 fn errors_as_json(diagnostics: &[Diagnostic]) -> Json {
     let mut all = diagnostics.iter().map(diagnostic_as_json);
     let mut document = json!({ "error": all.next() });
@@ -219,9 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_mistake() {
-        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert!(matches!(failure, Failure::ClosedPipe));
-        assert!(matches!(Failure::from(io::Error::other("full")), Failure::Wrong(d) if d[0].code == Code::E0811));
+    fn a_closed_pipe_is_not_an_error() {
+        let failure = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(failure, CommandError::ClosedPipe));
+        assert!(
+            matches!(CommandError::from(io::Error::other("full")), CommandError::Wrong(d) if d[0].code == Code::E0811)
+        );
     }
 }

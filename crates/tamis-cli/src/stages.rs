@@ -1,19 +1,23 @@
-//! `tamis explain PROGRAM`: the stages of compiling a program, for tensors of which only formats and types are known.
+//! `tamis explain PROGRAM`: prints the stages of a compilation, for tensors of assumed sizes.
 
 use crate::args::{ExplainArgs, Stage};
-use crate::execute::{is_notation, source};
 use crate::input::{self, Named};
-use crate::planned::Planned;
-use crate::run::ProgramText;
-use crate::shell::{Failure, Outcome, Shell};
+use crate::planned::PlannedNotation;
+use crate::request::ProgramText;
+use crate::shell::{CommandError, CommandResult, Shell};
+use crate::source::{is_notation, source};
 use crate::{analyze, operators};
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
-use tamis::{Analysis, CompileOptions, DType, Explanation, FormatSpec, Program, Signature};
+use tamis::analyze::Analysis;
+use tamis::compile::{CompileOptions, Signature};
+use tamis::explain::Explanation;
+use tamis::format::FormatSpec;
+use tamis::{DType, Program};
 use tamis_ir::diag::{Code, Diagnostic, did_you_mean};
 
-/// Shows the stages that were asked for, in the order of compilation.
-pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell) -> Outcome {
+/// Shows the requested stages, in the order of compilation.
+pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell) -> CommandResult {
     let (formats, dtypes) = (input::formats(&args.formats)?, input::dtypes(&args.dtypes)?);
     let mut stages = args.emit.clone();
     stages.sort();
@@ -24,7 +28,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
         if stages.is_empty() {
             stages.push(Stage::Schedule);
         }
-        let planned = Planned::new(&source, &operators, &formats, &dtypes, args)?;
+        let planned = PlannedNotation::new(&source, &operators, &formats, &dtypes, args)?;
         let explanation = planned.explain(args, shell)?;
         let mut texts = Vec::new();
         for stage in stages {
@@ -42,7 +46,7 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     }
     if !args.inputs.is_empty() || !args.order.is_empty() {
         let d = Diagnostic::new(Code::E0905, "inputs and orders are for index notation");
-        return Err(Failure::usage(vec![d.help("give formats of a program's tensors: -f A=csr")]));
+        return Err(CommandError::usage(vec![d.help("give formats of a program's tensors: -f A=csr")]));
     }
     if stages.is_empty() {
         stages.push(Stage::Program);
@@ -60,13 +64,13 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     show(texts, None, args, shell)
 }
 
-/// Shows stages, and what was counted.
+/// Shows stages, and the analysis of a run.
 pub(crate) fn show(
     mut texts: Vec<(&'static str, String)>,
     analysis: Option<&Analysis>,
     args: &ExplainArgs,
     shell: &mut Shell,
-) -> Outcome {
+) -> CommandResult {
     if args.json {
         let mut document: Map<String, Json> =
             texts.into_iter().map(|(name, text)| (name.to_string(), json!(text))).collect();
@@ -75,9 +79,9 @@ pub(crate) fn show(
     }
     if let Some(analysis) = analysis {
         texts.push(("analysis", analysis.to_string()));
-        texts.extend(args.parts.then(|| ("parts", analysis.parts())));
+        texts.extend(args.parts.then(|| ("parts", analysis.kernel_loops())));
     }
-    // One stage alone can be read by other programs.
+    // A single stage has no heading, so that other programs can read it.
     let headings = texts.len() > 1;
     for (k, (name, text)) in texts.iter().enumerate() {
         if headings {
@@ -101,7 +105,11 @@ pub(crate) fn name(stage: Stage) -> &'static str {
 }
 
 /// The text of a stage.
-pub(crate) fn of_stage(stage: Stage, program: &Program, explanation: Option<&Explanation>) -> Result<String, Failure> {
+pub(crate) fn of_stage(
+    stage: Stage,
+    program: &Program,
+    explanation: Option<&Explanation>,
+) -> Result<String, CommandError> {
     let Some(explanation) = explanation else { return Ok(program.to_string()) };
     Ok(match stage {
         Stage::Schedule => explanation.schedule(),
@@ -120,26 +128,26 @@ fn compile(
     dtypes: &Named<DType>,
     args: &ExplainArgs,
     shell: &Shell,
-) -> Result<Explanation, Failure> {
+) -> Result<Explanation, CommandError> {
     let formats: Vec<(&str, FormatSpec)> = formats.iter().map(|(name, spec)| (name.as_str(), spec.clone())).collect();
     let dtypes: Vec<(&str, DType)> = dtypes.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
     let signature = Signature::assumed(program, &formats, &dtypes)?;
-    let schedule = crate::run::schedule(&args.schedule).map_err(|errors| Failure::usage(errors.0))?;
+    let schedule = crate::request::schedule(&args.schedule).map_err(|errors| CommandError::usage(errors.0))?;
     let options = CompileOptions { check: args.check, schedule, ..CompileOptions::default() };
     let explanation = tamis::explain(program, &signature, &options)?;
     shell.warn(explanation.warnings());
     Ok(explanation)
 }
 
-/// Every name is one of the program's, and every format has its rank.
-pub(crate) fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes: &[(String, DType)]) -> Outcome {
+/// Checks that every name is a parameter, and every format has its rank.
+pub(crate) fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes: &[(String, DType)]) -> CommandResult {
     let names = |ids: &[tamis_ir::program::TensorId]| -> Vec<&str> {
         ids.iter().map(|id| program.tensor(*id).name.as_str()).collect()
     };
     let params = names(&program.params);
     let mut mistakes = Vec::new();
-    let said = formats.iter().map(|(name, _)| name).chain(dtypes.iter().map(|(name, _)| name));
-    for name in said.filter(|name| !params.contains(&name.as_str())) {
+    let given = formats.iter().map(|(name, _)| name).chain(dtypes.iter().map(|(name, _)| name));
+    for name in given.filter(|name| !params.contains(&name.as_str())) {
         let d = Diagnostic::new(Code::E0903, format!("`{}` has no parameter `{name}`", program.name));
         let d = match did_you_mean(name, params.iter().copied()) {
             Some(meant) => d.help(format!("did you mean `{meant}`?")),
@@ -159,5 +167,5 @@ pub(crate) fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes
             mistakes.push(d.note(format!("`{}` has {} subscripts in the program", info.name, info.rank)));
         }
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(Failure::usage(mistakes)) }
+    if mistakes.is_empty() { Ok(()) } else { Err(CommandError::usage(mistakes)) }
 }

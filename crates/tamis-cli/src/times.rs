@@ -1,9 +1,10 @@
-//! How long things took, as a table or as JSON.
+//! Times of phases and passes, as a table or as JSON.
 
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use std::time::Duration;
-use tamis::{Build, CacheHit, WorkspaceReport};
+use tamis::cache::CacheHit;
+use tamis::compile::{Build, WorkspaceReport};
 
 /// The steps of a command, one line each.
 pub(crate) fn steps(times: &[(&str, Duration)]) -> String {
@@ -18,7 +19,7 @@ pub(crate) fn steps_as_json(times: &[(&str, Duration)]) -> Json {
     times.iter().map(|(what, time)| (what.to_string(), json!(time.as_secs_f64()))).collect()
 }
 
-/// What workspaces did and needed, one line each.
+/// Statistics of workspaces, one line each.
 pub(crate) fn workspaces(reports: &[(String, WorkspaceReport)]) -> String {
     reports.iter().fold(String::new(), |mut text, (name, report)| {
         let WorkspaceReport { inserts, flushes, merged, .. } = report;
@@ -69,7 +70,8 @@ fn origin(found: CacheHit) -> &'static str {
     }
 }
 
-/// The passes of the compiler, one line each with the time and how many statements the kernel has afterwards.
+/// The passes of the compiler, one line each with the time and how many statements the kernel has
+/// afterwards.
 pub(crate) fn passes(build: &Build) -> String {
     let mut text = format!("{:<16} {:>13} {:>11}\n", "pass", "time", "statements");
     let mut line = |name: &str, time: Duration, statements: Option<usize>| {
@@ -120,7 +122,7 @@ fn milliseconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis::Pass;
+    use tamis::compile::Pass;
 
     #[test]
     fn tables() {

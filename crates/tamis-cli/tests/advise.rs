@@ -1,4 +1,5 @@
-//! `tamis advise`, good and bad. Times differ from run to run, so that snapshots are of proposals alone.
+//! `tamis advise`, good and bad. Times differ from run to run, so that snapshots are of proposals
+//! alone.
 
 use crate::common::{folder, status, tamis, transcript};
 
@@ -85,7 +86,7 @@ fn the_commands_work() {
 }
 
 #[test]
-fn what_is_wrong() {
+fn errors_of_advise() {
     let folder = folder();
     let lines: [(&[&str], i32); 8] = [
         (&["advise", "missing.mtx"], 1),

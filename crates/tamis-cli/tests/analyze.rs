@@ -98,7 +98,8 @@ fn runs_are_analysed() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
-/// The loop over windows runs as often as there are windows with entries, not as far as the tensor goes.
+/// The loop over windows runs as often as there are windows with entries, not as far as the tensor
+/// goes.
 #[test]
 fn windows_are_counted() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! `tamis info` agrees with the catalogue of the shared data, file by file. The data lies beside the project; where it is absent, the
-//! test says so and checks nothing.
+//! `tamis info` agrees with the catalogue of the shared data, file by file. The data lies beside
+//! the project; where it is absent, the test says so and checks nothing.
 
 use crate::common::tamis;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The outer shape of the command: help, mistakes on the command line, codes, and what becomes of output.
+//! The command line: help, errors, codes, standard output and exit status.
 
 use crate::common::{SPMV, folder, show, status, tamis, transcript};
 use std::io::Read;
@@ -156,9 +156,9 @@ fn colour_is_used_when_asked_for() {
 fn a_closed_pipe_is_quiet() {
     let mut child = tamis(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!((child.wait().unwrap().code(), text.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn wrong_arguments_are_json_if_asked_for() {
 
 /// What is said of tensors that are not there, or that say it themselves, is not ignored.
 #[test]
-fn what_would_be_ignored_is_told() {
+fn options_without_effect_are_refused() {
     let product = "y[i] = A[i,j] * x[j]";
     let lines: [(&[&str], &str); 6] = [
         (&["explain", "E0402", "E0401"], "E0905"),

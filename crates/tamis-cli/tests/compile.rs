@@ -1,4 +1,5 @@
-//! Programs that the command compiles: engines, times, the cache on disk, and `tamis explain PROGRAM`.
+//! Programs that the command compiles: engines, times, the cache on disk, and `tamis explain
+//! PROGRAM`.
 
 use crate::common::{SPMV, folder, status, tamis, transcript};
 use std::path::Path;
@@ -52,7 +53,7 @@ const GUSTAVSON: &str = "def gustavson(A, B):
     return C
 ";
 
-/// What the interpreter would need hours for is told before it starts; the code that checks has run by then.
+/// A check that would take hours is refused after the checked code has run.
 #[test]
 fn checks_that_would_never_end_are_refused() {
     let folder = folder();
@@ -80,9 +81,9 @@ fn checks_that_would_never_end_are_refused() {
     std::fs::write(folder.path().join("gather.py"), gather).unwrap();
     std::fs::write(folder.path().join("far.txt"), "7\n").unwrap();
     let line = ["run", "gather.py", "x=ones(3)", "I=far.txt", "--check", "--check-limit", "0", "--json"];
-    let told = tamis(&line).current_dir(folder.path()).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("\"E1001\""), "{told}");
+    let text = tamis(&line).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("\"E1001\""), "{text}");
 }
 
 #[test]
@@ -122,7 +123,8 @@ fn times_as_json() {
     assert!(compile["seconds"].as_f64().unwrap() >= 0.99 * sum, "{compile}");
 }
 
-/// Machine code is kept in the folder that `TAMIS_CACHE` names, for the next process; a damaged file is no obstacle.
+/// Machine code is kept in the folder that `TAMIS_CACHE` names, for the next process; a damaged
+/// file is no obstacle.
 #[test]
 fn the_next_process_finds_it_on_disk() {
     let folder = folder();
@@ -180,7 +182,8 @@ fn stages_are_explained() {
     assert!(single.contains("float") && !single.contains("double"), "{single}");
 }
 
-/// Every example can be explained from the formats that its own command states, or says why it is interpreted.
+/// Every example can be explained from the formats that its own command states, or says why it is
+/// interpreted.
 #[test]
 fn examples_are_explained() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -206,9 +209,10 @@ fn examples_are_explained() {
             }
         }
         let output = tamis(&line).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        // Without data, numbers are taken to be floating-point; some examples subscript with theirs.
-        assert!(output.status.success() || told.contains("E0605") || told.contains("E0305"), "{line:?}: {told}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        // Without data, numbers are taken to be floating-point; some examples subscript with
+        // theirs.
+        assert!(output.status.success() || text.contains("E0605") || text.contains("E0305"), "{line:?}: {text}");
         count += 1;
     }
     assert!(count >= 8);
@@ -225,10 +229,10 @@ fn a_processor_that_does_not_exist() {
         .filter(|name| cfg!(target_arch = "x86_64") || name.contains(' '))
     {
         let output = run(name);
-        let told = String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(2) && told.contains("E0906") && told.contains("unset TAMIS_CPU"),
-            "{told}"
+            output.status.code() == Some(2) && text.contains("E0906") && text.contains("unset TAMIS_CPU"),
+            "{text}"
         );
     }
     assert!(run("native").status.success());

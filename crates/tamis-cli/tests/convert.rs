@@ -53,7 +53,7 @@ fn generators_become_files() {
 }
 
 #[test]
-fn what_is_wrong_leaves_no_file() {
+fn errors_leave_no_file() {
     let folder = folder();
     let lines: [&[&str]; 7] = [
         &["convert", "missing.mtx", "out.mtx"],
@@ -91,20 +91,20 @@ fn what_is_wrong_leaves_no_file() {
 }
 
 #[test]
-fn json_says_what_was_written() {
+fn json_describes_the_written_file() {
     let folder = folder();
     let text = out(&["convert", "v1.mtx", "there.tns.gz", "--json", "-f", "csr"], folder.path());
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&text).unwrap();
     let bytes = std::fs::metadata(folder.path().join("there.tns.gz")).unwrap().len();
     let expected = serde_json::json!({
         "path": "there.tns.gz", "kind": "tns", "shape": [3, 4], "dtype": "f64", "format": "csr",
         "stored": 3, "bytes": bytes,
     });
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     // So does a mistake, in the form of all mistakes.
     let output = tamis(&["convert", "twice.mtx", "out.mtx", "--json"]).current_dir(folder.path()).output().unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), &told["error"]["code"]), (Some(1), &"E0807".into()));
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &shown["error"]["code"]), (Some(1), &"E0807".into()));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_closed_pipe_is_quiet() {
     let mut first = [0; 10];
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     drop(child.stdout.take());
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+    let mut shown = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut shown).unwrap();
+    assert_eq!((child.wait().unwrap().code(), shown.as_str()), (Some(0), ""));
 }

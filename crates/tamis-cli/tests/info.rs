@@ -64,7 +64,7 @@ fn json_has_everything() {
 }
 
 #[test]
-fn what_is_wrong_with_data_is_status_1() {
+fn errors_of_data_have_status_1() {
     let folder = folder();
     let lines: [&[&str]; 7] = [
         &["info", "missing.mtx"],

@@ -31,7 +31,8 @@ fn notation_runs() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
-/// Operators from files are known in notation and in programs, and are tested like those of the text itself.
+/// Operators from files are known in notation and in programs, and are tested like those of the
+/// text itself.
 #[test]
 fn operators_come_from_files() {
     let folder = folder();
@@ -117,7 +118,7 @@ fn constants_are_fitted() {
     let output = run(&["calibrate", "--save", "--json"], &template);
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(found["error_after"].as_f64().unwrap() <= found["error_before"].as_f64().unwrap() * 1.5, "{found}");
-    let saved = tamis::auto::Costs::parse(&std::fs::read_to_string(&template).unwrap()).unwrap();
+    let saved = tamis::calibrate::Costs::parse(&std::fs::read_to_string(&template).unwrap()).unwrap();
     assert_eq!(found["constants"]["merge_step"]["after"].as_f64().unwrap(), saved.merge_step);
     assert!(run(&explain, &template).status.success());
     // What cannot be used is said.

@@ -27,7 +27,8 @@ fn results_are_shown() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
-/// Results that hold more elements than anybody can visit: the first ones are shown, and the others are counted.
+/// Results that hold more elements than anybody can visit: the first ones are shown, and the others
+/// are counted.
 #[test]
 fn first_elements_of_huge_results_are_shown() {
     let folder = folder();
@@ -45,7 +46,7 @@ fn first_elements_of_huge_results_are_shown() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn errors_are_reported() {
     let folder = folder();
     std::fs::write(folder.path().join("spmv.py"), SPMV).unwrap();
     std::fs::write(folder.path().join("binary.py"), [0xff, 0xfe, 0x00]).unwrap();
@@ -88,7 +89,7 @@ fn results_are_written() {
 
 /// A result that a list of entries would cut is written, with a warning; `--header` is the remedy.
 #[test]
-fn a_shape_that_would_shrink_is_told() {
+fn a_shape_that_would_shrink_is_a_warning() {
     let folder = folder();
     let program = "def f(A):\n    B = tensor(\"csr\")\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
     std::fs::write(folder.path().join("copy.py"), program).unwrap();

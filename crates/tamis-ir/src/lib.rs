@@ -7,6 +7,7 @@
 
 mod affine;
 pub mod algebra;
+mod conversions;
 pub mod diag;
 pub mod format;
 mod intern;

@@ -1,26 +1,30 @@
-//! `einsum!`: index notation in Rust, whose text is checked when the program is compiled.
+//! The procedural macro `einsum!`: index notation in Rust, parsed and checked at compile time.
+//!
+//! The expansion is a call of `tamis::einsum`; use the macro as `tamis::einsum!`.
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 use tamis_ir::Notation;
 
 /// Computes index notation on tensors: `einsum!("y[i] = A[i,j] * x[j]", A = &a, x = &x)?`.
 ///
-/// The text is read when the program is compiled, and what is wrong with it is an error of the compiler: its syntax, a reduction that can
-/// be read in two ways, an index that nothing bounds, tensors that are missing or not known. `NAME` alone stands for `NAME = &NAME`. NumPy's
-/// spelling takes tensors in order: `einsum!("ij,j->i", a, x)?`.
+/// The text is parsed at compile time, and its errors are compile errors: syntax, an ambiguous
+/// reduction, an index without an extent, tensors that are missing or unknown. `NAME` alone stands
+/// for `NAME = &NAME`. NumPy's spelling takes tensors in order: `einsum!("ij,j->i", a, x)?`.
 ///
-/// Gives what `tamis::einsum` does: the results by name, or what is wrong with the tensors.
+/// The value is that of `tamis::einsum`: the results, or the diagnostics of tensors that do not
+/// fit.
 #[proc_macro]
 pub fn einsum(input: TokenStream) -> TokenStream {
     expand(input).unwrap_or_else(|(message, span)| error(&message, span))
 }
 
-type Failure = (String, Span);
+/// A compile error and its place.
+type ExpansionError = (String, Span);
 
-/// A tensor: its name, and the tokens of the expression that it is.
-type Operand = (String, Vec<TokenTree>, Span);
+/// A tensor: its name, and the tokens of its expression.
+type NamedOperand = (String, Vec<TokenTree>, Span);
 
-fn expand(input: TokenStream) -> Result<TokenStream, Failure> {
+fn expand(input: TokenStream) -> Result<TokenStream, ExpansionError> {
     let mut parts = split(input).into_iter();
     let form = "write `einsum!(\"y[i] = A[i,j] * x[j]\", A = &a, x = &x)`";
     let first = parts.next().unwrap_or_default();
@@ -30,12 +34,12 @@ fn expand(input: TokenStream) -> Result<TokenStream, Failure> {
     };
     let span = literal.span();
     let text = unquoted(&literal.to_string()).ok_or_else(|| (format!("expected a string\nhelp: {form}"), span))?;
-    let operands: Vec<Operand> = parts.map(operand).collect::<Result<_, _>>()?;
+    let operands: Vec<NamedOperand> = parts.map(operand).collect::<Result<_, _>>()?;
     check(&text, &operands, span)?;
     Ok(call(literal.clone(), operands))
 }
 
-/// What is between commas.
+/// Splits tokens at commas.
 fn split(input: TokenStream) -> Vec<Vec<TokenTree>> {
     let mut parts: Vec<Vec<TokenTree>> = vec![Vec::new()];
     for token in input {
@@ -55,7 +59,7 @@ fn split(input: TokenStream) -> Vec<Vec<TokenTree>> {
 }
 
 /// `NAME = EXPRESSION`, or `NAME`.
-fn operand(tokens: Vec<TokenTree>) -> Result<Operand, Failure> {
+fn operand(tokens: Vec<TokenTree>) -> Result<NamedOperand, ExpansionError> {
     let span = tokens.first().map_or_else(Span::call_site, TokenTree::span);
     match &tokens[..] {
         [TokenTree::Ident(name)] => {
@@ -71,7 +75,7 @@ fn operand(tokens: Vec<TokenTree>) -> Result<Operand, Failure> {
     }
 }
 
-/// The text of a literal; escapes are not needed in notation, but for the end of a line.
+/// The text of a string literal. Notation needs no escapes but those of line ends.
 fn unquoted(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('r') {
         let hashes = raw.chars().take_while(|c| *c == '#').count();
@@ -98,14 +102,14 @@ fn unquoted(literal: &str) -> Option<String> {
     Some(text)
 }
 
-/// The text is right, and reads just the tensors that are given.
-fn check(text: &str, operands: &[Operand], span: Span) -> Result<(), Failure> {
+/// Checks that the text is valid, and reads exactly the given tensors.
+fn check(text: &str, operands: &[NamedOperand], span: Span) -> Result<(), ExpansionError> {
     let names: Vec<&str> = operands.iter().map(|(name, ..)| name.as_str()).collect();
-    let read = match Notation::is_einsum(text) {
+    let parsed = match Notation::is_einsum(text) {
         true => Notation::einsum(text, &names, "out"),
         false => Notation::parse_given(&tamis_ir::Source::new("notation", text), &[], &names),
     };
-    let notation = read.and_then(|notation| notation.plain().map(|_| notation));
+    let notation = parsed.and_then(|notation| notation.plain().map(|_| notation));
     let notation = notation.map_err(|errors| (errors.render(false), span))?;
     let params = notation.params();
     if let Some((name, _, span)) = operands.iter().find(|(name, ..)| !params.contains(&name.as_str())) {
@@ -117,8 +121,8 @@ fn check(text: &str, operands: &[Operand], span: Span) -> Result<(), Failure> {
     }
 }
 
-/// `::tamis::einsum(TEXT, &[("A", EXPRESSION), ...], &::tamis::EinsumOptions::default())`
-fn call(text: Literal, operands: Vec<Operand>) -> TokenStream {
+/// `::tamis::einsum(TEXT, &[("A", EXPRESSION), ...], &::tamis::notation::EinsumOptions::default())`
+fn call(text: Literal, operands: Vec<NamedOperand>) -> TokenStream {
     let mut pairs = TokenStream::new();
     for (name, value, _) in operands {
         let mut pair = TokenStream::from(TokenTree::Literal(Literal::string(&name)));
@@ -137,7 +141,7 @@ fn call(text: Literal, operands: Vec<Operand>) -> TokenStream {
         TokenTree::Punct(Punct::new(',', Spacing::Alone)),
         TokenTree::Punct(Punct::new('&', Spacing::Alone)),
     ]);
-    arguments.extend(path(&["tamis", "EinsumOptions", "default"]));
+    arguments.extend(path(&["tamis", "notation", "EinsumOptions", "default"]));
     arguments.extend([TokenTree::Group(Group::new(Delimiter::Parenthesis, TokenStream::new()))]);
     let mut call = path(&["tamis", "einsum"]);
     call.extend([TokenTree::Group(Group::new(Delimiter::Parenthesis, arguments))]);

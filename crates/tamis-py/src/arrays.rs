@@ -1,8 +1,9 @@
-//! NumPy's arrays and ours, without copies where that is safe.
+//! Conversion between NumPy arrays and buffers, zero-copy where that is safe.
 //!
-//! *In:* values may be borrowed, since any bits are values (booleans excepted). Positions and coordinates are copied: compiled code
-//! relies on what was checked about them, and their owner might change them afterwards.
-//! *Out:* arrays are given as read-only views that keep their memory alive.
+//! *In:* values may be borrowed, since any bits are values (booleans excepted). Positions and
+//! coordinates are copied: compiled code relies on what was checked about them, and their owner
+//! might change them afterwards. *Out:* arrays are given as read-only views that keep their memory
+//! alive.
 
 use crate::errors;
 use num_complex::Complex;
@@ -11,7 +12,9 @@ use numpy::{Element, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntype
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ffi::c_void;
-use tamis::{Buffer, Code, DType, Diagnostic, IndexArray, Value, ValueArray};
+use tamis::diagnostic::Code;
+use tamis::tensor::{Buffer, IndexArray, ValueArray};
+use tamis::{DType, Diagnostic, Value};
 
 /// Our type for NumPy's, if there is one.
 pub(crate) fn dtype_of(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
@@ -75,14 +78,15 @@ fn elements<'a, T>(array: &'a Bound<'_, PyUntypedArray>) -> &'a [T] {
     if array.is_empty() {
         return &[];
     }
-    // SAFETY: the array is contiguous, aligned and of this type, which was checked by `values` or `indices`; it lives as long
-    // as the borrow, during which the interpreter is held, so that nobody else frees its memory.
+    // SAFETY: the array is contiguous, aligned and of this type, which was checked by `values` or
+    // `indices`; it lives as long as the borrow, during which the interpreter is held, so that
+    // nobody else frees its memory.
     unsafe { std::slice::from_raw_parts((*array.as_array_ptr()).fields.data as *const T, array.len()) }
 }
 
 /// Numbers in memory of our own.
 fn copied<T>(numbers: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut copy = tamis::room(numbers.len());
+    let mut copy = tamis::tensor::room(numbers.len());
     copy.extend(numbers);
     copy
 }
@@ -92,12 +96,14 @@ fn buffer<T: Copy + Send + Sync + 'static>(array: &Bound<'_, PyUntypedArray>, bo
     if !borrow || found.is_empty() {
         return copied(found.iter().copied()).into();
     }
-    // SAFETY: as for `elements`, and the owner keeps the array alive, whose memory does not move while it is referred to. Its
-    // owner may change values, which are only ever read as values: any bits of these types are.
+    // SAFETY: as for `elements`, and the owner keeps the array alive, whose memory does not move
+    // while it is referred to. Its owner may change values, which are only ever read as values: any
+    // bits of these types are.
     unsafe { Buffer::from_foreign(found.as_ptr(), found.len(), Box::new(array.clone().unbind())) }
 }
 
-/// The values of an array, in memory order: borrowed, if that is asked for and they are not booleans, whose bits matter.
+/// The values of an array, in memory order: borrowed, if that is asked for and they are not
+/// booleans, whose bits matter.
 pub(crate) fn values(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResult<ValueArray> {
     let dtype = dtype_of(&array.dtype()).filter(|_| is_plain(array));
     Ok(match dtype.ok_or_else(|| not_plain(array.py(), array))? {
@@ -120,8 +126,8 @@ pub(crate) fn values(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResul
     })
 }
 
-/// Positions or coordinates, copied. Signed ones are given the smaller of 32 and 64 bits that holds them, as everywhere where
-/// nobody says a width; unsigned ones keep theirs.
+/// Positions or coordinates, copied. Signed ones are given the smaller of 32 and 64 bits that holds
+/// them, as everywhere where nobody says a width; unsigned ones keep theirs.
 pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray> {
     let py = array.py();
     let dtype = dtype_of(&array.dtype()).filter(|_| is_plain(array));
@@ -188,8 +194,9 @@ fn view<'py, T>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let owner = Bound::new(py, Memory { _owner: owner })?;
     let mut dims: Vec<npyffi::npy_intp> = shape.iter().map(|n| *n as npyffi::npy_intp).collect();
-    // SAFETY: `data` holds as many elements as the shape says, in row-major order, and lives as long as the owner; without the
-    // flag that says so, NumPy does not write to it. `NewFromDescr` takes the descriptor, `SetBaseObject` the owner.
+    // SAFETY: `data` holds as many elements as the shape says, in row-major order, and lives as
+    // long as the owner; without the flag that says so, NumPy does not write to it. `NewFromDescr`
+    // takes the descriptor, `SetBaseObject` the owner.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,

@@ -1,14 +1,18 @@
-//! Tensors made of arrays; what the arrays mean was sorted out in Python, and whether it is so is checked here.
+//! Construction of tensors from arrays: Python decides what arrays mean, this module checks their
+//! invariants.
 
 use crate::tensor::{format, wrap};
 use crate::{arrays, errors, work};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tamis::{Code, Combine, Coordinates, Diagnostic, Format, FormatSpec, LevelArrays, Tensor, Value};
+use tamis::diagnostic::Code;
+use tamis::format::FormatSpec;
+use tamis::tensor::{Combine, Coordinates, LevelArrays};
+use tamis::{Diagnostic, Format, Tensor, Value};
 use tamis_ir::format::MAX_RANK;
 
-/// The words for combining entries with equal coordinates.
+/// The words for combining elements with equal coordinates.
 const COMBINE: [(&str, Combine); 9] = [
     ("error", Combine::Error),
     ("sum", Combine::Sum),
@@ -29,11 +33,11 @@ pub(crate) fn combine(py: Python<'_>, word: &str) -> PyResult<Combine> {
     })
 }
 
-/// The tensor of a dense array, borrowed if that is asked for and possible.
+/// The tensor of a dense array, borrowed if requested and possible.
 pub(crate) fn dense(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResult<(Tensor, bool)> {
     let values = arrays::values(array, borrow)?;
     let shape: Vec<u64> = array.shape().iter().map(|n| *n as u64).collect();
-    let borrowed = borrow && !matches!(values, tamis::ValueArray::Bool(_));
+    let borrowed = borrow && !matches!(values, tamis::tensor::ValueArray::Bool(_));
     let fill = Value::zero(values.dtype());
     let tensor = Tensor::from_dense(&shape, values, &dense_format(array.py(), shape.len())?, fill);
     Ok((tensor.map_err(|d| errors::raise_one(array.py(), d))?, borrowed))
@@ -44,7 +48,8 @@ fn dense_format(py: Python<'_>, rank: usize) -> PyResult<Format> {
     if rank > MAX_RANK { format(py, "dense", rank) } else { Ok(Format::dense(rank)) }
 }
 
-/// Every value, in row-major order. An array that was made for this may be borrowed, too, and is nobody else's.
+/// A tensor of all values, in row-major order. `ours` says that the array was made for this call,
+/// so that no other owner changes it.
 #[pyfunction]
 pub(crate) fn from_dense<'py>(
     py: Python<'py>,
@@ -60,15 +65,15 @@ pub(crate) fn from_dense<'py>(
         None => dense_format(py, shape.len())?,
     };
     let fill = arrays::value(fill)?;
-    // What is stored as it is may be borrowed; everything else is copied anyhow, and borrowed meanwhile.
+    // A dense tensor may keep a borrowed array; any other format copies, and borrows meanwhile.
     let kept = format.is_all_dense();
     let values = arrays::values(array, borrow || ours || !kept)?;
-    let borrowed = borrow && !ours && kept && !matches!(values, tamis::ValueArray::Bool(_));
+    let borrowed = borrow && !ours && kept && !matches!(values, tamis::tensor::ValueArray::Bool(_));
     let tensor = work::run(py, || Ok(Tensor::from_dense(&shape, values, &format, fill)?))?;
     wrap(py, tensor, borrowed)
 }
 
-/// Entries in any order.
+/// A tensor from coordinates in any order.
 #[pyfunction]
 pub(crate) fn from_coordinates<'py>(
     py: Python<'py>,
@@ -83,12 +88,12 @@ pub(crate) fn from_coordinates<'py>(
     let format = format(py, text, shape.len())?;
     let fill = arrays::value(fill)?;
     let columns = columns.iter().map(arrays::indices).collect::<PyResult<Vec<_>>>()?;
-    let entries = Coordinates { shape, columns, values: arrays::values(values, false)? };
-    let tensor = work::run(py, || Ok(Tensor::from_coordinates(&entries, &format, fill, combine)?))?;
+    let coordinates = Coordinates { shape, columns, values: arrays::values(values, false)? };
+    let tensor = work::run(py, || Ok(Tensor::from_coordinates(&coordinates, &format, fill, combine)?))?;
     wrap(py, tensor, false)
 }
 
-/// The arrays of every level. Values may be borrowed; everything else is copied and checked.
+/// A tensor from the arrays of every level. Values may be borrowed; all else is copied and checked.
 #[pyfunction]
 pub(crate) fn from_parts<'py>(
     py: Python<'py>,
@@ -101,7 +106,7 @@ pub(crate) fn from_parts<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let format = FormatSpec::parse(text)
         .and_then(|spec| spec.with_rank(shape.len()))
-        .map_err(|d| errors::raise_one(py, d.with_source(&tamis::Source::new("format", text))))?;
+        .map_err(|d| errors::raise_one(py, d.with_source(&tamis::diagnostic::Source::new("format", text))))?;
     let fill = arrays::value(fill)?;
     let mut given = Vec::with_capacity(levels.len());
     for level in &levels {
@@ -120,12 +125,13 @@ pub(crate) fn from_parts<'py>(
         given.push(arrays_of);
     }
     let values = values.map(|values| arrays::values(values, borrow)).transpose()?;
-    let borrowed = borrow && values.as_ref().is_some_and(|values| !matches!(values, tamis::ValueArray::Bool(_)));
+    let borrowed =
+        borrow && values.as_ref().is_some_and(|values| !matches!(values, tamis::tensor::ValueArray::Bool(_)));
     let tensor = work::run(py, || Ok(Tensor::from_parts(&shape, &format, given, values, fill)?))?;
     wrap(py, tensor, borrowed)
 }
 
-/// What the arrays of levels are called.
+/// The names of the arrays of all levels.
 fn names() -> impl Iterator<Item = &'static str> {
-    tamis::levels::LEVELS.iter().flat_map(|level| level.arrays.iter().copied())
+    tamis::tensor::levels::LEVELS.iter().flat_map(|level| level.arrays.iter().copied())
 }

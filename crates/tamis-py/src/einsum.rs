@@ -1,4 +1,7 @@
-//! Index notation called from Python: operands become tensors, and what was prepared for a text is found again.
+//! Index notation called from Python: operands become tensors, and prepared notation is memoised.
+//!
+//! The key of the memo is the text, the names of the operands, the options, and the state of the
+//! user-defined operators. A call releases the interpreter.
 
 use crate::settings::{self, Settings};
 use crate::tensor::{PyTensor, wrap};
@@ -11,49 +14,53 @@ use pyo3::types::{PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyString,
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, RwLock};
+use tamis::diagnostic::Code;
+use tamis::format::FormatSpec;
+use tamis::notation::{EinsumOptions, Pins, PreparedNotation};
 use tamis::schedule::Schedule;
-use tamis::{Code, Diagnostic, Diagnostics, EinsumOptions, FormatSpec, Pins, Prepared, Tensor, Value};
+use tamis::{Diagnostic, Diagnostics, Results, Tensor, Value};
 
-/// How many texts are kept.
+/// How many texts are memoised; beyond, all are evicted.
 const KEPT: usize = 1024;
 
-/// An operand: a tensor of Python's, or one that was made for this call.
-pub(crate) enum Operand<'py> {
+/// An operand: a Python tensor, or a tensor that was made for this call.
+pub(crate) enum CallOperand<'py> {
     Given(Bound<'py, PyTensor>),
     Made(Tensor),
 }
 
-impl<'py> Operand<'py> {
-    /// A tensor for whatever was given; dense arrays are borrowed for the call.
-    pub(crate) fn of(given: &Bound<'py, PyAny>) -> PyResult<Operand<'py>> {
+impl<'py> CallOperand<'py> {
+    /// Makes an operand of any argument. Dense arrays are borrowed for the call.
+    pub(crate) fn of(given: &Bound<'py, PyAny>) -> PyResult<CallOperand<'py>> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
-            return Ok(Operand::Given(tensor.clone()));
+            return Ok(CallOperand::Given(tensor.clone()));
         }
         if let Ok(array) = given.cast_exact::<PyUntypedArray>()
             && arrays::is_plain(array)
             && arrays::dtype_of(&array.dtype()).is_some()
         {
-            return Ok(Operand::Made(construct::dense(array, true)?.0));
+            return Ok(CallOperand::Made(construct::dense(array, true)?.0));
         }
         if let Some(value) = number(given) {
-            return Ok(Operand::Made(Tensor::literal(value)));
+            return Ok(CallOperand::Made(Tensor::literal(value)));
         }
         let Some(hooks) = hooks::get(given.py()) else {
             return Err(PyTypeError::new_err("a tensor was expected"));
         };
         let made = hooks.asarray.bind(given.py()).call1((given,))?;
-        Ok(Operand::Given(made.cast_into::<PyTensor>()?))
+        Ok(CallOperand::Given(made.cast_into::<PyTensor>()?))
     }
 
     pub(crate) fn tensor(&self) -> &Tensor {
         match self {
-            Operand::Given(given) => &given.get().tensor,
-            Operand::Made(tensor) => tensor,
+            CallOperand::Given(given) => &given.get().tensor,
+            CallOperand::Made(tensor) => tensor,
         }
     }
 }
 
-/// A number of Python's own, whose type adapts; none for booleans, integers beyond 64 bits, and numbers of other libraries.
+/// A built-in Python number, a literal whose type adapts; none for booleans, integers beyond 64
+/// bits, and numbers of other libraries.
 fn number(given: &Bound<'_, PyAny>) -> Option<Value> {
     if let Ok(float) = given.cast_exact::<PyFloat>() {
         return Some(Value::F64(float.value()));
@@ -65,73 +72,72 @@ fn number(given: &Bound<'_, PyAny>) -> Option<Value> {
     given.cast_exact::<PyComplex>().ok().map(|c| Value::C128(Complex::new(c.real(), c.imag())))
 }
 
-/// An operand that can be used while the interpreter is released.
-pub(crate) enum Free {
+/// An operand that is usable while the interpreter is released.
+pub(crate) enum DetachedOperand {
     Given(Py<PyTensor>),
     Made(Tensor),
 }
 
-impl Free {
+impl DetachedOperand {
     pub(crate) fn tensor(&self) -> &Tensor {
         match self {
-            Free::Given(given) => &given.get().tensor,
-            Free::Made(tensor) => tensor,
+            DetachedOperand::Given(given) => &given.get().tensor,
+            DetachedOperand::Made(tensor) => tensor,
         }
     }
 
     fn converted(&self, format: &tamis::Format) -> Result<Tensor, Diagnostic> {
         match self {
-            Free::Given(given) => given.get().converted(format),
-            Free::Made(tensor) => tensor.convert(format),
+            DetachedOperand::Given(given) => given.get().converted(format),
+            DetachedOperand::Made(tensor) => tensor.convert(format),
         }
     }
 }
 
-impl From<Operand<'_>> for Free {
-    fn from(operand: Operand<'_>) -> Free {
+impl From<CallOperand<'_>> for DetachedOperand {
+    fn from(operand: CallOperand<'_>) -> DetachedOperand {
         match operand {
-            Operand::Given(given) => Free::Given(given.unbind()),
-            Operand::Made(tensor) => Free::Made(tensor),
+            CallOperand::Given(given) => DetachedOperand::Given(given.unbind()),
+            CallOperand::Made(tensor) => DetachedOperand::Made(tensor),
         }
     }
 }
 
-/// How much a call looks at.
-pub(crate) fn entries(operands: &[Free]) -> usize {
+/// The stored elements of all operands.
+pub(crate) fn total_nnz(operands: &[DetachedOperand]) -> usize {
     operands.iter().map(|operand| operand.tensor().nnz()).fold(0, usize::saturating_add)
 }
 
-/// Results as Python gets them: one, or several with names.
-pub(crate) fn give(py: Python<'_>, mut results: Vec<(String, Tensor)>) -> PyResult<Bound<'_, PyAny>> {
-    if results.len() == 1
-        && let Some((_, tensor)) = results.pop()
-    {
-        return wrap(py, tensor, false);
+/// Results as Python objects: a tensor, or a named tuple of several.
+pub(crate) fn to_python(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyAny>> {
+    let names = PyTuple::new(py, results.names())?;
+    let tensors = results.into_tensors().into_iter().map(|tensor| wrap(py, tensor, false));
+    let mut tensors = tensors.collect::<PyResult<Vec<_>>>()?;
+    if tensors.len() == 1 {
+        return Ok(tensors.swap_remove(0));
     }
-    let names = PyTuple::new(py, results.iter().map(|(name, _)| name))?;
-    let tensors = results.into_iter().map(|(_, tensor)| wrap(py, tensor, false)).collect::<PyResult<Vec<_>>>()?;
     match hooks::get(py) {
         Some(hooks) => hooks.results.bind(py).call1((names, PyTuple::new(py, tensors)?)),
         None => Ok(PyTuple::new(py, tensors)?.into_any()),
     }
 }
 
-/// What a text is prepared with; whatever differs here is prepared on its own.
+/// The options of a call, a part of the memo's key.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Wish {
+pub(crate) struct EinsumRequest {
     pub(crate) format: Vec<(Option<String>, String)>,
     pub(crate) order: Vec<String>,
     pub(crate) schedule: String,
     pub(crate) settings: Settings,
 }
 
-impl Wish {
+impl EinsumRequest {
     pub(crate) fn new(
         py: Python<'_>,
         format: Option<&Bound<'_, PyAny>>,
         order: Option<&Bound<'_, PyAny>>,
         schedule: Option<&str>,
-    ) -> PyResult<Wish> {
+    ) -> PyResult<EinsumRequest> {
         let format = match format.filter(|format| !format.is_none()) {
             None => Vec::new(),
             Some(one) if one.is_instance_of::<PyString>() => vec![(None, one.extract()?)],
@@ -153,18 +159,18 @@ impl Wish {
             Some(names) => names.extract()?,
         };
         let schedule = schedule.unwrap_or_default().to_string();
-        Ok(Wish { format, order, schedule, settings: settings::current(py)? })
+        Ok(EinsumRequest { format, order, schedule, settings: settings::current(py)? })
     }
 
-    fn prepare(&self, text: &str, names: &[&str]) -> Result<Prepared, Diagnostics> {
+    fn prepare(&self, text: &str, names: &[&str]) -> Result<PreparedNotation, Diagnostics> {
         let schedule = Schedule::parse(&self.schedule)?;
         let options = EinsumOptions {
             compile: self.settings.compile_options(schedule),
             pins: Pins { order: self.order.clone(), ..Pins::default() },
         };
-        let mut prepared = Prepared::new(text, names, &program::operators(), options)?;
+        let mut prepared = PreparedNotation::new(text, names, &program::operators(), options)?;
         for (name, format) in &self.format {
-            let source = tamis::Source::new("format", format.as_str());
+            let source = tamis::diagnostic::Source::new("format", format.as_str());
             let spec = FormatSpec::parse(format).map_err(|d| d.with_source(&source))?;
             prepared.pin(name.as_deref(), &spec)?;
         }
@@ -173,8 +179,8 @@ impl Wish {
     }
 }
 
-/// Every index that the order names is one of the notation's.
-fn check_order(order: &[String], prepared: &Prepared) -> Result<(), Diagnostic> {
+/// Checks that every index of an order is one of the notation's.
+fn check_order(order: &[String], prepared: &PreparedNotation) -> Result<(), Diagnostic> {
     let indices: Vec<String> = prepared.notation().assignments.iter().flat_map(|a| a.indices()).collect();
     match order.iter().find(|index| !indices.contains(index)) {
         None => Ok(()),
@@ -191,62 +197,67 @@ fn check_order(order: &[String], prepared: &Prepared) -> Result<(), Diagnostic> 
     }
 }
 
-/// A text with what was prepared for it.
-struct Entry {
+/// Memoised notation with its key.
+struct CachedEinsum {
     text: String,
-    /// How many operands came by position, and the names of the others.
+    /// The number of operands by position; the others have names.
     positional: usize,
     names: Vec<String>,
-    wish: Wish,
-    /// How many operators there were: what a text means depends on them.
+    request: EinsumRequest,
+    /// The generation of the user-defined operators, which texts depend on.
     operators: u64,
-    prepared: Prepared,
-    /// For each parameter, which of the operands it is.
-    places: Vec<usize>,
-    waited: work::Waited,
+    prepared: PreparedNotation,
+    /// For each parameter, the position of its operand.
+    positions: Vec<usize>,
+    call_times: work::CallTimes,
 }
 
-type Store = RwLock<FxHashMap<u64, Vec<Arc<Entry>>>>;
+type Memo = RwLock<FxHashMap<u64, Vec<Arc<CachedEinsum>>>>;
 
-fn store() -> &'static Store {
-    static STORE: OnceLock<Store> = OnceLock::new();
-    STORE.get_or_init(RwLock::default)
+fn memo() -> &'static Memo {
+    static MEMO: OnceLock<Memo> = OnceLock::new();
+    MEMO.get_or_init(RwLock::default)
 }
 
-/// The notation of a call, prepared.
-fn entry(text: &str, positional: usize, names: &[&str], wish: Wish) -> Result<Arc<Entry>, Diagnostics> {
+/// The prepared notation of a call, from the memo or parsed.
+fn entry(
+    text: &str,
+    positional: usize,
+    names: &[&str],
+    request: EinsumRequest,
+) -> Result<Arc<CachedEinsum>, Diagnostics> {
     let operators = program::generation();
     let mut state = FxHasher::default();
-    (text, positional, names, &wish, operators).hash(&mut state);
+    (text, positional, names, &request, operators).hash(&mut state);
     let key = state.finish();
-    let same = |entry: &&Arc<Entry>| {
+    let same = |entry: &&Arc<CachedEinsum>| {
         entry.text == text
             && entry.positional == positional
             && entry.names.len() == names.len()
             && entry.names.iter().zip(names).all(|(a, b)| a == b)
             && entry.operators == operators
-            && entry.wish == wish
+            && entry.request == request
     };
-    let known = store().read().ok().and_then(|kept| kept.get(&key).and_then(|list| list.iter().find(same).cloned()));
-    if let Some(entry) = known {
+    let memoised = memo().read().ok().and_then(|kept| kept.get(&key).and_then(|list| list.iter().find(same).cloned()));
+    if let Some(entry) = memoised {
         return Ok(entry);
     }
     let letters: Vec<String> = (0..positional).map(letter).collect();
     let given: Vec<&str> = letters.iter().map(String::as_str).chain(names.iter().copied()).collect();
-    let prepared = wish.prepare(text, &given)?;
-    let places = places(&prepared, positional, names)?;
+    let prepared = request.prepare(text, &given)?;
+    let positions = positions(&prepared, positional, names)?;
     let names = names.iter().map(|name| name.to_string()).collect();
-    let entry = Arc::new(Entry {
+    let entry = Arc::new(CachedEinsum {
         text: text.to_string(),
         positional,
         names,
-        wish,
+        request,
         operators,
         prepared,
-        places,
-        waited: work::Waited::default(),
+        positions,
+        call_times: work::CallTimes::default(),
     });
-    if let Ok(mut kept) = store().write() {
+    if let Ok(mut kept) = memo().write() {
         if kept.len() >= KEPT {
             kept.clear();
         }
@@ -261,24 +272,24 @@ fn letter(k: usize) -> String {
     if k < 26 { letter.to_string() } else { format!("{letter}{}", k / 26) }
 }
 
-/// For each parameter, which of the operands it is: those by position come first.
-fn places(prepared: &Prepared, positional: usize, names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
+/// For each parameter, the position of its operand. Operands by position come first.
+fn positions(prepared: &PreparedNotation, positional: usize, names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
     let params = prepared.params();
     if let Some(unknown) = names.iter().find(|name| !params.iter().any(|param| param == *name)) {
         let d = Diagnostic::new(Code::E0903, format!("the notation does not read `{unknown}`"));
         return Err(d.help(format!("it reads {}", params.join(", "))));
     }
     let mut free = 0..positional;
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for param in params {
         let named = names.iter().position(|name| name == param).map(|k| positional + k);
-        places.push(named.or_else(|| free.next()).ok_or_else(|| {
+        positions.push(named.or_else(|| free.next()).ok_or_else(|| {
             Diagnostic::new(Code::E0902, format!("`{param}` was given no tensor"))
                 .help(format!("pass {}", params.join(", ")))
         })?);
     }
     match free.next() {
-        None => Ok(places),
+        None => Ok(positions),
         Some(_) => {
             let message = format!("the notation reads {} tensors, not {}", params.len(), positional + names.len());
             Err(Diagnostic::new(Code::E0902, message).help(format!("pass {}", params.join(", "))))
@@ -287,19 +298,22 @@ fn places(prepared: &Prepared, positional: usize, names: &[&str]) -> Result<Vec<
 }
 
 /// Operands by position and by name.
-pub(crate) struct Given<'py> {
+pub(crate) struct CallArguments<'py> {
     pub(crate) names: Vec<Bound<'py, PyString>>,
-    pub(crate) operands: Vec<Operand<'py>>,
+    pub(crate) operands: Vec<CallOperand<'py>>,
 }
 
-impl<'py> Given<'py> {
-    pub(crate) fn new(operands: &Bound<'py, PyTuple>, tensors: Option<&Bound<'py, PyDict>>) -> PyResult<Given<'py>> {
-        let mut given = Given { names: Vec::new(), operands: Vec::with_capacity(operands.len() + 2) };
+impl<'py> CallArguments<'py> {
+    pub(crate) fn new(
+        operands: &Bound<'py, PyTuple>,
+        tensors: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<CallArguments<'py>> {
+        let mut given = CallArguments { names: Vec::new(), operands: Vec::with_capacity(operands.len() + 2) };
         for operand in operands.iter_borrowed() {
-            given.operands.push(Operand::of(&operand)?);
+            given.operands.push(CallOperand::of(&operand)?);
         }
         for (name, operand) in tensors.into_iter().flat_map(|tensors| tensors.iter()) {
-            given.operands.push(Operand::of(&operand)?);
+            given.operands.push(CallOperand::of(&operand)?);
             given.names.push(name.cast_into::<PyString>()?);
         }
         Ok(given)
@@ -318,36 +332,36 @@ pub(crate) fn einsum<'py>(
     schedule: Option<&str>,
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let given = Given::new(operands, tensors)?;
+    let given = CallArguments::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
-    let wish = Wish::new(py, format, order, schedule)?;
-    let entry = work::here(py, || entry(text, operands.len(), &names, wish))?;
+    let request = EinsumRequest::new(py, format, order, schedule)?;
+    let entry = work::run_attached(py, || entry(text, operands.len(), &names, request))?;
     drop(names);
-    let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
-    let looked_at = entries(&free);
-    let long = (looked_at > work::LONG || entry.is_costly(&free)) && !entry.waited.is_short(looked_at);
+    let detached: Vec<DetachedOperand> = given.operands.into_iter().map(DetachedOperand::from).collect();
+    let nnz = total_nnz(&detached);
+    let long = (nnz > work::LONG || entry.is_costly(&detached)) && !entry.call_times.is_short(nnz);
     let called = entry.clone();
-    let compute = move || entry.waited.time(looked_at, || entry.compute(&free));
+    let compute = move || entry.call_times.time(nnz, || entry.compute(&detached));
     let results = match long {
         false => work::run(py, compute)?,
         true => work::run_long(py, compute)?,
     };
     errors::warn(py, &called.prepared.take_warnings())?;
-    give(py, results)
+    to_python(py, results)
 }
 
-impl Entry {
-    fn ordered<'a>(&self, operands: &'a [Free]) -> Vec<&'a Free> {
-        self.places.iter().filter_map(|place| operands.get(*place)).collect()
+impl CachedEinsum {
+    fn ordered<'a>(&self, operands: &'a [DetachedOperand]) -> Vec<&'a DetachedOperand> {
+        self.positions.iter().filter_map(|position| operands.get(*position)).collect()
     }
 
-    /// Whether it is known to take long.
-    fn is_costly(&self, operands: &[Free]) -> bool {
+    /// Whether its predicted cost is high.
+    fn is_costly(&self, operands: &[DetachedOperand]) -> bool {
         let refs: Vec<&Tensor> = self.ordered(operands).iter().map(|operand| operand.tensor()).collect();
         self.prepared.cost(&refs).is_some_and(|cost| cost > COSTLY)
     }
 
-    fn compute(&self, operands: &[Free]) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+    fn compute(&self, operands: &[DetachedOperand]) -> Result<Results, Diagnostics> {
         let ordered = self.ordered(operands);
         let refs: Vec<&Tensor> = ordered.iter().map(|operand| operand.tensor()).collect();
         let convert = |k: usize, format: &tamis::Format| match ordered.get(k) {
@@ -360,7 +374,7 @@ impl Entry {
     }
 }
 
-/// A schedule that is expected to take so many steps takes some hundredths of a second.
+/// A schedule of this predicted cost, in steps, runs for tens of milliseconds.
 const COSTLY: f64 = 5e7;
 
 /// The notation of a call and its tensors in order, for explaining it.
@@ -368,16 +382,16 @@ pub(crate) fn prepared(
     text: &str,
     positional: usize,
     names: &[&str],
-    wish: &Wish,
-) -> Result<(Prepared, Vec<usize>), Diagnostics> {
+    request: &EinsumRequest,
+) -> Result<(PreparedNotation, Vec<usize>), Diagnostics> {
     let letters: Vec<String> = (0..positional).map(letter).collect();
     let given: Vec<&str> = letters.iter().map(String::as_str).chain(names.iter().copied()).collect();
-    let prepared = wish.prepare(text, &given)?;
-    let places = places(&prepared, positional, names)?;
-    Ok((prepared, places))
+    let prepared = request.prepare(text, &given)?;
+    let positions = positions(&prepared, positional, names)?;
+    Ok((prepared, positions))
 }
 
-/// Raises what was found.
-pub(crate) fn told<T>(py: Python<'_>, result: Result<T, Diagnostics>) -> PyResult<T> {
+/// The value of a result, or its diagnostics as an exception.
+pub(crate) fn or_raise<T>(py: Python<'_>, result: Result<T, Diagnostics>) -> PyResult<T> {
     result.map_err(|diagnostics| errors::raise(py, &diagnostics))
 }

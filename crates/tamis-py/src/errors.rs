@@ -1,11 +1,11 @@
-//! Diagnostics as Python exceptions.
+//! Python exceptions and warnings from diagnostics.
 
 use crate::hooks;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use tamis::diag::Severity;
-use tamis::{Code, Diagnostic, Diagnostics};
+use tamis::diagnostic::{Code, Severity, UnknownCode};
+use tamis::{Diagnostic, Diagnostics};
 
 /// The exception for diagnostics: the first one, with the others beside it.
 pub(crate) fn raise(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
@@ -25,7 +25,7 @@ pub(crate) fn raise_one(py: Python<'_>, diagnostic: Diagnostic) -> PyErr {
     raise(py, &diagnostic.into())
 }
 
-/// Issues performance warnings, which a filter of the user may turn into exceptions.
+/// Issues performance warnings, which a filter may convert to exceptions.
 pub(crate) fn warn(py: Python<'_>, warnings: &[Diagnostic]) -> PyResult<()> {
     let Some(hooks) = hooks::get(py) else { return Ok(()) };
     warnings.iter().try_for_each(|d| hooks.warn.bind(py).call1((d.render(false).trim_end(),)).map(drop))
@@ -56,7 +56,7 @@ fn parts<'py>(py: Python<'py>, d: &Diagnostic) -> PyResult<Bound<'py, PyTuple>> 
 /// Raises a diagnostic that the Python package has found.
 #[pyfunction]
 pub(crate) fn raise_error(py: Python<'_>, code: &str, message: &str, help: Vec<String>) -> PyResult<()> {
-    let code: Code = code.parse().map_err(|()| PyValueError::new_err(format!("there is no code {code}")))?;
+    let code: Code = code.parse().map_err(|unknown: UnknownCode| PyValueError::new_err(unknown.to_string()))?;
     let d = help.into_iter().fold(Diagnostic::new(code, message), |d, help| d.help(help));
     Err(raise_one(py, d))
 }

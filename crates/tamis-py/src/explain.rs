@@ -1,14 +1,17 @@
-//! The stages of compiling, for Python.
+//! Explanations of compilations for Python; each stage is rendered when its property is read.
 
-use crate::einsum::{Given, Operand, Wish, prepared, told};
+use crate::einsum::{CallArguments, CallOperand, EinsumRequest, or_raise, prepared};
 use crate::program::PyProgram;
 use crate::{errors, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::OnceLock;
-use tamis::{CompileOptions, Explanation, Plan, Program, Signature, Tensor};
+use tamis::compile::{CompileOptions, Signature};
+use tamis::explain::Explanation;
+use tamis::notation::Plan;
+use tamis::{Program, Tensor};
 
-/// What becomes of a program on its way to machine code; texts are made when they are asked for.
+/// The stages of a compilation.
 #[pyclass(name = "Explanation", module = "tamis._tamis", subclass, frozen)]
 pub(crate) struct PyExplanation {
     #[pyo3(get)]
@@ -31,7 +34,7 @@ impl PyExplanation {
 
 #[pymethods]
 impl PyExplanation {
-    /// What was decided, why, and what else could have been.
+    /// The decisions, their reasons, and the alternatives.
     #[getter]
     fn schedule(&self) -> String {
         format!("{}{}", self.decisions.as_deref().unwrap_or_default(), self.explanation.schedule())
@@ -43,7 +46,7 @@ impl PyExplanation {
         self.explanation.program()
     }
 
-    /// The structure of each access along each loop.
+    /// The looplets of each access along each loop.
     #[getter]
     fn looplets(&self) -> String {
         self.explanation.looplets().join("\n")
@@ -69,7 +72,7 @@ impl PyExplanation {
         Ok(&self.machine(py)?.1)
     }
 
-    /// What the schedule is expected to cost, in steps; none for programs, which are not scheduled.
+    /// The predicted cost of the schedule, in steps; none for programs.
     #[getter]
     fn cost(&self) -> Option<f64> {
         self.cost
@@ -81,7 +84,7 @@ impl PyExplanation {
         self.explanation.passes().iter().map(|pass| (pass.name, pass.time.as_secs_f64())).collect()
     }
 
-    /// What works, but not well.
+    /// Performance warnings.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.explanation.warnings().iter().map(|d| d.render(false)).collect()
@@ -112,15 +115,15 @@ pub(crate) fn explain_notation<'py>(
     schedule: Option<&str>,
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<PyExplanation> {
-    let given = Given::new(operands, tensors)?;
+    let given = CallArguments::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
-    let wish = Wish::new(py, format, order, schedule)?;
-    let (prepared, places) = told(py, prepared(text, operands.len(), &names, &wish))?;
-    let refs = in_order(&given.operands, &places);
+    let request = EinsumRequest::new(py, format, order, schedule)?;
+    let (prepared, positions) = or_raise(py, prepared(text, operands.len(), &names, &request))?;
+    let refs = in_order(&given.operands, &positions);
     let (notation, options) = (prepared.notation(), prepared.options());
     work::run(py, || {
-        let plan = tamis::plan(notation, &refs, &options.pins)?;
-        let made = tamis::operands_of(&plan, notation, &refs)?;
+        let plan = tamis::notation::plan(notation, &refs, &options.pins)?;
+        let made = tamis::notation::converted_operands(&plan, notation, &refs)?;
         let made: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
         explanation(text.to_string(), Some(&plan), &plan.program, &made, &options.compile)
     })
@@ -135,16 +138,16 @@ pub(crate) fn explain_program<'py>(
     operands: &Bound<'py, PyTuple>,
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<PyExplanation> {
-    let given = Given::new(operands, tensors)?;
+    let given = CallArguments::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
     let program = program.get();
-    let places = told(py, program.places(operands.len(), &names).map_err(Into::into))?;
-    let refs = in_order(&given.operands, &places);
+    let positions = or_raise(py, program.positions(operands.len(), &names).map_err(Into::into))?;
+    let refs = in_order(&given.operands, &positions);
     let options = settings::current(py)?.compile_options(program.schedule.clone());
     let program = program.prepared.program();
     work::run(py, || explanation(program.name.clone(), None, program, &refs, &options))
 }
 
-fn in_order<'a>(operands: &'a [Operand<'_>], places: &[usize]) -> Vec<&'a Tensor> {
-    places.iter().filter_map(|place| operands.get(*place)).map(Operand::tensor).collect()
+fn in_order<'a>(operands: &'a [CallOperand<'_>], positions: &[usize]) -> Vec<&'a Tensor> {
+    positions.iter().filter_map(|position| operands.get(*position)).map(CallOperand::tensor).collect()
 }

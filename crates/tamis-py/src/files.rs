@@ -1,4 +1,4 @@
-//! Files, generators and advice.
+//! Files, generators and format advice for Python.
 
 use crate::construct::combine;
 use crate::tensor::{PyTensor, format, format_text, wrap};
@@ -7,8 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::time::Duration;
+use tamis::advise::{AdviseOptions, Measurement};
 use tamis::io::{ReadOptions, Symmetry, WriteOptions};
-use tamis::{AdviseOptions, Combine, Coordinates, Format, Outcome, Tensor, Value, gallery};
+use tamis::tensor::{Combine, Coordinates};
+use tamis::{Format, Tensor, Value, gallery};
 
 /// Reads a file.
 #[pyfunction]
@@ -33,7 +35,7 @@ pub(crate) fn read<'py>(
     wrap(py, tensor, false)
 }
 
-/// Writes a file; gives how many bytes it has.
+/// Writes a file. Returns its size in bytes.
 #[pyfunction]
 #[pyo3(signature = (path, tensor, comments, header, compress, symmetric))]
 pub(crate) fn write(
@@ -55,22 +57,23 @@ pub(crate) fn write(
 #[pyfunction]
 #[pyo3(signature = (call, text=None))]
 pub(crate) fn generate<'py>(py: Python<'py>, call: &str, text: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-    let entries: Coordinates = work::run(py, || Ok(gallery::generate(call)?))?;
-    let rank = entries.shape.len();
+    let coordinates: Coordinates = work::run(py, || Ok(gallery::generate(call)?))?;
+    let rank = coordinates.shape.len();
     let format = match (text, rank) {
         (Some(text), _) => format(py, text, rank)?,
-        (None, _) if is_full(&entries) => Format::dense(rank),
+        (None, _) if is_dense(&coordinates) => Format::dense(rank),
         (None, 2) => Format::csr(),
         (None, _) => format(py, "csf", rank)?,
     };
-    let fill = Value::zero(entries.values.dtype());
-    let tensor = work::run(py, || Ok(Tensor::from_coordinates(&entries, &format, fill, Combine::Error)?))?;
+    let fill = Value::zero(coordinates.values.dtype());
+    let tensor = work::run(py, || Ok(Tensor::from_coordinates(&coordinates, &format, fill, Combine::Error)?))?;
     wrap(py, tensor, false)
 }
 
-/// Whether there is an entry for every coordinate.
-fn is_full(entries: &Coordinates) -> bool {
-    entries.shape.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n)) == Some(entries.len() as u64)
+/// Whether every element is stored.
+fn is_dense(coordinates: &Coordinates) -> bool {
+    let elements = coordinates.shape.iter().try_fold(1u64, |elements, n| elements.checked_mul(*n));
+    elements == Some(coordinates.len() as u64)
 }
 
 /// Every generator: name, signature, description.
@@ -79,7 +82,7 @@ pub(crate) fn generators() -> Vec<(&'static str, &'static str, &'static str)> {
     gallery::GENERATORS.iter().map(|g| (g.name, g.signature, g.description)).collect()
 }
 
-/// Which formats suit a tensor: what was measured, as rows.
+/// Format advice for a tensor, one row per candidate.
 #[pyfunction]
 pub(crate) fn advise<'py>(
     py: Python<'py>,
@@ -89,7 +92,8 @@ pub(crate) fn advise<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let tensor = &tensor.get().tensor;
     let time_limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    let advice = work::run(py, || tamis::advise_with(tensor, &AdviseOptions { measure, time_limit, progress: None }))?;
+    let advice =
+        work::run(py, || tamis::advise::advise_with(tensor, &AdviseOptions { measure, time_limit, progress: None }))?;
     let best = advice.best().map(|candidate| &candidate.format);
     let rows = PyList::empty(py);
     for candidate in &advice.candidates {
@@ -97,14 +101,14 @@ pub(crate) fn advise<'py>(
         row.set_item("format", format_text(&candidate.format))?;
         row.set_item("why", &candidate.why)?;
         row.set_item("bytes", candidate.bytes)?;
-        row.set_item("whole", candidate.part == tamis::Part::Whole)?;
+        row.set_item("whole", candidate.part == tamis::tensor::Part::Whole)?;
         row.set_item("usual", candidate.usual)?;
         row.set_item("best", best == Some(&candidate.format))?;
         row.set_item("seconds", candidate.times().map(|times| times.run.as_secs_f64()))?;
         row.set_item("convert_seconds", candidate.times().map(|times| times.convert.as_secs_f64()))?;
         row.set_item("speedup", advice.speedup(candidate))?;
         let failed = match &candidate.outcome {
-            Outcome::Failed(d) => Some(d.message.as_str()),
+            Measurement::Failed(d) => Some(d.message.as_str()),
             _ => None,
         };
         row.set_item("failed", failed)?;

@@ -1,4 +1,4 @@
-//! What the Python package gives to this module: its classes, and functions that are easier to write there.
+//! Hooks: classes and functions that the Python package passes to this module.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -1,8 +1,9 @@
-//! Tamis for Python: thin glue below the Python package `tamis`, which holds the surface.
+//! Python bindings: the compiled module `tamis._tamis` below the Python package `tamis`.
 //!
-//! What belongs here is what Python cannot do: memory without copies (`arrays`), the class that tensors are (`tensor`), calls that
-//! release the interpreter (`work`), and errors (`errors`). Names, defaults and documentation belong to the package.
-#![allow(missing_docs)] // Documentation that users read stands in the Python package.
+//! This crate holds what Python cannot do: zero-copy arrays (`arrays`), the tensor class
+//! (`tensor`), calls that release the interpreter (`work`), and exceptions (`errors`). Names,
+//! defaults and documentation belong to the package.
+#![allow(missing_docs)] // The Python package holds the users' documentation.
 
 mod arrays;
 mod construct;

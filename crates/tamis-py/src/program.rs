@@ -1,15 +1,18 @@
-//! Loop programs called from Python, and operators that users define.
+//! Loop programs called from Python, and the registry of user-defined operators.
 
-use crate::einsum::{Free, Given, entries, give, told};
+use crate::einsum::{CallArguments, DetachedOperand, or_raise, to_python, total_nnz};
 use crate::{arrays, errors, settings, work};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
+use tamis::algebra::{Laws, Op};
+use tamis::compile::PreparedProgram;
+use tamis::diagnostic::{Code, Source};
 use tamis::schedule::Schedule;
-use tamis::{Code, Diagnostic, Laws, Op, PreparedProgram, Program, Source, Tensor};
+use tamis::{Diagnostic, Program, Tensor};
 
-/// A loop program that can be called.
+/// A loop program as a Python callable.
 #[pyclass(name = "Program", module = "tamis._tamis", subclass, frozen)]
 pub(crate) struct PyProgram {
     pub(crate) prepared: Arc<PreparedProgram>,
@@ -18,12 +21,12 @@ pub(crate) struct PyProgram {
     text: String,
     source: String,
     pub(crate) schedule: Schedule,
-    waited: Arc<work::Waited>,
+    call_times: Arc<work::CallTimes>,
 }
 
 impl PyProgram {
-    /// For each parameter, which operand it is.
-    pub(crate) fn places(&self, positional: usize, names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
+    /// For each parameter, the position of its operand.
+    pub(crate) fn positions(&self, positional: usize, names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
         let (params, name) = (&self.params, &self.prepared.program().name);
         if let Some(unknown) = names.iter().find(|name| !params.iter().any(|param| param == *name)) {
             let d = Diagnostic::new(Code::E0903, format!("`{name}` has no parameter `{unknown}`"));
@@ -33,7 +36,7 @@ impl PyProgram {
             let d = Diagnostic::new(Code::E0902, format!("`{name}` takes {} tensors, not {positional}", params.len()));
             return Err(d.help(format!("pass {}", params.join(", "))));
         }
-        let place = |(k, param): (usize, &String)| {
+        let position = |(k, param): (usize, &String)| {
             let named = names.iter().position(|name| name == param);
             match (k < positional, named) {
                 (true, None) => Ok(k),
@@ -49,22 +52,22 @@ impl PyProgram {
                 .help(format!("pass {}", params.join(", ")))),
             }
         };
-        params.iter().enumerate().map(place).collect()
+        params.iter().enumerate().map(position).collect()
     }
 }
 
 #[pymethods]
 impl PyProgram {
-    /// Reads a program. `source` is what errors call the text.
+    /// Parses a program. `source` names the text in errors.
     #[new]
     #[pyo3(signature = (text, source = "program", schedule = None))]
     fn new(py: Python<'_>, text: &str, source: &str, schedule: Option<&str>) -> PyResult<PyProgram> {
-        let program = told(py, Program::parse_source_with(&Source::new(source, text), &operators()))?;
-        let schedule = told(py, Schedule::parse(schedule.unwrap_or_default()))?;
+        let program = or_raise(py, Program::parse_source_with(&Source::new(source, text), &operators()))?;
+        let schedule = or_raise(py, Schedule::parse(schedule.unwrap_or_default()))?;
         let name = |id: &tamis::program::TensorId| program.tensor(*id).name.clone();
         let (params, results) = (program.params.iter().map(name).collect(), program.results.iter().map(name).collect());
         Ok(PyProgram {
-            waited: Arc::default(),
+            call_times: Arc::default(),
             prepared: Arc::new(PreparedProgram::new(program)),
             params,
             results,
@@ -74,19 +77,19 @@ impl PyProgram {
         })
     }
 
-    /// The program's own name.
+    /// The name of the program.
     #[getter]
     fn name(&self) -> &str {
         &self.prepared.program().name
     }
 
-    /// The text that it was read from.
+    /// The text of the program.
     #[getter]
     fn text(&self) -> &str {
         &self.text
     }
 
-    /// What errors call the text.
+    /// The name of the text in errors.
     #[getter]
     fn source(&self) -> &str {
         &self.source
@@ -119,44 +122,46 @@ impl PyProgram {
         operands: &Bound<'py, PyTuple>,
         tensors: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let given = Given::new(operands, tensors)?;
+        let given = CallArguments::new(operands, tensors)?;
         let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
         let options = settings::current(py)?.compile_options(self.schedule.clone());
-        let places = work::here(py, || Ok(self.places(operands.len(), &names)?))?;
+        let positions = work::run_attached(py, || Ok(self.positions(operands.len(), &names)?))?;
         drop(names);
-        let free: Vec<Free> = given.operands.into_iter().map(Free::from).collect();
+        let detached: Vec<DetachedOperand> = given.operands.into_iter().map(DetachedOperand::from).collect();
         let prepared = self.prepared.clone();
-        let compute = move |free: &[Free]| {
-            let refs: Vec<&Tensor> = places.iter().filter_map(|place| free.get(*place)).map(Free::tensor).collect();
+        let compute = move |detached: &[DetachedOperand]| {
+            let refs: Vec<&Tensor> =
+                positions.iter().filter_map(|position| detached.get(*position)).map(DetachedOperand::tensor).collect();
             prepared.call(&refs, &options)
         };
-        let (looked_at, waited) = (entries(&free), self.waited.clone());
-        let long = looked_at > work::LONG && !waited.is_short(looked_at);
-        let compute = move || waited.time(looked_at, || compute(&free));
+        let (nnz, call_times) = (total_nnz(&detached), self.call_times.clone());
+        let long = nnz > work::LONG && !call_times.is_short(nnz);
+        let compute = move || call_times.time(nnz, || compute(&detached));
         let results = match long {
             false => work::run(py, compute)?,
             true => work::run_long(py, compute)?,
         };
         errors::warn(py, &self.prepared.take_warnings())?;
-        give(py, results)
+        to_python(py, results)
     }
 }
 
-/// Operators that were defined, which later texts know by name. One that is defined again takes the place of the first.
+/// The user-defined operators, which texts refer to by name. A later definition replaces an earlier
+/// one of the same name.
 static OPERATORS: RwLock<Vec<Op>> = RwLock::new(Vec::new());
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// The operators that texts know.
+/// The user-defined operators.
 pub(crate) fn operators() -> Vec<Op> {
     OPERATORS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
 }
 
-/// Counts changes of the operators.
+/// The generation of the operators: the number of definitions.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// An operator that a user defined.
+/// A user-defined operator.
 #[pyclass(name = "Operator", module = "tamis._tamis", frozen)]
 pub(crate) struct PyOperator {
     #[pyo3(get)]
@@ -174,7 +179,7 @@ impl PyOperator {
     }
 }
 
-/// Defines an operator for the texts that come after.
+/// Defines an operator for later texts.
 #[pyfunction]
 #[pyo3(signature = (name, parameters, body, *, commutative=false, associative=false, idempotent=false, identity=None, left_identity=None, right_identity=None, annihilator=None))]
 #[allow(clippy::too_many_arguments)]
@@ -201,7 +206,7 @@ pub(crate) fn define(
         annihilator: number(annihilator)?,
     };
     let names: Vec<&str> = parameters.iter().map(String::as_str).collect();
-    let op = told(py, tamis::op(name, &names, body, laws))?;
+    let op = or_raise(py, tamis::algebra::define(name, &names, body, laws))?;
     let mut known = OPERATORS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let same = |other: &Op| matches!((other, op), (Op::User(a), Op::User(b)) if a.name() == b.name());
     known.retain(|other| !same(other));

@@ -4,10 +4,10 @@ use crate::hooks;
 use pyo3::prelude::*;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicIsize, Ordering};
-use tamis::CompileOptions;
+use tamis::compile::CompileOptions;
 use tamis::schedule::Schedule;
 
-/// How calls are made.
+/// The settings of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Settings {
     pub(crate) strict: bool,
@@ -27,28 +27,28 @@ impl Settings {
 static GLOBAL: RwLock<Settings> =
     RwLock::new(Settings { strict: false, check: false, check_limit: None, interpret: false, threads: None });
 
-/// How many blocks with settings of their own there are, in all threads.
+/// The number of `with` blocks with settings, in all threads.
 static SCOPES: AtomicIsize = AtomicIsize::new(0);
 
-type Given = (bool, bool, Option<u64>, bool, Option<usize>);
+type SettingsTuple = (bool, bool, Option<u64>, bool, Option<usize>);
 
-fn of((strict, check, check_limit, interpret, threads): Given) -> Settings {
+fn of((strict, check, check_limit, interpret, threads): SettingsTuple) -> Settings {
     Settings { strict, check, check_limit, interpret, threads }
 }
 
-/// The settings that hold where this is called. Asking Python takes longer than most calls may, so it is only asked while
-/// there are blocks.
+/// The settings of the caller. Reading a context variable is slow, so it is read only while there
+/// are blocks.
 pub(crate) fn current(py: Python<'_>) -> PyResult<Settings> {
     if SCOPES.load(Ordering::Relaxed) > 0
         && let Some(hooks) = hooks::get(py)
-        && let Some(given) = hooks.scope.bind(py).call0()?.extract::<Option<Given>>()?
+        && let Some(given) = hooks.scope.bind(py).call0()?.extract::<Option<SettingsTuple>>()?
     {
         return Ok(of(given));
     }
     Ok(*GLOBAL.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Sets what holds outside of blocks.
+/// Sets the settings outside of blocks.
 #[pyfunction]
 pub(crate) fn set_settings(
     strict: bool,
@@ -61,7 +61,7 @@ pub(crate) fn set_settings(
     *global = of((strict, check, check_limit, interpret, threads));
 }
 
-/// What is wrong with the number of threads that the environment asks for, if anything is.
+/// The error in the environment variable for threads, if any.
 #[pyfunction]
 pub(crate) fn threads_mistaken() -> Option<String> {
     tamis_tensor::threads::threads_said().err().map(|d| format!("{}: {}", d.code, d.message))

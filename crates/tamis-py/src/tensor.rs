@@ -1,22 +1,25 @@
-//! The class that tensors are. The Python package derives its own from it, and results come out as that one.
+//! The tensor class of Python. The package derives `tamis.Tensor` from it, the class of all
+//! results.
 
 use crate::{arrays, errors, hooks, work};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::sync::Mutex;
-use tamis::{Code, DType, Diagnostic, Format, FormatSpec, Tensor};
+use tamis::diagnostic::Code;
+use tamis::format::FormatSpec;
+use tamis::{DType, Diagnostic, Format, Tensor};
 use tamis_ir::format::Leaf;
 
-/// So many conversions of one tensor are remembered.
+/// How many conversions of one tensor are memoised.
 const CONVERSIONS: usize = 2;
 
 #[pyclass(name = "Tensor", module = "tamis._tamis", subclass, frozen)]
 pub(crate) struct PyTensor {
     pub(crate) tensor: Tensor,
-    /// Whether somebody else can change the values.
+    /// Whether the values are borrowed, so that their owner can change them.
     pub(crate) borrowed: bool,
-    /// What schedules converted it to, for the next call: it lives as long as the tensor does.
+    /// Memoised conversions, which live as long as the tensor.
     conversions: Mutex<Vec<(Format, Tensor)>>,
 }
 
@@ -25,7 +28,7 @@ impl PyTensor {
         PyTensor { tensor, borrowed, conversions: Mutex::default() }
     }
 
-    /// Converts it; what was converted before is remembered, unless the values can change meanwhile.
+    /// Converts it, memoised unless the values are borrowed.
     pub(crate) fn converted(&self, format: &Format) -> Result<Tensor, Diagnostic> {
         if self.borrowed {
             return self.tensor.convert(format);
@@ -45,13 +48,13 @@ impl PyTensor {
         Ok(tensor)
     }
 
-    /// A tensor made of this one, which shares memory with it or not.
+    /// A tensor derived from this one, which may share its memory.
     fn derived<'py>(&self, py: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
         wrap(py, tensor, self.borrowed)
     }
 }
 
-/// A tensor as Python sees it.
+/// A tensor as a Python object.
 pub(crate) fn wrap(py: Python<'_>, tensor: Tensor, borrowed: bool) -> PyResult<Bound<'_, PyAny>> {
     let plain = Bound::new(py, PyTensor::new(tensor, borrowed))?;
     match hooks::get(py) {
@@ -60,14 +63,14 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Tensor, borrowed: bool) -> PyResult<B
     }
 }
 
-/// A format that a user wrote, for a tensor of this rank.
+/// Parses a format for a tensor of this rank.
 pub(crate) fn format(py: Python<'_>, text: &str, rank: usize) -> PyResult<Format> {
-    let source = tamis::Source::new("format", text);
+    let source = tamis::diagnostic::Source::new("format", text);
     let read = FormatSpec::parse(text).map_err(|d| d.with_source(&source)).and_then(|spec| spec.with_rank(rank));
     read.map_err(|d| errors::raise_one(py, d))
 }
 
-/// A format as users write it.
+/// The text of a format, by its short name if it has one.
 pub(crate) fn format_text(format: &Format) -> String {
     let bare = format.clone().with_leaf(Leaf::Element(None));
     let name = bare.short_name().unwrap_or_else(|| bare.to_string());
@@ -107,7 +110,7 @@ impl PyTensor {
 
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // A sparse tensor may have more cells than 64 bits count; Python's integers do not end there.
+        // A sparse tensor may have more than 2^64 elements; Python's integers are unbounded.
         let one = 1u64.into_pyobject(py)?.into_any();
         self.tensor.shape().iter().try_fold(one, |product, n| product.mul(n))
     }
@@ -175,7 +178,8 @@ impl PyTensor {
         self.tensor.values().map(show).transpose()
     }
 
-    /// Every value as a read-only array; refused beyond so many bytes unless the tensor is dense already.
+    /// Every value as a read-only array; refused beyond so many bytes unless the tensor is dense
+    /// already.
     fn dense_array<'py>(&self, py: Python<'py>, limit: u64) -> PyResult<Bound<'py, PyAny>> {
         let tensor = &self.tensor;
         let dense = match is_row_major(tensor) {
@@ -218,7 +222,8 @@ impl PyTensor {
         self.derived(py, tensor)
     }
 
-    /// The same coordinates with another fill and other values, those of a dense tensor of one dimension; nothing is copied.
+    /// The same coordinates with another fill and other values, those of a dense tensor of one
+    /// dimension; nothing is copied.
     fn with_values<'py>(
         &self,
         py: Python<'py>,
@@ -228,7 +233,7 @@ impl PyTensor {
         let (source, fill) = (values.get(), arrays::value(fill)?);
         let Some(values) = source.tensor.values().filter(|_| is_row_major(&source.tensor)) else {
             let d = Diagnostic::new(Code::E0701, "values are given by a dense tensor");
-            return Err(errors::raise_one(py, d.help("convert it first: `t.convert('dense')`")));
+            return Err(errors::raise_one(py, d.help("convert it before: `t.convert('dense')`")));
         };
         let tensor = self.tensor.with_values(values.clone(), fill).map_err(|d| errors::raise_one(py, d))?;
         wrap(py, tensor, source.borrowed)
@@ -257,7 +262,7 @@ impl PyTensor {
         }
     }
 
-    /// Whether both hold the same numbers at the same places, whatever the formats and types.
+    /// Whether both have equal elements, whatever their formats and types.
     fn same_values(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> PyResult<bool> {
         let other = &other.get().tensor;
         work::run(py, || Ok(self.tensor.same_values(other)))

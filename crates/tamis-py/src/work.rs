@@ -1,4 +1,7 @@
-//! Work that Python need not wait for: other Python threads run meanwhile, panics end here, and forked processes have threads.
+//! Work without the interpreter lock: other Python threads run meanwhile.
+//!
+//! Panics become exceptions, long calls react to Ctrl-C, and forked processes get a thread pool of
+//! their own.
 
 use crate::{errors, settings};
 use pyo3::prelude::*;
@@ -9,19 +12,20 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use tamis::{Code, Diagnostic, Diagnostics};
+use tamis::diagnostic::Code;
+use tamis::{Diagnostic, Diagnostics};
 
 thread_local! {
-    /// Where the last panic of this thread was.
+    /// The message of the last panic of this thread.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps what a panic says for the exception that is made of it, instead of printing it.
+/// Keeps the message of a panic for its exception, instead of printing it.
 pub(crate) fn catch_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|last| *last.borrow_mut() = Some(info.to_string()))));
 }
 
-/// Runs something with the interpreter released. What it reports, and a panic, becomes an exception.
+/// Runs work with the interpreter released. Diagnostics and panics become exceptions.
 pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics> + Send) -> PyResult<T> {
     let threads = settings::current(py)?.threads;
     let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| with_threads(threads, work))));
@@ -32,41 +36,42 @@ pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diag
     }
 }
 
-/// What is expected to take longer than this many steps, or to look at this many entries, can be interrupted.
+/// Calls with more stored elements than this in all operands are interruptible.
 pub(crate) const LONG: usize = 1 << 20;
 
-/// How long the last call took, and how much it looked at: whether another one can be waited for.
+/// The time and the nnz of the last call, which predict the time of the next one.
 #[derive(Debug, Default)]
-pub(crate) struct Waited {
+pub(crate) struct CallTimes {
     nanos: AtomicU64,
-    entries: AtomicUsize,
+    nnz: AtomicUsize,
 }
 
-/// Nobody loses patience before.
-const SOON: u64 = 50_000_000;
+/// Calls below this time, in nanoseconds, need not be interruptible.
+const SHORT_NANOS: u64 = 50_000_000;
 
-impl Waited {
-    /// Whether looking at so many entries is known not to take long.
-    pub(crate) fn is_short(&self, entries: usize) -> bool {
-        let (nanos, before) = (self.nanos.load(Ordering::Relaxed), self.entries.load(Ordering::Relaxed));
-        nanos > 0 && (nanos as f64) * (entries as f64) / (before.max(1) as f64) < SOON as f64
+impl CallTimes {
+    /// Whether a call with this nnz is predicted to be short.
+    pub(crate) fn is_short(&self, nnz: usize) -> bool {
+        let (nanos, before) = (self.nanos.load(Ordering::Relaxed), self.nnz.load(Ordering::Relaxed));
+        nanos > 0 && (nanos as f64) * (nnz as f64) / (before.max(1) as f64) < SHORT_NANOS as f64
     }
 
-    /// Does some work, and remembers how long it took.
-    pub(crate) fn time<T>(&self, entries: usize, work: impl FnOnce() -> T) -> T {
+    /// Runs work, and records its time.
+    pub(crate) fn time<T>(&self, nnz: usize, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let made = work();
-        self.entries.store(entries, Ordering::Relaxed);
+        self.nnz.store(nnz, Ordering::Relaxed);
         self.nanos.store(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         made
     }
 }
 
-/// How often somebody who waits looks whether there was an interrupt.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// The interval of checks for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// [`run`] for what may take long. A kernel cannot be stopped, so it runs on a thread of its own: who presses Ctrl-C has the prompt
-/// back at once, and what was computed is thrown away when it is done. Signals reach the main thread only, so others just run it.
+/// [`run`] for interruptible work. A kernel cannot be stopped, so it runs on a thread of its own:
+/// Ctrl-C returns immediately, and the result is dropped later. Python delivers signals to its main
+/// thread only, so other threads run the work directly.
 pub(crate) fn run_long<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Diagnostics> + Send + 'static,
@@ -78,7 +83,7 @@ pub(crate) fn run_long<T: Send + 'static>(
     let threads = settings::current(py)?.threads;
     let guarded = move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| with_threads(threads, work)));
-        // Nobody listens after an interrupt.
+        // After an interrupt, there is no receiver.
         let _ = give.send(outcome.map_err(|payload| bug(&*payload)));
     };
     let builder = std::thread::Builder::new().name("tamis".to_string()).stack_size(STACK);
@@ -88,7 +93,7 @@ pub(crate) fn run_long<T: Send + 'static>(
     }
     loop {
         let receiver = &mut take;
-        match py.detach(move || receiver.recv_timeout(PATIENCE)) {
+        match py.detach(move || receiver.recv_timeout(POLL_INTERVAL)) {
             Ok(Ok(Ok(value))) => return Ok(value),
             Ok(Ok(Err(diagnostics))) => return Err(errors::raise(py, &diagnostics)),
             Ok(Err(bug)) => return Err(errors::raise_one(py, bug)),
@@ -101,7 +106,7 @@ pub(crate) fn run_long<T: Send + 'static>(
     }
 }
 
-/// As large as the main thread's usually is: compiling nests deeply.
+/// The usual size of a main thread's stack: compilation is deeply recursive.
 const STACK: usize = 8 << 20;
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
@@ -109,8 +114,8 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?))
 }
 
-/// Runs something short, with the interpreter held.
-pub(crate) fn here<T>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics>) -> PyResult<T> {
+/// Runs short work with the interpreter held.
+pub(crate) fn run_attached<T>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostics>) -> PyResult<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(diagnostics)) => Err(errors::raise(py, &diagnostics)),
@@ -120,10 +125,10 @@ pub(crate) fn here<T>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnosti
 
 /// The diagnostic for a panic.
 fn bug(payload: &(dyn Any + Send)) -> Diagnostic {
-    let said = payload.downcast_ref::<&str>().map(|text| text.to_string());
-    let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let message = payload.downcast_ref::<&str>().map(|text| text.to_string());
+    let message = message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
     let place = PANIC.with(|last| last.borrow_mut().take()).unwrap_or_default();
-    Diagnostic::new(Code::E1101, format!("internal error: {said}"))
+    Diagnostic::new(Code::E1101, format!("internal error: {message}"))
         .note(place)
         .note("this is a bug in Tamis, and the process can go on")
         .help("please report it with the call that led here; `tamis.config(interpret=True)` runs without the compiler")
@@ -132,11 +137,11 @@ fn bug(payload: &(dyn Any + Send)) -> Diagnostic {
 /// Whether this process was forked from one that may have had threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The threads of a forked process. Those of its parent are not there any more, though the shared pool believes so, and
-/// whoever waits for them waits forever.
+/// The thread pool of a forked process. The threads of its parent do not exist in it, and waiting
+/// for them would never end.
 static POOL: AtomicPtr<rayon::ThreadPool> = AtomicPtr::new(null_mut());
 
-/// Called in a process that was just forked.
+/// Python calls this in the child process after a fork.
 #[pyfunction]
 pub(crate) fn forked() {
     FORKED.store(true, Ordering::Relaxed);
@@ -145,10 +150,10 @@ pub(crate) fn forked() {
     POOL.store(null_mut(), Ordering::Release);
 }
 
-/// Does some work on as many threads as the settings say, of a pool that is there.
+/// Runs work on the configured number of threads, in a forked process on its own pool.
 fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> T {
     let work = || match threads {
-        Some(threads) => tamis::with_threads(threads, work),
+        Some(threads) => tamis::threads::with_threads(threads, work),
         None => work(),
     };
     if !FORKED.load(Ordering::Relaxed) {
@@ -161,7 +166,7 @@ fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send
         pool = match POOL.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: nobody else has seen the pool that was just made.
+                // SAFETY: no other thread has seen the new pool.
                 drop(unsafe { Box::from_raw(made) });
                 other
             }

@@ -6,6 +6,8 @@ mod construct;
 pub mod convert;
 mod coordinates;
 pub mod gallery;
+#[cfg(any(feature = "ndarray", feature = "sprs"))]
+pub mod interop;
 pub mod io;
 pub mod levels;
 mod memory;
@@ -14,6 +16,7 @@ mod stats;
 mod structure;
 mod tensor;
 pub mod threads;
+mod typed;
 
 pub use arrays::{Index, IndexArray, ValueArray, bisect};
 pub use buffer::Buffer;
@@ -27,3 +30,4 @@ pub use structure::{
 };
 pub use tensor::{LiteralRange, Tensor};
 pub use threads::{set_threads, threads, with_threads};
+pub use typed::ValueType;

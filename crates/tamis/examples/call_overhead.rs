@@ -1,4 +1,5 @@
-//! What a repeated call costs above its kernel: `cargo run --release -p tamis --example call_overhead`.
+//! The overhead of a repeated call above its kernel: `cargo run --release -p tamis --example
+//! call_overhead`.
 
 use std::time::{Duration, Instant};
 use tamis::prelude::*;
@@ -46,7 +47,8 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e6
 }
 
-/// Prints, for one program and its tensors, what the first call takes and what later ones take above the kernel.
+/// Prints, for one program and its tensors, what the first call takes and what later ones take
+/// above the kernel.
 fn measure(name: &str, text: &str, inputs: &[(&str, &Tensor)]) -> Result<(), Diagnostics> {
     let start = Instant::now();
     let program = Program::parse(text)?;

@@ -1,20 +1,29 @@
-//! The constants of the cost model: those of this machine, and how they are fitted to it.
+//! Calibration of the cost model: fits its constants to kernels measured on this machine.
+//!
+//! [`calibrate()`] measures kernels of every kind, fits the constants by least squares on
+//! logarithms, and reports predictions before and after. [`costs`] reads the constants that a
+//! previous calibration saved; schedules are made with them.
+
+pub use tamis_compiler::auto::Costs;
+pub use tamis_compiler::auto::fit::Fit;
+pub use tamis_compiler::auto::model::FIELDS;
 
 use crate::compile::CompileOptions;
-use crate::notation::{EinsumOptions, schedule_by};
+use crate::notation::{EinsumOptions, compile_with_costs};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Costs, Pins, fit};
+use tamis_compiler::auto::{self, Pins, fit};
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Value};
 use tamis_tensor::{Combine, Tensor, gallery};
 
-/// The environment variable that says where the constants are; `default` for those that Tamis comes with.
+/// The environment variable that names the file of constants; `default` for the built-in ones.
 pub const VARIABLE: &str = "TAMIS_COSTS";
 
-/// Where the constants of this machine are: what [`VARIABLE`] says, or a file of the user's configuration.
+/// The file of this machine's constants: [`VARIABLE`], or a file in the user's configuration
+/// folder.
 pub fn costs_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set(VARIABLE) {
@@ -27,7 +36,7 @@ pub fn costs_file() -> Option<PathBuf> {
     }
 }
 
-/// The constants that schedules are made with: those that [`calibrate`] has left for this machine, or the default ones.
+/// The constants of this machine, read once: those of the file, or the built-in ones.
 pub fn costs() -> Result<Costs, Diagnostic> {
     static COSTS: OnceLock<Result<Costs, Diagnostic>> = OnceLock::new();
     COSTS.get_or_init(read_costs).clone()
@@ -35,9 +44,9 @@ pub fn costs() -> Result<Costs, Diagnostic> {
 
 fn read_costs() -> Result<Costs, Diagnostic> {
     let Some(path) = costs_file() else { return Ok(Costs::default()) };
-    match read_short(&path) {
+    match read_bounded(&path) {
         Ok(text) => Costs::parse(&text).map_err(|d| d.note(format!("they are in {}", path.display()))),
-        // What a user names must be there.
+        // A file that the user names must exist.
         Err(_) if std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty()) => Ok(Costs::default()),
         Err(error) => {
             Err(Diagnostic::new(Code::E0906, format!("{VARIABLE} names a file that cannot be read: {error}"))
@@ -46,20 +55,20 @@ fn read_costs() -> Result<Costs, Diagnostic> {
     }
 }
 
-/// A file of so few bytes that it may be what it should be.
-fn read_short(path: &Path) -> std::io::Result<String> {
+/// Reads a file of at most [`MAX_BYTES`].
+fn read_bounded(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    let length = std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    match length as u64 > LONGEST {
-        true => Err(std::io::Error::other(format!("it is longer than {LONGEST} bytes"))),
+    let length = std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match length as u64 > MAX_BYTES {
+        true => Err(std::io::Error::other(format!("it is longer than {MAX_BYTES} bytes"))),
         false => Ok(text),
     }
 }
 
-/// No file with constants is longer, in bytes.
-const LONGEST: u64 = 1 << 20;
+/// No file of constants is longer.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// Index notation that is measured, its loops, and its tensors: a call of the gallery, and a format.
+/// A kernel to measure: index notation, the order of its loops, and its tensors with formats.
 struct Case(&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
 
 const CSR: (&str, &str, &str) = ("A", "random(4000, 4000, density=0.005, seed=1)", "csr");
@@ -72,11 +81,11 @@ const SMALL_B: (&str, &str, &str) = ("B", "random(1000, 1000, density=0.01, seed
 const X: (&str, &str, &str) = ("x", "random(4000, density=1, seed=3)", "dense");
 const WIDE: (&str, &str, &str) = ("D", "random(4000, 32, density=1, seed=4)", "dense, dense");
 const TALL: (&str, &str, &str) = ("E", "random(4000, 32, density=1, seed=5)", "dense, dense");
-const FULL: (&str, &str, &str) = ("F", "random(200, 200, density=1, seed=6)", "dense, dense");
-const FULL_TOO: (&str, &str, &str) = ("G", "random(200, 200, density=1, seed=7)", "dense, dense");
+const DENSE: (&str, &str, &str) = ("F", "random(200, 200, density=1, seed=6)", "dense, dense");
+const DENSE_TOO: (&str, &str, &str) = ("G", "random(200, 200, density=1, seed=7)", "dense, dense");
 const CUBE: (&str, &str, &str) = ("T", "random(300, 300, 300, density=0.002, seed=8)", "csf");
 
-/// What is measured: loops of every kind, in good orders and in bad ones.
+/// The measured kernels: loops of every kind, in good orders and in bad ones.
 const CASES: [Case; 24] = [
     Case("y[i] = A[i,j] * x[j]", "i,j", &[CSR, X]),
     Case("y[i] = A[i,j] * x[j]", "j,i", &[CSC, X]),
@@ -95,10 +104,10 @@ const CASES: [Case; 24] = [
     Case("C[i,k] = A[i,j] * B[j,k]", "j,i,k", &[SMALL_CSC, SMALL_B]),
     Case("C[i,k] = A[i,j] * B[j,k]", "i,k,j", &[SMALL, ("B", "random(1000, 1000, density=0.01, seed=2)", "csc")]),
     Case("S[i,j] = A[i,j] * D[i,k] * E[j,k]", "i,j,k", &[CSR, WIDE, TALL]),
-    Case("H[i,k] = F[i,j] * G[j,k]", "i,j,k", &[FULL, FULL_TOO]),
-    Case("H[i,k] = F[i,j] * G[j,k]", "i,k,j", &[FULL, FULL_TOO]),
-    Case("H[i,j] = F[i,j] + G[i,j]", "i,j", &[FULL, FULL_TOO]),
-    Case("H[i,j] = F[j,i]", "i,j", &[FULL]),
+    Case("H[i,k] = F[i,j] * G[j,k]", "i,j,k", &[DENSE, DENSE_TOO]),
+    Case("H[i,k] = F[i,j] * G[j,k]", "i,k,j", &[DENSE, DENSE_TOO]),
+    Case("H[i,j] = F[i,j] + G[i,j]", "i,j", &[DENSE, DENSE_TOO]),
+    Case("H[i,j] = F[j,i]", "i,j", &[DENSE]),
     Case(
         "M[i,l] = T[i,j,k] * P[j,l] * Q[k,l]",
         "i,j,k,l",
@@ -112,40 +121,40 @@ const CASES: [Case; 24] = [
     Case("C[i,j] = A[i,j] + B[i,j]", "i,j", &[CSC, OTHER]),
 ];
 
-/// A kernel that was measured, and what it was expected to take.
+/// A measured kernel, with the times that the cost model predicts.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// What it computes.
+    /// The index notation that it computes.
     pub notation: String,
-    /// In which order of loops.
+    /// The order of its loops.
     pub order: String,
-    /// How its tensors are stored.
+    /// The formats of its tensors.
     pub formats: String,
-    /// How long it took.
+    /// The measured time.
     pub time: Duration,
-    /// What the constants before say, with a step as long as suits them best.
+    /// The time that the previous constants predict, with the step length that fits them best.
     pub before: Duration,
-    /// What the constants say that fit.
+    /// The time that the fitted constants predict.
     pub after: Duration,
 }
 
-/// What became of the constants.
+/// The outcome of a calibration.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// What was measured.
+    /// The measured kernels.
     pub kernels: Vec<Kernel>,
-    /// The constants before.
+    /// The previous constants.
     pub before: Costs,
-    /// Those that fit, how long a step takes, and by which factor predictions are off.
-    pub fit: fit::Fit,
+    /// The fitted constants, the length of a step, and the remaining error.
+    pub fit: Fit,
 }
 
-/// Measures kernels on this machine, for a second or two, and fits the constants of the cost model to them. `progress` is told how many of how
-/// many were measured.
+/// Measures kernels on this machine for a second or two, and fits the constants of the cost model
+/// to them. `progress` receives the number of kernels that were measured, and of all.
 pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Diagnostics> {
-    // The file that is named may be the one that is to be written.
-    let there = costs_file().is_some_and(|path| path.exists());
-    let before = if there { costs()? } else { Costs::default() };
+    // The named file may not exist yet: a calibration writes it.
+    let exists = costs_file().is_some_and(|path| path.exists());
+    let before = if exists { costs()? } else { Costs::default() };
     let (mut kernels, mut samples) = (Vec::new(), Vec::new());
     for (done, Case(text, order, inputs)) in CASES.iter().enumerate() {
         if let Some(progress) = progress {
@@ -189,7 +198,7 @@ pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Dia
     Ok(Calibration { kernels, before, fit })
 }
 
-/// The least time of a few calls, with what is converted for each.
+/// The least time of a few calls, conversions included.
 fn measured(
     costs: &Costs,
     notation: &Notation,
@@ -197,10 +206,10 @@ fn measured(
     options: &EinsumOptions,
 ) -> Result<f64, Diagnostics> {
     const TIME: Duration = Duration::from_millis(40);
-    let scheduled = schedule_by(costs, notation, tensors, options)?;
+    let scheduled = compile_with_costs(costs, notation, tensors, options)?;
     let (start, mut least) = (Instant::now(), f64::INFINITY);
-    for turn in 0.. {
-        if turn >= 3 && start.elapsed() > TIME {
+    for call in 0.. {
+        if call >= 3 && start.elapsed() > TIME {
             break;
         }
         let before = Instant::now();

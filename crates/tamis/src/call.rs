@@ -1,8 +1,13 @@
-//! Calling machine code: tensors become buffers, and buffers become tensors, without copying.
+//! Calls of machine code: the arrays of tensors become buffers, and buffers become tensors,
+//! zero-copy.
+//!
+//! In: compiled code, and arguments whose layouts fit it. Out: results, or a diagnostic in the
+//! words of the user's program. The caller has checked layouts and sizes.
 
-use crate::compile::{Ready, Timed};
+use crate::executable::{CallReport, ReadySizes};
 use crate::output::{self, Output};
-use crate::signature::Argument;
+use crate::results::Results;
+use crate::signature::CallArgument;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,57 +20,60 @@ use tamis_ir::{Code, Diagnostic, Diagnostics, Value, interp};
 use tamis_tensor::levels::{Placement, level_type};
 use tamis_tensor::{IndexArray, Tensor, ValueArray, with_indices, with_values};
 
-/// A program has this long (in loop iterations) to say again, in its own words, what went wrong.
-const RETELLING: u64 = 20_000_000;
+/// After a kernel fails, the interpreter visits this many points at most to find the failing
+/// access.
+const DIAGNOSIS_BUDGET: u64 = 20_000_000;
 
-/// Positions of dense levels at most. No memory holds as many, and a sum of a few such numbers is a number that kernels compute with.
-const MOST_CELLS: u64 = 1 << 62;
+/// The most positions that dense levels may have. No memory holds as many, and a sum of a few such
+/// numbers does not overflow.
+const MAX_POSITIONS: u64 = 1 << 62;
 
-/// Machine code, and what its buffers and scalars are.
-pub(crate) struct Machine {
+/// Machine code, and the meaning of its buffers and scalars.
+pub(crate) struct BoundKernel {
     compiled: Arc<CompiledKernel>,
     inputs: Vec<Input>,
-    /// Buffers that the kernel writes, which start empty.
-    starts: Vec<(usize, Elem)>,
+    /// Buffers that the kernel allocates, which start empty.
+    allocated: Vec<(usize, Elem)>,
     outputs: Vec<Output>,
     sizes: Vec<SizeParam>,
-    /// Which tensor each buffer belongs to.
+    /// The tensor that each buffer belongs to.
     owners: Vec<Option<TensorId>>,
-    /// Declared tensors as the kernel writes them: their formats, and the ranges of levels that have a position for every coordinate.
-    dense: Vec<(TensorId, Format, Vec<Range<usize>>)>,
+    /// Formats of declared tensors as the kernel writes them, with the ranges of consecutive dense
+    /// levels.
+    dense_ranges: Vec<(TensorId, Format, Vec<Range<usize>>)>,
 }
 
 /// A buffer that is an array of a parameter.
 struct Input {
     buffer: usize,
     param: usize,
-    /// Which level, and which of its arrays; none for the values.
+    /// The level and the array within it; none for the values.
     array: Option<(usize, usize)>,
 }
 
 /// Why a call gave no result.
-pub(crate) enum Problem {
+pub(crate) enum CallError {
     /// The kernel failed.
     Failure(KernelFailure),
     /// A result could not be made from what the kernel wrote.
     Result(TensorId, Diagnostic),
-    /// The results of parts could not be combined.
-    Combined(Diagnostics),
+    /// Privatised results could not be combined.
+    Combination(Diagnostics),
 }
 
-impl From<KernelFailure> for Problem {
-    fn from(failure: KernelFailure) -> Problem {
-        Problem::Failure(failure)
+impl From<KernelFailure> for CallError {
+    fn from(failure: KernelFailure) -> CallError {
+        CallError::Failure(failure)
     }
 }
 
-impl Machine {
+impl BoundKernel {
     pub(crate) fn new(
         program: &Program,
         checked: &Checked,
         lowered: &Lowered,
         compiled: Arc<CompiledKernel>,
-    ) -> Result<Machine, Diagnostics> {
+    ) -> Result<BoundKernel, Diagnostics> {
         let kernel = &lowered.kernel;
         let mut owners = vec![None; kernel.buffers.len()];
         for (k, bound) in lowered.bound.iter().enumerate() {
@@ -73,7 +81,7 @@ impl Machine {
             match &bound.storage {
                 Stored::Levels { arrays, values, .. } => {
                     let arrays = arrays.iter().flatten().map(|(_, buffer)| buffer);
-                    // Parameters come first: arrays that results share are theirs.
+                    // Parameters come first, so they own the arrays that results share.
                     arrays.chain(values).for_each(|buffer| owners[buffer.index()] = owners[buffer.index()].or(owner));
                 }
                 Stored::Scalar { .. } => {}
@@ -83,14 +91,14 @@ impl Machine {
         for output in &outputs {
             output.buffers().for_each(|buffer| owners[buffer] = Some(output.tensor));
         }
-        let starts = kernel.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Output);
-        Ok(Machine {
+        let allocated = kernel.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Output);
+        Ok(BoundKernel {
             inputs: inputs(program, lowered),
-            starts: starts.map(|(k, buffer)| (k, buffer.elem)).collect(),
+            allocated: allocated.map(|(k, buffer)| (k, buffer.elem)).collect(),
             outputs,
             sizes: lowered.sizes.clone(),
             owners,
-            dense: dense_levels(program, lowered),
+            dense_ranges: dense_ranges(program, lowered),
             compiled,
         })
     }
@@ -107,13 +115,13 @@ impl Machine {
         &self.outputs
     }
 
-    /// Buffers that the kernel writes, which start empty.
-    pub(crate) fn starts(&self) -> &[(usize, Elem)] {
-        &self.starts
+    /// Buffers that the kernel allocates, which start empty.
+    pub(crate) fn allocated(&self) -> &[(usize, Elem)] {
+        &self.allocated
     }
 
-    /// The arrays of the arguments, where the kernel looks for them.
-    pub(crate) fn input_buffers(&self, arguments: &[Argument]) -> Vec<RawBuffer> {
+    /// The arrays of the arguments, as the kernel's table of buffers.
+    pub(crate) fn input_buffers(&self, arguments: &[CallArgument]) -> Vec<RawBuffer> {
         let mut buffers = vec![RawBuffer::empty(); self.owners.len()];
         for input in &self.inputs {
             let argument = &arguments[input.param];
@@ -125,20 +133,20 @@ impl Machine {
         buffers
     }
 
-    /// The kernel's scalar arguments for sizes that were checked. Sizes whose product is not a number that kernels
-    /// compute with are refused here, since a kernel would see another one.
+    /// The kernel's scalar arguments for checked sizes. Sizes whose product overflows are refused:
+    /// the kernel would compute with another number.
     pub(crate) fn scalars(&self, program: &Program, checked: &Checked) -> Result<Vec<Value>, Diagnostic> {
         let shapes = &checked.extents.shapes;
-        for (id, format, ranges) in &self.dense {
+        for (id, format, ranges) in &self.dense_ranges {
             let shape = &shapes[id.index()];
-            let told = |d: Diagnostic| program.origin.attach(d.label(program.origin.tensor(*id), "declared here"));
-            let extents = format.level_extents(shape).map_err(told)?;
+            let located = |d: Diagnostic| program.origin.attach(d.label(program.origin.tensor(*id), "declared here"));
+            let extents = format.level_extents(shape).map_err(located)?;
             for range in ranges {
-                let cells = extents[range.clone()].iter().try_fold(1u64, |cells, n| {
-                    // Where nothing has a position, nothing further in has one.
-                    if cells == 0 { Some(0) } else { cells.checked_mul(*n).filter(|cells| *cells <= MOST_CELLS) }
+                let positions = extents[range.clone()].iter().try_fold(1u64, |positions, n| {
+                    // No position above means none below.
+                    if positions == 0 { Some(0) } else { positions.checked_mul(*n).filter(|n| *n <= MAX_POSITIONS) }
                 });
-                if cells.is_none() {
+                if positions.is_none() {
                     let message = match range.start {
                         0 => format!("a dense tensor of shape {shape:?} is too large to exist"),
                         _ => {
@@ -149,7 +157,7 @@ impl Machine {
                             )
                         }
                     };
-                    return Err(told(Diagnostic::new(Code::E0404, message).help("declare it with a sparse format")));
+                    return Err(located(Diagnostic::new(Code::E0404, message).help("declare it with a sparse format")));
                 }
             }
         }
@@ -157,7 +165,7 @@ impl Machine {
     }
 }
 
-/// Which arrays of the parameters the kernel reads.
+/// The arrays of the parameters that the kernel reads.
 fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
     let mut inputs = Vec::new();
     for (param, id) in program.params.iter().enumerate() {
@@ -172,10 +180,10 @@ fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
     inputs
 }
 
-/// The levels of each declared tensor that have a position for every coordinate, one range for those that follow each other. Kernels multiply
-/// the sizes of such levels, and one more time by the number of entries above: that product is that of memory that exists,
-/// but for the entry that is being appended.
-fn dense_levels(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, Vec<Range<usize>>)> {
+/// The ranges of consecutive dense levels of each declared tensor. Kernels multiply the extents of
+/// such levels, and the product by the number of positions above; memory of that size exists, but
+/// for the element that is being appended.
+fn dense_ranges(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, Vec<Range<usize>>)> {
     let declared = program.tensors.iter().zip(&lowered.bound).enumerate().filter(|(_, (i, _))| i.declaration.is_some());
     let ranges = declared.filter_map(|(k, (_, bound))| {
         let Stored::Levels { format, .. } = &bound.storage else { return None };
@@ -192,41 +200,50 @@ fn dense_levels(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, 
     ranges.collect()
 }
 
-/// What a kernel left behind.
-pub(crate) struct Ran {
+/// What a kernel wrote, and how it ran.
+pub(crate) struct KernelOutcome {
     /// The arrays that it wrote, by buffer.
     pub(crate) storages: Vec<Option<Storage>>,
-    /// How long it ran.
+    /// Its time.
     pub(crate) kernel: Duration,
     pub(crate) workspaces: Vec<(String, tamis_backend::runtime::workspace::WorkspaceReport)>,
-    /// How long each array is that it was given.
-    pub(crate) given: Vec<u64>,
-    /// How many parts of the outermost loop were done one by one.
-    pub(crate) parts: usize,
-    /// Results that are tensors already, by their place among the results.
-    pub(crate) made: Vec<(usize, Tensor)>,
+    /// The length of each array that it was called with.
+    pub(crate) input_lengths: Vec<u64>,
+    /// The number of chunks of the outermost loop; 1 for a sequential call.
+    pub(crate) chunks: usize,
+    /// Results that are tensors already, by their position among the results.
+    pub(crate) tensors: Vec<(usize, Tensor)>,
 }
 
-impl Ran {
-    /// Numbers that the kernel wrote to a buffer that is no part of a result.
-    pub(crate) fn numbers(&mut self, buffer: usize) -> Option<Vec<i64>> {
+impl KernelOutcome {
+    /// Takes the integers that the kernel wrote to a buffer that belongs to no result.
+    pub(crate) fn take_integers(&mut self, buffer: usize) -> Option<Vec<i64>> {
         self.storages.get_mut(buffer)?.take()?.into_vec().ok()
     }
 }
 
-/// Runs the kernel on the arrays of the arguments, and makes tensors of what it wrote.
-pub(crate) fn call(machine: &Machine, ready: &Ready, arguments: &[Argument], check: bool) -> Result<Timed, Problem> {
-    let ran = invoke(machine, &ready.scalars, arguments)?;
-    finish(machine, ran, &ready.results, arguments, check)
+/// Runs the kernel on the arrays of the arguments, and makes tensors of its outputs.
+pub(crate) fn call(
+    machine: &BoundKernel,
+    ready: &ReadySizes,
+    arguments: &[CallArgument],
+    check: bool,
+) -> Result<CallReport, CallError> {
+    let outcome = invoke(machine, &ready.scalars, arguments)?;
+    finish(machine, outcome, &ready.results, arguments, check)
 }
 
 /// Runs the kernel on the arrays of the arguments.
-pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument]) -> Result<Ran, Problem> {
+pub(crate) fn invoke(
+    machine: &BoundKernel,
+    scalars: &[Value],
+    arguments: &[CallArgument],
+) -> Result<KernelOutcome, CallError> {
     let mut buffers = machine.input_buffers(arguments);
-    let given = buffers.iter().map(|buffer| buffer.len).collect();
+    let input_lengths = buffers.iter().map(|buffer| buffer.len).collect();
     let mut storages: Vec<Option<Storage>> = Vec::new();
     storages.resize_with(buffers.len(), || None);
-    for (k, elem) in &machine.starts {
+    for (k, elem) in &machine.allocated {
         let storage = Storage::new(*elem);
         buffers[*k] = storage.raw();
         storages[*k] = Some(storage);
@@ -234,41 +251,42 @@ pub(crate) fn invoke(machine: &Machine, scalars: &[Value], arguments: &[Argument
     let start = Instant::now();
     let mut workspaces = Vec::new();
     let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
-    // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was made for, which keep the invariants
-    // that it relies on and live until the end of this function; outputs are storages of their own.
-    let outcome = unsafe { machine.compiled.call_with_reports(&mut buffers, scalars, &mut report) };
+    // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was compiled for,
+    // which keep the invariants that it relies on and live until the end of this function; outputs
+    // are storages of their own.
+    let status = unsafe { machine.compiled.call_with_reports(&mut buffers, scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {
         if let Some(storage) = storage {
-            // SAFETY: the descriptor is this storage's own, and only the kernel has changed it. It is put back after a
-            // failure, too, so that what has grown is freed.
+            // SAFETY: the descriptor is this storage's own, and only the kernel has changed it. It
+            // is put back after a failure, too, so that reallocated memory is freed.
             unsafe { storage.set_raw(*raw) };
         }
     }
-    outcome?;
-    Ok(Ran { storages, kernel, workspaces, given, parts: 1, made: Vec::new() })
+    status?;
+    Ok(KernelOutcome { storages, kernel, workspaces, input_lengths, chunks: 1, tensors: Vec::new() })
 }
 
-/// Makes tensors of what a kernel wrote that ran to its end.
+/// Makes tensors of the outputs of a kernel that succeeded.
 pub(crate) fn finish(
-    machine: &Machine,
-    ran: Ran,
+    machine: &BoundKernel,
+    outcome: KernelOutcome,
     shapes: &[Vec<u64>],
-    arguments: &[Argument],
+    arguments: &[CallArgument],
     check: bool,
-) -> Result<Timed, Problem> {
-    let Ran { mut storages, kernel, workspaces, parts, mut made, .. } = ran;
+) -> Result<CallReport, CallError> {
+    let KernelOutcome { mut storages, kernel, workspaces, chunks, mut tensors, .. } = outcome;
     let mut results = Vec::with_capacity(machine.outputs.len());
     for (k, (output, shape)) in machine.outputs.iter().zip(shapes).enumerate() {
-        if let Some(place) = made.iter().position(|(of, _)| *of == k) {
-            results.push((output.name.clone(), made.swap_remove(place).1));
+        if let Some(at) = tensors.iter().position(|(of, _)| *of == k) {
+            results.push((output.name.clone(), tensors.swap_remove(at).1));
             continue;
         }
         let tensor = output.tensor(shape, machine.kernel(), &mut storages, arguments, check);
-        let tensor = tensor.map_err(|d| Problem::Result(output.tensor, d))?;
+        let tensor = tensor.map_err(|d| CallError::Result(output.tensor, d))?;
         results.push((output.name.clone(), tensor));
     }
-    Ok(Timed { results, kernel, workspaces, parts })
+    Ok(CallReport { results: Results::from(results), kernel, workspaces, chunks })
 }
 
 fn raw_indices(array: &IndexArray) -> RawBuffer {
@@ -279,30 +297,31 @@ fn raw_values(values: &ValueArray) -> RawBuffer {
     with_values!(values, x => RawBuffer::input(x))
 }
 
-impl Problem {
-    /// What is told to the user.
-    pub(crate) fn diagnostics(self, program: &Program, tensors: &[&Tensor], machine: &Machine) -> Diagnostics {
+impl CallError {
+    /// The diagnostics for the user.
+    pub(crate) fn diagnostics(self, program: &Program, tensors: &[&Tensor], machine: &BoundKernel) -> Diagnostics {
         let named = |d: Diagnostic, id: Option<TensorId>, label: &str| match id {
             Some(id) => program.origin.attach(d.label(program.origin.tensor(id), label)),
             None => d,
         };
         let failure = match self {
-            Problem::Result(id, d) => return named(d, Some(id), "this result").into(),
-            Problem::Combined(errors) => return errors,
-            Problem::Failure(failure) => failure,
+            CallError::Result(id, d) => return named(d, Some(id), "this result").into(),
+            CallError::Combination(errors) => return errors,
+            CallError::Failure(failure) => failure,
         };
         match &failure {
             KernelFailure::Required(_) => {
-                // The interpreter stops at the same place, or its results do not fit their formats either; it says where.
-                let options = interp::Options { strict: false, budget: Some(RETELLING) };
+                // The interpreter fails at the same access, or its results do not fit their formats
+                // either; its diagnostic names the place.
+                let options = interp::Options { strict: false, budget: Some(DIAGNOSIS_BUDGET) };
                 match crate::interpret::run_with(program, tensors, options) {
                     Err(errors) if errors.0.iter().all(|d| d.code != Code::E1003) => errors,
                     _ => program.origin.attach(failure.diagnostic()).into(),
                 }
             }
             KernelFailure::Memory { buffer, .. } => {
-                let place = machine.kernel().buffers.iter().position(|b| b.name == *buffer);
-                let owner = place.and_then(|place| machine.owners[place]);
+                let at = machine.kernel().buffers.iter().position(|b| b.name == *buffer);
+                let owner = at.and_then(|at| machine.owners[at]);
                 named(failure.diagnostic(), owner, "does not fit in memory").into()
             }
             KernelFailure::Bounds { .. }

@@ -1,49 +1,53 @@
-//! Check mode: what compiled code gives is compared with what the reference interpreter gives, unless that would take too
-//! long.
+//! Check mode: compares the results of compiled code with those of the reference interpreter.
+//!
+//! Integers and booleans must be equal; floating-point numbers up to rounding, since compiled code
+//! reassociates reductions. Where the interpreter would visit more points than the limit, the check
+//! fails: a caller must not believe that results were compared.
 
 use crate::interpret;
+use crate::results::Results;
 use tamis_ir::program::{Block, Checked, LoopExtent, ParamType, Stmt, StmtKind};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, Value, interp};
 use tamis_tensor::Tensor;
 
-/// So many points of loops the reference interpreter may visit in check mode, unless another limit is set: about a minute.
+/// How many points of loops the reference interpreter may visit in check mode by default: about a
+/// minute.
 pub const CHECK_LIMIT: u64 = 200_000_000;
 
-/// So many it visits in a second, roughly.
-const SPEED: f64 = 3e6;
+/// About how many points the interpreter visits per second.
+const POINTS_PER_SECOND: f64 = 3e6;
 
-/// Compares results with the interpreter's: integers and booleans exactly, floating-point numbers up to rounding, since
-/// reductions may be reassociated. If the interpreter would visit more points than the limit says, nothing is
-/// compared, which is an error, too: who asks for a check must not believe that there was one.
+/// Compares results with the interpreter's.
 pub(crate) fn compare(
     program: &Program,
     tensors: &[&Tensor],
-    results: &[(String, Tensor)],
+    results: &Results,
     strict: bool,
     limit: Option<u64>,
 ) -> Result<(), Diagnostics> {
     let limit = limit.unwrap_or(CHECK_LIMIT);
     let points = interpreter_points(program, tensors)?;
     if points > limit as f64 {
-        return Err(too_much(program, Some(points), limit).into());
+        return Err(limit_exceeded(program, Some(points), limit).into());
     }
     let expected = match interpret::run_with(program, tensors, interp::Options { strict, budget: Some(limit) }) {
-        // Only running it could tell how often its loops run.
+        // The trip counts of its loops depend on data.
         Err(errors) if errors.0.iter().any(|d| d.code == Code::E1003) => {
-            return Err(too_much(program, None, limit).into());
+            return Err(limit_exceeded(program, None, limit).into());
         }
         outcome => outcome?,
     };
-    for ((name, found), (_, expected)) in results.iter().zip(&expected) {
+    for ((name, found), expected) in results.iter().zip(expected.tensors()) {
         if let Some(difference) = difference(found, expected)? {
-            return Err(report(program, tensors, name, &difference).into());
+            return Err(mismatch(program, tensors, name, &difference).into());
         }
     }
     Ok(())
 }
 
-/// How many points of its loops the reference interpreter visits at least, on these tensors: all of them, stored or not.
-/// What runs only under a condition, or in a range that is computed, does not count.
+/// A lower bound on the points of loops that the reference interpreter visits on these tensors. It
+/// visits every point, stored or not; statements under a condition and loops over computed ranges
+/// count as zero.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -55,7 +59,7 @@ pub(crate) fn compare(
 ///     return s
 /// ")?;
 /// let a = Tensor::from_dense(&[2, 3], vec![1.0; 6].into(), &Format::csr(), 0.0.into())?;
-/// assert_eq!(tamis::interpreter_points(&program, &[&a])?, 8.0);
+/// assert_eq!(tamis::check::interpreter_points(&program, &[&a])?, 8.0);
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn interpreter_points(program: &Program, tensors: &[&Tensor]) -> Result<f64, Diagnostics> {
@@ -66,11 +70,11 @@ pub fn interpreter_points(program: &Program, tensors: &[&Tensor]) -> Result<f64,
 fn points(block: &Block, checked: &Checked) -> f64 {
     let of = |stmt: &Stmt| match &stmt.kind {
         StmtKind::For { index, body, .. } => {
-            let turns = match checked.extents.loops.get(index.index()) {
+            let trip_count = match checked.extents.loops.get(index.index()) {
                 Some(LoopExtent::Static { start, stop }) => (*stop as f64 - *start as f64).max(0.0),
                 Some(LoopExtent::Dynamic) | None => 0.0,
             };
-            turns * (1.0 + points(body, checked))
+            trip_count * (1.0 + points(body, checked))
         }
         StmtKind::If { then, otherwise, .. } => points(then, checked).min(points(otherwise, checked)),
         _ => 0.0,
@@ -78,8 +82,8 @@ fn points(block: &Block, checked: &Checked) -> f64 {
     block.iter().map(of).sum()
 }
 
-/// Says that nothing was compared, and what would be.
-fn too_much(program: &Program, points: Option<f64>, limit: u64) -> Diagnostic {
+/// The diagnostic for a check that exceeds the limit.
+fn limit_exceeded(program: &Program, points: Option<f64>, limit: u64) -> Diagnostic {
     let name = &program.name;
     let message = match points {
         Some(points) => format!(
@@ -94,7 +98,7 @@ fn too_much(program: &Program, points: Option<f64>, limit: u64) -> Diagnostic {
     let visits = "it visits every point of every loop, stored or not";
     let d = Diagnostic::new(Code::E1003, message);
     let d = match points {
-        Some(points) => d.note(format!("{visits}: that would take about {}", duration(points / SPEED))),
+        Some(points) => d.note(format!("{visits}: that would take about {}", duration(points / POINTS_PER_SECOND))),
         None => d.note(visits),
     };
     d.note("the code that checks every access has run, and every access was right")
@@ -103,7 +107,7 @@ fn too_much(program: &Program, points: Option<f64>, limit: u64) -> Diagnostic {
         .help("leave `--check` out to have the results unchecked")
 }
 
-/// A time that nobody needs to know exactly.
+/// A duration, rounded for people.
 fn duration(seconds: f64) -> String {
     let units =
         [(86_400.0 * 365.0, "years"), (86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds")];
@@ -112,7 +116,7 @@ fn duration(seconds: f64) -> String {
     if count < 1e6 { format!("{count} {unit}") } else { format!("{count:.0e} {unit}") }
 }
 
-/// What is different, in words.
+/// The first difference of two tensors, in words.
 fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>, Diagnostic> {
     if found.shape() != expected.shape() {
         return Ok(Some(format!("has the shape {:?} instead of {:?}", found.shape(), expected.shape())));
@@ -130,7 +134,7 @@ fn difference(found: &Tensor, expected: &Tensor) -> Result<Option<String>, Diagn
     Ok(Some(format!("is {a}{place}, but the interpreter computes {b}")))
 }
 
-/// The largest finite magnitude among the stored values, by which sums of them round.
+/// The largest finite magnitude of the stored values, the scale of rounding errors.
 fn largest(tensor: &Tensor) -> f64 {
     let mut largest = 0.0f64;
     tensor.for_each(&mut |_, value| {
@@ -142,7 +146,7 @@ fn largest(tensor: &Tensor) -> f64 {
     largest
 }
 
-/// Whether two values differ by no more than reassociation explains.
+/// Whether two values are equal up to the rounding of reassociated sums.
 fn close(a: Value, b: Value, scale: f64) -> bool {
     let tolerance = match a.dtype() {
         DType::F32 | DType::C64 => 1e-4,
@@ -153,7 +157,7 @@ fn close(a: Value, b: Value, scale: f64) -> bool {
     a.same_number(b) || distance <= tolerance * (1.0 + scale)
 }
 
-fn report(program: &Program, tensors: &[&Tensor], name: &str, difference: &str) -> Diagnostic {
+fn mismatch(program: &Program, tensors: &[&Tensor], name: &str, difference: &str) -> Diagnostic {
     let mut d =
         Diagnostic::new(Code::E1004, format!("the compiled `{}` is wrong: `{name}` {difference}", program.name));
     if let Some(id) = program.results.iter().find(|id| program.tensor(**id).name == name) {
@@ -177,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_with_their_place() {
+    fn differences_are_reported_with_their_coordinates() {
         let a = vector(vec![1.0, 2.0, f64::NAN]);
         assert_eq!(difference(&a, &a).unwrap(), None);
         assert_eq!(difference(&a, &vector(vec![1.0 + 1e-12, 2.0, f64::NAN])).unwrap(), None);
-        let told = difference(&a, &vector(vec![1.0, 2.5, f64::NAN])).unwrap().unwrap();
-        assert_eq!(told, "is 2.0 at [1], where the interpreter says 2.5");
-        let told = difference(&a, &vector(vec![1.0, 2.0, 3.0])).unwrap().unwrap();
-        assert!(told.contains("[2]") && told.contains("nan"), "{told}");
+        let reported = difference(&a, &vector(vec![1.0, 2.5, f64::NAN])).unwrap().unwrap();
+        assert_eq!(reported, "is 2.0 at [1], where the interpreter says 2.5");
+        let reported = difference(&a, &vector(vec![1.0, 2.0, 3.0])).unwrap().unwrap();
+        assert!(reported.contains("[2]") && reported.contains("nan"), "{reported}");
         assert!(difference(&a, &vector(vec![1.0, 2.0])).unwrap().unwrap().contains("shape"));
         assert!(difference(&a, &a.cast(DType::F32)).unwrap().unwrap().contains("holds"));
         let sparse = a.convert(&Format::parse("sparse", 1).unwrap()).unwrap();
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_told_roughly() {
+    fn durations_are_rounded() {
         assert_eq!(duration(90.0), "90 seconds");
         assert_eq!(duration(41_700.0), "12 hours");
         assert_eq!(duration(3.0 * 86_400.0), "3 days");
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_not_compared() {
+    fn checks_beyond_the_limit_fail() {
         let text = "def f(x, n):\n    s = scalar(0.0)\n    for i in _:\n        for j in range(0, i * n):\n            s += x[i]\n    return s\n";
         let program = Program::parse(text).unwrap();
         let x = vector(vec![1.0; 100]);
@@ -210,10 +214,10 @@ mod tests {
         let results = interpret::run(&program, &tensors, false).unwrap();
         let compare = |limit| compare(&program, &tensors, &results, false, limit);
         assert!(compare(None).is_ok() && compare(Some(u64::MAX)).is_ok() && compare(Some(495_100)).is_ok());
-        // At least 100 points, which is known before; more, which shows.
-        for (limit, told) in [(99, "would visit about 1.0e2 points"), (495_099, "visited 495099 points")] {
+        // The static bound is 100 points; the interpreter finds out that there are more.
+        for (limit, message) in [(99, "would visit about 1.0e2 points"), (495_099, "visited 495099 points")] {
             let errors = compare(Some(limit)).unwrap_err();
-            assert!(errors.0.iter().all(|d| d.code == Code::E1003 && d.message.contains(told)), "{errors:?}");
+            assert!(errors.0.iter().all(|d| d.code == Code::E1003 && d.message.contains(message)), "{errors:?}");
         }
     }
 
@@ -226,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn the_report_has_what_is_needed() {
+    fn a_mismatch_names_result_program_and_inputs() {
         let program =
             Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y\n");
         let program = program.unwrap();
         let x = vector(vec![1.0]);
-        let d = report(&program, &[&x], "y", "is 2.0 at [0], where the interpreter says 1.0");
+        let d = mismatch(&program, &[&x], "y", "is 2.0 at [0], where the interpreter says 1.0");
         let text = d.render(false);
         for part in ["E1004", "y[i] = x[i]", "1 f64 dense", "report", "--interpret", "this result differs"] {
             assert!(text.contains(part), "{part}: {text}");

@@ -1,4 +1,7 @@
-//! The stages of compiling a program, as text.
+//! Explanation of a compilation: the text form of every stage, from the schedule to assembly.
+//!
+//! In: a program and a [`Signature`]. Out: an [`Explanation`], which renders a stage when it is
+//! asked for. Nothing runs.
 
 use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
@@ -14,11 +17,11 @@ use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 
-/// What becomes of a program on its way to machine code. Texts are made when they are asked for.
+/// The stages of a compilation.
 pub struct Explanation {
     program: String,
     compilation: Compilation,
-    /// How threads share it.
+    /// How a parallel call partitions it.
     threads: String,
     options: CompileOptions,
 }
@@ -34,22 +37,22 @@ pub struct Explanation {
 ///         y[i] += A[i,j] * x[j]
 ///     return y
 /// ")?;
-/// let signature = Signature::assumed(&program, &[("A", tamis::FormatSpec::parse("csr")?)], &[])?;
+/// let signature = Signature::assumed(&program, &[("A", tamis::format::FormatSpec::parse("csr")?)], &[])?;
 /// let explanation = tamis::explain(&program, &signature, &CompileOptions::default())?;
 /// assert!(explanation.c()?.contains("A1_pos"));
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
-    let wish = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
+    let passes = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
     let compile = |program: &Program| {
         crate::compile::check_policies(program, &program.check(&signature.types)?, &options.schedule)?;
-        let mut compilation = pipeline::compile(program, &signature.types, &signature.layouts, wish)?;
-        let shared = sharing(&compilation, signature, options);
-        compilation.warnings.extend(parallel_loops(program, shared.as_ref().err()));
+        let mut compilation = pipeline::compile(program, &signature.types, &signature.layouts, passes)?;
+        let partitioned = partitioning(&compilation, signature, options);
+        compilation.warnings.extend(parallel_loops(program, partitioned.as_ref().err()));
         Ok::<Explanation, Diagnostics>(Explanation {
             program: program.to_string(),
             compilation,
-            threads: shared.unwrap_or_else(|why| {
+            threads: partitioned.unwrap_or_else(|why| {
                 let reason = why.message.split_once(": ").map_or(&*why.message, |(_, reason)| reason);
                 format!("one, because {reason}")
             }),
@@ -63,7 +66,7 @@ pub fn explain(program: &Program, signature: &Signature, options: &CompileOption
     }
 }
 
-/// Loops that are said to run on several threads, and do not.
+/// Warnings for loops that are declared parallel, and run sequentially.
 fn parallel_loops(program: &Program, alone: Option<&Diagnostic>) -> Vec<Diagnostic> {
     let outermost = |id: StmtId| program.body.iter().any(|stmt| stmt.id == id);
     let mut found = Vec::new();
@@ -88,8 +91,12 @@ fn parallel_loops(program: &Program, alone: Option<&Diagnostic>) -> Vec<Diagnost
     found
 }
 
-/// How threads share a program, for people; or why they do not.
-fn sharing(compilation: &Compilation, signature: &Signature, options: &CompileOptions) -> Result<String, Diagnostic> {
+/// How parallel calls partition a program, for people; or why they do not.
+fn partitioning(
+    compilation: &Compilation,
+    signature: &Signature,
+    options: &CompileOptions,
+) -> Result<String, Diagnostic> {
     let Compilation { program, checked, .. } = compilation;
     let policy = Policy { strict: options.strict };
     let lowered = lower_part(program, checked, &signature.layouts, policy);
@@ -123,7 +130,8 @@ impl Explanation {
         &self.program
     }
 
-    /// How the elements of each result and temporary come: in storage order, or scattered, and through which workspace.
+    /// How the elements of each result and temporary are written: appended in storage order, or
+    /// scattered, and through which workspace.
     pub fn productions(&self) -> Vec<String> {
         let Compilation { program, checked, inserted, .. } = &self.compilation;
         let name = |id: tamis_ir::program::TensorId| program.tensor(id).name.clone();
@@ -134,19 +142,19 @@ impl Explanation {
             let (tensor, workspace) = (name(done.tensor), name(done.workspace));
             lines.push(format!("{tensor} is written through {workspace}, `{}`: {}", done.format, done.why));
         }
-        lines.extend(self.shared_levels());
+        lines.extend(self.shared_patterns());
         lines.extend(self.workspace_memory());
         lines
     }
 
-    /// Results that have the coordinates of an operand.
-    fn shared_levels(&self) -> Vec<String> {
+    /// The results that share the sparsity pattern of an operand.
+    fn shared_patterns(&self) -> Vec<String> {
         let Compilation { program, lowered, .. } = &self.compilation;
         let name = |id: tamis_ir::program::TensorId| &program.tensor(id).name;
-        let alike = program.results.iter().filter_map(|id| Some((id, lowered.plans[id.index()].as_ref()?.alike?)));
-        alike
-            .map(|(id, alike)| {
-                let (result, operand) = (name(*id), name(alike.of));
+        let shared = program.results.iter().filter_map(|id| Some((id, lowered.plans[id.index()].as_ref()?.alike?)));
+        shared
+            .map(|(id, sharing)| {
+                let (result, operand) = (name(*id), name(sharing.of));
                 format!(
                     "{result} has the sparsity pattern of {operand} and shares its coordinates: only values are written"
                 )
@@ -154,7 +162,7 @@ impl Explanation {
             .collect()
     }
 
-    /// What each temporary that can be written in any order needs.
+    /// The memory of each temporary that is scattered into.
     fn workspace_memory(&self) -> Vec<String> {
         let Compilation { program, checked, lowered, .. } = &self.compilation;
         let mut lines = Vec::new();
@@ -181,18 +189,18 @@ impl Explanation {
         lines
     }
 
-    /// What was decided, and the program that it led to, with the workspaces that it needs.
+    /// The decisions, and the scheduled program with inserted workspaces.
     pub fn schedule(&self) -> String {
         let notes: String = self.productions().iter().map(|line| format!("# {line}\n")).collect();
         format!("{notes}# threads: {}\n{}", self.threads, self.compilation.program)
     }
 
-    /// How several threads share the program, or why they do not.
+    /// How parallel calls partition the program, or why they do not.
     pub fn threads(&self) -> &str {
         &self.threads
     }
 
-    /// The structure of each access along each loop, as it was lowered.
+    /// The looplets of each access along each loop.
     pub fn looplets(&self) -> Vec<String> {
         self.compilation.lowered.looplets.clone()
     }
@@ -202,12 +210,12 @@ impl Explanation {
         &self.compilation.lowered.kernel
     }
 
-    /// The kernel in C, which compiles as it stands.
+    /// The kernel as a C function that compiles on its own.
     pub fn c(&self) -> Result<String, Diagnostic> {
         c::print(self.kernel())
     }
 
-    /// LLVM's code after all passes, and assembly, for this machine's processor.
+    /// Optimised LLVM IR and assembly, for this machine's processor.
     pub fn machine(&self) -> Result<llvm::Listings, Diagnostic> {
         let host = llvm::CodegenOptions::host()?;
         llvm::listings(self.kernel(), &if self.options.check { host.checked() } else { host })
@@ -218,7 +226,7 @@ impl Explanation {
         &self.compilation.passes
     }
 
-    /// What works, but not well.
+    /// Performance warnings.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.compilation.warnings
     }

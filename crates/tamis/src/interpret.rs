@@ -1,19 +1,21 @@
-//! Running a program in the reference interpreter.
+//! Calls of the reference interpreter, with tensors in and out.
 
+use crate::results::Results;
 use tamis_ir::{Diagnostics, Format, Program, interp};
 use tamis_tensor::Tensor;
 
-/// Runs a program on tensors in the order of its parameters; gives its results in the formats that it declares.
-pub(crate) fn run(program: &Program, tensors: &[&Tensor], strict: bool) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+/// Interprets a program on tensors in the order of its parameters. Gives its results in the formats
+/// that it declares.
+pub(crate) fn run(program: &Program, tensors: &[&Tensor], strict: bool) -> Result<Results, Diagnostics> {
     run_with(program, tensors, interp::Options { strict, budget: None })
 }
 
-/// [`run`], which may be given up early.
+/// [`run`], with a budget of points, after which it fails with E1003.
 pub(crate) fn run_with(
     program: &Program,
     tensors: &[&Tensor],
     options: interp::Options,
-) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+) -> Result<Results, Diagnostics> {
     let operands: Vec<&dyn interp::Operand> = tensors.iter().map(|t| *t as &dyn interp::Operand).collect();
     let outcome = interp::run(program, &operands, options)?;
     let mut results = Vec::new();
@@ -27,5 +29,5 @@ pub(crate) fn run_with(
             .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
         results.push((info.name.clone(), tensor));
     }
-    Ok(results)
+    Ok(results.into())
 }

@@ -1,78 +1,114 @@
-//! Index notation: scheduled for the tensors at hand, compiled, run.
+//! Index notation: scheduled for its operands, compiled, and called.
+//!
+//! In: text or a [`Notation`], tensors, options. Out: [`Results`], or the plan that the scheduler
+//! chose. Notation is memoised by its text; schedules by the formats and approximate sizes of the
+//! operands.
 
 mod prepared;
 
-pub use prepared::{Convert, Prepared, PreparedProgram};
+pub use prepared::{ConvertOperand, PreparedNotation};
+pub use tamis_compiler::auto::{Operand, Pins, Plan};
+pub use tamis_ir::notation::Notation;
 
 use crate::calibrate::costs;
-use crate::compile::{CompileOptions, Executable, compile};
+use crate::compile::{self, CallReport, CompileOptions, Executable};
+use crate::results::Results;
 use crate::signature::Signature;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, RwLock};
-use tamis_compiler::auto::{self, Costs, Operand, Pins, Plan};
-use tamis_ir::notation::Notation;
+use tamis_compiler::auto::{self, Costs};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
 
-/// How to compute index notation.
+/// How to schedule and compile index notation.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let options = EinsumOptions::new().order(["j", "i"]).compile(CompileOptions::new().check(true));
+/// assert_eq!(options.pins.order, ["j", "i"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EinsumOptions {
-    /// How the program that it becomes is compiled; the schedule is applied to that program.
+    /// How the resulting program is compiled, and the scheduling commands that are applied to it.
     pub compile: CompileOptions,
-    /// What is so, whatever it costs: the order of loops, formats of results.
+    /// Fixed decisions, which the scheduler does not change: the order of loops, formats of
+    /// results.
     pub pins: Pins,
 }
 
-/// So many schedules are kept.
+/// Setters that chain: `EinsumOptions::new().order(["j", "i"])`.
+impl EinsumOptions {
+    /// The default options: every decision is the scheduler's.
+    pub fn new() -> EinsumOptions {
+        EinsumOptions::default()
+    }
+
+    /// Sets how the resulting program is compiled.
+    pub fn compile(self, compile: CompileOptions) -> EinsumOptions {
+        EinsumOptions { compile, ..self }
+    }
+
+    /// Fixes the order of loops, outermost first; indices that are missing follow in the
+    /// scheduler's order.
+    pub fn order<S: Into<String>>(mut self, indices: impl IntoIterator<Item = S>) -> EinsumOptions {
+        self.pins.order = indices.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Fixes the format of a result or temporary.
+    pub fn format(mut self, name: &str, format: tamis_ir::Format) -> EinsumOptions {
+        self.pins.formats.push((name.to_string(), format));
+        self
+    }
+}
+
+/// How many texts are memoised; beyond, all are evicted.
 const KEPT: usize = 512;
 
-/// Index notation, scheduled and compiled for tensors.
+/// Index notation with its schedule and executable.
 #[derive(Clone)]
-pub struct Scheduled {
-    /// The schedule.
+pub struct CompiledNotation {
+    /// The plan that the scheduler chose.
     pub plan: Arc<Plan>,
-    /// For each parameter of the program, which of the given tensors it is made of.
+    /// For each parameter of the program, the operand of the notation that it is made of.
     sources: Vec<usize>,
     /// The compiled program.
     pub executable: Executable,
-    /// How long scheduling took.
+    /// The time of scheduling.
     pub scheduling: std::time::Duration,
 }
 
-/// Computes index notation on tensors given by name. Gives its results by name.
+/// Computes index notation on tensors given by name.
 ///
-/// Loops, their order, the formats of results and what is converted first are chosen for these tensors, once for tensors that are alike.
+/// The scheduler chooses loops, their order, the formats of results, and conversions of operands
+/// for these tensors. Tensors of the same formats and of about the same sizes reuse the schedule.
 ///
 /// ```
 /// use tamis::prelude::*;
 /// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
 /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
 /// let results = tamis::einsum("y[i] = A[i,j] * x[j]", &[("A", &a), ("x", &x)], &EinsumOptions::default())?;
-/// assert_eq!(results[0].1.get(&[1]), Some(Value::F64(20.0)));
+/// assert_eq!(results[0].get(&[1]), Some(Value::F64(20.0)));
 /// // NumPy's spelling takes operands in order:
 /// let results = tamis::einsum("ij,j->i", &[("A", &a), ("x", &x)], &EinsumOptions::default())?;
-/// assert_eq!(results[0].1.get(&[0]), Some(Value::F64(3.0)));
+/// assert_eq!(results[0].get(&[0]), Some(Value::F64(3.0)));
 /// # Ok::<(), Diagnostics>(())
 /// ```
-pub fn einsum(
-    text: &str,
-    inputs: &[(&str, &Tensor)],
-    options: &EinsumOptions,
-) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+pub fn einsum(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> Result<Results, Diagnostics> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
     let key = key(text, &names, options);
-    let known = store().read().ok().and_then(|kept| kept.get(&key).cloned());
-    let entry = match known.filter(|entry| entry.serves(text, &names, options)) {
+    let cached = cache().read().ok().and_then(|kept| kept.get(&key).cloned());
+    let entry = match cached.filter(|entry| entry.matches(text, &names, options)) {
         Some(entry) => entry,
         None => {
-            let prepared = Prepared::new(text, &names, &[], options.clone())?;
-            let places = places(&prepared.notation().params(), &names)?;
+            let prepared = PreparedNotation::new(text, &names, &[], options.clone())?;
+            let positions = positions(&prepared.notation().params(), &names)?;
             let names = names.iter().map(|name| name.to_string()).collect();
-            let entry = Arc::new(Entry { text: text.to_string(), names, places, prepared });
-            if let Ok(mut kept) = store().write() {
+            let entry = Arc::new(CachedNotation { text: text.to_string(), names, positions, prepared });
+            if let Ok(mut kept) = cache().write() {
                 if kept.len() >= KEPT {
                     kept.clear();
                 }
@@ -81,14 +117,16 @@ pub fn einsum(
             entry
         }
     };
-    let tensors: Vec<&Tensor> = entry.places.iter().filter_map(|place| inputs.get(*place)).map(|(_, t)| *t).collect();
+    let tensors: Vec<&Tensor> =
+        entry.positions.iter().filter_map(|position| inputs.get(*position)).map(|(_, t)| *t).collect();
     entry.prepared.call(&tensors, &|at, format| match tensors.get(at) {
         Some(tensor) => tensor.convert(format),
         None => Err(Diagnostic::new(Code::E0902, "a tensor is missing").help("pass one tensor for each parameter")),
     })
 }
 
-/// Reads index notation; operands of NumPy's spelling are those given, and its result is `out`.
+/// Parses index notation. NumPy's spelling takes the given operands in order, and calls its result
+/// `out`.
 pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnostics> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
     match Notation::is_einsum(text) {
@@ -97,13 +135,14 @@ pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnos
     }
 }
 
-/// Schedules index notation for tensors, given in the order of its parameters, without compiling anything.
+/// Schedules index notation for tensors, given in the order of its parameters, without compiling
+/// anything.
 pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Plan, Diagnostics> {
     let (types, operands) = auto::describe(tensors);
     auto::schedule(notation, &types, &operands, &costs()?, pins)
 }
 
-/// Schedules index notation for tensors of which only this is known.
+/// Schedules index notation for tensors of which only types and statistics are known.
 pub fn plan_for(
     notation: &Notation,
     types: &[ParamType],
@@ -114,17 +153,21 @@ pub fn plan_for(
 }
 
 /// Schedules and compiles index notation for tensors, given in the order of its parameters.
-pub fn schedule(notation: &Notation, tensors: &[&Tensor], options: &EinsumOptions) -> Result<Scheduled, Diagnostics> {
-    schedule_by(&costs()?, notation, tensors, options)
+pub fn compile(
+    notation: &Notation,
+    tensors: &[&Tensor],
+    options: &EinsumOptions,
+) -> Result<CompiledNotation, Diagnostics> {
+    compile_with_costs(&costs()?, notation, tensors, options)
 }
 
-/// [`schedule`], by these constants of the cost model.
-pub(crate) fn schedule_by(
+/// [`compile()`], with these constants of the cost model.
+pub(crate) fn compile_with_costs(
     costs: &Costs,
     notation: &Notation,
     tensors: &[&Tensor],
     options: &EinsumOptions,
-) -> Result<Scheduled, Diagnostics> {
+) -> Result<CompiledNotation, Diagnostics> {
     let start = std::time::Instant::now();
     let (types, operands) = auto::describe(tensors);
     let plan = auto::schedule(notation, &types, &operands, costs, &options.pins)?;
@@ -132,11 +175,11 @@ pub(crate) fn schedule_by(
     let sources = sources(&plan, notation)?;
     let made = converted(&plan, &sources, tensors)?;
     let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
-    let executable = compile(&plan.program, &Signature::of(&refs), &options.compile)?;
-    Ok(Scheduled { plan: Arc::new(plan), sources, executable, scheduling })
+    let executable = compile::compile(&plan.program, &Signature::of(&refs), &options.compile)?;
+    Ok(CompiledNotation { plan: Arc::new(plan), sources, executable, scheduling })
 }
 
-/// For each parameter of the program, which of the notation's it is made of.
+/// For each parameter of the program, the parameter of the notation that it is made of.
 fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
     let (names, program) = (notation.operands(), &plan.program);
     let source = |name: &String| {
@@ -150,8 +193,9 @@ fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
     program.params.iter().map(|id| source(&program.tensor(*id).name)).collect()
 }
 
-/// The tensors that the program of a plan takes, made of those that are given in the order of the notation's parameters.
-pub fn operands_of<'a>(
+/// Converts operands, given in the order of the notation's parameters, to the parameters of a
+/// plan's program.
+pub fn converted_operands<'a>(
     plan: &Plan,
     notation: &Notation,
     tensors: &[&'a Tensor],
@@ -159,7 +203,7 @@ pub fn operands_of<'a>(
     converted(plan, &sources(plan, notation)?, tensors)
 }
 
-/// The tensors that the program takes.
+/// The parameters of a plan's program, converted where the plan says so.
 fn converted<'a>(plan: &Plan, sources: &[usize], tensors: &[&'a Tensor]) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
     let program = &plan.program;
     let params = program.params.iter().zip(sources);
@@ -177,75 +221,56 @@ fn converted<'a>(plan: &Plan, sources: &[usize], tensors: &[&'a Tensor]) -> Resu
         .collect()
 }
 
-impl Scheduled {
-    /// Runs it on tensors, given in the order of the notation's parameters.
-    pub fn call(&self, tensors: &[&Tensor]) -> Result<Vec<(String, Tensor)>, Diagnostics> {
-        self.call_timed(tensors).map(|timed| timed.results)
+impl CompiledNotation {
+    /// Computes it on tensors, given in the order of the notation's parameters.
+    pub fn call(&self, tensors: &[&Tensor]) -> Result<Results, Diagnostics> {
+        self.call_timed(tensors).map(|report| report.results)
     }
 
-    /// [`Scheduled::call`], with the time that the kernel took.
-    pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<crate::Timed, Diagnostics> {
+    /// [`CompiledNotation::call`], with the time that the kernel took.
+    pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<CallReport, Diagnostics> {
         let options = self.executable.options();
         if options.interpret {
             let start = std::time::Instant::now();
             let results = crate::interpret::run(&self.plan.meaning, tensors, options.strict)?;
-            return Ok(crate::Timed { results, kernel: start.elapsed(), workspaces: Vec::new(), parts: 1 });
+            return Ok(CallReport { results, kernel: start.elapsed(), workspaces: Vec::new(), chunks: 1 });
         }
         let made = converted(&self.plan, &self.sources, tensors)?;
         let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
-        let timed = self.executable.call_timed(&refs)?;
+        let report = self.executable.call_timed(&refs)?;
         if options.check {
-            // The loops were compared with the interpreter already; this compares them with what they were made of.
+            // The call has compared the loops with the interpreter; this compares them with the
+            // notation.
             let (strict, limit) = (options.strict, options.check_limit);
-            let dense = |(name, tensor): &(String, Tensor)| {
-                Ok((name.clone(), tensor.convert(&tamis_ir::Format::dense(tensor.rank()))?))
+            let dense = |(name, tensor): (&str, &Tensor)| {
+                Ok((name.to_string(), tensor.convert(&tamis_ir::Format::dense(tensor.rank()))?))
             };
-            let results = timed.results.iter().map(dense).collect::<Result<Vec<_>, Diagnostic>>()?;
+            let results = Results::from(report.results.iter().map(dense).collect::<Result<Vec<_>, Diagnostic>>()?);
             crate::check::compare(&self.plan.meaning, tensors, &results, strict, limit)?;
         }
-        Ok(timed)
+        Ok(report)
     }
 }
 
-/// Notation that was read before.
-struct Entry {
+/// Prepared notation, with the text, names and options that it was prepared for.
+struct CachedNotation {
     text: String,
     names: Vec<String>,
-    /// For each parameter, which of the inputs it is.
-    places: Vec<usize>,
-    prepared: Prepared,
+    /// For each parameter, the position of its tensor among the inputs.
+    positions: Vec<usize>,
+    prepared: PreparedNotation,
 }
 
-impl Entry {
-    fn serves(&self, text: &str, names: &[&str], options: &EinsumOptions) -> bool {
+impl CachedNotation {
+    fn matches(&self, text: &str, names: &[&str], options: &EinsumOptions) -> bool {
         self.text == text && self.names.iter().eq(names) && self.prepared.options() == options
     }
 }
 
-/// A tensor as far as schedules differ by it: sizes and entries up to a factor of two.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Scale {
-    format: tamis_ir::Format,
-    dtype: tamis_ir::DType,
-    sizes: Vec<u32>,
-    entries: u32,
-    literal: Option<tamis_tensor::LiteralRange>,
-}
-
-fn scale(tensor: &Tensor) -> Scale {
-    let bits = |n: u64| u64::BITS - n.leading_zeros();
-    Scale {
-        format: tensor.format().clone(),
-        dtype: tensor.dtype(),
-        sizes: tensor.shape().iter().map(|n| bits(*n)).collect(),
-        entries: bits(tensor.nnz() as u64),
-        literal: tensor.literal_range(),
-    }
-}
-
-fn store() -> &'static RwLock<FxHashMap<u64, Arc<Entry>>> {
-    static STORE: OnceLock<RwLock<FxHashMap<u64, Arc<Entry>>>> = OnceLock::new();
-    STORE.get_or_init(RwLock::default)
+/// The notation that this process has memoised.
+fn cache() -> &'static RwLock<FxHashMap<u64, Arc<CachedNotation>>> {
+    static CACHE: OnceLock<RwLock<FxHashMap<u64, Arc<CachedNotation>>>> = OnceLock::new();
+    CACHE.get_or_init(RwLock::default)
 }
 
 fn key(text: &str, names: &[&str], options: &EinsumOptions) -> u64 {
@@ -254,8 +279,8 @@ fn key(text: &str, names: &[&str], options: &EinsumOptions) -> u64 {
     state.finish()
 }
 
-/// For each parameter, which of the inputs it is.
-pub(crate) fn places(params: &[&str], names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
+/// For each parameter, the position of its tensor among the inputs.
+pub(crate) fn positions(params: &[&str], names: &[&str]) -> Result<Vec<usize>, Diagnostic> {
     if let Some(unknown) = names.iter().find(|name| !params.contains(name)) {
         return Err(Diagnostic::new(Code::E0903, format!("the notation does not read `{unknown}`"))
             .help(format!("it reads {}", params.join(", "))));
@@ -269,8 +294,8 @@ pub(crate) fn places(params: &[&str], names: &[&str]) -> Result<Vec<usize>, Diag
     params.iter().map(find).collect()
 }
 
-/// What the notation means, as a program of plain loops over dense tensors; types are assumed where nothing else says them.
-pub fn meaning(notation: &Notation, tensors: &[&Tensor]) -> Result<Program, Diagnostics> {
+/// The reference program of notation: plain loops over dense tensors, without any scheduling.
+pub fn reference_program(notation: &Notation, tensors: &[&Tensor]) -> Result<Program, Diagnostics> {
     let types: Vec<ParamType> = tensors.iter().map(|tensor| interp::param_type(*tensor)).collect();
     auto::meaning(notation, &types)
 }

@@ -1,18 +1,18 @@
-//! Operators of the user's own, as values of the program that calls Tamis.
+//! User-defined operators in Rust: the counterpart of `@op` in the text of a program.
 
 use tamis_ir::algebra::{Laws, Op};
 use tamis_ir::diag::Diagnostics;
 use tamis_ir::program;
 
-/// Defines an operator: its name, the names of its operands, an expression of them, and the laws that it is declared to
-/// obey. The same as `@op(...)` above a function in the text of a program. Each law is tested on the types that the operator is used
-/// with, when a program that uses it is compiled.
+/// Defines an operator by its name, the names of its operands, an expression of them, and its laws.
+/// Each law is tested when a program that uses the operator is compiled, on the types that it is
+/// used with.
 ///
 /// ```
 /// use tamis::prelude::*;
 ///
 /// let laws = Laws { commutative: true, associative: true, ..Laws::default() }.identity(Value::I64(0));
-/// let either = tamis::op("either", &["p", "q"], "max(p, q)", laws)?;
+/// let either = tamis::algebra::define("either", &["p", "q"], "max(p, q)", laws)?;
 /// let program = Program::parse_with("
 /// def likeliest(A):
 ///     y = tensor('dense', dtype='u8')
@@ -22,15 +22,15 @@ use tamis_ir::program;
 /// ", &[either])?;
 /// let a = Tensor::from_dense(&[2, 2], vec![1u8, 5, 0, 3].into(), &Format::csr(), Value::U8(0))?;
 /// let results = tamis::run(&program, &[("A", &a)], &RunOptions::default())?;
-/// assert_eq!(results[0].1.get(&[0]), Some(Value::U8(5)));
+/// assert_eq!(results[0].get(&[0]), Some(Value::U8(5)));
 ///
-/// // On signed numbers, 0 is not an identity of `max`, and that is found out.
+/// // On signed numbers, 0 is not an identity of `max`: the test finds a counterexample.
 /// let a = Tensor::from_dense(&[1, 1], vec![-1.0].into(), &Format::csr(), Value::F64(0.0))?;
 /// let program = Program::parse_with(&program.to_string().replace(", dtype=\"u8\"", ""), &[])?;
 /// let errors = tamis::run(&program, &[("A", &a)], &RunOptions::default()).unwrap_err();
 /// assert_eq!(errors.0[0].code.name(), "E0309");
 /// # Ok::<(), Diagnostics>(())
 /// ```
-pub fn op(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op, Diagnostics> {
+pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op, Diagnostics> {
     program::define(name, params, body, laws)
 }

@@ -1,6 +1,10 @@
-//! Results: which buffers of a kernel they are in, and how tensors are made of these.
+//! Outputs: the buffers of a kernel that hold each result, and the tensors that are made of them.
+//!
+//! In: a lowered program, and the storages that its kernel wrote. Out: tensors in the declared
+//! formats. Arrays are moved, not copied. In check mode every invariant of the levels is checked;
+//! otherwise only lengths are.
 
-use crate::signature::Argument;
+use crate::signature::CallArgument;
 use tamis_backend::Storage;
 use tamis_backend::runtime::Element;
 use tamis_compiler::lower::{Lowered, Stored};
@@ -15,19 +19,20 @@ use tamis_tensor::{Index, IndexArray, LevelArrays, Tensor, ValueArray, with_indi
 pub(crate) struct Output {
     pub(crate) name: String,
     pub(crate) tensor: TensorId,
-    /// How the kernel stores it.
+    /// The format that the kernel writes.
     format: Format,
     /// For each level, the buffer of each of its arrays.
     pub(crate) arrays: Vec<Vec<(&'static str, usize)>>,
     pub(crate) values: Option<usize>,
-    /// The parameter whose levels it has, and how many of them: these arrays are not written, but shared.
-    alike: Option<(usize, usize)>,
+    /// The parameter whose outer levels it shares, and how many; the kernel does not write their
+    /// arrays.
+    shared_levels: Option<(usize, usize)>,
     fill: Value,
-    /// The format that the program declares, where it is another one, or more is known of it than of what is written.
+    /// The declared format, where it differs from the written one, or needs finalisation.
     declared: Option<Format>,
 }
 
-/// Which buffers hold the results of a program.
+/// The outputs of a lowered program.
 pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> Result<Vec<Output>> {
     let mut outputs = Vec::new();
     for id in &program.results {
@@ -42,13 +47,15 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
                 (format.clone().settled(), arrays.iter().map(of_level).collect(), values.map(|buffer| buffer.index()))
             }
             Stored::Scalar { output, .. } => {
-                let buffer = output.ok_or_else(|| lost(&info.name))?;
+                let buffer = output.ok_or_else(|| missing_buffer(&info.name))?;
                 (Format::dense(0), Vec::new(), Some(buffer.index()))
             }
         };
-        let alike = lowered.plans[id.index()].as_ref().and_then(|plan| plan.alike);
-        let param = |of: TensorId| program.params.iter().position(|param| *param == of).ok_or_else(|| lost(&info.name));
-        let alike = alike.map(|alike| Ok((param(alike.of)?, alike.levels))).transpose()?;
+        let shared = lowered.plans[id.index()].as_ref().and_then(|plan| plan.alike);
+        let param = |of: TensorId| {
+            program.params.iter().position(|param| *param == of).ok_or_else(|| missing_buffer(&info.name))
+        };
+        let shared_levels = shared.map(|shared| Ok((param(shared.of)?, shared.levels))).transpose()?;
         outputs.push(Output {
             name: info.name.clone(),
             tensor: *id,
@@ -56,19 +63,19 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
             format,
             arrays,
             values,
-            alike,
+            shared_levels,
             fill: bound.fill,
         });
     }
     Ok(outputs)
 }
 
-/// Runs are written as they come; neighbours that are equal are one when all is written.
+/// Kernels append runs as they occur; finalisation merges equal neighbours.
 fn has_runs(format: &Format) -> bool {
     format.levels().iter().any(|level| level_type(level.kind).is_ok_and(|row| row.write.takes_runs()))
 }
 
-fn lost(name: &str) -> Diagnostic {
+fn missing_buffer(name: &str) -> Diagnostic {
     bug(format!("the kernel has no buffer for the result `{name}`"))
 }
 
@@ -79,7 +86,7 @@ fn bug(message: String) -> Diagnostic {
 }
 
 impl Output {
-    /// Whether its values are all there is.
+    /// Whether its values are its only array.
     pub(crate) fn is_dense(&self) -> bool {
         self.arrays.iter().all(Vec::is_empty)
     }
@@ -94,20 +101,21 @@ impl Output {
         self.fill.dtype()
     }
 
-    /// How many coordinates its levels have, for a shape of its own.
+    /// The extents of its levels for a shape.
     pub(crate) fn level_extents(&self, shape: &[u64]) -> Vec<u64> {
         self.format.level_extents(shape).unwrap_or_default()
     }
 
-    /// The buffers that hold what is written of it.
+    /// The buffers that the kernel writes for it.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = usize> {
-        let written = self.arrays.iter().skip(self.alike.map_or(0, |(_, levels)| levels));
+        let written = self.arrays.iter().skip(self.shared_levels.map_or(0, |(_, levels)| levels));
         written.flatten().map(|(_, buffer)| *buffer).chain(self.values)
     }
 
-    /// How many values it has, if its levels are those of an argument; `extents` are those of its levels.
-    pub(crate) fn values_alike(&self, arguments: &[Argument], extents: &[u64]) -> Option<u64> {
-        let (param, shared) = self.alike?;
+    /// The number of its values, if it shares the levels of an argument; `extents` are those of its
+    /// levels.
+    pub(crate) fn shared_value_count(&self, arguments: &[CallArgument], extents: &[u64]) -> Option<u64> {
+        let (param, shared) = self.shared_levels?;
         let mut count = 1u64;
         for (level, extent) in arguments[param].levels.iter().zip(extents).take(shared) {
             count = match level.get("pos") {
@@ -118,21 +126,21 @@ impl Output {
         extents[shared..].iter().try_fold(count, |count, extent| count.checked_mul(*extent))
     }
 
-    /// The tensor that the kernel wrote when it was called with these arguments, in the declared format.
+    /// The tensor that the kernel wrote for these arguments, in the declared format.
     pub(crate) fn tensor(
         &self,
         shape: &[u64],
         kernel: &Kernel,
         storages: &mut [Option<Storage>],
-        arguments: &[Argument],
+        arguments: &[CallArgument],
         check: bool,
     ) -> Result<Tensor> {
         let mut take = |buffer: usize| {
             let storage = storages.get_mut(buffer).and_then(Option::take);
-            storage.map(|storage| (kernel.buffers[buffer].elem, storage)).ok_or_else(|| lost(&self.name))
+            storage.map(|storage| (kernel.buffers[buffer].elem, storage)).ok_or_else(|| missing_buffer(&self.name))
         };
         let mut levels = Vec::with_capacity(self.arrays.len());
-        if let Some((param, shared)) = self.alike {
+        if let Some((param, shared)) = self.shared_levels {
             levels.extend(arguments[param].levels[..shared].iter().cloned());
         }
         for arrays in self.arrays.iter().skip(levels.len()) {
@@ -153,11 +161,12 @@ impl Output {
         let made = if check {
             Tensor::from_longer_parts(shape, &self.format, levels, values, self.fill)
         } else {
-            // SAFETY: the kernel has written these arrays, which keep the invariants of their levels when it ends.
+            // SAFETY: the kernel has written these arrays, which keep the invariants of their
+            // levels when it ends.
             unsafe { Tensor::from_longer_parts_unchecked(shape, &self.format, levels, values, self.fill) }
         };
-        // What is wrong with arrays that a kernel wrote is no mistake of the user; that they are too large is, or that
-        // the format cannot hold any such tensor.
+        // A broken invariant is a bug of the compiler. Arrays that are too large, or elements that
+        // the format cannot hold, are diagnostics for the user.
         let tensor = made.map_err(|d| match d.code {
             Code::E0404 | Code::E0706 | Code::E0707 => d,
             _ => bug(format!("the kernel wrote `{}` as no `{}` is: {}", self.name, self.format, d.message)),

@@ -1,8 +1,12 @@
-//! Calling a program with tensors by name.
+//! Calls of loop programs with tensors by name, memoised by the layouts of the tensors.
+//!
+//! In: a program, tensors by name, options. Out: [`Results`]. The first call for tensors of a
+//! layout compiles; later ones look the executable up.
 
 use crate::compile::{CompileOptions, Executable, compile};
-use crate::remember::{Remembered, key};
-use crate::signature::{Argument, Signature};
+use crate::executable_cache::{ExecutableCache, key};
+use crate::results::Results;
+use crate::signature::{CallArgument, Signature};
 use tamis_compiler::schedule::Schedule;
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, interp};
@@ -11,14 +15,44 @@ use tamis_tensor::Tensor;
 /// How to run a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN, and nothing is reassociated.
+    /// IEEE arithmetic throughout: a fill of 0 does not annihilate NaN, and nothing is
+    /// reassociated.
     pub strict: bool,
     /// Run the reference interpreter, which visits every point of every loop.
     pub interpret: bool,
-    /// Run code that checks every access, and compare the results with the reference interpreter's.
+    /// Check every access of an array, and compare the results with the reference interpreter's.
     pub check: bool,
-    /// How many points of loops the interpreter may visit for that; [`CHECK_LIMIT`](crate::CHECK_LIMIT) if nothing is said.
+    /// How many points of loops the interpreter may visit to check a call;
+    /// [`CHECK_LIMIT`](crate::check::CHECK_LIMIT) by default.
     pub check_limit: Option<u64>,
+}
+
+/// Setters that chain: `RunOptions::new().check(true).strict(true)`.
+impl RunOptions {
+    /// The default options: fast arithmetic, no checks, machine code.
+    pub fn new() -> RunOptions {
+        RunOptions::default()
+    }
+
+    /// Sets [`strict`](RunOptions::strict).
+    pub fn strict(self, strict: bool) -> RunOptions {
+        RunOptions { strict, ..self }
+    }
+
+    /// Sets [`interpret`](RunOptions::interpret).
+    pub fn interpret(self, interpret: bool) -> RunOptions {
+        RunOptions { interpret, ..self }
+    }
+
+    /// Sets [`check`](RunOptions::check).
+    pub fn check(self, check: bool) -> RunOptions {
+        RunOptions { check, ..self }
+    }
+
+    /// Sets [`check_limit`](RunOptions::check_limit).
+    pub fn check_limit(self, points: u64) -> RunOptions {
+        RunOptions { check_limit: Some(points), ..self }
+    }
 }
 
 impl From<RunOptions> for CompileOptions {
@@ -28,11 +62,12 @@ impl From<RunOptions> for CompileOptions {
     }
 }
 
-/// Runs a program on tensors given by name, in any order; gives its results, by name, in the order of `return` and
-/// in the formats that the program declares.
+/// Runs a program on tensors given by name, in any order. Gives its results in the order of
+/// `return` and in the formats that the program declares.
 ///
-/// The program is compiled for the layouts of the tensors. When it was before, for tensors of whatever sizes, calling it
-/// again costs a look-up; see [`compile`](crate::compile()) for doing that by hand.
+/// The program is compiled for the layouts of the tensors. The next call with tensors of these
+/// layouts, whatever their sizes, finds the executable in a cache; [`compile`](crate::compile())
+/// gives it to the caller instead.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -45,36 +80,32 @@ impl From<RunOptions> for CompileOptions {
 /// ")?;
 /// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
 /// let results = tamis::run(&program, &[("A", &a)], &RunOptions::default())?;
-/// assert_eq!(results[0].1.get(&[]), Some(Value::F64(5.0)));
+/// assert_eq!(results["s"].get(&[]), Some(Value::F64(5.0)));
 /// // Compared with the reference interpreter:
-/// tamis::run(&program, &[("A", &a)], &RunOptions { check: true, ..RunOptions::default() })?;
+/// tamis::run(&program, &[("A", &a)], &RunOptions::new().check(true))?;
 /// # Ok::<(), Diagnostics>(())
 /// ```
-pub fn run(
-    program: &Program,
-    inputs: &[(&str, &Tensor)],
-    options: &RunOptions,
-) -> Result<Vec<(String, Tensor)>, Diagnostics> {
+pub fn run(program: &Program, inputs: &[(&str, &Tensor)], options: &RunOptions) -> Result<Results, Diagnostics> {
     let tensors = by_position(program, inputs)?;
-    let arguments = Argument::all(&tensors);
+    let arguments = CallArgument::all(&tensors);
     let executable = executable(program, &tensors, &arguments, &CompileOptions::from(*options))?;
-    executable.call_fitting(program, &tensors, &arguments).map(|timed| timed.results)
+    executable.call_fitting(program, &tensors, &arguments).map(|report| report.results)
 }
 
-/// The executable for these tensors, compiled unless that was done before.
+/// The executable for these tensors, from the cache or compiled.
 fn executable(
     program: &Program,
     tensors: &[&Tensor],
-    arguments: &[Argument],
+    arguments: &[CallArgument],
     options: &CompileOptions,
 ) -> Result<Executable, Diagnostics> {
-    let remembered = Remembered::global();
+    let cache = ExecutableCache::global();
     let key = key(program, arguments, options);
-    if let Some(known) = remembered.find(key, program, arguments, options) {
-        return Ok(known);
+    if let Some(cached) = cache.find(key, program, arguments, options) {
+        return Ok(cached);
     }
     let executable = compile(program, &Signature::of(tensors), options)?;
-    remembered.keep(key, executable.clone());
+    cache.insert(key, executable.clone());
     Ok(executable)
 }
 
@@ -99,7 +130,7 @@ pub(crate) fn by_position<'a>(program: &Program, inputs: &[(&str, &'a Tensor)]) 
         .collect()
 }
 
-/// The shapes of all parameters, where some tensors are known and the shapes of the others follow from the program.
+/// Infers the shapes of all parameters from the tensors that are known, through the program.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -111,7 +142,7 @@ pub(crate) fn by_position<'a>(program: &Program, inputs: &[(&str, &'a Tensor)]) 
 ///     return y
 /// ")?;
 /// let a = Tensor::from_dense(&[3, 4], vec![1.0; 12].into(), &Format::csr(), 0.0.into())?;
-/// assert_eq!(tamis::infer_shapes(&program, &[Some(&a), None])?, [vec![3, 4], vec![4]]);
+/// assert_eq!(tamis::run::infer_shapes(&program, &[Some(&a), None])?, [vec![3, 4], vec![4]]);
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn infer_shapes(program: &Program, known: &[Option<&Tensor>]) -> Result<Vec<Vec<u64>>, Diagnostics> {

@@ -1,4 +1,8 @@
-//! What a program is compiled for: the layouts of its parameters, and sizes to begin with.
+//! Signatures: the layouts of a program's parameters, which code is specialised for, and initial
+//! sizes.
+//!
+//! In: tensors, or formats and value types with the rest assumed. Out: layouts (format, value type,
+//! fill, widths of arrays) and parameter types (shape, value of integer scalars).
 
 use std::hash::{Hash, Hasher};
 use tamis_compiler::auto::Operand;
@@ -8,17 +12,17 @@ use tamis_ir::program::{Expr, ExprId, ParamType, Program, StmtKind};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, FormatSpec, Value};
 use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray};
 
-/// The layouts of a program's parameters, in order, with the sizes of tensors to begin with.
+/// The layouts of a program's parameters, in order, with initial sizes.
 ///
-/// Compiled code is made for the layouts: formats, value types, fills and the widths of arrays. Sizes may change
-/// from call to call.
+/// Compiled code is specialised for the layouts: formats, value types, fills and the widths of
+/// arrays. Sizes may change from call to call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     pub(crate) layouts: Vec<ParamLayout>,
     pub(crate) types: Vec<ParamType>,
 }
 
-/// Sizes to try for a dimension of which only the format is known.
+/// Sizes to try for an unknown dimension.
 const SIZES: [u64; 4] = [1000, 3, 1_000_000, 1];
 
 impl Signature {
@@ -30,11 +34,13 @@ impl Signature {
         }
     }
 
-    /// A signature for a program of whose tensors only the formats (`dense`, where none is given) and value types are known.
-    /// What is not said is assumed: types so that the program has one (`f64`, if it does), and sizes that fit each other.
+    /// A signature from formats (`dense` by default) and value types alone. Other value types are
+    /// chosen such that the program type-checks (`f64` first), sizes such that dimensions agree.
     ///
     /// ```
-    /// use tamis::{FormatSpec, Program, Signature};
+    /// use tamis::Program;
+    /// use tamis::compile::Signature;
+    /// use tamis::format::FormatSpec;
     /// let program = Program::parse("
     /// def spmv(A, x):
     ///     y = tensor('dense')
@@ -52,8 +58,8 @@ impl Signature {
         dtypes: &[(&str, DType)],
     ) -> Result<Signature, Diagnostics> {
         let mut refused = None;
-        for otherwise in [DType::F64, DType::I64, DType::Bool] {
-            match Signature::assumed_of(program, formats, dtypes, otherwise) {
+        for default in [DType::F64, DType::I64, DType::Bool] {
+            match Signature::assumed_of(program, formats, dtypes, default) {
                 Err(errors) if errors.0.iter().any(|d| d.code == Code::E0301 || d.code == Code::E0302) => {
                     refused.get_or_insert(errors);
                 }
@@ -67,36 +73,37 @@ impl Signature {
         Err(errors)
     }
 
-    /// [`Signature::assumed`], with one type for all tensors of which nothing is said.
+    /// [`Signature::assumed`], with one default value type.
     fn assumed_of(
         program: &Program,
         formats: &[(&str, FormatSpec)],
         dtypes: &[(&str, DType)],
-        otherwise: DType,
+        default: DType,
     ) -> Result<Signature, Diagnostics> {
         let mut signature = Signature { layouts: Vec::new(), types: Vec::new() };
         for id in &program.params {
             let info = program.tensor(*id);
-            let said = dtypes.iter().find(|(name, _)| *name == info.name).map(|(_, dtype)| *dtype);
+            let given = dtypes.iter().find(|(name, _)| *name == info.name).map(|(_, dtype)| *dtype);
             let spec = formats.iter().find(|(name, _)| *name == info.name).map(|(_, spec)| spec.clone());
             let spec = spec.unwrap_or_else(|| Format::dense(info.rank).into());
             let dtype = match spec.leaf() {
                 Leaf::Pattern => DType::Bool,
-                Leaf::Element(fill) => said.or(fill.map(|fill| fill.dtype())).unwrap_or(otherwise),
+                Leaf::Element(fill) => given.or(fill.map(|fill| fill.dtype())).unwrap_or(default),
             };
-            signature.layouts.push(ParamLayout::of(&smallest(&spec, info.rank, dtype)?));
+            signature.layouts.push(ParamLayout::of(&empty_tensor(&spec, info.rank, dtype)?));
             signature.types.push(ParamType { dtype, shape: vec![None; info.rank], value: None, weak: false });
         }
         signature.invent_sizes(program, dtypes)?;
         Ok(signature)
     }
 
-    /// What programs need to know of the tensors.
+    /// The types of the parameters.
     pub fn types(&self) -> &[ParamType] {
         &self.types
     }
 
-    /// What a scheduler assumes of the tensors: of sparse ones, this share of elements is stored.
+    /// The operands as the scheduler sees them; sparse ones are assumed to store this share of
+    /// elements.
     pub fn operands(&self, density: f64) -> Vec<Operand> {
         let operand = |(layout, shape): (&ParamLayout, Vec<u64>)| {
             Operand::assumed(layout.format.clone(), layout.dtype, layout.fill, &shape, density)
@@ -109,7 +116,7 @@ impl Signature {
         self.types.iter().map(|t| t.shape.iter().map(|n| n.unwrap_or(0)).collect()).collect()
     }
 
-    /// Gives sizes to dimensions, one after the other, as long as the program asks for more.
+    /// Assumes sizes of dimensions until dimension inference succeeds.
     fn invent_sizes(&mut self, program: &Program, dtypes: &[(&str, DType)]) -> Result<(), Diagnostics> {
         loop {
             let errors = match program.check(&self.types) {
@@ -126,9 +133,9 @@ impl Signature {
                 Some((k, dim))
             });
             if errors.0.iter().any(|d| d.code == Code::E0305)
-                && let Some(scalar) = self.scalar_to_count_with(program, dtypes)
+                && let Some(scalar) = self.scalar_to_make_integer(program, dtypes)
             {
-                // A number that bounds a loop or subscripts a tensor is an integer.
+                // A scalar that bounds a loop or subscripts a tensor is an integer.
                 let layout = ParamLayout::of(&Tensor::scalar(Value::I64(1)));
                 (self.layouts[scalar], self.types[scalar].dtype) = (layout, DType::I64);
                 self.types[scalar].value = Some(1);
@@ -137,7 +144,8 @@ impl Signature {
             let Some((k, dim)) = unknown.filter(|_| errors.0.iter().any(|d| d.code == Code::E0403)) else {
                 return Err(errors);
             };
-            // A size that contradicts another one is not tried further; the last one decides what is told.
+            // Sizes that contradict others are skipped; the diagnostics of the last one are
+            // reported.
             for size in SIZES {
                 self.types[k].shape[dim] = Some(size);
                 match program.check(&self.types) {
@@ -148,52 +156,52 @@ impl Signature {
         }
     }
 
-    /// The first scalar of a type that nobody asked for and that is not an integer yet.
-    fn scalar_to_count_with(&self, program: &Program, dtypes: &[(&str, DType)]) -> Option<usize> {
+    /// The first scalar whose type was assumed and is not an integer yet.
+    fn scalar_to_make_integer(&self, program: &Program, dtypes: &[(&str, DType)]) -> Option<usize> {
         program.params.iter().zip(&self.types).position(|(id, param)| {
             let name = &program.tensor(*id).name;
-            param.shape.is_empty() && param.value.is_none() && dtypes.iter().all(|(said, _)| said != name)
+            param.shape.is_empty() && param.value.is_none() && dtypes.iter().all(|(given, _)| given != name)
         })
     }
 }
 
-/// A tensor without entries, to see what its arrays are.
-fn smallest(spec: &FormatSpec, rank: usize, dtype: DType) -> Result<Tensor, Diagnostic> {
+/// An empty tensor of a format, which shows its layout.
+fn empty_tensor(spec: &FormatSpec, rank: usize, dtype: DType) -> Result<Tensor, Diagnostic> {
     let format = spec.with_rank(rank)?;
     let fill = match format.leaf() {
         Leaf::Element(Some(fill)) => fill,
         _ => Value::zero(dtype),
     };
     let columns = vec![Vec::<u32>::new().into(); rank];
-    let entries = Coordinates { shape: vec![1; rank], columns, values: ValueArray::from_values(&[], dtype) };
-    Tensor::from_coordinates(&entries, &format, fill, Combine::Error)
+    let coordinates = Coordinates { shape: vec![1; rank], columns, values: ValueArray::from_values(&[], dtype) };
+    Tensor::from_coordinates(&coordinates, &format, fill, Combine::Error)
 }
 
-/// What a program needs to know of a tensor.
+/// The parameter type of a tensor.
 pub(crate) fn param_type(tensor: &Tensor) -> ParamType {
     let shape = tensor.shape().iter().map(|n| Some(*n)).collect();
     ParamType { dtype: tensor.dtype(), shape, value: integer(tensor), weak: tensor.literal_range().is_some() }
 }
 
-/// The value of a tensor without dimensions that is an integer.
+/// The value of an integer scalar.
 pub(crate) fn integer(tensor: &Tensor) -> Option<i64> {
     if tensor.rank() > 0 { None } else { tensor.get(&[]).and_then(Value::as_i64) }
 }
 
-/// A tensor that a program is called with, and its arrays.
-pub(crate) struct Argument<'a> {
+/// A tensor that a program is called with, and the arrays of its levels.
+pub(crate) struct CallArgument<'a> {
     pub(crate) tensor: &'a Tensor,
     pub(crate) levels: Vec<LevelArrays>,
 }
 
-impl<'a> Argument<'a> {
-    pub(crate) fn all(tensors: &[&'a Tensor]) -> Vec<Argument<'a>> {
+impl<'a> CallArgument<'a> {
+    pub(crate) fn all(tensors: &[&'a Tensor]) -> Vec<CallArgument<'a>> {
         let levels = |tensor: &Tensor| (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
-        tensors.iter().map(|tensor| Argument { tensor, levels: levels(tensor) }).collect()
+        tensors.iter().map(|tensor| CallArgument { tensor, levels: levels(tensor) }).collect()
     }
 
-    /// About how many entries there are: as many as its longest array has.
-    pub(crate) fn entries(&self) -> u64 {
+    /// About how many elements it stores: the length of its longest array.
+    pub(crate) fn nnz(&self) -> u64 {
         let lists = self.levels.iter().flat_map(|level| &level.arrays).map(|(_, array)| array.len());
         lists.chain(self.tensor.values().map(|values| values.len())).max().unwrap_or(0) as u64
     }
@@ -212,14 +220,14 @@ impl<'a> Argument<'a> {
             && self.levels.iter().zip(&layout.widths).all(|(arrays, widths)| same_widths(arrays, widths))
     }
 
-    /// What differs between tensors that one piece of code cannot serve; tensors that hash alike may still differ.
+    /// Hashes the cheap parts of the layout; tensors of equal hashes may have different layouts.
     pub(crate) fn hash(&self, state: &mut impl Hasher) {
         (self.tensor.dtype(), self.tensor.format(), self.tensor.literal_range()).hash(state);
     }
 }
 
-/// For each parameter, whether what is inferred of a program may depend on its value (if it is an integer without
-/// dimensions): it occurs in a subscript, a bound, a shape or a bound name.
+/// For each parameter, whether inference may depend on its value, if it is an integer scalar:
+/// whether it occurs in a subscript, a bound, a shape or a `let`.
 pub(crate) fn values_matter(program: &Program) -> Vec<bool> {
     let mut roots: Vec<ExprId> = Vec::new();
     program.visit(&mut |stmt| match &stmt.kind {

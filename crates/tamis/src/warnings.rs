@@ -1,8 +1,10 @@
-//! Performance warnings of executables: completed with counts of stored elements, and handed out once.
+//! Performance warnings of executables: completed with counts of stored elements, and handed out
+//! once.
 //!
-//! In: the warnings that the compiler attached to an executable, and the operands of a call. Out: the same warnings with one
-//! note per sparse operand that they name, so that a reader sees how much of an iteration space is stored. Small operands
-//! raise none, because a dense loop over them costs nothing.
+//! In: the warnings that the compiler attached to an executable, and the operands of a call. Out:
+//! the same warnings with one note per sparse operand that they name, so that a reader sees how
+//! much of an iteration space is stored. Small operands raise none, because a dense loop over them
+//! costs nothing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +14,7 @@ use tamis_tensor::Tensor;
 /// Operands with fewer elements than this, stored or not, are not worth a warning.
 const SMALL: u128 = 4096;
 
-/// Warnings that nobody has read yet.
+/// Warnings that no caller has taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct WarningQueue {
     reported: AtomicBool,
@@ -21,13 +23,14 @@ pub(crate) struct WarningQueue {
 }
 
 impl WarningQueue {
-    /// Adds the warnings of an executable, the first time that it is called with operands that matter.
+    /// Adds the warnings of an executable, the first time that it is called with operands that
+    /// matter.
     pub(crate) fn push(&self, warnings: &[Diagnostic], names: &[&str], tensors: &[&Tensor]) {
         if warnings.is_empty() || self.reported.load(Ordering::Relaxed) || tensors.iter().all(|t| elements(t) < SMALL) {
             return;
         }
         self.reported.store(true, Ordering::Relaxed);
-        let counted = with_counts(warnings, names, tensors);
+        let counted = annotate_warnings(warnings, names, tensors);
         self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(counted);
         self.pending.store(true, Ordering::Release);
     }
@@ -41,7 +44,8 @@ impl WarningQueue {
     }
 }
 
-/// Adds to each warning how many elements the operands store that it names. Dense loops (E0611) over small operands are left out.
+/// Adds the nnz of the operands that a warning names, as notes. Warnings of dense loops (E0611)
+/// over small operands are left out.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -52,13 +56,13 @@ impl WarningQueue {
 ///         C[i] = A[i] + 1
 ///     return C
 /// ")?;
-/// let a = Tensor::from_dense(&[5000], vec![0.0; 5000].into(), &"sparse".parse()?, Value::F64(0.0))?;
+/// let a = Tensor::from_dense(&[5000], vec![0.0; 5000].into(), &Format::parse("sparse", 1)?, Value::F64(0.0))?;
 /// let compiled = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default())?;
-/// let warnings = tamis::with_counts(&compiled.build().warnings, &["A"], &[&a]);
+/// let warnings = tamis::compile::annotate_warnings(&compiled.build().warnings, &["A"], &[&a]);
 /// assert!(warnings[0].notes.iter().any(|note| note == "`A` stores 0 of 5000 elements"));
 /// # Ok::<(), Diagnostics>(())
 /// ```
-pub fn with_counts(warnings: &[Diagnostic], names: &[&str], tensors: &[&Tensor]) -> Vec<Diagnostic> {
+pub fn annotate_warnings(warnings: &[Diagnostic], names: &[&str], tensors: &[&Tensor]) -> Vec<Diagnostic> {
     let complete = |warning: &Diagnostic| {
         let named = names.iter().zip(tensors).filter(|(name, _)| warning.message.contains(&format!("`{name}`")));
         named.fold(warning.clone(), |warning, (name, tensor)| {

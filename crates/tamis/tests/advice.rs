@@ -1,8 +1,10 @@
 //! Advice on gallery matrices and on tensors that there is little to say about.
 
 use std::time::Duration;
+use tamis::advise;
+use tamis::advise::{Advice, AdviseOptions, Measurement, advise_with};
 use tamis::prelude::*;
-use tamis::{Advice, AdviseOptions, Outcome, Part, advise, advise_with};
+use tamis::tensor::Part;
 
 fn generated(call: &str) -> Tensor {
     let entries = tamis::gallery::generate(call).unwrap_or_else(|d| panic!("{call}: {d}"));
@@ -51,9 +53,9 @@ fn every_proposal_runs() {
             for candidate in &advice.candidates {
                 let what = format!("{call} as {dtype}: {} {:?}", candidate.format, candidate.part);
                 match &candidate.outcome {
-                    Outcome::Measured(times) => assert!(times.least <= times.run && times.runs > 0, "{what}"),
-                    Outcome::Failed(d) => panic!("{what}: {d}\n{}", candidate.program),
-                    Outcome::Untried => panic!("{what} was not tried"),
+                    Measurement::Measured(times) => assert!(times.least <= times.run && times.runs > 0, "{what}"),
+                    Measurement::Failed(d) => panic!("{what}: {d}\n{}", candidate.program),
+                    Measurement::Untried => panic!("{what} was not tried"),
                 }
             }
             assert_eq!(advice.candidates.iter().filter(|candidate| candidate.usual).count(), 1, "{call}");
@@ -92,7 +94,7 @@ fn num_complex(re: f64, im: f64) -> num_complex::Complex<f64> {
 }
 
 #[test]
-fn what_cannot_be_measured_says_so() {
+fn formats_that_cannot_be_timed_have_a_reason() {
     assert!(advise(&Tensor::scalar(Value::F64(1.0))).unwrap().candidates.is_empty());
     let none = Tensor::from_dense(&[0, 3], Vec::<f64>::new().into(), &Format::csr(), 0.0.into()).unwrap();
     let empty = Tensor::from_dense(&[2, 2], vec![0.0; 4].into(), &Format::csr(), 0.0.into()).unwrap();
@@ -122,18 +124,18 @@ fn what_cannot_be_measured_says_so() {
 }
 
 #[test]
-fn time_limits_hold_and_progress_is_told() {
-    let told = std::cell::RefCell::new(Vec::new());
-    let tell = |done, total| told.borrow_mut().push((done, total));
+fn time_limits_hold_and_progress_is_reported() {
+    let reported = std::cell::RefCell::new(Vec::new());
+    let tell = |done, total| reported.borrow_mut().push((done, total));
     let options = AdviseOptions { time_limit: Duration::from_nanos(1), progress: Some(&tell), measure: true };
     let advice = advise_with(&generated("banded(50, 3)"), &options).unwrap();
     // The usual format is always measured, or there would be nothing to compare with.
     let measured: Vec<bool> = advice.candidates.iter().map(|candidate| candidate.times().is_some()).collect();
     assert_eq!(measured.iter().filter(|measured| **measured).count(), 1, "{measured:?}");
     assert!(advice.candidates[0].usual && advice.candidates.len() > 1);
-    assert!(advice.candidates[1..].iter().all(|candidate| matches!(candidate.outcome, Outcome::Untried)));
-    let told = told.borrow();
-    assert!(told.iter().all(|(done, total)| done <= total) && told.is_sorted());
+    assert!(advice.candidates[1..].iter().all(|candidate| matches!(candidate.outcome, Measurement::Untried)));
+    let reported = reported.borrow();
+    assert!(reported.iter().all(|(done, total)| done <= total) && reported.is_sorted());
 }
 
 /// Some rows of a matrix, each of them whole.
@@ -169,12 +171,12 @@ fn searches_cover_the_state_space() {
         (whole_rows(60, 20..24), Tensor::from_dense(&[60], vec![1.0; 60].into(), &Format::dense(1), Value::F64(0.0)));
     let x = x.unwrap();
     let notation = tamis::Notation::parse("y[i] = A[i,j] * x[j]").unwrap();
-    let told = std::cell::Cell::new(0);
+    let reported = std::cell::Cell::new(0);
     let tell = |done: u64, total: u64| {
         assert!(done <= total);
-        told.set(told.get() + 1);
+        reported.set(reported.get() + 1);
     };
-    let options = SearchOptions { limit: Duration::from_secs(120), repeats: 1, progress: Some(&tell) };
+    let options = SearchOptions { time_limit: Duration::from_secs(120), repeats: 1, progress: Some(&tell) };
     let found = search(&notation, &[&a, &x], &options).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let formats: Vec<String> = found.states.iter().map(|state| state.formats[0].to_string()).collect();
     for format in ["csr", "csc", "dcsr", "dense, dense", "sparse, dense", "sparse(nonunique), singleton"] {
@@ -183,13 +185,13 @@ fn searches_cover_the_state_space() {
     assert!(formats.iter().any(|format| format.contains("u8")), "{formats:?}");
     assert!(formats.iter().any(|format| format.contains("u64")), "{formats:?}");
     assert!(found.states.iter().any(|state| state.schedule.contains("vectorize")));
-    assert!(told.get() > 0 && found.states.windows(2).all(|pair| pair[0].kernel <= pair[1].kernel));
+    assert!(reported.get() > 0 && found.states.windows(2).all(|pair| pair[0].kernel <= pair[1].kernel));
     let keys: Vec<_> =
         found.states.iter().map(|s| (format!("{:?}", s.formats), s.order.clone(), s.schedule.clone())).collect();
     assert!((1..keys.len()).all(|k| !keys[..k].contains(&keys[k])));
     // What Tamis chooses may be none of them.
     assert!((found.total..=found.total + 1).contains(&(found.states.len() + found.skipped)));
-    let hurried = SearchOptions { limit: Duration::ZERO, repeats: 1, progress: None };
+    let hurried = SearchOptions { time_limit: Duration::ZERO, repeats: 1, progress: None };
     let found = search(&notation, &[&a, &x], &hurried).unwrap();
     assert!(found.ended && !found.states.is_empty());
 }

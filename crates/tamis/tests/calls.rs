@@ -1,7 +1,8 @@
-//! Calling compiled programs again and again: with other sizes, other tensors, from several threads, and wrongly.
+//! Repeated calls of executables: other sizes, other tensors, several threads, wrong arguments.
 
+use tamis::cache::CacheHit;
+use tamis::diagnostic::Code;
 use tamis::prelude::*;
-use tamis::{CacheHit, Code};
 
 const SPMV: &str =
     "def spmv(A, x):\n    y = tensor('dense')\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n";
@@ -25,7 +26,7 @@ fn same(a: &Tensor, b: &Tensor) -> bool {
     a.shape() == b.shape() && a.first_difference(b, &close).unwrap().is_none()
 }
 
-fn interpreted(program: &Program, tensors: &[&Tensor]) -> Vec<(String, Tensor)> {
+fn interpreted(program: &Program, tensors: &[&Tensor]) -> Results {
     let options = CompileOptions { interpret: true, ..CompileOptions::default() };
     tamis::compile(program, &Signature::of(tensors), &options).unwrap().call(tensors).unwrap()
 }
@@ -40,15 +41,16 @@ fn compiled(text: &str, tensors: &[&Tensor]) -> Executable {
 #[test]
 fn sizes_change_from_call_to_call() {
     let executable = compiled(SPMV, &[&banded(5, &Format::csr()), &vector(5)]);
-    // More sizes than are remembered, each twice.
+    // More sizes than an executable keeps, each twice.
     for n in (1..40).chain(1..40) {
         let (a, x) = (banded(n, &Format::csr()), vector(n));
         let (found, expected) = (executable.call(&[&a, &x]).unwrap(), interpreted(executable.program(), &[&a, &x]));
-        assert!(same(&found[0].1, &expected[0].1), "{n}");
+        assert!(same(&found[0], &expected[0]), "{n}");
     }
 }
 
-/// Extents that no dimension states are constants of the kernel, which is made anew when they change.
+/// Extents that no dimension states are constants of the kernel, which is made anew when they
+/// change.
 #[test]
 fn constants_of_the_kernel_change_with_the_sizes() {
     let executable = compiled(BLUR, &[&vector(10), &vector(3)]);
@@ -56,13 +58,15 @@ fn constants_of_the_kernel_change_with_the_sizes() {
     {
         let (x, w) = (vector(n), vector(m));
         let (found, expected) = (executable.call(&[&x, &w]).unwrap(), interpreted(executable.program(), &[&x, &w]));
-        // A filter that does not fit has no place: one element too short or more, the result is empty.
-        assert_eq!(found[0].1.shape(), [(n + 1).saturating_sub(m)]);
-        assert!(same(&found[0].1, &expected[0].1), "{n} {m}");
+        // A filter that does not fit has no place: one element too short or more, the result is
+        // empty.
+        assert_eq!(found[0].shape(), [(n + 1).saturating_sub(m)]);
+        assert!(same(&found[0], &expected[0]), "{n} {m}");
     }
 }
 
-/// The value of a number that only takes part in arithmetic may change freely; one that is a bound changes what is inferred.
+/// The value of a number that only takes part in arithmetic may change freely; one that is a bound
+/// changes what is inferred.
 #[test]
 fn numbers_change_from_call_to_call() {
     let scale = compiled(
@@ -71,13 +75,13 @@ fn numbers_change_from_call_to_call() {
     );
     for s in [2i64, 3, -1, 2] {
         let results = scale.call(&[&vector(3), &Tensor::scalar(s.into())]).unwrap();
-        assert_eq!(results[0].1.get(&[2]), Some(Value::F64(2.0 * s as f64)));
+        assert_eq!(results[0].get(&[2]), Some(Value::F64(2.0 * s as f64)));
     }
     let text = "def f(n):\n    y = tensor('dense', shape=(n,))\n    for i in _:\n        y[i] = 2 * i\n    return y\n";
     let program = Program::parse(text).unwrap();
     for n in [3i64, 5, 0, 3] {
         let results = tamis::run(&program, &[("n", &Tensor::scalar(n.into()))], &RunOptions::default()).unwrap();
-        assert_eq!(results[0].1.shape(), [n as u64]);
+        assert_eq!(results[0].shape(), [n as u64]);
     }
     let errors = tamis::run(&program, &[("n", &Tensor::scalar((-1i64).into()))], &RunOptions::default()).unwrap_err();
     assert_eq!(errors.0[0].code, Code::E0404, "{errors}");
@@ -88,21 +92,21 @@ fn results_are_new_each_time() {
     let (a, x) = (banded(50, &Format::csr()), vector(50));
     let executable = compiled(SPMV, &[&a, &x]);
     let first = executable.call(&[&a, &x]).unwrap();
-    let copy = first[0].1.to_dense().unwrap();
+    let copy = first[0].to_dense().unwrap();
     // A result is an input of the next call.
-    let mut y = first[0].1.clone();
+    let mut y = first[0].clone();
     for _ in 0..10 {
-        y = executable.call(&[&a, &y]).unwrap().remove(0).1;
+        y = executable.call(&[&a, &y]).unwrap().into_tensor().unwrap();
     }
-    assert!(!y.same_values(&first[0].1));
-    assert_eq!(first[0].1.to_dense().unwrap(), copy, "earlier results stay as they were");
+    assert!(!y.same_values(&first[0]));
+    assert_eq!(first[0].to_dense().unwrap(), copy, "earlier results stay as they were");
 }
 
 #[test]
 fn several_threads_at_once() {
     let program = Program::parse(SPMV).unwrap();
     let expected: Vec<Tensor> = (1..=8)
-        .map(|n| interpreted(&program, &[&banded(10 * n, &Format::csr()), &vector(10 * n)]).remove(0).1)
+        .map(|n| interpreted(&program, &[&banded(10 * n, &Format::csr()), &vector(10 * n)]).into_tensor().unwrap())
         .collect();
     let executable = compiled(SPMV, &[&banded(5, &Format::csr()), &vector(5)]);
     std::thread::scope(|scope| {
@@ -118,7 +122,7 @@ fn several_threads_at_once() {
                         _ if round % 3 == 0 => continue,
                         _ => executable.call(&[&a, &x]).unwrap(),
                     };
-                    assert!(same(&results[0].1, &expected[(n / 10 - 1) as usize]), "{n}");
+                    assert!(same(&results[0], &expected[(n / 10 - 1) as usize]), "{n}");
                 }
             });
         }
@@ -149,9 +153,9 @@ fn tensors_that_it_was_not_compiled_for() {
     assert!(executable.call(&[&a, &x]).is_ok());
 }
 
-/// Two programs that say the same share code; each is told its mistakes at their place in its own text.
+/// Equal programs share code; diagnostics point into each program's own text.
 #[test]
-fn mistakes_are_told_in_the_words_of_the_caller() {
+fn diagnostics_point_into_the_text_of_the_caller() {
     let (a, x) = (banded(5, &Format::csr()), vector(5));
     let first = Program::parse(SPMV).unwrap();
     let second = Program::parse(&format!("# moved down\n\n{SPMV}")).unwrap();
@@ -162,7 +166,7 @@ fn mistakes_are_told_in_the_words_of_the_caller() {
     }
 }
 
-/// Subscripts that leave their tensor while the program runs are told as the interpreter tells them.
+/// Subscripts that leave their tensor at run time give the interpreter's diagnostic.
 #[test]
 fn failures_while_running() {
     let text = "def gather(x, I):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[I[i]]\n    return y\n";
@@ -181,7 +185,7 @@ fn failures_while_running() {
         assert_eq!(run(list.clone(), RunOptions::default()).unwrap_err(), expected, "{list:?}");
         assert_eq!(run(list.clone(), check).unwrap_err(), expected, "{list:?}");
     }
-    assert_eq!(run(vec![2, 0], RunOptions::default()).unwrap()[0].1.get(&[0]), Some(Value::F64(2.0)));
+    assert_eq!(run(vec![2, 0], RunOptions::default()).unwrap()[0].get(&[0]), Some(Value::F64(2.0)));
 }
 
 #[test]
@@ -207,13 +211,14 @@ fn strict_programs_are_exact() {
     let x = Tensor::from_dense(&[3], vec![1.0, 1.0, f64::NAN].into(), &Format::dense(1), Value::F64(0.0)).unwrap();
     let first = |strict| {
         let options = RunOptions { strict, ..RunOptions::default() };
-        tamis::run(&program, &[("A", &a), ("x", &x)], &options).unwrap()[0].1.get(&[0]).unwrap()
+        tamis::run(&program, &[("A", &a), ("x", &x)], &options).unwrap()[0].get(&[0]).unwrap()
     };
     assert!(!first(false).same_number(Value::F64(f64::NAN)), "what is not stored annihilates");
     assert!(first(true).same_number(Value::F64(f64::NAN)), "in strict programs it does not");
 }
 
-/// A number that does not fit the width that a format says is an error, whichever way the level is written.
+/// A number that does not fit the width that a format says is an error, whichever way the level is
+/// written.
 #[test]
 fn narrow_numbers_do_not_wrap_around() {
     for (format, rank) in [

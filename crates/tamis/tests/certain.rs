@@ -1,6 +1,6 @@
-//! Results that store every element whatever they are stored in: that they do not fit is told before anything is done.
+//! Results that store every element in any format: too large ones are refused before anything runs.
 
-use tamis::Code;
+use tamis::diagnostic::Code;
 use tamis::prelude::*;
 
 fn nearly_empty(n: u64) -> Tensor {
@@ -19,22 +19,22 @@ fn run(format: &str, value: &str, n: u64, s: f64) -> Result<Tensor, Diagnostics>
     let program = Program::parse(&text)?;
     let results =
         tamis::run(&program, &[("A", &nearly_empty(n)), ("s", &Tensor::scalar(s.into()))], &RunOptions::default());
-    results.map(|mut results| results.remove(0).1)
+    results.map(|results| results.into_tensor().unwrap())
 }
 
 #[test]
-fn what_stores_every_element_is_told_at_once() {
-    // What is not told at once would fill memory.
-    tamis::limit_arrays(1 << 28);
+fn results_that_store_every_element_fail_before_the_kernel_runs() {
+    // Without the early diagnostic, the kernel would fill memory.
+    tamis::cache::limit_arrays(1 << 28);
     for format in ["csr", "dcsr", "coo", "dense, bytemap", "dense, blocks"] {
         for value in ["A[i,j] + s", "max(A[i,j], s)", "select(A[i,j] > 1, A[i,j], s)", "(A[i,j] + 1) * s"] {
             for s in [0.0, 2.5] {
                 let errors = run(format, value, 1_000_000, s).unwrap_err();
-                let told = errors.render(false);
-                assert!(matches!(errors.0[0].code, Code::E0706 | Code::E0404), "{format}, {value}: {told}");
+                let text = errors.render(false);
+                assert!(matches!(errors.0[0].code, Code::E0706 | Code::E0404), "{format}, {value}: {text}");
                 // All of it, not what had been reached when memory ended.
-                assert!(told.contains("1000000000000") || told.contains("TB"), "{format}, {value}: {told}");
-                assert!(!errors.0[0].help.is_empty(), "{told}");
+                assert!(text.contains("1000000000000") || text.contains("TB"), "{format}, {value}: {text}");
+                assert!(!errors.0[0].help.is_empty(), "{text}");
             }
             let small = run(format, value, 7, 2.5).unwrap();
             assert_eq!(small.shape(), [7, 7], "{format}, {value}");

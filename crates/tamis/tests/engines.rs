@@ -1,9 +1,10 @@
-//! Compiled programs against the reference interpreter: ranks, formats, value types and kinds of results, with edge data.
+//! Compiled programs against the reference interpreter: ranks, formats, value types and kinds of
+//! results, with edge data.
 
 use tamis::prelude::*;
 
 /// Whether both are the same tensor, and hold the same numbers up to rounding.
-fn assert_same(what: &str, a: &[(String, Tensor)], b: &[(String, Tensor)]) {
+fn assert_same(what: &str, a: &Results, b: &Results) {
     assert_eq!(a.len(), b.len(), "{what}");
     for ((name, x), (other, y)) in a.iter().zip(b) {
         assert_eq!((name, x.shape(), x.dtype(), x.format()), (other, y.shape(), y.dtype(), y.format()), "{what}");

@@ -1,7 +1,8 @@
-//! Results that do not fit in memory are diagnostics, and the process lives. A process of its own, since limits are global.
+//! Results that do not fit in memory are diagnostics, and the process lives. A process of its own,
+//! since limits are global.
 
 use std::sync::Mutex;
-use tamis::Code;
+use tamis::diagnostic::Code;
 use tamis::prelude::*;
 
 /// Tests that change the limit, or mind it, go one by one.
@@ -21,7 +22,7 @@ fn sparse_vector(n: u64) -> Tensor {
 
 fn outer(n: u64, options: RunOptions) -> Result<Tensor, Diagnostics> {
     let program = Program::parse(OUTER).unwrap();
-    tamis::run(&program, &[("x", &sparse_vector(n))], &options).map(|mut results| results.remove(0).1)
+    tamis::run(&program, &[("x", &sparse_vector(n))], &options).map(|results| results.into_tensor().unwrap())
 }
 
 #[test]
@@ -29,8 +30,8 @@ fn a_dense_result_of_huge_shape() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for check in [false, true] {
         let options = RunOptions { check, ..RunOptions::default() };
-        // Ever larger: more than memory, more than 64 bits of bytes, more than 64 bits of cells (some of them 0 after
-        // wrapping around).
+        // Ever larger: more than memory, more than 64 bits of bytes, more than 64 bits of cells
+        // (some of them 0 after wrapping around).
         for (n, code) in [
             (10_000_000, Code::E0706),
             (1 << 31, Code::E0706),
@@ -39,9 +40,9 @@ fn a_dense_result_of_huge_shape() {
             (1 << 62, Code::E0404),
         ] {
             let errors = outer(n, options).unwrap_err();
-            let told = errors.render(false);
-            assert_eq!(errors.0[0].code, code, "{n}: {told}");
-            assert!(!errors.0[0].help.is_empty() && told.contains("tensor('dense')"), "{told}");
+            let text = errors.render(false);
+            assert_eq!(errors.0[0].code, code, "{n}: {text}");
+            assert!(!errors.0[0].help.is_empty() && text.contains("tensor('dense')"), "{text}");
         }
         let result = outer(30, options).unwrap();
         assert_eq!(result.get(&[29, 15]), Some(Value::F64(6.0)), "what fits still runs");
@@ -52,10 +53,10 @@ fn a_dense_result_of_huge_shape() {
 fn a_limit_for_arrays() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     assert!(outer(200, RunOptions::default()).is_ok());
-    let before = tamis::limit_arrays(100_000);
+    let before = tamis::cache::limit_arrays(100_000);
     let refused = outer(200, RunOptions::default());
     let small = outer(100, RunOptions::default());
-    tamis::limit_arrays(before);
+    tamis::cache::limit_arrays(before);
     let errors = refused.unwrap_err();
     assert_eq!(errors.0[0].code, Code::E0706, "{}", errors.render(false));
     assert!(errors.render(false).contains("320.0 kB"), "{}", errors.render(false));
@@ -85,7 +86,7 @@ fn memory_of_results_goes_round() {
     }
 }
 
-/// A sparse result grows as it is written; what goes beyond the limit is told, and freed.
+/// A sparse result grows as it is written; what exceeds the limit is a diagnostic, and is freed.
 #[test]
 fn a_sparse_result_that_grows() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -96,15 +97,15 @@ fn a_sparse_result_that_grows() {
     let run =
         |n: u64, check: bool| tamis::run(&program, &[("x", &x(n))], &RunOptions { check, ..RunOptions::default() });
     for check in [false, true] {
-        assert_eq!(run(300, check).unwrap()[0].1.nnz(), 90_000);
-        let before = tamis::limit_arrays(200_000);
+        assert_eq!(run(300, check).unwrap()[0].nnz(), 90_000);
+        let before = tamis::cache::limit_arrays(200_000);
         let (refused, small) = (run(300, check), run(50, check));
-        tamis::limit_arrays(before);
+        tamis::cache::limit_arrays(before);
         let errors = refused.unwrap_err();
-        let told = errors.render(false);
-        assert!(errors.0[0].code == Code::E0706 && told.contains("does not fit in memory"), "{told}");
-        assert_eq!(small.unwrap()[0].1.nnz(), 2500);
-        let result = run(300, check).unwrap().remove(0).1;
+        let text = errors.render(false);
+        assert!(errors.0[0].code == Code::E0706 && text.contains("does not fit in memory"), "{text}");
+        assert_eq!(small.unwrap()[0].nnz(), 2500);
+        let result = run(300, check).unwrap().into_tensor().unwrap();
         // What was grown into, but not needed, is not part of the result.
         assert_eq!(result.values().map(|values| values.len()), Some(90_000));
     }
@@ -126,16 +127,19 @@ fn entries(shape: &[u64], at: &[&[u64]], values: &[f64], format: &str) -> Result
 /// A result, or why there is none.
 fn computed(text: &str, tensors: &[(&str, &Tensor)], check: bool) -> Result<Tensor, Diagnostics> {
     let program = Program::parse(text).unwrap();
-    tamis::run(&program, tensors, &RunOptions { check, ..RunOptions::default() }).map(|mut results| results.remove(0).1)
+    tamis::run(&program, tensors, &RunOptions { check, ..RunOptions::default() })
+        .map(|results| results.into_tensor().unwrap())
 }
 
-/// Sizes multiply through all levels, up to and beyond 2^64: a result is right, or does not fit in memory.
+/// Sizes multiply through all levels, up to and beyond 2^64: a result is right, or does not fit in
+/// memory.
 #[test]
 fn products_of_sizes_do_not_wrap_around() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let before = tamis::limit_arrays(1 << 24);
+    let before = tamis::cache::limit_arrays(1 << 24);
     let levels = ["dense", "sparse", "bytemap", "hash", "sparse_runs", "blocks", "runs", "band"];
-    // Products of 2^96, of 2^64 + 16, of less than 2^63, and of the largest sizes there are; no dense level of them fits in memory, but for the small ones.
+    // Products of 2^96, of 2^64 + 16, of less than 2^63, and of the largest sizes there are; no
+    // dense level of them fits in memory, but for the small ones.
     let shapes: [[u64; 3]; 5] = [
         [3, 1 << 48, 1 << 48],
         [3, 272, ((1 << 60) + 1) / 17],
@@ -161,12 +165,12 @@ fn products_of_sizes_do_not_wrap_around() {
             }
             Err(errors) => {
                 refused += 1;
-                let told = errors.render(false);
-                assert!(matches!(errors.0[0].code, Code::E0404 | Code::E0706), "{format} {shape:?}: {told}");
+                let text = errors.render(false);
+                assert!(matches!(errors.0[0].code, Code::E0404 | Code::E0706), "{format} {shape:?}: {text}");
             }
         }
     }
-    tamis::limit_arrays(before);
+    tamis::cache::limit_arrays(before);
     assert!(right > 20 && refused > 20, "{right} {refused}");
 }
 
@@ -187,7 +191,8 @@ fn products_with_entries_do_not_wrap_around() {
     }
 }
 
-/// Subscripts and ranges beyond 2^63, written and as numbers that are known only when the kernel runs, mean what the interpreter says.
+/// Subscripts and ranges beyond 2^63, written and as numbers that are known only when the kernel
+/// runs, mean what the interpreter says.
 #[test]
 fn subscripts_do_not_wrap_around() {
     let numbers = [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1, 1 << 62, -(1 << 62), 3];
@@ -216,14 +221,15 @@ fn subscripts_do_not_wrap_around() {
                 let x = x.convert(&Format::parse(format, 1).unwrap()).unwrap();
                 let t = Tensor::from_dense(&[1], vec![*number].into(), &Format::dense(1), 0i64.into()).unwrap();
                 for (text, tensors) in [(written, vec![("x", &x)]), (read, vec![("x", &x), ("t", &t)])] {
-                    let told = |result: Result<Tensor, Diagnostics>| match result {
+                    let rendered = |result: Result<Tensor, Diagnostics>| match result {
                         Ok(tensor) => Ok(tensor.get(&[])),
                         Err(errors) => Err(matches!(errors.0[0].code, Code::E0405 | Code::E1001)),
                     };
                     let program = Program::parse(&text).unwrap();
                     let oracle = RunOptions { interpret: true, ..RunOptions::default() };
-                    let expected = told(tamis::run(&program, &tensors, &oracle).map(|mut all| all.remove(0).1));
-                    let found = told(computed(&text, &tensors, false));
+                    let expected =
+                        rendered(tamis::run(&program, &tensors, &oracle).map(|all| all.into_tensor().unwrap()));
+                    let found = rendered(computed(&text, &tensors, false));
                     assert_eq!(found, expected, "{format}\n{text}");
                 }
             }
@@ -231,7 +237,8 @@ fn subscripts_do_not_wrap_around() {
     }
 }
 
-/// Dimensions of 2^63 - 1 coordinates: nothing that is stored near the ends is lost, and nothing is gone over one by one.
+/// Dimensions of 2^63 - 1 coordinates: nothing that is stored near the ends is lost, and nothing is
+/// gone over one by one.
 #[test]
 fn the_largest_dimensions() {
     let n = (1u64 << 63) - 1;

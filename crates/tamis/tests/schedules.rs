@@ -1,7 +1,8 @@
 //! Schedules as an option of compiling: other sizes, check mode, mistakes in the user's own text.
 
+use tamis::diagnostic::Code;
+use tamis::format::FormatSpec;
 use tamis::prelude::*;
-use tamis::{Code, FormatSpec};
 
 const MULTIPLY: &str = "
 def multiply(A, B):
@@ -20,7 +21,8 @@ fn options(schedule: &str) -> CompileOptions {
     CompileOptions { schedule: Schedule::parse(schedule).unwrap(), ..CompileOptions::default() }
 }
 
-/// One executable serves tensors of other sizes, and check mode compares it with the program as it was written.
+/// One executable serves tensors of other sizes, and check mode compares it with the program as it
+/// was written.
 #[test]
 fn other_sizes() {
     let program = Program::parse(MULTIPLY).unwrap();
@@ -42,7 +44,8 @@ fn other_sizes() {
     }
 }
 
-/// Sizes that do not fit are told as they are without a schedule, though the scheduled loops would not notice.
+/// Sizes that do not fit give the same diagnostics as without a schedule, whatever the scheduled
+/// loops check.
 #[test]
 fn sizes_that_do_not_fit() {
     let program = Program::parse(MULTIPLY).unwrap();
@@ -55,7 +58,7 @@ fn sizes_that_do_not_fit() {
     assert_eq!(errors.0[0].code, Code::E0402);
 }
 
-/// A bound is a promise about every call.
+/// A bound is an assumption about every call.
 #[test]
 fn bounds_are_checked_at_every_call() {
     let program = Program::parse(MULTIPLY).unwrap();

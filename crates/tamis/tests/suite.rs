@@ -1,4 +1,5 @@
-//! Tests of the façade, in one binary. `memory` has one of its own, because it limits the memory of its process.
+//! Tests of the façade, in one binary. `memory` has one of its own, because it limits the memory of
+//! its process.
 
 mod advice;
 mod calls;

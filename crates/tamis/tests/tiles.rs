@@ -1,5 +1,5 @@
-//! Rows in register tiles: machine code against the interpreter, for lengths around those of tiles, all kinds of values, and
-//! rows with nothing in them.
+//! Rows in register tiles: machine code against the interpreter, for lengths around those of tiles,
+//! all kinds of values, and rows with nothing in them.
 
 use tamis::kernel::Role;
 use tamis::prelude::*;
@@ -22,7 +22,7 @@ def clipped(A, B):
     return C
 ";
 
-/// Each row is used by what follows in the same turn.
+/// Each row is used by what follows in the same iteration.
 const WORKSPACE: &str = "
 def workspace(A, B):
     C = tensor('dense')
@@ -46,7 +46,8 @@ def mttkrp(B, C, D):
     return A
 ";
 
-/// A tensor about a third of whose elements are small numbers, with some fibers that are empty; all of them if it is dense.
+/// A tensor about a third of whose elements are small numbers, with some fibers that are empty; all
+/// of them if it is dense.
 fn tensor(shape: &[u64], format: &Format, dtype: DType, seed: u64) -> Tensor {
     let fill = Value::I64(0).cast(dtype);
     let dense = format.to_string() == Format::dense(shape.len()).to_string();
@@ -66,8 +67,8 @@ fn options(check: bool, interpret: bool) -> CompileOptions {
     CompileOptions { check, interpret, ..CompileOptions::default() }
 }
 
-/// Compiles for the first tensors, and compares what it says about all of them with the interpreter; sums of small
-/// integers are exact.
+/// Compiles for the first tensors, and compares what it says about all of them with the
+/// interpreter; sums of small integers are exact.
 fn compare(text: &str, cases: &[Vec<Tensor>], check: bool) {
     let program = Program::parse(text).unwrap();
     let first: Vec<&Tensor> = cases[0].iter().collect();

@@ -3,7 +3,8 @@
 use super::label;
 use crate::info::{format_name, structure_as_json};
 use serde_json::{Value as Json, json};
-use tamis::{Advice, Candidate, Outcome, Part};
+use tamis::advise::{Advice, Candidate, Measurement};
+use tamis::tensor::Part;
 use tamis_tensor::Tensor;
 
 /// Everything; what was not measured is null.
@@ -26,7 +27,7 @@ pub(super) fn document(name: &str, tensor: &Tensor, advice: &Advice) -> Json {
 fn candidate_as_json(advice: &Advice, candidate: &Candidate) -> Json {
     let times = candidate.times();
     let error = match &candidate.outcome {
-        Outcome::Failed(d) => Some(json!({ "code": d.code.to_string(), "message": d.message, "help": d.help })),
+        Measurement::Failed(d) => Some(json!({ "code": d.code.to_string(), "message": d.message, "help": d.help })),
         _ => None,
     };
     json!({

@@ -5,17 +5,18 @@ mod table;
 
 use crate::args::AdviseArgs;
 use crate::info::{group, wrapped};
-use crate::load::{Wish, load};
+use crate::load::{LoadOptions, load};
 use crate::progress::Progress;
-use crate::shell::{Outcome, Shell};
+use crate::shell::{CommandResult, Shell};
 use std::io::Write;
-use tamis::{Advice, AdviseOptions, Candidate, Part, advise_with};
+use tamis::advise::{Advice, AdviseOptions, Candidate, advise_with};
+use tamis::tensor::Part;
 use tamis_tensor::Tensor;
 
 /// Proposes formats for a file or a generated tensor, and measures them.
-pub(crate) fn advise(args: &AdviseArgs, shell: &mut Shell) -> Outcome {
-    let wish = Wish { duplicates: args.duplicates.into(), format: None, shape: args.shape.as_deref() };
-    let loaded = load(&args.input, &wish)?;
+pub(crate) fn advise(args: &AdviseArgs, shell: &mut Shell) -> CommandResult {
+    let options = LoadOptions { duplicates: args.duplicates.into(), format: None, shape: args.shape.as_deref() };
+    let loaded = load(&args.input, &options)?;
     let progress = Progress::start(format!("trying formats for {}", loaded.name));
     let tell = |done: u64, total: u64| progress.update(done, total);
     let options = AdviseOptions { measure: !args.no_measure, time_limit: args.time_limit, progress: Some(&tell) };
@@ -70,7 +71,8 @@ fn summary(tensor: &Tensor, advice: &Advice) -> String {
 fn verdict(name: &str, advice: &Advice, bold: &dyn Fn(&str) -> String) -> String {
     let mut text = String::new();
     let best = advice.best();
-    // Where nothing was measured, the smallest is the best guess, and the usual one never is a mistake.
+    // Where nothing was measured, the smallest is the best guess, and the usual one never is a
+    // mistake.
     let chosen = best.or_else(|| advice.candidates.first()).or_else(|| advice.usual());
     let Some(chosen) = chosen else { return text };
     let shown = bold(&label(chosen));

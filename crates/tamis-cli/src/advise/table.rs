@@ -3,14 +3,15 @@
 use super::label;
 use crate::info::{bytes, group, wrapped};
 use std::time::Duration;
-use tamis::{Advice, Candidate, Outcome};
+use tamis::advise::{Advice, Candidate, Measurement};
 
 /// The longest bar, in characters.
 const BAR: usize = 24;
 /// Bars end in steps of an eighth of a character.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// A row for each candidate below a row of headings. Bars show the time of a run, or bytes where nothing ran.
+/// A row for each candidate below a row of headings. Bars show the time of a run, or bytes where
+/// nothing ran.
 pub(super) fn table(advice: &Advice, unicode: bool, colour: bool) -> Vec<String> {
     let measured = advice.candidates.iter().any(|candidate| candidate.times().is_some());
     let heading: &[&str] = if measured {
@@ -62,7 +63,7 @@ fn weight(candidate: &Candidate, measured: bool) -> f64 {
 
 fn measured_cells(advice: &Advice, candidate: &Candidate) -> Vec<String> {
     let Some(times) = candidate.times() else {
-        let word = if matches!(candidate.outcome, Outcome::Failed(_)) { "cannot run" } else { "no time" };
+        let word = if matches!(candidate.outcome, Measurement::Failed(_)) { "cannot run" } else { "no time" };
         return vec![String::new(), word.to_string(), String::new(), String::new()];
     };
     let speed = advice.speedup(candidate).map(|x| format!("{x:.2}x")).unwrap_or_default();
@@ -82,7 +83,7 @@ pub(super) fn reasons(advice: &Advice) -> Vec<String> {
     let indent = " ".repeat(width + 6);
     let reason = |candidate: &Candidate| {
         let mut why = candidate.why.clone();
-        if let Outcome::Failed(d) = &candidate.outcome {
+        if let Measurement::Failed(d) = &candidate.outcome {
             why += &format!(" (cannot run: {})", d.message);
         }
         format!("  {:width$}  {}", label(candidate), wrapped(&why, &indent))

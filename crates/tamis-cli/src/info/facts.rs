@@ -1,6 +1,6 @@
-//! What `info` knows about a tensor, gathered once and shown as text or JSON.
+//! The facts that `info` shows about a tensor, gathered once, as text or JSON.
 
-use crate::load::{Loaded, Origin};
+use crate::load::{LoadedTensor, TensorOrigin};
 use serde_json::{Value as Json, json};
 use tamis_ir::diag::Result;
 use tamis_ir::format::Leaf;
@@ -26,11 +26,11 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(loaded: &Loaded) -> Result<Facts> {
+    pub(super) fn of(loaded: &LoadedTensor) -> Result<Facts> {
         let tensor = &loaded.tensor;
         let (origin, file) = match &loaded.origin {
-            Origin::File(header) => (describe_file(header), Some(header.clone())),
-            Origin::Generator(generator) => (format!("generated: {}", generator.description), None),
+            TensorOrigin::File(header) => (describe_file(header), Some(header.clone())),
+            TensorOrigin::Generator(generator) => (format!("generated: {}", generator.description), None),
         };
         Ok(Facts {
             name: loaded.name.clone(),
@@ -162,7 +162,8 @@ pub(crate) fn structure_as_json(structure: &Structure) -> Json {
     })
 }
 
-/// A number as JSON has it, else as the text that Tamis reads back: JSON has no infinities and no complex numbers.
+/// A number as JSON has it, else as the text that Tamis reads back: JSON has no infinities and no
+/// complex numbers.
 fn number(value: Value) -> Json {
     match value {
         Value::Bool(x) => json!(x),

@@ -7,21 +7,22 @@ pub(crate) use facts::{format_name, structure_as_json};
 pub(crate) use text::{bytes, group, wrapped};
 
 use crate::args::InfoArgs;
-use crate::load::{self, Wish, load};
+use crate::load::{self, LoadOptions, load};
 use crate::plot::image::Picture;
 use crate::plot::terminal::Plot;
 use crate::plot::{Plane, for_each_point};
 use crate::progress::Progress;
-use crate::shell::{Outcome, Shell};
+use crate::shell::{CommandResult, Shell};
 use facts::Facts;
 use std::io::Write;
 use tamis_ir::diag::{Code, Diagnostic};
 
 /// Describes a file or a generated tensor.
-pub(crate) fn info(args: &InfoArgs, shell: &mut Shell) -> Outcome {
+pub(crate) fn info(args: &InfoArgs, shell: &mut Shell) -> CommandResult {
     let format = load::format(args.format.as_deref())?;
-    let wish = Wish { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
-    let loaded = load(&args.input, &wish)?;
+    let options =
+        LoadOptions { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
+    let loaded = load(&args.input, &options)?;
     let progress = Progress::start(format!("examining {}", loaded.name));
     let facts = Facts::of(&loaded)?;
     let plane = Plane::of(loaded.tensor.shape());

@@ -93,8 +93,9 @@ impl Bins {
         count as f64 / (self.rows.members[row] * self.columns.members[column])
     }
 
-    /// How dark each cell is, row by row: 0 where nothing is stored, else above 0 up to 1 at the densest cell, by the
-    /// logarithm of the density, so that a few entries can be told from none.
+    /// How dark each cell is, row by row: 0 where nothing is stored, else above 0 up to 1 at the
+    /// densest cell, by the logarithm of the density, so that a few entries differ visibly from
+    /// none.
     pub(crate) fn shades(&self) -> Vec<f64> {
         const STEEPNESS: f64 = 60.0;
         let cells = (0..self.height()).flat_map(|row| (0..self.width()).map(move |column| (row, column)));
@@ -119,8 +120,9 @@ impl Bins {
     }
 }
 
-/// Height and width that show a plane in its proportions within limits, and whether they are its proportions:
-/// very long planes are given at least `least` in the short direction, or one could not see anything.
+/// Height and width that show a plane in its proportions within limits, and whether they are its
+/// proportions: very long planes are given at least `least` in the short direction, or one could
+/// not see anything.
 pub(crate) fn fit(rows: f64, columns: f64, height: usize, width: usize, least: usize) -> (usize, usize, bool) {
     let scale = (height as f64 / rows).min(width as f64 / columns).min(1.0);
     let side = |extent: f64, limit: usize| {

@@ -13,7 +13,8 @@ const MARGIN: usize = 24;
 const STRIP_HEIGHT: usize = 48;
 const PAPER: [u8; 3] = [255, 255, 255];
 const FRAME: [u8; 3] = [120, 124, 132];
-/// The faintest and the darkest ink, with a step between them: light enough to rank, dark enough to be seen.
+/// The faintest and the darkest ink, with a step between them: light enough to rank, dark enough to
+/// be seen.
 const INKS: [[f64; 3]; 3] = [[158.0, 190.0, 224.0], [49.0, 104.0, 178.0], [9.0, 22.0, 63.0]];
 
 /// A picture to be filled with entries.
@@ -65,7 +66,8 @@ impl Picture {
             let at = 3 * (y * width + x);
             pixels[at..at + 3].copy_from_slice(&colour);
         };
-        // The frame runs around the plot, one pixel away, so that entries at the edge stay distinct from it.
+        // The frame runs around the plot, one pixel away, so that entries at the edge stay distinct
+        // from it.
         let (top, left, bottom, right) = (MARGIN - 2, MARGIN - 2, MARGIN + inner_height + 1, MARGIN + inner_width + 1);
         (left..=right).for_each(|x| [top, bottom].iter().for_each(|y| dot(*y, x, FRAME)));
         (top..=bottom).for_each(|y| [left, right].iter().for_each(|x| dot(y, *x, FRAME)));

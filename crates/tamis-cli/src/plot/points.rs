@@ -7,8 +7,8 @@ use tamis_tensor::{Index, Tensor, ValueArray, with_indices};
 
 /// Calls `visit` with the row and column of every stored entry on the plane of the tensor's shape.
 ///
-/// A tensor that stores every cell would be one dark square, so that of such a tensor only the entries that differ
-/// from the fill are shown.
+/// A tensor that stores every cell would be one dark square, so that of such a tensor only the
+/// entries that differ from the fill are shown.
 pub(crate) fn for_each_point(tensor: &Tensor, plane: &Plane, mut visit: impl FnMut(u64, u64)) -> Result<()> {
     if tensor.format().is_all_dense() && tensor.values().is_some() {
         let values = tensor.to_dense()?;

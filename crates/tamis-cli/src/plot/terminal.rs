@@ -1,4 +1,5 @@
-//! Spy plots as lines of text: blocks for small matrices, braille dots for others, letters where there is only ASCII.
+//! Spy plots as lines of text: blocks for small matrices, braille dots for others, letters where
+//! there is only ASCII.
 
 use super::bins::{Bins, Plane, fit};
 
@@ -127,8 +128,8 @@ impl Plot {
         rows.map(|row| (0..self.bins.width()).map(|column| block(row, column)).collect()).collect()
     }
 
-    /// Dots are dithered: a dark region shows all its dots, a light one some of them. A character whose dots would all
-    /// be left out shows its darkest one, so that nothing stored is invisible.
+    /// Dots are dithered: a dark region shows all its dots, a light one some of them. A character
+    /// whose dots would all be left out shows its darkest one, so that nothing stored is invisible.
     fn braille(&self) -> Vec<String> {
         let (height, width) = (self.bins.height(), self.bins.width());
         let shades = self.bins.shades();
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn no_plot_is_larger_than_promised_and_nothing_is_invisible() {
+    fn plots_fit_their_size_and_show_every_element() {
         for shape in
             [[61, 61], [1_000_000, 1_000_000], [1, 1_000_000], [1_000_000, 1], [120, 121], [59, 7], [5_000, 77]]
         {

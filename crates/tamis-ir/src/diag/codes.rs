@@ -355,11 +355,24 @@ impl fmt::Display for Code {
     }
 }
 
-impl FromStr for Code {
-    type Err = ();
+/// The text was not the name of a code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCode(pub String);
 
-    fn from_str(text: &str) -> Result<Code, ()> {
-        Code::ALL.iter().find(|code| code.name().eq_ignore_ascii_case(text)).copied().ok_or(())
+impl fmt::Display for UnknownCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no code `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownCode {}
+
+impl FromStr for Code {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Code, UnknownCode> {
+        let found = Code::ALL.iter().find(|code| code.name().eq_ignore_ascii_case(text));
+        found.copied().ok_or_else(|| UnknownCode(text.to_string()))
     }
 }
 

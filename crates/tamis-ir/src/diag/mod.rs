@@ -7,7 +7,7 @@
 mod codes;
 mod render;
 
-pub use codes::Code;
+pub use codes::{Code, UnknownCode};
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};

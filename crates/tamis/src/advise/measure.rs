@@ -1,42 +1,47 @@
-//! Trying formats out: converting, compiling, comparing results, and running by turns.
+//! Measurement of candidate formats: converts, compiles, verifies, and times each in alternation.
+//!
+//! In: a tensor, the product to time, candidates, a deadline. Out: each candidate's times, or why
+//! it failed. Rounds alternate between the candidates, so that all see the same state of the
+//! machine.
 
 use super::task::LOWER;
-use super::{Candidate, Outcome, Task, Times};
-use crate::{CompileOptions, Executable, Signature, compile};
+use super::{Candidate, FormatTimes, Measurement, ProductTask};
+use crate::compile::{CompileOptions, Executable, Signature, compile};
+use crate::results::Results;
 use std::time::{Duration, Instant};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format, Program, Value};
 use tamis_tensor::{Part, Tensor};
 
-/// At most so many rounds are run.
+/// The most rounds.
 const ROUNDS: usize = 101;
-/// Fewer rounds will do once they took this long,
+/// After this time, [`WANTED`] rounds suffice.
 const ENOUGH: Duration = Duration::from_secs(2);
-/// but at least so many are wanted then.
+/// The rounds that suffice after [`ENOUGH`].
 const WANTED: usize = 15;
 
-/// A candidate that can be run.
+/// A candidate that has been converted, compiled and verified.
 struct Runner {
     candidate: usize,
     executable: Executable,
     tensor: Tensor,
     convert: Duration,
     compile: Duration,
-    /// The first run, which finds the caches cold.
+    /// The first run, with cold caches.
     first: Duration,
     runs: Vec<Duration>,
 }
 
-/// Tries the candidates out, by turns, until the deadline. The first of them gives the result that the others are compared
-/// with; if it fails, nothing can be compared, and that is an error.
+/// Measures the candidates until the deadline. The result of the first one verifies those of the
+/// others, so its failure is an error.
 pub(super) fn measure(
     tensor: &Tensor,
-    task: &Task,
+    task: &ProductTask,
     candidates: &mut [Candidate],
     deadline: Option<Instant>,
     progress: Option<&dyn Fn(u64, u64)>,
 ) -> Result<(), Diagnostics> {
     let over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    // Preparing is half of the work, roughly.
+    // Preparation is about half of the work.
     let all = 2 * candidates.len() as u64;
     let tell = |done: u64| progress.iter().for_each(|tell| tell(done, all));
     let x = task.vector(tensor)?;
@@ -57,7 +62,7 @@ pub(super) fn measure(
             Err(errors) if k == 0 => return Err(errors),
             Err(errors) => {
                 if let Some(d) = errors.0.into_iter().next() {
-                    candidate.outcome = Outcome::Failed(d);
+                    candidate.outcome = Measurement::Failed(d);
                 }
             }
         }
@@ -67,15 +72,15 @@ pub(super) fn measure(
         if round > 0 && (over() || start.elapsed() > ENOUGH && round >= WANTED) {
             break;
         }
-        // Whoever runs first in a round has no advantage in the next.
-        for place in 0..runners.len() {
-            let place = if round % 2 == 0 { place } else { runners.len() - 1 - place };
+        // Alternate rounds run in reverse order, so that no candidate always runs first.
+        for k in 0..runners.len() {
+            let k = if round % 2 == 0 { k } else { runners.len() - 1 - k };
             if round > 0 && over() {
                 break;
             }
-            let runner = &mut runners[place];
-            let timed = tamis_tensor::with_threads(1, || runner.executable.call_timed(&[&runner.tensor, &x]))?;
-            runner.runs.push(timed.kernel);
+            let runner = &mut runners[k];
+            let report = tamis_tensor::with_threads(1, || runner.executable.call_timed(&[&runner.tensor, &x]))?;
+            runner.runs.push(report.kernel);
         }
         tell(all / 2 + all * (round as u64 + 1) / (2 * ROUNDS as u64));
     }
@@ -85,7 +90,7 @@ pub(super) fn measure(
             runs.push(runner.first);
         }
         runs.sort_unstable();
-        candidates[runner.candidate].outcome = Outcome::Measured(Times {
+        candidates[runner.candidate].outcome = Measurement::Measured(FormatTimes {
             convert: runner.convert,
             compile: runner.compile,
             run: runs[runs.len() / 2],
@@ -96,7 +101,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Converts, compiles, runs once, and compares.
+/// Converts, compiles, runs once, and verifies.
 fn prepare(
     tensor: &Tensor,
     x: &Tensor,
@@ -110,42 +115,36 @@ fn prepare(
     };
     let start = Instant::now();
     let part = triangle.as_ref().map(|(by_rows, lower)| lower.call(&[by_rows])).transpose()?;
-    let part = part.into_iter().flatten().next().map(|(_, part)| part);
+    let part = part.map(Results::into_tensor).transpose()?;
     let converted = part.as_ref().unwrap_or(tensor).convert(&candidate.format)?;
     let convert = start.elapsed();
     let program = Program::parse(&candidate.program)?;
     let start = Instant::now();
     let executable = compile(&program, &Signature::of(&[&converted, x]), &CompileOptions::default())?;
     let compile = start.elapsed();
-    let timed = tamis_tensor::with_threads(1, || executable.call_timed(&[&converted, x]))?;
-    let result = timed.results.into_iter().next().map(|(_, result)| result);
-    let result = result.ok_or_else(|| {
-        let d =
-            Diagnostic::new(Code::E1101, format!("`{}` has no result", program.name)).note("this is a bug in Tamis");
-        d.help("please report the matrix and the format")
-    })?;
+    let report = tamis_tensor::with_threads(1, || executable.call_timed(&[&converted, x]))?;
+    let (result, first) = (report.results.into_tensor()?, report.kernel);
     if let Some(expected) = expected {
-        compare(&result, expected, candidate)?;
+        verify(&result, expected, candidate)?;
     }
-    let runner =
-        Runner { candidate: k, executable, tensor: converted, convert, compile, first: timed.kernel, runs: Vec::new() };
+    let runner = Runner { candidate: k, executable, tensor: converted, convert, compile, first, runs: Vec::new() };
     Ok((runner, result))
 }
 
-/// The matrix by rows, and code that keeps its lower triangle: converting is timed, compiling that is not.
+/// The matrix as CSR, and code that extracts its lower triangle. Compiling that code is not timed.
 fn triangle_of(tensor: &Tensor) -> Result<(Tensor, Executable), Diagnostics> {
     let by_rows = tensor.convert(&Format::csr())?;
     let lower = compile(&Program::parse(LOWER)?, &Signature::of(&[&by_rows]), &CompileOptions::default())?;
     Ok((by_rows, lower))
 }
 
-/// Results agree up to rounding, whatever the format: sums are added up in another order.
-fn compare(found: &Tensor, expected: &Tensor, candidate: &Candidate) -> Result<(), Diagnostics> {
+/// Checks that results agree up to rounding: formats differ in the order of additions.
+fn verify(found: &Tensor, expected: &Tensor, candidate: &Candidate) -> Result<(), Diagnostics> {
     let single = matches!(found.dtype(), tamis_ir::DType::F32 | tamis_ir::DType::C64);
     let tolerance = if single { 1e-3 } else { 1e-9 };
     let close = |a: Value, b: Value| {
         let (p, q) = (a.as_c128(), b.as_c128());
-        // Cancellation loses digits; what is compared here is whether entries were missed, which is not that small.
+        // Cancellation loses digits; a missing element would differ by more.
         a.same_number(b) || (p - q).norm() <= tolerance * (1.0 + p.norm().max(q.norm())) || !p.norm().is_finite()
     };
     match found.first_difference(expected, &close)? {

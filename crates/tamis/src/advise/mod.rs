@@ -1,22 +1,25 @@
-//! Advice: which formats suit a tensor, and how long a product with a vector takes in each of them on this machine.
+//! Format advice: proposes formats for a tensor from its structure, and times a product in each.
+//!
+//! In: a tensor and a time limit. Out: candidate formats with their sizes, and the times of a
+//! product with a vector (SpMV, for a matrix) on this machine, fastest first.
 
 mod measure;
 mod task;
 
-pub use task::Task;
+pub use task::ProductTask;
 
 use std::time::Duration;
 use tamis_ir::{Diagnostic, Diagnostics, Format};
 use tamis_tensor::{Part, Proposal, Statistics, Tensor, propose};
 
-/// How advice is found.
+/// How to find advice.
 #[derive(Clone, Copy)]
 pub struct AdviseOptions<'a> {
-    /// Whether formats are tried out; else they are only proposed, with the bytes that they take.
+    /// Whether to time the formats; otherwise they are only proposed, with their sizes.
     pub measure: bool,
-    /// How long that may take, all in all. Whatever is being converted or run when the time is over is finished.
+    /// The time limit. A conversion or run that has begun is completed.
     pub time_limit: Duration,
-    /// Is told how much is done, and of how much.
+    /// Receives the work that is done, and all work, in arbitrary units.
     pub progress: Option<&'a dyn Fn(u64, u64)>,
 }
 
@@ -26,65 +29,65 @@ impl Default for AdviseOptions<'_> {
     }
 }
 
-/// Which formats suit a tensor.
+/// The outcome of [`advise()`].
 #[derive(Debug)]
 pub struct Advice {
-    /// What was found out about the tensor.
+    /// The structure of the tensor.
     pub statistics: Statistics,
-    /// What was measured; none for a scalar.
-    pub task: Option<Task>,
-    /// Formats, the fastest first; those that were not measured follow, the smallest first.
+    /// The product that was timed; none for a scalar.
+    pub task: Option<ProductTask>,
+    /// Candidate formats, fastest first; those that were not timed follow, smallest first.
     pub candidates: Vec<Candidate>,
-    /// Why nothing was measured, if that is so.
+    /// Why nothing was timed, if so.
     pub unmeasured: Option<String>,
 }
 
-/// A format, and how it did.
+/// A candidate format, and its measurement.
 #[derive(Debug)]
 pub struct Candidate {
     /// The format.
     pub format: Format,
-    /// What of the tensor is stored.
+    /// The stored part of the tensor: all of it, or a triangle.
     pub part: Part,
-    /// Why it was proposed, in a few words.
+    /// Why it was proposed.
     pub why: String,
     /// Bytes of all arrays.
     pub bytes: u64,
-    /// Whether it takes exactly that many bytes, or about that many.
+    /// Whether `bytes` is exact, or an estimate.
     pub exact: bool,
-    /// Whether this is the usual format, which others are compared with.
+    /// Whether this is the usual format, the baseline of speedups.
     pub usual: bool,
-    /// The program that was measured, for a tensor in this format.
+    /// The timed program.
     pub program: String,
-    /// The program that makes the part of the tensor that is stored, if that is not all of it.
+    /// The program that extracts the stored part, if it is not the whole tensor.
     pub prepare: Option<&'static str>,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// The measurement.
+    pub outcome: Measurement,
 }
 
-/// What came of trying a format out.
+/// The measurement of a candidate.
 #[derive(Debug)]
-pub enum Outcome {
-    /// It ran.
-    Measured(Times),
-    /// It could not be had, or the program could not be compiled for it.
+pub enum Measurement {
+    /// It was timed.
+    Measured(FormatTimes),
+    /// The conversion or the compilation failed.
     Failed(Diagnostic),
-    /// It was not tried.
+    /// It was not timed.
     Untried,
 }
 
-/// How long a format took.
+/// The times of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
-    /// Converting the tensor to the format.
+pub struct FormatTimes {
+    /// The time of the conversion.
     pub convert: Duration,
-    /// Compiling the program for it, or finding it in the cache.
+    /// The time of compilation, or of the look-up in the cache.
     pub compile: Duration,
-    /// One run: the median.
+    /// The median time of a run.
     pub run: Duration,
-    /// The fastest run.
+    /// The least time of a run.
     pub least: Duration,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: usize,
 }
 
@@ -92,43 +95,44 @@ impl Candidate {
     fn new(proposal: Proposal, usual: bool, program: String) -> Candidate {
         let Proposal { format, part, why, bytes, exact } = proposal;
         let prepare = (part != Part::Whole).then_some(task::LOWER);
-        Candidate { format, part, why, bytes, exact, usual, program, prepare, outcome: Outcome::Untried }
+        Candidate { format, part, why, bytes, exact, usual, program, prepare, outcome: Measurement::Untried }
     }
 
-    /// How long it took, if it ran.
-    pub fn times(&self) -> Option<&Times> {
+    /// Its times, if it was measured.
+    pub fn times(&self) -> Option<&FormatTimes> {
         match &self.outcome {
-            Outcome::Measured(times) => Some(times),
+            Measurement::Measured(times) => Some(times),
             _ => None,
         }
     }
 }
 
-/// A format that is this much faster than the usual one is worth a change; less may be chance.
-const WORTHWHILE: f64 = 1.05;
+/// The least speedup over the usual format that is not taken for noise.
+const SIGNIFICANT_SPEEDUP: f64 = 1.05;
 
 impl Advice {
-    /// The usual format, which the others are compared with.
+    /// The usual format, the baseline.
     pub fn usual(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.usual)
     }
 
-    /// The format to take: the fastest, unless the usual one is about as fast. Where nothing was measured, none.
+    /// The recommended format: the fastest, unless the usual one is about as fast; none where
+    /// nothing was timed.
     pub fn best(&self) -> Option<&Candidate> {
         let fastest = self.candidates.first().filter(|candidate| candidate.times().is_some())?;
         match self.speedup(fastest) {
-            Some(times) if times < WORTHWHILE => self.usual(),
+            Some(times) if times < SIGNIFICANT_SPEEDUP => self.usual(),
             _ => Some(fastest),
         }
     }
 
-    /// How many times as fast as the usual format a candidate is, where both were measured.
+    /// The speedup of a candidate over the usual format, if both were measured.
     pub fn speedup(&self, candidate: &Candidate) -> Option<f64> {
         let usual = self.usual()?.times()?.run.as_secs_f64();
         Some(usual / candidate.times()?.run.as_secs_f64().max(1e-9))
     }
 
-    /// After how many runs the time is saved that the conversion takes; none if no time is saved.
+    /// The number of runs that amortise the conversion; none if runs are not faster.
     pub fn pays_after(&self, candidate: &Candidate) -> Option<u64> {
         let (usual, times) = (self.usual()?.times()?, candidate.times()?);
         let saved = usual.run.checked_sub(times.run).filter(|saved| !saved.is_zero())?.as_secs_f64();
@@ -137,15 +141,15 @@ impl Advice {
     }
 }
 
-/// Proposes formats for a tensor, and measures them: a matrix times a vector (the sum of products with a vector; of a
-/// tensor of higher rank, the contraction of its last dimension), compiled for each format and run on this machine.
+/// Proposes formats for a tensor and times them: the contraction of its last dimension with a
+/// vector (SpMV, for a matrix), compiled for each format and run on this machine.
 ///
-/// Results are compared with each other before anything is timed. Formats that cannot be had are among the
-/// candidates, with the reason.
+/// Results are verified before anything is timed. Formats that fail are among the candidates, with
+/// the reason.
 ///
 /// ```
 /// use tamis::prelude::*;
-/// use tamis::{AdviseOptions, advise_with};
+/// use tamis::advise::{AdviseOptions, advise_with};
 /// let a = tamis::gallery::generate("banded(200, 4)")?;
 /// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
 /// let advice = advise_with(&a, &AdviseOptions { measure: false, ..AdviseOptions::default() })?;
@@ -157,11 +161,11 @@ pub fn advise_with(tensor: &Tensor, options: &AdviseOptions) -> Result<Advice, D
     let start = std::time::Instant::now();
     let statistics = tensor.statistics()?;
     let proposals = propose(tensor, &statistics)?;
-    let task = Task::of(tensor, &statistics);
+    let task = ProductTask::of(tensor, &statistics);
     let mut candidates: Vec<Candidate> = Vec::new();
     for (k, proposal) in proposals.into_iter().enumerate() {
         let constant = statistics.structure.constant;
-        // A triangle is only of use where both updates can be written.
+        // A triangle needs a dense result, which takes both updates.
         match task.as_ref().map(|task| task.program(&proposal, constant)) {
             Some(Some(program)) => candidates.push(Candidate::new(proposal, k == 0, program)),
             _ => continue,
@@ -184,7 +188,7 @@ pub fn advise_with(tensor: &Tensor, options: &AdviseOptions) -> Result<Advice, D
     Ok(advice)
 }
 
-/// [`advise_with`] the usual options: ten seconds at most.
+/// [`advise_with`] the default options: ten seconds at most.
 ///
 /// ```
 /// use tamis::prelude::*;

@@ -1,17 +1,17 @@
-//! What formats are measured by: the product of a tensor with a vector along its last dimension.
+//! The timed product of format advice: a tensor contracted with a vector along its last dimension.
 
 use tamis_ir::format::Leaf;
 use tamis_ir::{DType, Format, Kind, Value};
 use tamis_tensor::{Mirror, Part, Proposal, Statistics, Tensor, ValueArray};
 
-/// The vector may have this many elements.
-const LONGEST: u64 = 1 << 28;
+/// The longest vector.
+const MAX_LENGTH: u64 = 1 << 28;
 
-/// A product with a vector along the last dimension.
+/// The contraction of a tensor's last dimension with a vector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct ProductTask {
     rank: usize,
-    /// The format of the result: dense, unless that would be far larger than what is stored.
+    /// The format of the result: dense, unless that is far larger than the stored elements.
     result: String,
     dense: bool,
     /// The type of the vector's elements.
@@ -19,13 +19,13 @@ pub struct Task {
     complex: bool,
 }
 
-impl Task {
-    /// What a tensor's formats are measured by; none for a scalar.
-    pub(super) fn of(tensor: &Tensor, statistics: &Statistics) -> Option<Task> {
+impl ProductTask {
+    /// The product for a tensor; none for a scalar.
+    pub(super) fn of(tensor: &Tensor, statistics: &Statistics) -> Option<ProductTask> {
         let (_, before) = tensor.shape().split_last()?;
-        let cells = before.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n));
-        let room = (statistics.structure.entries as u64).saturating_mul(4).saturating_add(1 << 20);
-        let dense = cells.is_some_and(|cells| cells <= room);
+        let elements = before.iter().try_fold(1u64, |elements, n| elements.checked_mul(*n));
+        let limit = (statistics.structure.entries as u64).saturating_mul(4).saturating_add(1 << 20);
+        let dense = elements.is_some_and(|elements| elements <= limit);
         let lists = Format::uniform(tamis_ir::format::LevelKind::Sparse, before.len());
         let result = if dense { "dense".to_string() } else { lists.long_name() };
         let dtype = tensor.dtype();
@@ -33,7 +33,7 @@ impl Task {
             Kind::Float | Kind::Complex => dtype,
             _ => DType::F64,
         };
-        Some(Task { rank: tensor.rank(), result, dense, vector, complex: dtype.kind() == Kind::Complex })
+        Some(ProductTask { rank: tensor.rank(), result, dense, vector, complex: dtype.kind() == Kind::Complex })
     }
 
     fn index(&self, k: usize) -> String {
@@ -48,7 +48,7 @@ impl Task {
         (0..count).map(|k| self.index(k)).collect::<Vec<_>>().join(between)
     }
 
-    /// The update in the middle of the loops: `y[i] += A[i,j] * x[j]`.
+    /// The innermost statement: `y[i] += A[i,j] * x[j]`.
     pub fn statement(&self) -> String {
         self.update("")
     }
@@ -62,7 +62,7 @@ impl Task {
         }
     }
 
-    /// The program for a tensor that is stored as proposed; none if there is none that is worth it.
+    /// The program for a tensor that is stored as proposed; none if the proposal does not apply.
     pub(super) fn program(&self, proposal: &Proposal, constant: Option<Value>) -> Option<String> {
         let indices = self.indices(self.rank, ", ");
         if let Part::Lower(mirror) = proposal.part {
@@ -78,7 +78,7 @@ impl Task {
                 )
             });
         }
-        // A pattern says where the entries are; their value is in the program.
+        // A pattern has no values; the program has their constant.
         let factor = match (proposal.format.leaf(), constant) {
             (Leaf::Pattern, Some(value)) if !value.same_number(Value::one(value.dtype())) => format!("({value}) * "),
             _ => String::new(),
@@ -100,7 +100,7 @@ impl Task {
         })
     }
 
-    /// What stands in the way of measuring, in words.
+    /// Why the product cannot be timed, if so.
     pub(super) fn obstacle(&self, tensor: &Tensor, entries: usize) -> Option<String> {
         let length = tensor.shape().last().copied().unwrap_or(0);
         if tensor.shape().contains(&0) || entries == 0 {
@@ -110,7 +110,7 @@ impl Task {
                 "nothing was measured: the fill value is {}, so a product visits every element",
                 tensor.fill()
             ))
-        } else if length > LONGEST {
+        } else if length > MAX_LENGTH {
             Some(format!("nothing was measured: a vector of {length} elements is needed"))
         } else {
             None
@@ -120,14 +120,14 @@ impl Task {
     /// A vector to multiply with.
     pub(super) fn vector(&self, tensor: &Tensor) -> Result<Tensor, tamis_ir::Diagnostic> {
         let length = tensor.shape().last().copied().unwrap_or(0);
-        // Numbers that add up exactly, so that the order of additions is hardly seen.
+        // Sums of these numbers are exact, so that the order of additions hardly matters.
         let values: Vec<f64> = (0..length).map(|k| 1.0 + (k % 7) as f64 * 0.25).collect();
         let values = ValueArray::from(values).to_dtype(self.vector);
         Tensor::from_dense(&[length], values, &Format::dense(1), Value::zero(self.vector))
     }
 }
 
-/// Stores the lower triangle of a matrix.
+/// Extracts the lower triangle of a matrix.
 pub(super) const LOWER: &str = "\
 def lower(A):
     L = tensor(\"csr\")

@@ -1,7 +1,11 @@
-//! Compiling with and without counters, and running both.
+//! Measurement for an analysis: compiles the kernel with and without counters, and runs both.
+//!
+//! The kernel without counters is timed, several times; the one with counters runs once. The time
+//! of each loop nest is the difference of two prefixes of the kernel.
 
-use crate::call::{self, Machine, Problem, Ran};
-use crate::signature::{Argument, Signature};
+use crate::call::{self, BoundKernel, CallError, KernelOutcome};
+use crate::results::Results;
+use crate::signature::{CallArgument, Signature};
 use std::time::{Duration, Instant};
 use tamis_backend::cache::Cache;
 use tamis_backend::llvm;
@@ -13,19 +17,24 @@ use tamis_ir::program::{Checked, Program};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
 use tamis_tensor::Tensor;
 
-/// The kernel runs at most so often, and not again after so long.
-const RUNS: usize = 10;
-const LONGEST: Duration = Duration::from_millis(400);
+/// The most runs of the kernel.
+const MAX_RUNS: usize = 10;
 
-/// It runs at least so often, unless that takes very long: the first run finds no memory that was used before, and may take many
-/// times as long as those after it.
-const FEWEST: usize = 3;
-const VERY_LONG: Duration = Duration::from_secs(10);
+/// No further run starts after this time.
+const TIME_LIMIT: Duration = Duration::from_millis(400);
 
-/// Kernels with more loop nests are not taken apart: each nest is one more kernel to compile and run.
-const NESTS: usize = 8;
+/// The least runs within [`LONG_TIME_LIMIT`]: the first run takes fresh memory, and may take many
+/// times as long as later ones.
+const MIN_RUNS: usize = 3;
 
-/// A program, compiled twice, and what it is called with.
+/// No further run starts after this time, whatever their number.
+const LONG_TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// The nests of kernels with more of them are not timed: each is one more kernel to compile and
+/// run.
+const MAX_NESTS: usize = 8;
+
+/// A program, compiled with and without counters, and its tensors.
 pub(super) struct Run<'a> {
     pub(super) program: &'a Program,
     checked: &'a Checked,
@@ -37,16 +46,16 @@ pub(super) struct Run<'a> {
     plain: Compilation,
 }
 
-/// What was counted and timed.
+/// Counters and times of a run.
 pub(super) struct Measured {
     pub(super) counts: Counts,
-    pub(super) results: Vec<(String, Tensor)>,
-    /// How long each array is that the kernel was given.
-    pub(super) given: Vec<u64>,
+    pub(super) results: Results,
+    /// The length of each array that the kernel was called with.
+    pub(super) input_lengths: Vec<u64>,
     pub(super) time: Duration,
     pub(super) time_counting: Duration,
     pub(super) runs: usize,
-    /// The share of each loop nest in the time; nothing if they were not measured.
+    /// The share of each loop nest in the time; none if they were not measured.
     pub(super) shares: Option<Vec<f64>>,
 }
 
@@ -58,58 +67,60 @@ impl<'a> Run<'a> {
         tensors: &'a [&'a Tensor],
         strict: bool,
     ) -> Result<Run<'a>, Diagnostics> {
-        crate::compile::share_memory();
+        crate::compile::share_memory_pool();
         let compile = |count: bool| {
             let options = pipeline::Options { strict, count, part: false };
             pipeline::compile_checked(program, checked.clone(), &signature.types, &signature.layouts, options)
         };
         let mut counted = compile(true)?;
-        let (counting, kernel) = *counted.counting.take().ok_or_else(lost)?;
+        let (counting, kernel) = *counted.counting.take().ok_or_else(missing_counters)?;
         Ok(Run { program, checked, tensors, counted, counting, kernel, plain: compile(false)? })
     }
 
-    fn machine(&self, compilation: &Compilation, lowered: &Lowered) -> Result<(Machine, Vec<Value>), Diagnostics> {
+    fn machine(&self, compilation: &Compilation, lowered: &Lowered) -> Result<(BoundKernel, Vec<Value>), Diagnostics> {
         let (compiled, _) = Cache::global().get_or_compile(&lowered.kernel, &llvm::CodegenOptions::host()?)?;
-        let machine = Machine::new(&compilation.program, &compilation.checked, lowered, compiled)?;
+        let machine = BoundKernel::new(&compilation.program, &compilation.checked, lowered, compiled)?;
         let scalars = machine.scalars(&compilation.program, &compilation.checked)?;
         Ok((machine, scalars))
     }
 
-    fn told(&self, problem: Problem, machine: &Machine) -> Diagnostics {
-        problem.diagnostics(self.program, self.tensors, machine)
+    fn diagnostics(&self, error: CallError, machine: &BoundKernel) -> Diagnostics {
+        error.diagnostics(self.program, self.tensors, machine)
     }
 
     pub(super) fn measure(&self) -> Result<Measured, Diagnostics> {
-        let arguments = Argument::all(self.tensors);
+        let arguments = CallArgument::all(self.tensors);
         let (machine, scalars) = self.machine(&self.plain, &self.plain.lowered)?;
         let (last, time, runs) = self.best(&machine, &scalars, &arguments)?;
         let shapes: Vec<Vec<u64>> =
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
-        let finished = call::finish(&machine, last, &shapes, &arguments, false).map_err(|p| self.told(p, &machine))?;
+        let finished =
+            call::finish(&machine, last, &shapes, &arguments, false).map_err(|p| self.diagnostics(p, &machine))?;
 
         let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
-        let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.told(p, &machine))?;
-        let counters = ran.numbers(self.counting.buffer.index()).ok_or_else(lost)?;
+        let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.diagnostics(p, &machine))?;
+        let counters = ran.take_integers(self.counting.buffer.index()).ok_or_else(missing_counters)?;
         let counts = self.counting.read(&self.kernel, &counters);
-        let (given, time_counting) = (std::mem::take(&mut ran.given), ran.kernel);
+        let (input_lengths, time_counting) = (std::mem::take(&mut ran.input_lengths), ran.kernel);
         drop(ran);
         let shares = self.shares(time, &arguments)?;
-        Ok(Measured { counts, results: finished.results, given, time, time_counting, runs, shares })
+        Ok(Measured { counts, results: finished.results, input_lengths, time, time_counting, runs, shares })
     }
 
-    /// Runs a kernel several times; gives what the last one left, the least time, and how many runs there were.
+    /// Runs a kernel several times. Gives the outcome of the last run, the least time, and the
+    /// number of runs.
     fn best(
         &self,
-        machine: &Machine,
+        machine: &BoundKernel,
         scalars: &[Value],
-        arguments: &[Argument],
-    ) -> Result<(Ran, Duration, usize), Diagnostics> {
+        arguments: &[CallArgument],
+    ) -> Result<(KernelOutcome, Duration, usize), Diagnostics> {
         let start = Instant::now();
-        let once = || call::invoke(machine, scalars, arguments).map_err(|p| self.told(p, machine));
+        let once = || call::invoke(machine, scalars, arguments).map_err(|p| self.diagnostics(p, machine));
         let mut last = once()?;
         let (mut least, mut runs) = (last.kernel, 1);
-        while runs < RUNS && start.elapsed() < if runs < FEWEST { VERY_LONG } else { LONGEST } {
-            // Its memory is free for the next one.
+        while runs < MAX_RUNS && start.elapsed() < if runs < MIN_RUNS { LONG_TIME_LIMIT } else { TIME_LIMIT } {
+            // The next run reuses its memory.
             drop(last);
             last = once()?;
             least = least.min(last.kernel);
@@ -118,11 +129,12 @@ impl<'a> Run<'a> {
         Ok((last, least, runs))
     }
 
-    /// The share of each loop nest: what the kernel takes up to its end, less what it takes up to its start.
-    fn shares(&self, whole: Duration, arguments: &[Argument]) -> Result<Option<Vec<f64>>, Diagnostics> {
+    /// The share of each loop nest: the time of the kernel up to its end, less the time up to its
+    /// start.
+    fn shares(&self, whole: Duration, arguments: &[CallArgument]) -> Result<Option<Vec<f64>>, Diagnostics> {
         let kernel = &self.plain.lowered.kernel;
         let found = nests(kernel);
-        if found.is_empty() || found.len() > NESTS || nests(&self.kernel).len() != found.len() {
+        if found.is_empty() || found.len() > MAX_NESTS || nests(&self.kernel).len() != found.len() {
             return Ok(None);
         }
         let mut ends = Vec::new();
@@ -136,7 +148,7 @@ impl<'a> Run<'a> {
             ends.push(time.as_secs_f64());
         }
         ends.push(whole.as_secs_f64());
-        // Noise may have a shorter kernel take longer.
+        // With noise, a shorter kernel may take longer.
         let mut before = 0.0;
         let mut shares = Vec::new();
         for end in ends {
@@ -148,7 +160,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn lost() -> Diagnostic {
+fn missing_counters() -> Diagnostic {
     Diagnostic::new(Code::E1101, "the kernel did not write its counters")
         .note("this is a bug in Tamis")
         .help("please report the program; it runs without `--analyze`")

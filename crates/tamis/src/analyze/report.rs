@@ -1,7 +1,12 @@
-//! What was counted, put together by loops of the program and by arrays of its tensors.
+//! The report of an analysis: counters and times, by loops of the program and by arrays of its
+//! tensors.
+//!
+//! In: counters of the kernel's statements, times, and the cost model's predictions. Out: an
+//! [`Analysis`]. Time is measured for each outermost loop where possible, and apportioned to inner
+//! loops by counted work.
 
 use super::measure::{Measured, Run};
-use super::{Analysis, ArrayAnalysis, LoopAnalysis, Moved, PartAnalysis, SURPRISING};
+use super::{Analysis, ArrayAnalysis, BytesMoved, KernelLoop, LoopAnalysis, NOTABLE_RATIO};
 use std::collections::BTreeMap;
 use tamis_compiler::auto::Prediction;
 use tamis_compiler::counts::{Counts, LoopCounts, Traffic, nests};
@@ -9,94 +14,28 @@ use tamis_compiler::lower::{Lowered, Stored};
 use tamis_ir::kernel::{BufferId, Kernel, Role};
 use tamis_ir::program::{Block, IndexId, Program, StmtKind};
 
+/// Reports what was measured. `written` says that a person wrote the program, so that lines of its
+/// text mean something.
 pub(super) fn report(run: &Run, measured: Measured, expected: &[Option<Prediction>], written: bool) -> Analysis {
-    let compilation = &run.counted;
-    let program = &*compilation.program;
-    let names = names(program, &compilation.lowered);
-    let Measured { counts, results, given, time, time_counting, runs, shares } = measured;
-    let (counting, kernel) = (&run.counting, &run.kernel);
-    let shown = |buffer: &BufferId| *buffer != counting.buffer && !matches!(kernel.buffer(*buffer).role, Role::Tile(_));
-    let own = |counts: &LoopCounts| -> Vec<(BufferId, Moved)> {
-        counts.traffic.iter().filter(|(buffer, _)| shown(buffer)).map(|(b, t)| (*b, moved(kernel, *b, *t))).collect()
-    };
-    let seconds = Seconds::new(kernel, &counts, time.as_secs_f64(), shares.as_deref());
-    let mut loops: Vec<LoopAnalysis> = Vec::new();
-    let mut tree = Vec::new();
-    outline(&program.body, 0, &mut tree);
-    let mut pure = Vec::new();
-    for (place, (index, depth, stmt)) in tree.iter().enumerate() {
-        let none = LoopCounts::default();
-        let found = counts.loops.get(index.index()).unwrap_or(&none);
-        let own = own(found);
-        let prediction = expected.get(index.index()).cloned().flatten();
-        let span = program.origin.stmt(*stmt);
-        let source = program.origin.source.as_ref().filter(|_| written && span.range() != (0..0));
-        let inside = tree[place + 1..].iter().take_while(|(_, inner, _)| inner > depth);
-        let tiled = inside.map(|(inner, ..)| inner).find(|inner| found.around.contains(&inner.0));
-        let total = sum(own.iter().map(|(_, moved)| *moved));
-        loops.push(LoopAnalysis {
-            index: program.indices[index.index()].clone(),
-            depth: *depth,
-            line: source.map(|source| source.line_column(span.start).0),
-            entered: found.entered,
-            visits: found.visits,
-            steps: found.steps,
-            predicted: prediction.as_ref().map(|p| p.trips),
-            predicted_from: prediction.map(|p| p.from).unwrap_or_default(),
-            in_tiles_of: tiled.map(|inner| program.indices[inner.index()].clone()),
-            own: total,
-            own_by_array: own.into_iter().map(|(b, moved)| (names[b.index()].clone(), moved)).collect(),
-            moved: total,
-            seconds: seconds.of(found),
-            measured: false,
-            parts: found
-                .parts
-                .iter()
-                .map(|part| PartAnalysis {
-                    text: part.text.clone(),
-                    entered: part.entered,
-                    turns: part.iterations,
-                    visits: part.visits,
-                })
-                .collect(),
-        });
-        pure.push(found.cost.keys().map(|statement| seconds.nest(*statement)).collect::<Vec<Option<usize>>>());
-    }
+    let program = &*run.counted.program;
+    let traffic = ArrayTraffic { run, names: names(program, &run.counted.lowered) };
+    let Measured { counts, results, input_lengths, time, time_counting, runs, shares } = measured;
+    let seconds = Seconds::new(&run.kernel, &counts, time.as_secs_f64(), shares.as_deref());
+    let (mut loops, nests_of_loops) = loop_rows(&traffic, &counts, &seconds, expected, written);
     enclose(&mut loops);
-    // A nest that is one loop of the program with all that is in it was measured as such.
     if shares.is_some() {
-        for k in (0..loops.len()).filter(|k| loops[*k].depth == 0).collect::<Vec<usize>>() {
-            let end = k + 1 + loops[k + 1..].iter().take_while(|row| row.depth > 0).count();
-            let within: Vec<Option<usize>> = pure[k..end].iter().flatten().copied().collect();
-            let others = pure.iter().enumerate().filter(|(other, _)| !(k..end).contains(other));
-            let shared = others.flat_map(|(_, nests)| nests).any(|nest| within.contains(nest));
-            loops[k].measured = !shared && !within.contains(&None);
-        }
+        mark_measured(&mut loops, &nests_of_loops);
     }
-    let outside_by = own(&counts.outside);
-    let mut by_array: BTreeMap<BufferId, Moved> = BTreeMap::new();
-    for (buffer, more) in counts.loops.iter().flat_map(own).chain(outside_by.iter().copied()) {
-        let all = by_array.entry(buffer).or_default();
-        *all = sum([*all, more].into_iter());
-    }
-    let size = |buffer: BufferId| {
-        let len =
-            given.get(buffer.index()).copied().unwrap_or(0).max(counts.lengths.get(&buffer).copied().unwrap_or(0));
-        len.saturating_mul(kernel.buffer(buffer).elem.size() as u64)
-    };
-    let arrays = by_array
-        .into_iter()
-        .map(|(buffer, moved)| ArrayAnalysis { name: names[buffer.index()].clone(), moved, size: size(buffer) })
-        .collect();
+    let arrays = array_rows(&traffic, &counts, &input_lengths);
     let remarks = (0..loops.len()).filter_map(|k| remark(&loops[..=k])).collect();
     Analysis {
         program: program.to_string(),
         arrays,
-        outside: sum(outside_by.iter().map(|(_, moved)| *moved)),
+        outside: sum(traffic.of(&counts.outside).iter().map(|(_, moved)| *moved)),
         time,
         time_counting,
         runs,
-        nests: nests(kernel).len(),
+        nests: nests(&run.kernel).len(),
         nests_measured: shares.is_some(),
         conversions: Vec::new(),
         operations: counts.loops.iter().chain([&counts.outside]).map(|found| found.operations).sum(),
@@ -107,7 +46,106 @@ pub(super) fn report(run: &Run, measured: Measured, expected: &[Option<Predictio
     }
 }
 
-/// Loops in the order of the program: their indices, how deep they are, and their statements.
+/// The bytes that loops move, by array.
+struct ArrayTraffic<'a> {
+    run: &'a Run<'a>,
+    /// The name of each buffer.
+    names: Vec<String>,
+}
+
+impl ArrayTraffic<'_> {
+    /// The bytes that a loop itself moves; register tiles and counters are left out.
+    fn of(&self, counts: &LoopCounts) -> Vec<(BufferId, BytesMoved)> {
+        let kernel = &self.run.kernel;
+        let counters = self.run.counting.buffer;
+        let shown = |buffer: BufferId| buffer != counters && !matches!(kernel.buffer(buffer).role, Role::Tile(_));
+        let traffic = counts.traffic.iter().filter(|(buffer, _)| shown(**buffer));
+        traffic.map(|(buffer, traffic)| (*buffer, bytes_moved(kernel, *buffer, *traffic))).collect()
+    }
+}
+
+/// A row for each loop of the program, in its order; and the loop nests of the kernel that each one
+/// became, none for statements outside of all nests.
+fn loop_rows(
+    traffic: &ArrayTraffic,
+    counts: &Counts,
+    seconds: &Seconds,
+    expected: &[Option<Prediction>],
+    written: bool,
+) -> (Vec<LoopAnalysis>, Vec<Vec<Option<usize>>>) {
+    let program = &*traffic.run.counted.program;
+    let mut tree = Vec::new();
+    outline(&program.body, 0, &mut tree);
+    let (mut rows, mut nests) = (Vec::new(), Vec::new());
+    let none = LoopCounts::default();
+    for (at, (index, depth, stmt)) in tree.iter().enumerate() {
+        let counted = counts.loops.get(index.index()).unwrap_or(&none);
+        let own = traffic.of(counted);
+        let prediction = expected.get(index.index()).cloned().flatten();
+        let span = program.origin.stmt(*stmt);
+        let source = program.origin.source.as_ref().filter(|_| written && span.range() != (0..0));
+        let inside = tree[at + 1..].iter().take_while(|(_, inner, _)| inner > depth);
+        let tiled = inside.map(|(inner, ..)| inner).find(|inner| counted.around.contains(&inner.0));
+        let total = sum(own.iter().map(|(_, moved)| *moved));
+        let kernel_loops = counted.parts.iter().map(|part| KernelLoop {
+            text: part.text.clone(),
+            entered: part.entered,
+            iterations: part.iterations,
+            visits: part.visits,
+        });
+        rows.push(LoopAnalysis {
+            index: program.indices[index.index()].clone(),
+            depth: *depth,
+            line: source.map(|source| source.line_column(span.start).0),
+            entered: counted.entered,
+            visits: counted.visits,
+            steps: counted.steps,
+            predicted: prediction.as_ref().map(|p| p.trips),
+            predicted_from: prediction.map(|p| p.from).unwrap_or_default(),
+            in_tiles_of: tiled.map(|inner| program.indices[inner.index()].clone()),
+            own: total,
+            own_by_array: own.into_iter().map(|(b, moved)| (traffic.names[b.index()].clone(), moved)).collect(),
+            moved: total,
+            seconds: seconds.of(counted),
+            measured: false,
+            kernel_loops: kernel_loops.collect(),
+        });
+        nests.push(counted.cost.keys().map(|statement| seconds.nest(*statement)).collect());
+    }
+    (rows, nests)
+}
+
+/// Marks the outermost loops whose time was measured: those that share no loop nest of the kernel
+/// with another one.
+fn mark_measured(loops: &mut [LoopAnalysis], nests: &[Vec<Option<usize>>]) {
+    for k in (0..loops.len()).filter(|k| loops[*k].depth == 0).collect::<Vec<usize>>() {
+        let end = k + 1 + loops[k + 1..].iter().take_while(|row| row.depth > 0).count();
+        let within: Vec<Option<usize>> = nests[k..end].iter().flatten().copied().collect();
+        let others = nests.iter().enumerate().filter(|(other, _)| !(k..end).contains(other));
+        let shared = others.flat_map(|(_, nests)| nests).any(|nest| within.contains(nest));
+        loops[k].measured = !shared && !within.contains(&None);
+    }
+}
+
+/// A row for each array, in the order of the kernel's buffers.
+fn array_rows(traffic: &ArrayTraffic, counts: &Counts, input_lengths: &[u64]) -> Vec<ArrayAnalysis> {
+    let mut by_array: BTreeMap<BufferId, BytesMoved> = BTreeMap::new();
+    for (buffer, more) in counts.loops.iter().chain([&counts.outside]).flat_map(|counts| traffic.of(counts)) {
+        let all = by_array.entry(buffer).or_default();
+        *all = sum([*all, more].into_iter());
+    }
+    let size = |buffer: BufferId| {
+        let input = input_lengths.get(buffer.index()).copied().unwrap_or(0);
+        let length = input.max(counts.lengths.get(&buffer).copied().unwrap_or(0));
+        length.saturating_mul(traffic.run.kernel.buffer(buffer).elem.size() as u64)
+    };
+    by_array
+        .into_iter()
+        .map(|(buffer, moved)| ArrayAnalysis { name: traffic.names[buffer.index()].clone(), moved, size: size(buffer) })
+        .collect()
+}
+
+/// The loops in the order of the program: their indices, depths, and statements.
 fn outline(block: &Block, depth: usize, found: &mut Vec<(IndexId, usize, tamis_ir::program::StmtId)>) {
     for stmt in block {
         match &stmt.kind {
@@ -126,12 +164,12 @@ fn outline(block: &Block, depth: usize, found: &mut Vec<(IndexId, usize, tamis_i
     }
 }
 
-/// Adds to each loop what the loops inside it moved and took.
+/// Adds the bytes and the time of inner loops to the loops around them.
 fn enclose(loops: &mut [LoopAnalysis]) {
     for k in (0..loops.len()).rev() {
         let depth = loops[k].depth;
         let inner = loops[k + 1..].iter().take_while(|row| row.depth > depth).filter(|row| row.depth == depth + 1);
-        let (more, seconds) = inner.fold((Moved::default(), 0.0), |(moved, seconds), row| {
+        let (more, seconds) = inner.fold((BytesMoved::default(), 0.0), |(moved, seconds), row| {
             (sum([moved, row.moved].into_iter()), seconds + row.seconds)
         });
         loops[k].moved = sum([loops[k].moved, more].into_iter());
@@ -139,26 +177,27 @@ fn enclose(loops: &mut [LoopAnalysis]) {
     }
 }
 
-fn sum(all: impl Iterator<Item = Moved>) -> Moved {
-    all.fold(Moved::default(), |sum, more| Moved {
+fn sum(all: impl Iterator<Item = BytesMoved>) -> BytesMoved {
+    all.fold(BytesMoved::default(), |sum, more| BytesMoved {
         read: sum.read.saturating_add(more.read),
         written: sum.written.saturating_add(more.written),
     })
 }
 
-fn moved(kernel: &Kernel, buffer: BufferId, traffic: Traffic) -> Moved {
+fn bytes_moved(kernel: &Kernel, buffer: BufferId, traffic: Traffic) -> BytesMoved {
     let size = kernel.buffer(buffer).elem.size() as u64;
-    Moved { read: traffic.loads.saturating_mul(size), written: traffic.stores.saturating_mul(size) }
+    BytesMoved { read: traffic.loads.saturating_mul(size), written: traffic.stores.saturating_mul(size) }
 }
 
-/// What buffers are of tensors. The level is said where several have such an array.
+/// The names of buffers as arrays of tensors, as in `A crd`; with the level, where several levels
+/// have such an array.
 fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
     let mut names: Vec<String> = lowered.kernel.buffers.iter().map(|buffer| buffer.name.clone()).collect();
-    // Parameters come first, so that arrays that results share have their names.
+    // Parameters last, so that shared arrays get their names.
     for (info, bound) in program.tensors.iter().zip(&lowered.bound).rev() {
         let mut name = |buffer: &BufferId, what: String| {
-            if let Some(place) = names.get_mut(buffer.index()) {
-                *place = format!("{} {what}", info.name);
+            if let Some(name) = names.get_mut(buffer.index()) {
+                *name = format!("{} {what}", info.name);
             }
         };
         match &bound.storage {
@@ -166,8 +205,8 @@ fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
                 let among = |name: &str| arrays.iter().flatten().filter(|(other, _)| *other == name).count();
                 for (level, arrays) in arrays.iter().enumerate() {
                     for (array, buffer) in arrays {
-                        let several = among(array) > 1;
-                        name(buffer, if several { format!("{array}[{level}]") } else { array.to_string() });
+                        let ambiguous = among(array) > 1;
+                        name(buffer, if ambiguous { format!("{array}[{level}]") } else { array.to_string() });
                     }
                 }
                 values.iter().for_each(|buffer| name(buffer, "values".to_string()));
@@ -178,9 +217,9 @@ fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
     names
 }
 
-/// Time by counted work, in each loop nest for itself where these were measured.
+/// Apportions time by counted work; within each loop nest, where the nests' times were measured.
 struct Seconds {
-    /// For each statement of the kernel, its nest and seconds for each unit of its work.
+    /// For each statement of the kernel, its nest, and its seconds per unit of work.
     by_statement: Vec<(Option<usize>, f64)>,
 }
 
@@ -212,11 +251,11 @@ impl Seconds {
     }
 }
 
-/// What to think of a loop, the last of these, that took far more or fewer turns than expected.
+/// A remark on the last of these loops, if its visits are far from the prediction.
 fn remark(loops: &[LoopAnalysis]) -> Option<String> {
     let row = loops.last()?;
     let (ratio, predicted) = (row.ratio()?, row.predicted?);
-    if (1.0 / SURPRISING..=SURPRISING).contains(&ratio) {
+    if (1.0 / NOTABLE_RATIO..=NOTABLE_RATIO).contains(&ratio) {
         return None;
     }
     let named = |counted: bool| {
@@ -225,7 +264,7 @@ fn remark(loops: &[LoopAnalysis]) -> Option<String> {
     };
     let (counted, assumed) = (named(true), named(false));
     let more = ratio > 1.0;
-    let far = match row.visits {
+    let deviation = match row.visits {
         0 => "never ran".to_string(),
         _ if more => format!("ran {ratio:.1} times as often as expected"),
         _ => format!("ran {:.1} times less often than expected", 1.0 / ratio),
@@ -233,19 +272,19 @@ fn remark(loops: &[LoopAnalysis]) -> Option<String> {
     let why = if let Some(inner) = row.in_tiles_of.as_ref().filter(|_| more) {
         format!("it runs once for each tile of {inner}, which stays in registers meanwhile")
     } else if counted.is_empty() && assumed.is_empty() {
-        "no tensor says how often, so its whole extent was expected".to_string()
+        "no sparse operand bounds it, so its whole extent was expected".to_string()
     } else if assumed.is_empty() {
-        let how = if more { "they meet more often than that" } else { "they lie closer together, or meet less often" };
-        format!("entries of {counted} were counted, but assumed to lie anywhere: {how}")
+        let how = if more { "they coincide more often" } else { "they are clustered, or coincide less often" };
+        format!("the stored elements of {counted} were counted, but assumed to be uniformly distributed: {how}")
     } else {
-        let known = if counted.is_empty() { String::new() } else { format!("; those of {counted} were counted") };
-        format!("how many entries {assumed} would have was estimated, not counted{known}")
+        let known = if counted.is_empty() { String::new() } else { format!("; that of {counted} was counted") };
+        format!("the nnz of {assumed} was estimated, not counted{known}")
     };
-    Some(format!("{} {far} ({} of {predicted:.3e}): {why}", place(loops), row.visits))
+    Some(format!("{} {deviation} ({} of {predicted:.3e}): {why}", loop_name(loops), row.visits))
 }
 
 /// A loop, by its index and those of the loops around it.
-fn place(loops: &[LoopAnalysis]) -> String {
+fn loop_name(loops: &[LoopAnalysis]) -> String {
     let Some(row) = loops.last() else { return String::new() };
     let (mut depth, mut around) = (row.depth, Vec::new());
     for outer in loops.iter().rev().skip(1) {

@@ -1,12 +1,12 @@
-//! An analysis as text: a table of loops, a table of arrays, and remarks.
+//! The text form of an analysis: a table of loops, a table of arrays, and remarks.
 
-use super::{Analysis, LoopAnalysis, SURPRISING};
+use super::{Analysis, LoopAnalysis, NOTABLE_RATIO};
 use std::fmt;
 
-/// A table whose first column is on the left, the others on the right.
-struct Table(Vec<Vec<String>>);
+/// A table whose first column is left-aligned, the others right-aligned.
+struct TextTable(Vec<Vec<String>>);
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
         let cell = |row: &Vec<String>, k: usize| row.get(k).cloned().unwrap_or_default();
@@ -24,7 +24,7 @@ impl fmt::Display for Table {
 }
 
 impl Analysis {
-    fn loop_table(&self) -> Table {
+    fn loop_table(&self) -> TextTable {
         let predicted = self.loops.iter().any(|row| row.predicted.is_some());
         let lines = self.loops.iter().any(|row| row.line.is_some());
         let steps = self.loops.iter().any(|row| row.steps > 0);
@@ -52,31 +52,31 @@ impl Analysis {
             cells.extend([bytes(row.moved.read), bytes(row.moved.written), format!("{about}{}", time(row.seconds))]);
             table.push(cells);
         }
-        Table(table)
+        TextTable(table)
     }
 
-    fn array_table(&self) -> Table {
+    fn array_table(&self) -> TextTable {
         let mut table = vec![["array", "read", "written", "size", "moved/size"].map(String::from).to_vec()];
         for row in &self.arrays {
             let moved = row.moved.read.saturating_add(row.moved.written);
             let ratio = if row.size > 0 { format!("{:.2}", moved as f64 / row.size as f64) } else { "-".to_string() };
             table.push(vec![row.name.clone(), bytes(row.moved.read), bytes(row.moved.written), bytes(row.size), ratio]);
         }
-        Table(table)
+        TextTable(table)
     }
 
-    /// The loops of the kernel that each loop of the program became, with their turns.
-    pub fn parts(&self) -> String {
-        let mut table = vec![["loop of the kernel", "entered", "turns", "visits"].map(String::from).to_vec()];
+    /// The loops of the kernel that each loop of the program was lowered to, with their iterations.
+    pub fn kernel_loops(&self) -> String {
+        let mut table = vec![["loop of the kernel", "entered", "iterations", "visits"].map(String::from).to_vec()];
         for row in &self.loops {
             table.push(vec![format!("{}for {}", "  ".repeat(row.depth), row.index)]);
-            for part in &row.parts {
+            for part in &row.kernel_loops {
                 let text = format!("{}  {}", "  ".repeat(row.depth), shortened(&part.text));
                 let visits = if part.visits { "each" } else { "" };
-                table.push(vec![text, grouped(part.entered), grouped(part.turns), visits.to_string()]);
+                table.push(vec![text, grouped(part.entered), grouped(part.iterations), visits.to_string()]);
             }
         }
-        Table(table).to_string()
+        TextTable(table).to_string()
     }
 }
 
@@ -111,13 +111,13 @@ fn ratio(row: &LoopAnalysis) -> String {
     match row.ratio() {
         None => "-".to_string(),
         Some(ratio) => {
-            let mark = if (1.0 / SURPRISING..=SURPRISING).contains(&ratio) { "" } else { "!" };
+            let mark = if (1.0 / NOTABLE_RATIO..=NOTABLE_RATIO).contains(&ratio) { "" } else { "!" };
             if ratio >= 1000.0 { format!("{mark}{ratio:.1e}") } else { format!("{mark}{ratio:.2}") }
         }
     }
 }
 
-/// A number with its thousands apart.
+/// A number with separators between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -149,7 +149,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// A line that is not too long to read.
+/// A line, truncated.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 72;
     match text.char_indices().nth(LONGEST) {

@@ -1,8 +1,9 @@
-//! The state space of a search: level types by dimension orders, widths of positions and coordinates, schedules.
+//! The state space of a search: formats, widths of positions and coordinates, and schedules.
 //!
-//! Every level is dense or compressed, and every order of the dimensions is tried: of a matrix these are CSR, CSC, DCSR, DCSC, CDR and CDC
-//! (rows or columns listed, each stored whole), and both fully dense orders; besides, lists of coordinates. A format that would take far
-//! more memory than what is stored is left out, and so are widths that do not hold what there is.
+//! Formats have a dense or compressed level for each dimension, in every order of the dimensions,
+//! or are COO. For a matrix these are CSR, CSC, DCSR, DCSC, both orders with sparse rows or columns
+//! of dense vectors, and both dense orders. Formats that take far more memory than the stored
+//! elements are left out, and so are widths that are too narrow.
 
 use std::collections::BTreeSet;
 use tamis_compiler::schedule::Schedule;
@@ -10,16 +11,17 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, LevelKind, LevelSpec, Width};
 use tamis_tensor::Tensor;
 
-/// Formats that store more values than this many times the entries, and [`ROOM`], are not tried.
+/// Formats that store more than this many values for each stored element, and more than [`SMALL`]
+/// values, are not tried.
 const MOST_VALUES: u128 = 8;
-/// So many values are never too many.
-const ROOM: u128 = 1 << 20;
-/// Tensors of more dimensions are stored in their own order only.
+/// This many values are never too many.
+const SMALL: u128 = 1 << 20;
+/// Tensors of more dimensions are tried in their natural order only.
 const MOST_ORDERED: usize = 3;
-/// The level types of tensors of more dimensions are dense and compressed as far as they are common.
+/// Tensors of more dimensions are tried with sparse levels alone, or below a dense first level.
 const MOST_TYPED: usize = 4;
 
-/// The formats that are tried for a tensor, its own first. What is dense stays so.
+/// The formats to try for a tensor, its own first. A dense tensor stays as it is.
 pub(super) fn formats(tensor: &Tensor) -> Result<Vec<Format>> {
     let mut all = vec![tensor.format().clone()];
     let rank = tensor.rank();
@@ -35,7 +37,7 @@ pub(super) fn formats(tensor: &Tensor) -> Result<Vec<Format>> {
     add(Format::coo(rank).with_leaf(leaf));
     let natural: Vec<usize> = (0..rank).collect();
     let orders = if rank <= MOST_ORDERED { permutations(&natural) } else { vec![natural] };
-    let most = MOST_VALUES.saturating_mul(tensor.nnz() as u128).max(ROOM);
+    let most = MOST_VALUES.saturating_mul(tensor.nnz() as u128).max(SMALL);
     for order in orders {
         let map: Vec<DimExpr> = order.iter().map(|dim| DimExpr::Dim(*dim)).collect();
         let format = |types: usize| {
@@ -46,7 +48,7 @@ pub(super) fn formats(tensor: &Tensor) -> Result<Vec<Format>> {
             Format::new(rank, map.clone(), (0..rank).map(level).collect(), leaf)
         };
         let listed = format(0)?;
-        // How many different coordinates there are down to each level.
+        // The number of distinct coordinate prefixes down to each level.
         let stored = tensor.convert(&listed)?;
         let prefixes: Vec<u128> = stored.levels().iter().map(|level| level.children() as u128).collect();
         let types: Vec<usize> = if rank <= MOST_TYPED { (0..1 << rank).collect() } else { vec![0, 1] };
@@ -68,8 +70,8 @@ pub(super) fn formats(tensor: &Tensor) -> Result<Vec<Format>> {
     Ok(all)
 }
 
-/// The widths of positions and coordinates that hold what is stored in these formats, besides the automatic ones; each for all operands
-/// that have any.
+/// The formats with every width of positions and coordinates that is wide enough, but for the
+/// automatic one. All operands get the same widths.
 pub(super) fn widths(formats: &[Format], tensors: &[&Tensor]) -> Vec<Vec<Format>> {
     let all = [Width::U8, Width::U16, Width::U32, Width::U64];
     let mut found: Vec<Vec<Format>> = Vec::new();
@@ -79,8 +81,8 @@ pub(super) fn widths(formats: &[Format], tensors: &[&Tensor]) -> Vec<Vec<Format>
             let fits = changed.iter().zip(formats).zip(tensors).all(|((new, old), tensor)| {
                 new == old || (holds(pos, tensor.nnz() as u64) && tensor.shape().iter().all(|n| holds(crd, *n)))
             });
-            let known = || formats.iter().zip(&changed).all(|(old, new)| is_automatic(old, new, tensors));
-            if fits && changed != formats && !known() && !found.contains(&changed) {
+            let automatic = || formats.iter().zip(&changed).all(|(old, new)| is_automatic(old, new, tensors));
+            if fits && changed != formats && !automatic() && !found.contains(&changed) {
                 found.push(changed);
             }
         }
@@ -92,7 +94,7 @@ fn holds(width: Width, largest: u64) -> bool {
     width == Width::U64 || largest < 1 << (8 * width.size())
 }
 
-/// Whether written widths are those that are chosen anyway.
+/// Whether explicit widths equal the automatic ones.
 fn is_automatic(old: &Format, new: &Format, tensors: &[&Tensor]) -> bool {
     let wide = tensors
         .iter()
@@ -104,7 +106,7 @@ fn is_automatic(old: &Format, new: &Format, tensors: &[&Tensor]) -> bool {
             && new.levels().iter().all(|level| automatic(level.pos) && automatic(level.crd)))
 }
 
-/// The format with these widths wherever a level has positions or coordinates.
+/// The format with explicit widths of all positions and coordinates.
 fn with_widths(format: &Format, pos: Width, crd: Width) -> Format {
     let level = |spec: &LevelSpec| match spec.kind {
         LevelKind::Dense => *spec,
@@ -115,13 +117,14 @@ fn with_widths(format: &Format, pos: Width, crd: Width) -> Format {
     Format::new(format.rank(), format.map().to_vec(), levels, format.leaf()).unwrap_or_else(|_| format.clone())
 }
 
-/// Schedules of loops in this order, besides none: vectors, unrolled loops, tiles.
+/// Schedules for loops in this order: vectorised, unrolled, tiled.
 pub(super) fn schedules(order: &[String], formats: &[Format], tensors: &[&Tensor]) -> Vec<Schedule> {
     let none = Schedule::new();
     let Some(last) = order.last() else { return Vec::new() };
-    // The compiler decides by itself what runs in vectors; the command asks for it where it does not.
+    // The compiler vectorises by itself where its cost model says so; the command forces it.
     let mut all = vec![none.clone().vectorize(last), none.clone().unroll(last, 4)];
-    // Loops cut into tiles, of which the inner one goes to the end: parts of rows that stay in the cache.
+    // Tiles of the innermost loop, whose outer loop becomes outermost, so that parts of rows stay
+    // in the cache.
     let dense = tensors.iter().zip(formats).any(|(tensor, format)| format.is_all_dense() && tensor.rank() > 1);
     if dense && order.len() > 1 {
         for length in [32, 256] {
@@ -152,13 +155,13 @@ pub(super) fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     all
 }
 
-/// States that were met, so that none is tried twice.
+/// The set of visited states.
 #[derive(Default)]
-pub(super) struct Seen(BTreeSet<(Vec<String>, Vec<String>, String)>);
+pub(super) struct VisitedStates(BTreeSet<(Vec<String>, Vec<String>, String)>);
 
-impl Seen {
-    /// Whether a state is new.
-    pub(super) fn add(&mut self, formats: &[Format], order: &[String], schedule: &Schedule) -> bool {
+impl VisitedStates {
+    /// Adds a state; false if it was visited before.
+    pub(super) fn insert(&mut self, formats: &[Format], order: &[String], schedule: &Schedule) -> bool {
         self.0.insert((formats.iter().map(Format::to_string).collect(), order.to_vec(), schedule.to_string()))
     }
 }
@@ -186,7 +189,7 @@ mod tests {
             assert!(found.contains(&format), "{format} is not among {found:?}");
         }
         assert_eq!(found.len(), 9);
-        // What is dense stays so; what would be far larger is left out.
+        // A dense tensor stays as it is; formats that are far larger are left out.
         assert_eq!(formats(&rows(&[3], 4, "dense")).unwrap().len(), 1);
         let wide = rows(&[7], 3000, "csr");
         let found: Vec<String> = formats(&wide).unwrap().iter().map(Format::to_string).collect();
@@ -200,7 +203,7 @@ mod tests {
     fn widths_that_fit() {
         let a = rows(&[3, 4], 40, "csr");
         let found = widths(&[Format::csr()], &[&a]);
-        // 80 entries and 40 columns fit in 8 bits: all pairs but the automatic one.
+        // 80 elements and 40 columns fit in 8 bits: all pairs but the automatic one.
         assert_eq!(found.len(), 15);
         let b = rows(&(0..30).collect::<Vec<u32>>(), 300, "csr");
         let found: Vec<String> = widths(&[Format::csr()], &[&b]).iter().map(|f| f[0].to_string()).collect();

@@ -1,4 +1,7 @@
-//! Results of which each part has its own: combined element by element, in the order of the parts. Sparse ones are combined by a program.
+//! Privatised reductions: combines the private results of all chunks by the reduction's operator.
+//!
+//! Dense results are combined element by element, in the order of the chunks, which fixes rounding
+//! for a given number of chunks. Sparse results are combined by a generated element-wise program.
 
 use crate::run::{RunOptions, run};
 use num_complex::Complex;
@@ -9,16 +12,16 @@ use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Diagnostics, Format, Program, Value};
 use tamis_tensor::Tensor;
 
-/// From so many elements on, threads share the work.
+/// Results of at least this many elements are combined in parallel.
 const LONG: usize = 1 << 15;
 
-/// The elements of all parts, combined by an operator; none if the arrays are not of this type.
-pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -> Option<Storage> {
-    // Sums are what is combined most.
+/// Combines the arrays of all chunks by an operator; none if they are not of this type.
+pub(crate) fn combine(elem: Elem, op: Op, chunks: Vec<Storage>, threads: usize) -> Option<Storage> {
+    // Sums, the most frequent reductions, are evaluated natively.
     macro_rules! typed {
         ($rust:ty, $variant:ident, $sum:expr) => {{
             let one = |a: $rust, b: $rust| {
-                // Logical operators give truth values, which are 1 and 0 in any type.
+                // A logical operator gives `bool`, which is stored as 1 or 0 of any type.
                 match eval(op, DType::$variant, &[Value::$variant(a), Value::$variant(b)]).cast(DType::$variant) {
                     Value::$variant(c) => c,
                     _ => a,
@@ -26,17 +29,17 @@ pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -
             };
             let sum: fn($rust, $rust) -> $rust = $sum;
             match op {
-                Op::Add => all(parts, threads, &sum),
-                _ => all(parts, threads, &one),
+                Op::Add => fold(chunks, threads, &sum),
+                _ => fold(chunks, threads, &one),
             }
         }};
     }
     match elem.dtype() {
-        // Bytes that are 0 or 1.
+        // Stored as bytes that are 0 or 1.
         DType::Bool => {
             let one =
                 |a: u8, b: u8| u8::from(eval(op, DType::Bool, &[Value::Bool(a != 0), Value::Bool(b != 0)]).is_truthy());
-            all(parts, threads, &one)
+            fold(chunks, threads, &one)
         }
         DType::I8 => typed!(i8, I8, i8::wrapping_add),
         DType::I16 => typed!(i16, I16, i16::wrapping_add),
@@ -53,26 +56,26 @@ pub(crate) fn combine(elem: Elem, op: Op, parts: Vec<Storage>, threads: usize) -
     }
 }
 
-fn all<T: tamis_backend::runtime::Element + Send + Sync>(
-    parts: Vec<Storage>,
+fn fold<T: tamis_backend::runtime::Element + Send + Sync>(
+    chunks: Vec<Storage>,
     threads: usize,
     one: &(impl Fn(T, T) -> T + Sync),
 ) -> Option<Storage> {
-    let parts: Option<Vec<Vec<T>>> = parts.into_iter().map(|part| part.into_vec().ok()).collect();
-    let mut parts = parts?.into_iter();
-    let mut first = parts.next()?;
-    let rest: Vec<Vec<T>> = parts.collect();
+    let chunks: Option<Vec<Vec<T>>> = chunks.into_iter().map(|chunk| chunk.into_vec().ok()).collect();
+    let mut chunks = chunks?.into_iter();
+    let mut first = chunks.next()?;
+    let rest: Vec<Vec<T>> = chunks.collect();
     let workers = if first.len() < LONG { 1 } else { threads.max(1) };
     let step = first.len().div_ceil(workers).max(1);
-    let pieces: Vec<std::sync::Mutex<&mut [T]>> = first.chunks_mut(step).map(std::sync::Mutex::new).collect();
-    tamis_tensor::threads::share(pieces.len().max(1), &|worker| {
-        let Some(mut piece) = pieces.get(worker).and_then(|piece| piece.lock().ok()) else { return };
+    let blocks: Vec<std::sync::Mutex<&mut [T]>> = first.chunks_mut(step).map(std::sync::Mutex::new).collect();
+    tamis_tensor::threads::share(blocks.len().max(1), &|worker| {
+        let Some(mut block) = blocks.get(worker).and_then(|block| block.lock().ok()) else { return };
         for other in &rest {
             let other = other.get(worker * step..).unwrap_or_default();
-            piece.iter_mut().zip(other).for_each(|(a, b)| *a = one(*a, *b));
+            block.iter_mut().zip(other).for_each(|(a, b)| *a = one(*a, *b));
         }
     });
-    drop(pieces);
+    drop(blocks);
     Some(Storage::from_vec(first))
 }
 
@@ -86,7 +89,7 @@ pub(crate) fn program(op: Op, format: &Format, dtype: DType) -> Result<Program, 
         None => format!("{}({a}, {b})", op.info().name),
     };
     let loops = indices.join(", ");
-    // A pattern's values have one type.
+    // A pattern implies its value type.
     let typed = match format.leaf() {
         Leaf::Pattern => String::new(),
         Leaf::Element(_) => format!(", dtype='{dtype}'"),
@@ -96,14 +99,13 @@ pub(crate) fn program(op: Op, format: &Format, dtype: DType) -> Result<Program, 
     ))
 }
 
-/// Sparse tensors of all parts, combined by such a program.
-pub(crate) fn tensors(program: &Program, parts: Vec<Tensor>, strict: bool) -> Result<Option<Tensor>, Diagnostics> {
-    let mut parts = parts.into_iter();
-    let Some(mut all) = parts.next() else { return Ok(None) };
-    for part in parts {
-        let results = run(program, &[("A", &all), ("B", &part)], &RunOptions { strict, ..RunOptions::default() })?;
-        let Some((_, sum)) = results.into_iter().next() else { break };
-        all = sum;
+/// Combines the sparse results of all chunks by such a program.
+pub(crate) fn tensors(program: &Program, chunks: Vec<Tensor>, strict: bool) -> Result<Option<Tensor>, Diagnostics> {
+    let mut chunks = chunks.into_iter();
+    let Some(mut all) = chunks.next() else { return Ok(None) };
+    for chunk in chunks {
+        let results = run(program, &[("A", &all), ("B", &chunk)], &RunOptions { strict, ..RunOptions::default() })?;
+        all = results.into_tensor()?;
     }
     Ok(Some(all))
 }
@@ -113,9 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truth_values_of_numbers_are_combined() {
-        let parts = || vec![Storage::from_vec(vec![1.0, 1.0, 0.0]), Storage::from_vec(vec![1.0, 0.0, 1.0])];
-        let combined = |op| combine(Elem::Value(DType::F64), op, parts(), 1).unwrap().into_vec::<f64>().ok().unwrap();
+    fn logical_reductions_of_numbers_give_ones_and_zeros() {
+        let chunks = || vec![Storage::from_vec(vec![1.0, 1.0, 0.0]), Storage::from_vec(vec![1.0, 0.0, 1.0])];
+        let combined = |op| combine(Elem::Value(DType::F64), op, chunks(), 1).unwrap().into_vec::<f64>().ok().unwrap();
         assert_eq!(combined(Op::And), [1.0, 0.0, 0.0]);
         assert_eq!(combined(Op::Or), [1.0, 1.0, 1.0]);
     }

@@ -1,17 +1,17 @@
-//! `tamis run`: the request as data, read and checked before anything is done.
+//! The request of `tamis run` as data: parsed and checked before anything is read or run.
 
 use crate::args::RunArgs;
 use crate::input::{self, InputSpec, Named};
-use crate::shell::Failure;
+use crate::shell::CommandError;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use tamis::Schedule;
+use tamis::schedule::Schedule;
 use tamis_ir::FormatSpec;
 use tamis_ir::diag::{Code, Diagnostic, Diagnostics, Source};
 use tamis_tensor::Combine;
 use tamis_tensor::io::FileKind;
 
-/// Where the text of a program comes from.
+/// The origin of a program's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramText {
     /// A file.
@@ -23,12 +23,13 @@ pub enum ProgramText {
 }
 
 impl ProgramText {
-    /// `-` is standard input; what exists, or is named like a Python file, is a file; everything else is a program.
+    /// `-` is standard input; a path that exists or ends in `.py` is a file; everything else is a
+    /// program.
     pub fn parse(argument: &OsStr) -> ProgramText {
         let path = Path::new(argument);
         match argument.to_str() {
             Some("-") => ProgramText::StandardInput,
-            // A pipe is fine, too: shells offer the output of a command as one.
+            // A pipe, too, is a path that exists: shells pass the output of a command as one.
             Some(text) if text.contains('\n') || !(text.ends_with(".py") || path.exists()) => {
                 ProgramText::Text(text.to_string())
             }
@@ -37,7 +38,7 @@ impl ProgramText {
     }
 }
 
-/// Where a result goes.
+/// The target of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputTarget {
     /// A file, its kind known by its extension.
@@ -56,22 +57,22 @@ impl OutputTarget {
     }
 }
 
-/// Everything that `tamis run` was asked to do, read and checked as far as that is possible without the program.
+/// A parsed command line of `tamis run`, checked as far as possible without the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
     /// The program.
     pub program: ProgramText,
-    /// Files with operators that it uses.
+    /// Files with user-defined operators.
     pub operators: Vec<PathBuf>,
-    /// What its parameters are.
+    /// The inputs of its parameters.
     pub inputs: Named<InputSpec>,
     /// Formats of inputs and results.
     pub formats: Named<FormatSpec>,
     /// Shapes of input files that do not state their own.
     pub shapes: Named<Vec<u64>>,
-    /// Where results go.
+    /// The targets of results.
     pub outputs: Named<OutputTarget>,
-    /// How repeated entries of files are combined.
+    /// How to combine duplicate coordinates of files.
     pub duplicates: Combine,
     /// Write a header with the shape to results that are `.tns`.
     pub header: bool,
@@ -85,21 +86,21 @@ pub struct RunRequest {
     pub interpret: bool,
     /// Check every access, and compare with the reference interpreter.
     pub check: bool,
-    /// How many points of loops that may take.
+    /// How many points of loops the interpreter may visit.
     pub check_limit: u64,
     /// Show how long each pass of the compiler took.
     pub time_passes: bool,
-    /// What to change about the program's loops.
+    /// Scheduling commands.
     pub schedule: Schedule,
     /// The order of loops for index notation.
     pub order: Vec<String>,
-    /// Whether tensors of index notation stay as they are stored.
+    /// Whether operands of index notation keep their formats.
     pub keep: bool,
 }
 
 impl RunRequest {
-    /// Reads the arguments; mistakes are mistakes of the command line.
-    pub fn parse(args: &RunArgs) -> Result<RunRequest, Failure> {
+    /// Parses the arguments. Errors are those of the command line, all reported together.
+    pub fn parse(args: &RunArgs) -> Result<RunRequest, CommandError> {
         let mut mistakes = Vec::new();
         let inputs = collect(input::inputs(&args.inputs), &mut mistakes);
         let formats = collect(input::formats(&args.formats), &mut mistakes);
@@ -131,7 +132,7 @@ impl RunRequest {
             mistakes.push(d.help("give a file with a loop program, as in `tamis run spmv.py A=matrix.mtx x=rand`"));
         }
         if !mistakes.is_empty() {
-            return Err(Failure::usage(mistakes));
+            return Err(CommandError::usage(mistakes));
         }
         Ok(RunRequest {
             program: ProgramText::parse(&args.program),
@@ -156,15 +157,15 @@ impl RunRequest {
     }
 }
 
-/// What was read, or nothing, with its mistakes added to the others so that all are told at once.
-fn collect<T>(read: Result<Named<T>, Failure>, mistakes: &mut Vec<Diagnostic>) -> Named<T> {
+/// The parsed values; errors are added to `mistakes`, so that all are reported together.
+fn collect<T>(read: Result<Named<T>, CommandError>, mistakes: &mut Vec<Diagnostic>) -> Named<T> {
     read.unwrap_or_else(|failure| {
         mistakes.extend_from_slice(failure.diagnostics());
         Vec::new()
     })
 }
 
-/// The schedule that an option says, or several, one after the other.
+/// The schedule of one or several `--schedule` options, concatenated.
 pub(crate) fn schedule(texts: &[String]) -> Result<Schedule, Diagnostics> {
     Schedule::parse_source(&Source::new("schedule", texts.join("; ")))
 }
@@ -176,7 +177,7 @@ fn shape(text: &str) -> tamis_ir::diag::Result<Vec<u64>> {
     })
 }
 
-/// The kind of a file is checked here, before anything is read or run.
+/// Parses a target. The kind of a file is checked here, before anything is read or run.
 fn target(argument: &OsStr) -> tamis_ir::diag::Result<OutputTarget> {
     match argument.to_str().map(str::trim) {
         Some("") => Err(Diagnostic::new(Code::E0905, "there is no path after the `=`")
@@ -186,25 +187,25 @@ fn target(argument: &OsStr) -> tamis_ir::diag::Result<OutputTarget> {
     }
 }
 
-/// Two results that would go to one file, of which only the second would be left.
+/// Errors for results with the same target.
 fn written_twice(outputs: &Named<OutputTarget>) -> Vec<Diagnostic> {
     let mut seen: Vec<(&str, PathBuf)> = Vec::new();
     let mut mistakes = Vec::new();
     for (name, target) in outputs {
         let OutputTarget::File(path) = target else { continue };
-        let place = place(path);
-        if let Some((first, _)) = seen.iter().find(|(_, other)| *other == place) {
+        let path_key = normalised(path);
+        if let Some((first, _)) = seen.iter().find(|(_, other)| *other == path_key) {
             let message = format!("`{first}` and `{name}` would both be written to `{}`", path.display());
             let help = format!("give each a file of its own, as in -o {name}={name}.tns");
             mistakes.push(Diagnostic::new(Code::E0905, message).help(help));
         }
-        seen.push((name, place));
+        seen.push((name, path_key));
     }
     mistakes
 }
 
-/// The same for all ways to write a path: links and dots are resolved as far as they exist.
-fn place(path: &Path) -> PathBuf {
+/// The canonical form of a path: links and dots are resolved as far as they exist.
+fn normalised(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let resolved = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(resolved).unwrap_or_else(|| path.to_path_buf())
@@ -216,7 +217,7 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    fn request(line: &[&str]) -> Result<RunRequest, Failure> {
+    fn request(line: &[&str]) -> Result<RunRequest, CommandError> {
         match Cli::try_parse_from(["tamis", "run"].iter().chain(line)).map(|cli| cli.command) {
             Ok(Command::Run(args)) => RunRequest::parse(&args),
             other => panic!("{other:?}"),
@@ -270,7 +271,7 @@ mod tests {
             strict: true,
             interpret: true,
             check: false,
-            check_limit: tamis::CHECK_LIMIT,
+            check_limit: tamis::check::CHECK_LIMIT,
             time_passes: true,
             schedule: Schedule::new().reorder(["j", "i"]),
             order: Vec::new(),
@@ -291,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_errors_are_reported_together() {
         let failure = request(&["p.py", "A", "-f", "B=cvs", "-o", "y=-", "-o", "z=-", "--json"]).unwrap_err();
         let codes: Vec<Code> = failure.diagnostics().iter().map(|d| d.code).collect();
         assert_eq!(codes, [Code::E0901, Code::E0602, Code::E0905, Code::E0905]);
-        assert!(matches!(failure, Failure::Usage(_)));
+        assert!(matches!(failure, CommandError::Usage(_)));
         assert!(failure.diagnostics().iter().all(|d| !d.help.is_empty()));
         for line in [["", "A=ones"], ["p.py", "A="], ["p.py", "-oy="], ["p.py", "-fA="]] {
-            assert!(matches!(request(&line), Err(Failure::Usage(_))), "{line:?}");
+            assert!(matches!(request(&line), Err(CommandError::Usage(_))), "{line:?}");
         }
     }
 

@@ -1,49 +1,49 @@
-//! Programs that were compiled before, found again by what they say and by the layouts of their tensors.
+//! Executable cache: memoises executables by program, tensor layouts and options.
 //!
-//! Looking up costs a hash of the program's expressions and one comparison, and no lock that others wait for.
-//! There are at most so many; the one not used for longest goes.
+//! A look-up costs a hash of the program's expressions and one comparison, under a shared lock. The
+//! cache is bounded; the least recently used executable is evicted.
 
 use crate::compile::{CompileOptions, Executable};
-use crate::signature::Argument;
+use crate::signature::CallArgument;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, RwLock};
 use tamis_ir::Program;
 
-/// How many executables are kept.
-const KEPT: usize = 512;
+/// How many executables the cache holds.
+const CAPACITY: usize = 512;
 
-/// What was compiled before.
+/// A bounded cache of executables.
 #[derive(Default)]
-pub(crate) struct Remembered {
-    entries: RwLock<FxHashMap<u64, Vec<Entry>>>,
-    /// Counts uses: who was used last.
+pub(crate) struct ExecutableCache {
+    entries: RwLock<FxHashMap<u64, Vec<CachedExecutable>>>,
+    /// Counts uses, for eviction of the least recently used.
     clock: AtomicU64,
 }
 
-struct Entry {
+struct CachedExecutable {
     executable: Executable,
     used: AtomicU64,
 }
 
-impl Remembered {
-    /// What this process remembers.
-    pub(crate) fn global() -> &'static Remembered {
-        static GLOBAL: OnceLock<Remembered> = OnceLock::new();
-        GLOBAL.get_or_init(Remembered::default)
+impl ExecutableCache {
+    /// The cache of this process.
+    pub(crate) fn global() -> &'static ExecutableCache {
+        static GLOBAL: OnceLock<ExecutableCache> = OnceLock::new();
+        GLOBAL.get_or_init(ExecutableCache::default)
     }
 
-    /// The executable of a program for tensors like these, if there is one.
+    /// The executable of a program for tensors of these layouts, if the cache has one.
     pub(crate) fn find(
         &self,
         key: u64,
         program: &Program,
-        arguments: &[Argument],
+        arguments: &[CallArgument],
         options: &CompileOptions,
     ) -> Option<Executable> {
         let entries = self.entries.read().ok()?;
-        let fits = |entry: &&Entry| {
+        let fits = |entry: &&CachedExecutable| {
             let executable = &entry.executable;
             executable.options() == options && executable.takes(arguments) && executable.program() == program
         };
@@ -52,11 +52,11 @@ impl Remembered {
         Some(entry.executable.clone())
     }
 
-    /// Keeps an executable.
-    pub(crate) fn keep(&self, key: u64, executable: Executable) {
-        let mut dropped = None;
+    /// Adds an executable.
+    pub(crate) fn insert(&self, key: u64, executable: Executable) {
+        let mut evicted = None;
         if let Ok(mut entries) = self.entries.write() {
-            if entries.values().map(Vec::len).sum::<usize>() >= KEPT {
+            if entries.values().map(Vec::len).sum::<usize>() >= CAPACITY {
                 let all =
                     entries.iter().flat_map(|(key, list)| list.iter().enumerate().map(move |(k, e)| (*key, k, e)));
                 let oldest =
@@ -64,17 +64,17 @@ impl Remembered {
                 if let Some((key, k)) = oldest
                     && let Some(list) = entries.get_mut(&key)
                 {
-                    dropped = Some(list.swap_remove(k));
+                    evicted = Some(list.swap_remove(k));
                     if list.is_empty() {
                         entries.remove(&key);
                     }
                 }
             }
             let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
-            entries.entry(key).or_default().push(Entry { executable, used });
+            entries.entry(key).or_default().push(CachedExecutable { executable, used });
         }
-        // Freeing machine code takes time that others need not wait for.
-        drop(dropped);
+        // Machine code is freed after the lock is released.
+        drop(evicted);
     }
 
     #[cfg(test)]
@@ -83,8 +83,8 @@ impl Remembered {
     }
 }
 
-/// A number that is the same for programs that say the same and tensors of the same layouts.
-pub(crate) fn key(program: &Program, arguments: &[Argument], options: &CompileOptions) -> u64 {
+/// A hash that equals for equal programs, options and tensor layouts.
+pub(crate) fn key(program: &Program, arguments: &[CallArgument], options: &CompileOptions) -> u64 {
     let mut state = FxHasher::default();
     (&program.name, program.tensors.len(), program.body.len(), options).hash(&mut state);
     program.exprs.ids().for_each(|id| program.expr(id).hash(&mut state));
@@ -95,7 +95,7 @@ pub(crate) fn key(program: &Program, arguments: &[Argument], options: &CompileOp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Signature, compile};
+    use crate::compile::{Signature, compile};
     use tamis_tensor::Tensor;
 
     fn program(k: usize) -> Program {
@@ -103,39 +103,39 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes() {
-        let remembered = Remembered::default();
+    fn the_least_recently_used_is_evicted() {
+        let cache = ExecutableCache::default();
         let x = Tensor::scalar(1.0.into());
         let options = CompileOptions { interpret: true, ..CompileOptions::default() };
-        let arguments = Argument::all(&[&x]);
-        for k in 0..KEPT + 10 {
+        let arguments = CallArgument::all(&[&x]);
+        for k in 0..CAPACITY + 10 {
             let program = program(k);
             let key = key(&program, &arguments, &options);
-            assert!(remembered.find(key, &program, &arguments, &options).is_none());
-            remembered.keep(key, compile(&program, &Signature::of(&[&x]), &options).unwrap());
-            // The first one is used all the time.
+            assert!(cache.find(key, &program, &arguments, &options).is_none());
+            cache.insert(key, compile(&program, &Signature::of(&[&x]), &options).unwrap());
+            // The first one is used throughout.
             let first = super::tests::program(0);
             let at = super::key(&first, &arguments, &options);
-            assert!(remembered.find(at, &first, &arguments, &options).is_some(), "{k}");
+            assert!(cache.find(at, &first, &arguments, &options).is_some(), "{k}");
         }
-        assert_eq!(remembered.len(), KEPT);
+        assert_eq!(cache.len(), CAPACITY);
         let second = program(1);
-        assert!(remembered.find(key(&second, &arguments, &options), &second, &arguments, &options).is_none());
+        assert!(cache.find(key(&second, &arguments, &options), &second, &arguments, &options).is_none());
     }
 
     #[test]
-    fn what_differs_is_not_found() {
-        let remembered = Remembered::default();
+    fn colliding_keys_do_not_mix_programs() {
+        let cache = ExecutableCache::default();
         let (x, y) = (Tensor::scalar(1.0.into()), Tensor::scalar(2i64.into()));
         let options = CompileOptions { interpret: true, ..CompileOptions::default() };
-        let arguments = Argument::all(&[&x]);
+        let arguments = CallArgument::all(&[&x]);
         let first = program(0);
         let at = key(&first, &arguments, &options);
-        remembered.keep(at, compile(&first, &Signature::of(&[&x]), &options).unwrap());
-        // Whatever the hash says, all is compared.
-        assert!(remembered.find(at, &program(0), &arguments, &options).is_some());
-        assert!(remembered.find(at, &program(1), &arguments, &options).is_none());
-        assert!(remembered.find(at, &first, &Argument::all(&[&y]), &options).is_none());
-        assert!(remembered.find(at, &first, &arguments, &CompileOptions::default()).is_none());
+        cache.insert(at, compile(&first, &Signature::of(&[&x]), &options).unwrap());
+        // The whole key is compared, whatever the hash.
+        assert!(cache.find(at, &program(0), &arguments, &options).is_some());
+        assert!(cache.find(at, &program(1), &arguments, &options).is_none());
+        assert!(cache.find(at, &first, &CallArgument::all(&[&y]), &options).is_none());
+        assert!(cache.find(at, &first, &arguments, &CompileOptions::default()).is_none());
     }
 }
