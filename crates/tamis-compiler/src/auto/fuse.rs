@@ -1,11 +1,20 @@
 //! Loop fusion: a temporary is computed inside the loops that it shares with its consumer.
 
 use super::nest::{Item, Nest, Scheduler};
-use super::operand::Operand;
+use super::order::{Choice, Problem};
 use super::path::{bare, replaced, uses};
 use rustc_hash::FxHashMap;
 use tamis_ir::notation::Assignment;
 use tamis_ir::text::syntax::{Expr, ExprKind};
+
+/// A consumer in which a temporary is a scalar.
+struct Consumer {
+    item: Item,
+    problem: Problem,
+    choice: Choice,
+    /// The number of loops shared with the temporary, which are outermost.
+    depth: usize,
+}
 
 impl Scheduler<'_> {
     /// Fuses temporaries into their consumers, if their indices are the consumer's outer loops.
@@ -52,6 +61,7 @@ impl Scheduler<'_> {
         nests.extend(slots.into_iter().flatten());
     }
 
+    /// One nest that computes a temporary inside its consumer, if that is legal and cheaper.
     fn fused(&mut self, made: &Nest, user: &Nest) -> Option<Nest> {
         let name = &made.item.assignment.target.text;
         let dims = bare(&made.item.assignment.subscripts)?;
@@ -62,69 +72,14 @@ impl Scheduler<'_> {
         if !made.copies.is_empty() || !user.copies.is_empty() || dims.is_empty() {
             return None;
         }
-        // The consumer's loops without the temporary, which is available at its use.
-        let (body, item) = (user.item.assignment.body.clone(), user.item.clone());
+        // While the consumer's loops are chosen, the temporary is a scalar without statistics.
         let operand = self.operands.remove(name);
-        let scalar = Expr { kind: ExprKind::Name(name.clone()), span: user.item.assignment.span };
-        let body = replaced(&body, &FxHashMap::default(), Some((name, &scalar)));
-        let item = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item };
-        let (problem, ..) = self.formatted(&item);
-        let restore = |this: &mut Scheduler, operand: Option<Operand>| {
-            if let Some(operand) = operand {
-                this.operands.insert(name.clone(), operand);
-            }
-        };
-        // All loops of the consumer stay bounded, those bounded by the temporary through its
-        // operands.
-        let inside = |index: &String| {
-            let at = outer.iter().position(|o| o == index);
-            at.is_some_and(|k| bounded(&made.item.assignment, dims[k]))
-        };
-        let ends = |index: &String| bounded(&item.assignment, index) || inside(index);
-        if user.order.iter().any(|index| !problem.indices.contains(index) || !ends(index)) {
-            restore(self, operand);
-            return None;
+        let consumer = self.consumer(made, user, &dims, &outer);
+        if let Some(operand) = operand {
+            self.operands.insert(name.clone(), operand);
         }
-        let mut prefix: Vec<usize> = outer.iter().filter_map(|o| problem.indices.iter().position(|i| i == o)).collect();
-        prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
-        let pinned = self.pinned_loops(&problem);
-        let depth = prefix.len();
-        let (problem, found) = problem.search_formats(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
-        let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)));
-        restore(self, operand);
-        let choice = choice?;
-        // The temporary moves into the shared outer loops; its reduced indices that would clash are
-        // renamed.
-        let span = made.item.assignment.span;
-        let name_of = |index: &str| Expr { kind: ExprKind::Name(index.to_string()), span };
-        let mut names: FxHashMap<String, Expr> =
-            dims.iter().zip(&outer).filter(|(d, o)| d != o).map(|(d, o)| (d.to_string(), name_of(o))).collect();
-        let mut assignment = made.item.assignment.clone();
-        let mut extents = made.item.extents.clone();
-        for reduced in assignment.reduced() {
-            if outer.contains(&reduced.as_str()) {
-                let taken = user.item.extents.iter().chain(&extents).map(|(name, n)| (name.clone(), *n)).collect();
-                let fresh = self.fresh_index(&reduced, &taken);
-                extents.insert(fresh.clone(), extents.get(&reduced).copied().unwrap_or(1.0));
-                names.insert(reduced, name_of(&fresh));
-            }
-        }
-        if !names.is_empty() && !made.inner.is_empty() {
-            return None;
-        }
-        for range in &mut assignment.ranges {
-            if let Some(Expr { kind: ExprKind::Name(index), .. }) = names.get(&range.index) {
-                range.index = index.clone();
-            }
-        }
-        assignment.body = replaced(&assignment.body, &names, None);
-        assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
-        for (d, o) in dims.iter().zip(&outer) {
-            if let Some(n) = made.item.extents.get(*d) {
-                extents.insert(o.to_string(), *n);
-            }
-        }
-        let inner_item = Item { assignment, extents, dtype: made.item.dtype };
+        let Consumer { item, problem, choice, depth } = consumer?;
+        let inner_item = self.producer(made, user, &dims, &outer)?;
         let (inner_problem, _, fill, _) = self.formatted(&inner_item);
         let shared: Vec<usize> = choice.order[..depth]
             .iter()
@@ -175,6 +130,68 @@ impl Scheduler<'_> {
         let mut all = user.inner.clone();
         all.push((depth, inner));
         Some(Nest { tile: None, order, cost, inner: all, body: outer_body, item, ..user.clone() })
+    }
+    /// The consumer with the temporary as a scalar, and its loop order with the shared loops
+    /// outermost; none if a loop would become unbounded.
+    fn consumer(&mut self, made: &Nest, user: &Nest, dims: &[&str], outer: &[&str]) -> Option<Consumer> {
+        let name = &made.item.assignment.target.text;
+        let item = user.item.clone();
+        let scalar = Expr { kind: ExprKind::Name(name.clone()), span: item.assignment.span };
+        let body = replaced(&item.assignment.body, &FxHashMap::default(), Some((name, &scalar)));
+        let item = Item { assignment: Assignment { body, ..item.assignment.clone() }, ..item };
+        let (problem, ..) = self.formatted(&item);
+        // All loops of the consumer stay bounded, those bounded by the temporary through its
+        // operands.
+        let inside = |index: &String| {
+            let at = outer.iter().position(|o| o == index);
+            at.is_some_and(|k| bounded(&made.item.assignment, dims[k]))
+        };
+        let ends = |index: &String| bounded(&item.assignment, index) || inside(index);
+        if user.order.iter().any(|index| !problem.indices.contains(index) || !ends(index)) {
+            return None;
+        }
+        let mut prefix: Vec<usize> = outer.iter().filter_map(|o| problem.indices.iter().position(|i| i == o)).collect();
+        prefix.sort_by_key(|k| user.order.iter().position(|name| *name == problem.indices[*k]));
+        let pinned = self.pinned_loops(&problem);
+        let depth = prefix.len();
+        let (problem, found) = problem.search_formats(self.costs, if pinned.is_empty() { &prefix } else { &pinned });
+        let choice = found.into_iter().find(|c| c.order[..depth].iter().all(|k| prefix.contains(k)))?;
+        Some(Consumer { item, problem, choice, depth })
+    }
+
+    /// The statement of the temporary in the consumer's outer loops; its reduced indices that would
+    /// clash are renamed.
+    fn producer(&mut self, made: &Nest, user: &Nest, dims: &[&str], outer: &[&str]) -> Option<Item> {
+        let span = made.item.assignment.span;
+        let name_of = |index: &str| Expr { kind: ExprKind::Name(index.to_string()), span };
+        let mut names: FxHashMap<String, Expr> =
+            dims.iter().zip(outer).filter(|(d, o)| d != o).map(|(d, o)| (d.to_string(), name_of(o))).collect();
+        let mut assignment = made.item.assignment.clone();
+        let mut extents = made.item.extents.clone();
+        for reduced in assignment.reduced() {
+            if outer.contains(&reduced.as_str()) {
+                let taken = user.item.extents.iter().chain(&extents).map(|(name, n)| (name.clone(), *n)).collect();
+                let fresh = self.fresh_index(&reduced, &taken);
+                extents.insert(fresh.clone(), extents.get(&reduced).copied().unwrap_or(1.0));
+                names.insert(reduced, name_of(&fresh));
+            }
+        }
+        if !names.is_empty() && !made.inner.is_empty() {
+            return None;
+        }
+        for range in &mut assignment.ranges {
+            if let Some(Expr { kind: ExprKind::Name(index), .. }) = names.get(&range.index) {
+                range.index = index.clone();
+            }
+        }
+        assignment.body = replaced(&assignment.body, &names, None);
+        assignment.subscripts = assignment.subscripts.iter().map(|s| replaced(s, &names, None)).collect();
+        for (d, o) in dims.iter().zip(outer) {
+            if let Some(n) = made.item.extents.get(*d) {
+                extents.insert(o.to_string(), *n);
+            }
+        }
+        Some(Item { assignment, extents, dtype: made.item.dtype })
     }
 }
 

@@ -85,6 +85,7 @@ impl InBoundsPass for Tile {
 }
 
 impl Tile {
+    /// Emits the tiled nest.
     fn tile(&mut self, nest: Stmt, row: &Row, there: RowExists, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
         let filled = match there {
@@ -94,8 +95,6 @@ impl Tile {
             }
             _ => None,
         };
-        let declared = &effects.declared;
-        let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
         let mut around = Vec::new();
 
         // The number of tiles and the start of the remainder.
@@ -107,18 +106,7 @@ impl Tile {
         let tiled = fold::call(&mut self.editor, Op::Mul, DType::I64, &[tiles, width]);
         let rest = fold::call(&mut self.editor, Op::Add, DType::I64, &[row.start, tiled]);
 
-        // Each copy of the nest starts from the current values of its variables.
-        let mut reset = Vec::new();
-        for var in outside {
-            let info = self.editor.kernel().var(var);
-            let (name, dtype) = (format!("{}_before", info.name), info.dtype);
-            let before = self.editor.new_var(name, dtype, false);
-            let value = self.editor.get(var);
-            around.push(Stmt::Let { var: before, value });
-            let value = self.editor.get(before);
-            reset.push(Stmt::Assign { var, value });
-        }
-
+        let reset = self.reset(effects, &mut around);
         let mut left = Vec::new();
         let mut remainder = fold::call(&mut self.editor, Op::Lt, DType::I64, &[rest, row.stop]);
         if !reset.is_empty() {
@@ -127,33 +115,7 @@ impl Tile {
             remainder = fold::call(&mut self.editor, Op::Or, DType::Bool, &[remainder, none]);
         }
         if fold::truth(&self.editor, remainder) != Some(false) {
-            let (whole_nest, row_before) = (nest.clone(), row);
-            let (nest, row) = self.again(&nest, row, rest);
-            let left_over = self.length(&row);
-            let half = self.half(&row, size);
-            let width = self.editor.int(i64::from(half));
-            let more = self.editor.int(i64::from(half) - 1);
-            let length = self.length(&row);
-            let length = fold::call(&mut self.editor, Op::Add, DType::I64, &[length, more]);
-            let mut parts = fold::call(&mut self.editor, Op::FloorDiv, DType::I64, &[length, width]);
-            if !reset.is_empty() {
-                parts = fold::call(&mut self.editor, Op::Max, DType::I64, &[parts, one]);
-            }
-            let reset = reset.clone();
-            let tiles = Tiles { size: half, count: parts, whole: false, names: ("rest", "part") };
-            let part = self.tiles(nest, &row, tiles, filled, reset.clone());
-            left = match self.int(left_over) {
-                None if half >= FEWEST => {
-                    // The remainder is often so short that half as many registers hold it.
-                    let (nest, row) = self.again(&whole_nest, row_before, rest);
-                    let width = self.editor.int(i64::from(half / 2));
-                    let cond = fold::call(&mut self.editor, Op::Le, DType::I64, &[left_over, width]);
-                    let few = Tiles { size: half / 2, count: one, whole: false, names: ("few", "part") };
-                    let few = self.tiles(nest, &row, few, filled, reset);
-                    vec![Stmt::If { cond, then: few, otherwise: part }]
-                }
-                _ => part,
-            };
+            left = self.remainder_tiles(&nest, row, (rest, size), filled, &reset);
         }
         if self.int(tiles) != Some(0) {
             let names = ("tile", "tile");
@@ -169,6 +131,60 @@ impl Tile {
             RowExists::If(cond) => out.push(Stmt::If { cond, then: around, otherwise: Vec::new() }),
             RowExists::Always | RowExists::Filled { .. } => out.append(&mut around),
         }
+    }
+
+    /// Saves the variables that the nest assigns; every copy of the nest starts from the saved
+    /// values. Returns the assignments that restore them.
+    fn reset(&mut self, effects: &Effects, around: &mut Block) -> Block {
+        let declared = &effects.declared;
+        let outside: Vec<VarId> = effects.assigned.iter().copied().filter(|var| !declared.contains(var)).collect();
+        let mut reset = Vec::new();
+        for var in outside {
+            let info = self.editor.kernel().var(var);
+            let (name, dtype) = (format!("{}_before", info.name), info.dtype);
+            let before = self.editor.new_var(name, dtype, false);
+            let value = self.editor.get(var);
+            around.push(Stmt::Let { var: before, value });
+            let value = self.editor.get(before);
+            reset.push(Stmt::Assign { var, value });
+        }
+        reset
+    }
+
+    /// The tiles of the remainder, from `rest` on, in tiles of half the `size`; a short remainder
+    /// gets a tile of a quarter.
+    fn remainder_tiles(
+        &mut self,
+        nest: &Stmt,
+        row: &Row,
+        (rest, size): (ExprId, u32),
+        filled: Option<ExprId>,
+        reset: &Block,
+    ) -> Block {
+        let one = self.editor.int(1);
+        let (copy, remainder) = self.again(nest, row, rest);
+        let left_over = self.length(&remainder);
+        let half = self.half(&remainder, size);
+        let width = self.editor.int(i64::from(half));
+        let more = self.editor.int(i64::from(half) - 1);
+        let length = self.length(&remainder);
+        let length = fold::call(&mut self.editor, Op::Add, DType::I64, &[length, more]);
+        let mut parts = fold::call(&mut self.editor, Op::FloorDiv, DType::I64, &[length, width]);
+        if !reset.is_empty() {
+            parts = fold::call(&mut self.editor, Op::Max, DType::I64, &[parts, one]);
+        }
+        let tiles = Tiles { size: half, count: parts, whole: false, names: ("rest", "part") };
+        let part = self.tiles(copy, &remainder, tiles, filled, reset.clone());
+        if self.int(left_over).is_some() || half < FEWEST {
+            return part;
+        }
+        // The remainder is often so short that half as many registers hold it.
+        let (copy, remainder) = self.again(nest, row, rest);
+        let width = self.editor.int(i64::from(half / 2));
+        let cond = fold::call(&mut self.editor, Op::Le, DType::I64, &[left_over, width]);
+        let short = Tiles { size: half / 2, count: one, whole: false, names: ("few", "part") };
+        let short = self.tiles(copy, &remainder, short, filled, reset.clone());
+        vec![Stmt::If { cond, then: short, otherwise: part }]
     }
 
     /// A copy of the nest with fresh variables, whose row starts at another offset.

@@ -420,6 +420,7 @@ impl Plan {
 
     // Precomputation of a whole reduction
 
+    /// Moves the whole reduction into a producer of the workspace.
     fn reduce(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
         let written = self.subscripted()(work);
         let inward: Vec<IndexId> = self.around.iter().rev().copied().collect();
@@ -443,15 +444,7 @@ impl Plan {
             return Err(self.refuse(work, message, note, "move the other statements into separate loops"));
         }
         let bound: FxHashSet<VarId> = bound_inside(&nest);
-        let uses_names = self.target.subscripts.iter().any(|s| uses(work, s.expr, &bound));
-        if uses_names {
-            let message = "the result is subscripted by a name that is bound inside the loops".to_string();
-            return Err(self.refuse(work, message, None, "subscript the result by loop indices"));
-        }
-        if reads(&work.program, &self.lets, self.found.part).contains(&self.target.tensor) {
-            let message = "the expression reads the result".to_string();
-            return Err(self.refuse(work, message, None, "keep the loops unchanged"));
-        }
+        self.check_result(work, &bound)?;
         let Some(op) = self.operator() else { return Ok(()) };
         let declared = work.program.tensor(self.target.tensor).declaration.clone();
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
@@ -493,20 +486,45 @@ impl Plan {
             producer_indices.iter().map(|(old, new)| (*old, Expr::Index(*new))).collect();
         work.substitute(&mut producer, &renamed);
 
-        // The consumer: writes each element once.
+        let block = self.consumer(work, tensor, identity, consumer_links);
+        work.edit_loop(top, |_, outer, at| {
+            outer.splice(at..=at, [declare].into_iter().chain(producer).chain(block));
+        });
+        Ok(())
+    }
+
+    /// Checks that the result is subscripted by loop indices and not read by the expression.
+    fn check_result(&self, work: &Work, bound: &FxHashSet<VarId>) -> Result<()> {
+        let uses_names = self.target.subscripts.iter().any(|s| uses(work, s.expr, bound));
+        if uses_names {
+            let message = "the result is subscripted by a name that is bound inside the loops".to_string();
+            return Err(self.refuse(work, message, None, "subscript the result by loop indices"));
+        }
+        if reads(&work.program, &self.lets, self.found.part).contains(&self.target.tensor) {
+            let message = "the expression reads the result".to_string();
+            return Err(self.refuse(work, message, None, "keep the loops unchanged"));
+        }
+        Ok(())
+    }
+
+    /// The consumer: loops over the given indices that write each element once.
+    fn consumer(
+        &self,
+        work: &mut Work,
+        tensor: TensorId,
+        identity: Value,
+        links: Vec<(IndexId, StmtId, Extent)>,
+    ) -> Block {
         let read = self.access(work, tensor, &self.given);
         let value = work.intern(Expr::Read(read));
         let update = if self.assigns(work, identity) { None } else { self.update.clone() };
         let mut block =
             vec![work.new_stmt(StmtKind::Assign { target: self.target.clone(), update, value }, self.found.stmt.id)];
-        for (index, id, extent) in consumer_links.into_iter().rev() {
+        for (index, id, extent) in links.into_iter().rev() {
             let kind = StmtKind::For { index, extent, attributes: Default::default(), body: block };
             block = vec![work.new_stmt(kind, id)];
         }
-        work.edit_loop(top, |_, outer, at| {
-            outer.splice(at..=at, [declare].into_iter().chain(producer).chain(block));
-        });
-        Ok(())
+        block
     }
 
     fn only(&self, body: &Block) -> bool {
