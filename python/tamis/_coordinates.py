@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _construct, _tamis
+from ._config import current
 from ._errors import Error, fail
 from ._lazy_import import np
 from ._shape_utils import Shape, format_levels, num_elements, check_size, is_strided, default_sparse_format
@@ -63,7 +64,10 @@ def unravel_index(place: NDArray[np.int64], shape: Shape) -> list[NDArray[np.int
 
 def from_coordinates(like: Tensor, columns: Sequence[Any], values: NDArray[Any], shape: Shape, format: str | None = None) -> Tensor:
     """A tensor of new coordinates and values: in the format of ``like`` at equal rank, else in the default sparse format."""
-    wanted = format or (format_levels(like) if len(shape) == like.ndim and not is_strided(like) else default_sparse_format(len(shape)))
+    default = default_sparse_format(len(shape))
+    if default == "csr" and 8 * shape[0] > current().dense_limit:
+        default = "dcsr"  # An array of row positions would be larger than what is made unasked.
+    wanted = format or (format_levels(like) if len(shape) == like.ndim and not is_strided(like) else default)
     plain_values = np.ascontiguousarray(values)
     columns = [np.ascontiguousarray(column) for column in columns]
     if not shape:
@@ -73,9 +77,9 @@ def from_coordinates(like: Tensor, columns: Sequence[Any], values: NDArray[Any],
         return _tamis.from_coordinates(columns, plain_values, list(shape), wanted, like.fill_value, "error")
     except Error:
         # Some formats restrict the sparsity pattern: one interval per fiber, blocks that divide the shape.
-        if wanted == default_sparse_format(len(shape)):
+        if wanted == default:
             raise
-        return _tamis.from_coordinates(columns, plain_values, list(shape), default_sparse_format(len(shape)), like.fill_value, "error")
+        return _tamis.from_coordinates(columns, plain_values, list(shape), default, like.fill_value, "error")
 
 
 def from_array(array: NDArray[Any]) -> Tensor:

@@ -59,6 +59,13 @@ def getitem(x: Tensor, key: Any) -> Any:
     return _sparse(x, parts)
 
 
+def slice_bounds(key: slice, size: int) -> tuple[int, int, int]:
+    """Start, stop and step of a slice of a dimension; a step beyond the dimension is as long as the dimension."""
+    start, stop, step = key.indices(size)
+    most = max(size, 1)
+    return start, stop, max(-most, min(step, most))
+
+
 def _is_truth(key: Any) -> bool:
     return isinstance(key, (bool, np.bool_)) or (getattr(key, "dtype", None) == bool and getattr(key, "ndim", 1) == 0)
 
@@ -174,7 +181,7 @@ def _sparse(x: Tensor, parts: list[Any]) -> Any:
     for d, k in enumerate(real):
         column, n = columns[d], x.shape[d]
         if isinstance(k, slice):
-            start, stop, step = k.indices(n)
+            start, stop, step = slice_bounds(k, n)
             length = len(range(start, stop, step))
             made.append((column, start, step, length))
             if (start, step, length) == (0, 1, n):
@@ -217,7 +224,7 @@ def _rows(x: Tensor, key: Any) -> Tensor:
         part = None if values is None else values[first:last]
         return _tamis.from_parts([width], "sparse" + leaf, [level], part, x.fill_value, False)
     if isinstance(key, slice):
-        start, stop, step = key.indices(x.shape[0])
+        start, stop, step = slice_bounds(key, x.shape[0])
         if step == 1:
             stop = max(start, stop)
             first, last = int(pos[start]), int(pos[stop])

@@ -16,13 +16,27 @@ from ._coordinates import (
     from_coordinates,
     unravel_index,
 )
+from ._config import current
 from ._errors import fail
 from ._lazy_import import np
-from ._shape_utils import Shape, normalize_axes, normalize_axis, broadcast_shapes, num_elements, is_strided, default_sparse_format, as_shape
+from ._shape_utils import (
+    Shape,
+    as_shape,
+    broadcast_shapes,
+    check_dimensions,
+    default_sparse_format,
+    is_strided,
+    normalize_axes,
+    normalize_axis,
+    num_elements,
+)
 from ._trace import Tracer, trace_reshape
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
+
+#: About what an object for a small tensor takes.
+_TENSOR_BYTES = 1024
 
 
 def expand_dims(x: Any, /, axis: int | tuple[int, ...] = 0) -> Tensor:
@@ -182,12 +196,17 @@ def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...]
     shifts = list(shift) if isinstance(shift, tuple) else [shift] * len(axes)
     if len(shifts) != len(axes):
         raise fail("E0401", f"{len(shifts)} shifts are given for {len(axes)} axes", "give one for each axis")
+    try:
+        shifts = [operator.index(by) % max(x.shape[a], 1) for a, by in zip(axes, shifts)]
+    except TypeError:
+        raise fail("E0305", f"a shift is an integer, not {shift!r}", "give one integer, or one for each axis") from None
     dense = apply_if_strided("roll", x, lambda array: np.roll(array, shifts, axes))
     if dense is not None:
         return dense
     columns, values = to_coordinates(x)
     for a, by in zip(axes, shifts):
-        columns[a] = (columns[a] + by) % max(x.shape[a], 1)
+        column, kept = columns[a], x.shape[a] - by
+        columns[a] = np.where(column < kept, column + by * (column < kept), column - kept)
     return from_coordinates(x, columns, values, x.shape)
 
 
@@ -227,7 +246,7 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
                 "give them the same fill value first, as in `t - t.fill_value`",
             )
     shape = first.shape[:a] + (sum(p.shape[a] for p in parts),) + first.shape[a + 1 :]
-    check_nnz("concat", first, shape, sum(p.nnz for p in parts))
+    check_nnz("concat", first, check_dimensions(shape), sum(p.nnz for p in parts))
     columns: list[list[Any]] = [[] for _ in shape]
     values = []
     start = 0
@@ -274,6 +293,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """
     x = as_tensor(x)
     a = normalize_axis(axis, x.ndim)
+    if x.shape[a] * _TENSOR_BYTES > current().dense_limit:
+        raise fail("E0706", f"`unstack` would make {x.shape[a]} tensors", "take slices one by one, as in `x[k]`")
     front = moveaxis(x, a, 0)
     return tuple(front[k] for k in range(x.shape[a]))
 
@@ -335,11 +356,19 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     times = as_shape(repetitions)
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
-    x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    x = _same_entries(x, (1,) * (rank - x.ndim) + x.shape) if rank > x.ndim else x
+    shape = check_dimensions(tuple(n * count for n, count in zip(x.shape, times)))
+    check_nnz("tile", x, shape, x.nnz * num_elements(times))
+    dense = apply_if_strided("tile", x, lambda array: np.tile(array, times))
+    if dense is not None:
+        return dense
+    columns, values = to_coordinates(x)
     for a, count in enumerate(times):
-        if count != 1:
-            x = concat([x] * count, axis=a) if count else x[(slice(None),) * a + (slice(0, 0),)]
-    return x
+        if count != 1 and len(values):
+            before = len(values)
+            columns, values = [np.tile(column, count) for column in columns], np.tile(values, count)
+            columns[a] = columns[a] + np.repeat(np.arange(count) * x.shape[a], before)
+    return from_coordinates(x, columns, values, shape)
 
 
 def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
@@ -353,7 +382,22 @@ def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = reshape(x, (num_elements(x.shape),)), 0
     a = normalize_axis(axis, x.ndim)
-    return x[(slice(None),) * a + (np.repeat(np.arange(x.shape[a]), repeats),)]
+    try:
+        count = operator.index(repeats)
+    except TypeError:
+        raise fail("E0305", f"the number of repetitions is an integer, not {repeats!r}", "repeat slices one by one") from None
+    if count < 0:
+        raise fail("E0709", f"nothing is repeated {count} times", "give 0 or more")
+    shape = check_dimensions(x.shape[:a] + (x.shape[a] * count,) + x.shape[a + 1 :])
+    check_nnz("repeat", x, shape, x.nnz * count)
+    dense = apply_if_strided("repeat", x, lambda array: np.repeat(array, count, axis=a))
+    if dense is not None:
+        return dense
+    columns, values = to_coordinates(x)
+    count = count if len(values) else 1
+    columns = [np.repeat(column, count) for column in columns]
+    columns[a] = columns[a] * count + np.tile(np.arange(count), len(values))
+    return from_coordinates(x, columns, np.repeat(values, count), shape)
 
 
 def tril(x: Any, /, *, k: int = 0) -> Tensor:

@@ -95,6 +95,14 @@ def check_size(what: str, shape: Shape, entries: int, itemsize: int) -> None:
     )
 
 
+def check_dimensions(shape: Shape) -> Shape:
+    """The shape; raises E0404 if a dimension has more coordinates than 64 bits number."""
+    for n in shape:
+        if n >= 1 << 63:
+            raise fail("E0404", f"a dimension of size {n} is too large", "a dimension has at most 2**63 - 1 coordinates")
+    return shape
+
+
 def as_shape(shape: Any) -> Shape:
     """Normalizes a shape argument: an integer, or a sequence of integers."""
     given: Sequence[Any] = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -103,7 +111,7 @@ def as_shape(shape: Any) -> Shape:
         if not hasattr(n, "__index__") or operator.index(n) < 0:
             raise fail("E0403", f"{n!r} is not the size of a dimension", "sizes are integers, 0 or more")
         sizes.append(operator.index(n))
-    return tuple(sizes)
+    return check_dimensions(tuple(sizes))
 
 
 def is_strided(tensor: _tamis.Tensor) -> bool:
