@@ -1,4 +1,4 @@
-//! Tests of the documentation: generated pages are current, links and paths lead somewhere, pages of levels are true.
+//! Tests of the documentation: generated pages are current, links and paths lead somewhere, pages of levels are true, Rust runs.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -280,4 +280,22 @@ fn examples_parse() {
         }
     }
     assert!(programs > 30, "{programs}");
+}
+
+/// The Rust of the book is the text of `book_snippets.rs`, which is compiled and run.
+#[test]
+fn rust_of_the_book_runs() {
+    let blank = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+    let snippets = blank(include_str!("book_snippets.rs"));
+    let mut blocks = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for block in text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            blocks += 1;
+            // The file says this once, at its top.
+            let block = block.replace("use tamis::prelude::*;", "");
+            assert!(snippets.contains(&blank(&block)), "{}: not in book_snippets.rs:\n{block}", page.display());
+        }
+    }
+    assert!(blocks > 5, "{blocks}");
 }

@@ -4,6 +4,7 @@ mod alike;
 mod analyze;
 mod architecture;
 mod book;
+mod book_snippets;
 mod budgets;
 mod conformance;
 mod conformance_writing;
