@@ -1,4 +1,5 @@
-//! Gives the cache a word for this version of the backend: a hash of its sources, and of the language it compiles.
+//! Build script: hashes the sources of this back end and of the kernel language into a version for
+//! cache keys.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ fn main() {
     println!("cargo:rustc-env=TAMIS_BACKEND_SOURCES={:016x}", hasher.finish());
 }
 
-/// A packaged crate has no neighbours: what is not there is not hashed.
+/// Collects the Rust sources in a folder. A packaged crate has no sibling crates: missing folders
+/// are skipped.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,12 +1,13 @@
-//! Machine code against the same kernel in C, compiled by the system's compiler with all it can do; and what compiling costs.
+//! Benchmark of machine code against the same kernel in C, compiled by the system's C compiler with
+//! full optimisation; and of compile time.
 //!
 //!     cargo run --release -p tamis-backend --example kernel_speed
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::native::Native;
-use common::random::Random;
+use common::native::NativeKernel;
+use common::random::KernelRng;
 use std::time::Instant;
 use tamis_backend::llvm::{self, CodegenOptions, OptLevel};
 use tamis_backend::{CompiledKernel, RawBuffer};
@@ -15,16 +16,16 @@ use tamis_ir::kernel::Kernel;
 
 const FLAGS: [&str; 4] = ["-O3", "-march=native", "-ffast-math", "-fno-loop-unroll-and-jam"];
 
-/// A matrix in rows: positions, coordinates, values.
-struct Matrix {
+/// A CSR matrix: positions, coordinates, values.
+struct CsrMatrix {
     pos: Vec<u32>,
     crd: Vec<u32>,
     val: Vec<f64>,
 }
 
-fn random(rows: usize, per_row: usize) -> Matrix {
-    let mut random = Random(7);
-    let mut matrix = Matrix { pos: vec![0], crd: Vec::new(), val: Vec::new() };
+fn random(rows: usize, per_row: usize) -> CsrMatrix {
+    let mut random = KernelRng(7);
+    let mut matrix = CsrMatrix { pos: vec![0], crd: Vec::new(), val: Vec::new() };
     for _ in 0..rows {
         let mut row: Vec<u32> = (0..per_row).map(|_| random.below(rows) as u32).collect();
         row.sort_unstable();
@@ -36,8 +37,8 @@ fn random(rows: usize, per_row: usize) -> Matrix {
 }
 
 /// The five-point stencil on a square.
-fn laplacian(side: usize) -> Matrix {
-    let mut matrix = Matrix { pos: vec![0], crd: Vec::new(), val: Vec::new() };
+fn laplacian(side: usize) -> CsrMatrix {
+    let mut matrix = CsrMatrix { pos: vec![0], crd: Vec::new(), val: Vec::new() };
     for k in 0..side * side {
         let (i, j) = (k / side, k % side);
         let neighbours = [
@@ -63,13 +64,13 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Both, by turns; the time of machine code and its ratio to that of C.
-fn compare(name: &str, kernel: &Kernel, matrix: &Matrix, width: usize) {
+/// Runs both alternately; returns the time of machine code and its ratio to that of C.
+fn compare(name: &str, kernel: &Kernel, matrix: &CsrMatrix, width: usize) {
     let rows = matrix.pos.len() - 1;
     let dense = vec![1.5; rows * width];
     let mut out = vec![0.0; rows * width];
     let compiled = llvm::compile(kernel, &CodegenOptions::host().unwrap()).unwrap();
-    let native = Native::new(kernel, &FLAGS);
+    let native = NativeKernel::new(kernel, &FLAGS);
     let mut scalars = vec![Value::I64(rows as i64)];
     scalars.extend((width > 1).then_some(Value::I64(width as i64)));
     let mut buffers = vec![
@@ -96,7 +97,7 @@ fn compare(name: &str, kernel: &Kernel, matrix: &Matrix, width: usize) {
 
 fn compile_times(name: &str, kernel: &Kernel) {
     for (level, word) in [(OptLevel::Tuned, "tuned"), (OptLevel::O2, "O2")] {
-        let options = CodegenOptions { optimise: level, ..CodegenOptions::host().unwrap() };
+        let options = CodegenOptions { opt_level: level, ..CodegenOptions::host().unwrap() };
         let mut all: Vec<CompiledKernel> = (0..21).map(|_| llvm::compile(kernel, &options).unwrap()).collect();
         all.sort_by_key(|compiled| compiled.timings().total());
         println!("compile {name:<12} {word:<6} {}", all[10].timings());

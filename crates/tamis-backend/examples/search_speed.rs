@@ -1,4 +1,5 @@
-//! What a search in a sorted list costs by how far the key is: machine code, and halving the whole rest in Rust.
+//! Benchmark of galloping search: time per search by distance of the key, in machine code, and by
+//! plain bisection in Rust.
 //!
 //!     cargo run --release -p tamis-backend --example search_speed
 
@@ -11,7 +12,7 @@ use tamis_ir::format::Width;
 use tamis_ir::kernel::{Builder, Elem, Kernel, Role};
 use tamis_ir::{DType, Value};
 
-/// Looks up every key, each from where the last one was found; gives the sum of all positions.
+/// Searches every key from the position of the previous one; returns the sum of all positions.
 fn kernel() -> Kernel {
     let mut b = Builder::new("search");
     let crd = b.buffer("crd", Elem::Index(Width::U32), Role::Input);

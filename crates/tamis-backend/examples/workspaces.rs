@@ -1,24 +1,26 @@
-//! Measures workspaces: `cargo run --release -p tamis-backend --example workspaces [POLICY...] [LENGTH...]`.
+//! Benchmark of workspaces: `cargo run --release -p tamis-backend --example workspaces [POLICY...]
+//! [LENGTH...]`.
 //!
-//! Each line: how many entries come, in how many bits of coordinates, and nanoseconds per entry for inserting and for
-//! settling, the best of a few runs, of the time that the inserting thread has computed. Entries are appended as compiled code does it where the policy allows.
+//! Each line shows the number of inserted entries, the bits of their coordinates, and the
+//! nanoseconds per entry of inserting and finalizing. Times are CPU times of the inserting thread,
+//! the best of a few runs. Entries are appended as in compiled code where the policy allows it.
 
 use tamis_backend::RawBuffer;
-use tamis_backend::runtime::workspace::{Description, Merge, Workspace};
+use tamis_backend::runtime::workspace::{MergeOp, Workspace, WorkspaceSpec};
 use tamis_ir::algebra::Op;
 use tamis_ir::{DType, Value};
 
-/// The seconds that this thread has computed: others on the machine do not count.
+/// CPU seconds of this thread.
 fn seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written to a place that is there.
+    // SAFETY: the pointer is valid for writes.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-struct Numbers(u64);
+struct BenchRng(u64);
 
-impl Numbers {
+impl BenchRng {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,34 +29,35 @@ impl Numbers {
     }
 }
 
-/// Inserts `len` random entries of a matrix with `1 << bits` rows and columns; gives seconds for inserting and settling,
-/// and how many entries are left.
+/// Inserts `len` random entries of a matrix with `1 << bits` rows and columns. Returns the seconds
+/// of inserting and of finalizing, and the number of distinct entries.
 fn run(workspace: &mut Workspace, buffers: *mut RawBuffer, appends: bool, bits: u32, len: usize) -> (f64, f64, u64) {
-    let (size, mut numbers) = (1u64 << bits, Numbers(88172645463325252));
+    let (size, mut rng) = (1u64 << bits, BenchRng(88172645463325252));
     let start = seconds();
     workspace.reset([size, size].into_iter()).unwrap();
     let raw: *mut Workspace = workspace;
     let fields = raw.cast::<u64>();
     for _ in 0..len {
-        let x = numbers.next();
+        let x = rng.next();
         let (i, j) = (x & (size - 1), x >> 32 & (size - 1));
-        // SAFETY: what compiled code does: the first two fields are `count` and `room`, and arrays have so much room.
+        // SAFETY: as in compiled code, the first two fields are `count` and `capacity`, and the
+        // arrays have that capacity.
         unsafe {
-            let place = if appends && fields.read() < fields.add(1).read() {
-                let place = fields.read() as usize;
-                (*buffers).data.cast::<u32>().add(place).write(i as u32);
-                (*buffers.add(1)).data.cast::<u32>().add(place).write(j as u32);
-                (*buffers.add(2)).data.cast::<f64>().add(place).write(0.0);
-                fields.write(place as u64 + 1);
-                place
+            let position = if appends && fields.read() < fields.add(1).read() {
+                let position = fields.read() as usize;
+                (*buffers).data.cast::<u32>().add(position).write(i as u32);
+                (*buffers.add(1)).data.cast::<u32>().add(position).write(j as u32);
+                (*buffers.add(2)).data.cast::<f64>().add(position).write(0.0);
+                fields.write(position as u64 + 1);
+                position
             } else {
                 (*raw).insert(&[i, j]).unwrap() as usize
             };
-            *(*buffers.add(2)).data.cast::<f64>().add(place) += 1.0;
+            *(*buffers.add(2)).data.cast::<f64>().add(position) += 1.0;
         }
     }
     let inserted = seconds() - start;
-    // SAFETY: nobody else has the workspace.
+    // SAFETY: the workspace is not aliased.
     let count = unsafe { (*raw).finalize() }.unwrap();
     (inserted, seconds() - start - inserted, count)
 }
@@ -83,30 +86,31 @@ fn main() {
                 if !lengths.is_empty() && !lengths.contains(&len.to_string()) {
                     continue;
                 }
-                let description = Description {
+                let description = WorkspaceSpec {
                     policy: policy.clone(),
                     pipelined,
-                    ..Description::new(2, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
+                    ..WorkspaceSpec::new(2, DType::F64, Value::F64(0.0), Some(MergeOp::Op(Op::Add)))
                 };
                 let mut buffers = [RawBuffer::empty(); 3];
-                // SAFETY: the descriptors are empty, and outlive the workspace. (What they own at the end leaks.)
+                // SAFETY: the descriptors are empty, and outlive the workspace. (What they own at
+                // the end leaks.)
                 let mut workspace = unsafe { Workspace::new(&description, buffers.as_mut_ptr(), &[0, 1, 2]) }.unwrap();
-                let (mut best, mut insert, mut settle, mut count) = (f64::MAX, 0.0, 0.0, 0);
+                let (mut best, mut insert, mut finalize, mut count) = (f64::MAX, 0.0, 0.0, 0);
                 let runs = if len > 10_000_000 { 1 } else { (2_000_000 / len).clamp(3, 1000) };
                 for _ in 0..runs {
                     let (a, b, c) = run(&mut workspace, buffers.as_mut_ptr(), description.appends(), bits, len);
                     if a + b < best {
-                        (best, insert, settle, count) = (a + b, a, b, c);
+                        (best, insert, finalize, count) = (a + b, a, b, c);
                     }
                 }
                 let per_entry = |seconds: f64| seconds * 1e9 / len as f64;
                 let report = workspace.report();
                 println!(
-                    "{policy:7}{} {len:9} of {:2} bits -> {count:8}: insert {:6.1} settle {:6.1} all {:6.1} ns; {} MB at most",
+                    "{policy:7}{} {len:9} of {:2} bits -> {count:8}: insert {:6.1} finalize {:6.1} all {:6.1} ns; {} MB at most",
                     if pipelined { " ||" } else { "   " },
                     2 * bits,
                     per_entry(insert),
-                    per_entry(settle),
+                    per_entry(finalize),
                     per_entry(best),
                     report.peak_bytes / 1_000_000,
                 );

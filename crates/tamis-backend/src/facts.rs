@@ -1,4 +1,7 @@
-//! What both backends need to know about a kernel before they write it down.
+//! Kernel analysis shared by the LLVM and C backends: buffer uses, index arithmetic, messages.
+//!
+//! [`Facts::new`] verifies a kernel and visits every statement once. It rejects kernels that are
+//! nested too deeply for recursive code generation. It does not change the kernel.
 
 use crate::failure::bug;
 use rustc_hash::FxHashMap;
@@ -6,45 +9,48 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Block, Buffer, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
 use tamis_ir::{DType, Diagnostic, Kind, Value};
 
-/// Deeper expressions and blocks are refused: writing them down is recursive.
-const DEEPEST: usize = 400;
+/// Maximum nesting depth of expressions and blocks. Code generation is recursive, so deeper kernels
+/// are rejected.
+const MAX_DEPTH: usize = 400;
 
-/// Tiles up to this many bytes live on the stack, where the optimiser finds them.
-const TILE: usize = 16 << 10;
+/// Maximum bytes of a tile that is allocated on the stack, where LLVM promotes it to registers.
+const MAX_TILE_BYTES: usize = 16 << 10;
 
-/// All tiles on the stack together take at most so many bytes.
-const TILES: usize = 128 << 10;
+/// Maximum total bytes of all tiles on the stack.
+const MAX_STACK_BYTES: usize = 128 << 10;
 
-/// What is known about a kernel that passed [`Facts::new`].
+/// Facts about a verified kernel.
 pub(crate) struct Facts {
-    /// Whether a buffer grows, by its number.
+    /// Whether a buffer grows, by buffer id.
     pub(crate) grows: Vec<bool>,
-    /// Whether a buffer is used at all, by its number.
+    /// Whether a buffer is used at all, by buffer id.
     pub(crate) used: Vec<bool>,
-    /// Whether elements of a buffer are accessed (a buffer may only grow), by its number.
+    /// Whether elements of a buffer are accessed (a buffer may only grow), by buffer id.
     pub(crate) accessed: Vec<bool>,
-    /// Whether elements of a buffer are read, by its number.
+    /// Whether elements of a buffer are loaded, by buffer id.
     pub(crate) loaded: Vec<bool>,
-    /// Whether a variable is read, by its number.
+    /// Whether a variable is read, by variable id.
     pub(crate) read: Vec<bool>,
-    /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by its number.
-    index_like: Vec<bool>,
-    /// The workspaces, in the order in which they come.
+    /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by expression
+    /// id.
+    index_arithmetic: Vec<bool>,
+    /// The workspaces in order of first use.
     pub(crate) workspaces: Vec<std::sync::Arc<Workspace>>,
-    /// The messages of the `require` statements, each once, in order.
+    /// The distinct messages of the `require` statements, in order of first use.
     pub(crate) messages: Vec<String>,
-    numbers: FxHashMap<String, usize>,
+    /// The index of each message in `messages`.
+    message_ids: FxHashMap<String, usize>,
 }
 
-/// What the statements of a kernel hold.
+/// The expressions that the statements of a kernel evaluate.
 #[derive(Default)]
-struct Found {
+struct StmtExprs {
     definitions: Vec<(VarId, ExprId)>,
     roots: Vec<ExprId>,
 }
 
 impl Facts {
-    /// Verifies a kernel and looks at every statement once.
+    /// Verifies a kernel and visits every statement once.
     pub(crate) fn new(kernel: &Kernel) -> Result<Facts, Diagnostic> {
         kernel.verify().map_err(bug)?;
         let mut facts = Facts {
@@ -53,23 +59,23 @@ impl Facts {
             accessed: vec![false; kernel.buffers.len()],
             loaded: vec![false; kernel.buffers.len()],
             read: vec![false; kernel.vars.len()],
-            index_like: Vec::new(),
+            index_arithmetic: Vec::new(),
             workspaces: kernel.workspaces(),
             messages: Vec::new(),
-            numbers: FxHashMap::default(),
+            message_ids: FxHashMap::default(),
         };
         check_expressions(kernel)?;
-        let mut found = Found::default();
+        let mut found = StmtExprs::default();
         facts.block(&kernel.body, 0, &mut found)?;
-        facts.reach(kernel, found.roots);
-        facts.index_like = index_like(kernel, &found.definitions);
+        facts.mark_reads(kernel, found.roots);
+        facts.index_arithmetic = find_index_arithmetic(kernel, &found.definitions);
         Ok(facts)
     }
 
-    /// Marks what the expressions of statements read.
-    fn reach(&mut self, kernel: &Kernel, mut open: Vec<ExprId>) {
+    /// Marks the variables and buffers that the expressions in `worklist` read.
+    fn mark_reads(&mut self, kernel: &Kernel, mut worklist: Vec<ExprId>) {
         let mut seen = vec![false; kernel.exprs.len()];
-        while let Some(id) = open.pop() {
+        while let Some(id) = worklist.pop() {
             if std::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
@@ -78,19 +84,20 @@ impl Facts {
                 Expr::Load(buffer, index) => {
                     self.access(*buffer);
                     self.loaded[buffer.index()] = true;
-                    open.push(*index);
+                    worklist.push(*index);
                 }
-                // The first operand is the value: what may be missing has become a choice before.
-                Expr::Call(Op::Coalesce, _, operands) => open.push(operands[0]),
-                Expr::Call(_, _, operands) => open.extend(operands),
+                // The first operand is the value: the lowerer has already replaced missing values
+                // by a select.
+                Expr::Call(Op::Coalesce, _, operands) => worklist.push(operands[0]),
+                Expr::Call(_, _, operands) => worklist.extend(operands),
                 Expr::Const(_) => {}
             }
         }
     }
 
-    fn block(&mut self, block: &Block, depth: usize, found: &mut Found) -> Result<(), Diagnostic> {
-        if depth > DEEPEST {
-            return Err(bug(format!("blocks are nested more than {DEEPEST} deep")));
+    fn block(&mut self, block: &Block, depth: usize, found: &mut StmtExprs) -> Result<(), Diagnostic> {
+        if depth > MAX_DEPTH {
+            return Err(bug(format!("blocks are nested more than {MAX_DEPTH} deep")));
         }
         for stmt in block {
             match stmt {
@@ -142,8 +149,8 @@ impl Facts {
                 Stmt::Finalize { workspace, .. } => self.workspace(workspace),
                 Stmt::Require { cond, message } => {
                     found.roots.push(*cond);
-                    if !self.numbers.contains_key(message) {
-                        self.numbers.insert(message.clone(), self.messages.len());
+                    if !self.message_ids.contains_key(message) {
+                        self.message_ids.insert(message.clone(), self.messages.len());
                         self.messages.push(message.clone());
                     }
                 }
@@ -164,29 +171,32 @@ impl Facts {
         self.accessed[buffer.index()] = true;
     }
 
-    /// Whether an expression is arithmetic on positions, coordinates and sizes, which does not overflow.
+    /// Whether an expression is arithmetic on positions, coordinates and sizes, which cannot
+    /// overflow.
     pub(crate) fn is_index(&self, id: ExprId) -> bool {
-        self.index_like[id.index()]
+        self.index_arithmetic[id.index()]
     }
 
-    /// The number of a message.
-    pub(crate) fn message(&self, message: &str) -> usize {
-        self.numbers.get(message).copied().unwrap_or(0)
+    /// The id of a message.
+    pub(crate) fn message_id(&self, message: &str) -> usize {
+        self.message_ids.get(message).copied().unwrap_or(0)
     }
 
-    /// Whether a buffer is an array on the stack: a tile that fits there together with those before it.
+    /// Whether a buffer is a tile on the stack: it fits there together with the tiles before it.
     pub(crate) fn on_stack(kernel: &Kernel, buffer: BufferId) -> bool {
         let bytes = |buffer: &Buffer| match buffer.role {
             Role::Tile(size) => (size as usize).saturating_mul(buffer.elem.size()),
             _ => 0,
         };
-        let tiles = kernel.buffers.iter().take(buffer.index() + 1).map(bytes).filter(|bytes| *bytes <= TILE);
+        let tiles = kernel.buffers.iter().take(buffer.index() + 1).map(bytes).filter(|bytes| *bytes <= MAX_TILE_BYTES);
         let own = bytes(kernel.buffer(buffer));
-        matches!(kernel.buffer(buffer).role, Role::Tile(_)) && own <= TILE && tiles.sum::<usize>() <= TILES
+        matches!(kernel.buffer(buffer).role, Role::Tile(_))
+            && own <= MAX_TILE_BYTES
+            && tiles.sum::<usize>() <= MAX_STACK_BYTES
     }
 }
 
-/// Operators have operands of the types they take, and expressions are not too deep.
+/// Checks that operators have operands of the types they take, and that no expression is too deep.
 fn check_expressions(kernel: &Kernel) -> Result<(), Diagnostic> {
     let mut depths: Vec<usize> = Vec::with_capacity(kernel.exprs.len());
     for id in kernel.exprs.ids() {
@@ -209,16 +219,17 @@ fn check_expressions(kernel: &Kernel) -> Result<(), Diagnostic> {
             }
             Expr::Const(_) | Expr::Var(_) => {}
         }
-        if depth > DEEPEST {
-            return Err(bug(format!("an expression is nested more than {DEEPEST} deep")));
+        if depth > MAX_DEPTH {
+            return Err(bug(format!("an expression is nested more than {MAX_DEPTH} deep")));
         }
         depths.push(depth);
     }
     Ok(())
 }
 
-/// The largest solution of: an expression is index arithmetic if its operands are, and a variable if its values are.
-fn index_like(kernel: &Kernel, definitions: &[(VarId, ExprId)]) -> Vec<bool> {
+/// Greatest fixed point: an expression is index arithmetic if its operands are, and a variable is
+/// if all values assigned to it are.
+fn find_index_arithmetic(kernel: &Kernel, definitions: &[(VarId, ExprId)]) -> Vec<bool> {
     let mut vars: Vec<bool> = kernel.vars.iter().map(|var| var.dtype == DType::I64).collect();
     loop {
         let mut exprs: Vec<bool> = Vec::with_capacity(kernel.exprs.len());

@@ -1,22 +1,26 @@
-//! Why a kernel stopped, and how that is told to the user.
+//! Kernel failures: status codes of compiled code, and their diagnostics.
+//!
+//! Compiled code returns a status and fills a [`RawFailure`]. [`KernelFailure`] gives both a
+//! meaning and a message.
 
 use std::fmt;
 use tamis_ir::kernel::{Elem, Kernel};
 use tamis_ir::{Code, Diagnostic};
 
-/// What a kernel writes before it returns a failure. Kernels in C have the same structure under the name `tamis_failure`.
+/// The operands of a failure, which a kernel writes before it returns a nonzero status. Kernels in
+/// C have the same structure under the name `tamis_failure`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawFailure {
-    /// The number of the `require` that did not hold, or of the buffer.
-    pub which: i64,
-    /// The index, or the number of elements asked for, or the number that does not fit.
+    /// The id of the failed `require` message, or of the buffer.
+    pub id: i64,
+    /// The index, the requested number of elements, or the value that does not fit.
     pub index: i64,
-    /// How many elements there are.
+    /// The number of elements of the buffer.
     pub len: i64,
 }
 
-/// What the function of a kernel returns.
+/// Nonzero status codes that the function of a kernel returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Status {
@@ -27,31 +31,31 @@ pub(crate) enum Status {
     Policy = 5,
 }
 
-/// Why a kernel stopped.
+/// The reason why a kernel stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum KernelFailure {
-    /// A `require` did not hold; this is its message.
+    /// The condition of a `require` was false; this is its message.
     Required(String),
-    /// There is no memory for so many elements of a buffer.
+    /// Allocation of `elements` elements of a buffer failed.
     Memory { buffer: String, elements: u64, bytes: u64 },
-    /// An element that is not there was accessed (found in check mode only, but for sorting).
+    /// An access out of bounds. Only check mode detects it, except in sorts.
     Bounds { buffer: String, index: i64, len: i64 },
-    /// A number was stored that its width does not hold (found in check mode only).
+    /// A stored index does not fit its width. Only check mode detects it.
     Width { buffer: String, value: i64, width: &'static str },
-    /// The policy of the workspace with these values broke its contract.
+    /// The policy of the workspace with these values violated its contract.
     Policy { buffer: String, what: &'static str },
-    /// The call does not fit the kernel; see the text.
+    /// The arguments of the call do not match the kernel.
     Call(String),
 }
 
 impl KernelFailure {
     pub(crate) fn from_raw(kernel: &Kernel, messages: &[String], status: i32, raw: RawFailure) -> KernelFailure {
-        let which = usize::try_from(raw.which).unwrap_or(usize::MAX);
-        let buffer = kernel.buffers.get(which);
+        let id = usize::try_from(raw.id).unwrap_or(usize::MAX);
+        let buffer = kernel.buffers.get(id);
         let name = || buffer.map_or_else(|| "?".to_string(), |buffer| buffer.name.clone());
         if status == Status::Required as i32 {
-            return KernelFailure::Required(messages.get(which).cloned().unwrap_or_default());
+            return KernelFailure::Required(messages.get(id).cloned().unwrap_or_default());
         }
         if status == Status::Memory as i32 {
             let elements = raw.index.max(0) as u64;
@@ -59,7 +63,7 @@ impl KernelFailure {
             return KernelFailure::Memory { buffer: name(), elements, bytes };
         }
         if status == Status::Policy as i32 {
-            let what = ["panicked", "located an element that does not exist", "had no capacity for a first element"];
+            let what = ["panicked", "returned a position that holds no entry", "rejected the first entry as full"];
             return KernelFailure::Policy { buffer: name(), what: what[raw.index.clamp(0, 2) as usize] };
         }
         if status == Status::Width as i32 {
@@ -76,7 +80,7 @@ impl KernelFailure {
     pub fn diagnostic(&self) -> Diagnostic {
         let message = self.to_string();
         match self {
-            // What does not fit a format is no subscript out of range.
+            // A value that its format cannot store is no subscript out of range.
             KernelFailure::Required(_) if message.contains("one coordinate per fiber") => {
                 Diagnostic::new(Code::E0707, message).help("use `sparse` for this level, whose fibers have any number of elements")
             }
@@ -86,21 +90,21 @@ impl KernelFailure {
                 Diagnostic::new(Code::E1001, message).help("bound the loop, or make the access permissive with `~`")
             }
             KernelFailure::Memory { buffer, .. } => Diagnostic::new(Code::E0706, message)
-                // Lists of coordinates and runs are what such levels have already.
+                // Levels with coordinate lists and runs are sparse already.
                 .help(match ["_crd", "_start", "_end", "_ofs"].iter().any(|array| buffer.ends_with(array)) {
-                    true => "what dense tensors and numbers given at run time are added to is stored everywhere: write the number into the program, and as the fill (`tensor(\"csr\", fill=2.0)`), or multiply by something that is mostly 0",
-                    false => "store the result in sparse levels, such as `sparse`",
+                    true => "adding a dense tensor or a run-time scalar makes the result dense: write the number into the program, and as the fill value (`tensor(\"csr\", fill=2.0)`), or multiply by a sparse operand",
+                    false => "store the result in levels that store only nonzeros, such as `sparse`",
                 })
                 .help("close other programs, or use a machine with more memory"),
             KernelFailure::Bounds { .. } | KernelFailure::Width { .. } => Diagnostic::new(Code::E1101, message)
-                .note("generated code accessed an array out of bounds: an array violates an invariant of its format, or this is a bug in Tamis")
-                .help("check the tensors (`tamis info`); if they are fine, please report the program that was run"),
+                .note("compiled code accessed an array out of bounds: an array breaks an invariant of its format, or this is a bug in Tamis")
+                .help("check the tensors with `tamis info`; if they are valid, please report the program"),
             KernelFailure::Policy { .. } => Diagnostic::new(Code::E1101, message)
-                .note("a registered policy is wrong, or this is a bug in Tamis")
-                .help("use a built-in one, such as `coord` or `hash`"),
+                .note("a registered policy violates its contract, or this is a bug in Tamis")
+                .help("use a built-in policy, such as `coord` or `hash`"),
             KernelFailure::Call(_) => Diagnostic::new(Code::E1101, message)
                 .note("this is a bug in Tamis")
-                .help("please report the program that was run"),
+                .help("please report the program"),
         }
     }
 }
@@ -114,13 +118,13 @@ impl fmt::Display for KernelFailure {
                 let unit = ((*bytes).max(1).ilog10() as usize / 3).min(units.len() - 1);
                 let amount = *bytes as f64 / 1000f64.powi(unit as i32);
                 let unit = units[unit];
-                write!(f, "there is no memory for {elements} elements of `{buffer}` ({amount:.1} {unit})")
+                write!(f, "out of memory: {elements} elements of `{buffer}` need {amount:.1} {unit}")
             }
             KernelFailure::Bounds { buffer, index, len } => {
-                write!(f, "`{buffer}[{index}]` is accessed, but `{buffer}` has {len} elements")
+                write!(f, "`{buffer}[{index}]` is out of bounds: `{buffer}` has {len} elements")
             }
             KernelFailure::Width { buffer, value, width } => {
-                write!(f, "{value} does not fit the {width} of `{buffer}`")
+                write!(f, "{value} does not fit into the {width} of `{buffer}`")
             }
             KernelFailure::Policy { buffer, what } => write!(f, "the policy of the workspace of `{buffer}` {what}"),
             KernelFailure::Call(message) => f.write_str(message),
@@ -130,9 +134,9 @@ impl fmt::Display for KernelFailure {
 
 impl std::error::Error for KernelFailure {}
 
-/// The diagnostic for something that only a bug of ours can cause.
+/// The diagnostic of an internal error, which only a bug in Tamis can cause.
 pub(crate) fn bug(what: impl fmt::Display) -> Diagnostic {
     Diagnostic::new(Code::E1101, format!("code generation failed: {what}"))
         .note("this is a bug in Tamis")
-        .help("please report the program that was compiled; `--interpret` runs it in the interpreter")
+        .help("please report the program; `--interpret` runs it without machine code")
 }

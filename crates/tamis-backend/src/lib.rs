@@ -1,8 +1,12 @@
-//! Machine code for kernels, and the runtime they call.
+//! Code generation for kernels (LLVM and C), and the runtime library that compiled kernels call.
 //!
-//! This crate sees kernels only: no tensor, no looplet, no format. Its rooms: [`llvm`] (machine code), [`c`] (the same to be
-//! read), [`cache`] (so that nothing is compiled twice), [`runtime`] (memory that grows, sorting, functions), and why a
-//! kernel stopped ([`KernelFailure`]).
+//! Input: a kernel of `tamis_ir::kernel`. Output: machine code in memory, or C text. The crate sees
+//! kernels only: no tensor, no looplet, no format. Its modules:
+//! - [`llvm`]: machine code through LLVM;
+//! - [`c`]: the same kernel as C text;
+//! - [`cache`]: compiled kernels in memory and on disk;
+//! - [`runtime`]: growable buffers, sorting, workspaces and math functions;
+//! - [`KernelFailure`]: the reason why a kernel stopped.
 //!
 //! ```
 //! use tamis_backend::{RawBuffer, llvm};

@@ -1,11 +1,11 @@
-//! The cache: what is found again, what is not, and what happens to files that are not as they were written.
+//! Tests of the kernel cache: hits, misses, corrupted files, eviction, and concurrent use.
 
 use crate::common::{floats, spmv};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tamis_backend::cache::{Cache, Statistics};
+use tamis_backend::cache::{Cache, CacheStatistics};
 use tamis_backend::llvm::{CompiledKernel, OptLevel, TargetCpu};
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{CodegenOptions, KernelFailure};
@@ -32,8 +32,8 @@ fn options() -> CodegenOptions {
     CodegenOptions::host().unwrap()
 }
 
-fn statistics(compiled: u64, from_memory: u64, from_disk: u64) -> Statistics {
-    Statistics { compiled, from_memory, from_disk }
+fn statistics(compiled: u64, from_memory: u64, from_disk: u64) -> CacheStatistics {
+    CacheStatistics { compiled, from_memory, from_disk }
 }
 
 fn private() -> tempfile::TempDir {
@@ -48,7 +48,7 @@ fn objects(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A kernel that requires something impossible, under a name, with a message.
+/// A kernel whose requirement always fails, with a name and a message.
 fn fails(buffer: &str, message: &str) -> Kernel {
     let mut b = Builder::new(format!("about {buffer}"));
     b.buffer(buffer, Elem::Value(DType::F64), Role::Output);
@@ -58,29 +58,29 @@ fn fails(buffer: &str, message: &str) -> Kernel {
 }
 
 #[test]
-fn kernels_are_found_by_structure() {
+fn kernels_are_cached_by_structure() {
     let cache = Cache::new(None, 0);
     let first = cache.compile(&spmv(true), &options()).unwrap();
     let second = cache.compile(&spmv(true), &options()).unwrap();
     assert!(Arc::ptr_eq(&first, &second));
     works(&second);
     assert_eq!(cache.statistics(), statistics(1, 1, 0));
-    // What machine code depends on is part of the key.
+    // The key contains everything that machine code depends on.
     cache.compile(&spmv(false), &options()).unwrap();
     cache.compile(&spmv(true), &options().checked()).unwrap();
-    cache.compile(&spmv(true), &CodegenOptions { optimise: OptLevel::O2, ..options() }).unwrap();
+    cache.compile(&spmv(true), &CodegenOptions { opt_level: OptLevel::O2, ..options() }).unwrap();
     let other = TargetCpu::named(Some("generic")).unwrap();
     cache.compile(&spmv(true), &CodegenOptions { target: Arc::new(other), ..options() }).unwrap();
     assert_eq!(cache.statistics(), statistics(5, 1, 0));
 }
 
 #[test]
-fn names_are_those_of_the_kernel_at_hand() {
+fn cache_hits_use_the_names_of_the_requested_kernel() {
     let cache = Cache::new(None, 0);
     for (name, message) in [("a", "first"), ("b", "second")] {
         let compiled = cache.compile(&fails(name, message), &options()).unwrap();
         let memory = Memory { arrays: vec![Array::default()], scalars: vec![] };
-        // SAFETY: the kernel touches nothing.
+        // SAFETY: the kernel accesses no memory.
         let failure = run_on_arrays(compiled.kernel(), memory, |b, s| unsafe { compiled.call(b, s) }).unwrap_err();
         assert_eq!(failure, KernelFailure::Required(message.into()));
         assert_eq!(compiled.kernel().buffers[0].name, name);
@@ -89,7 +89,7 @@ fn names_are_those_of_the_kernel_at_hand() {
 }
 
 #[test]
-fn files_outlive_a_cache() {
+fn files_persist_across_caches() {
     let folder = private();
     open(folder.path()).compile(&spmv(true), &options()).unwrap();
     let cache = open(folder.path());
@@ -99,26 +99,26 @@ fn files_outlive_a_cache() {
 }
 
 #[test]
-fn damaged_files_are_not_used() {
+fn corrupted_files_are_ignored() {
     let folder = private();
     open(folder.path()).compile(&spmv(true), &options()).unwrap();
     let path = objects(folder.path()).pop().unwrap();
     let whole = fs::read(&path).unwrap();
-    let mut damaged: Vec<Vec<u8>> = vec![Vec::new(), b"something else".to_vec(), [&whole[..], b"x"].concat()];
-    damaged.extend([1, 7, 20, 39, 40, whole.len() / 2, whole.len() - 1].map(|len| whole[..len].to_vec()));
+    let mut corrupted: Vec<Vec<u8>> = vec![Vec::new(), b"something else".to_vec(), [&whole[..], b"x"].concat()];
+    corrupted.extend([1, 7, 20, 39, 40, whole.len() / 2, whole.len() - 1].map(|len| whole[..len].to_vec()));
     for at in (0..whole.len()).step_by(97).chain([0, 8, 15, 16, 23, 24, 39]) {
         let mut changed = whole.clone();
         changed[at] ^= 0x80;
-        damaged.push(changed);
+        corrupted.push(changed);
     }
-    for bytes in damaged {
+    for bytes in corrupted {
         fs::write(&path, bytes).unwrap();
         let cache = open(folder.path());
         works(&cache.compile(&spmv(true), &options()).unwrap());
         assert_eq!(cache.statistics(), statistics(1, 0, 0));
-        assert_eq!(fs::read(&path).unwrap().len(), whole.len(), "the file is mended");
+        assert_eq!(fs::read(&path).unwrap().len(), whole.len(), "the file is rewritten");
     }
-    // The file of another kernel under this one's name.
+    // The file of another kernel under this kernel's name.
     let other = private();
     open(other.path()).compile(&spmv(false), &options()).unwrap();
     fs::copy(objects(other.path()).pop().unwrap(), &path).unwrap();
@@ -128,7 +128,7 @@ fn damaged_files_are_not_used() {
 }
 
 #[test]
-fn folders_that_cannot_be_used_are_not() {
+fn unsafe_or_unwritable_folders_are_ignored() {
     let folder = private();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -140,8 +140,8 @@ fn folders_that_cannot_be_used_are_not() {
         works(&cache.compile(&spmv(true), &options()).unwrap());
         assert_eq!(cache.statistics(), statistics(1, 0, 0));
     }
-    assert_eq!(objects(&shared), [] as [PathBuf; 0], "others may write there");
-    // A folder that goes away later.
+    assert_eq!(objects(&shared), [] as [PathBuf; 0], "other users can write there");
+    // A folder that is removed later.
     let gone = folder.path().join("gone");
     let cache = open(&gone);
     fs::remove_dir_all(&gone).unwrap();
@@ -149,7 +149,7 @@ fn folders_that_cannot_be_used_are_not() {
 }
 
 #[test]
-fn the_oldest_files_go() {
+fn least_recently_used_files_are_evicted() {
     let folder = private();
     let limit = 40_000;
     let cache = Cache::new(Some(folder.path().to_path_buf()), limit);

@@ -1,6 +1,6 @@
-//! Kernels written by hand: their text, growth, failures, and checks.
+//! Tests of hand-written kernels: listings, growth, failures, and check mode.
 
-use crate::common::native::{Native, run_c};
+use crate::common::native::{NativeKernel, run_c};
 use crate::common::{floats, run_llvm, same, spmm, spmv};
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{CodegenOptions, KernelFailure, RawBuffer, Storage, c, llvm};
@@ -39,7 +39,7 @@ fn spmv_runs() {
 
 /// Two `for` loops, one accumulator, no `while`, no search.
 #[test]
-fn spmv_reads_well() {
+fn spmv_listings_are_minimal() {
     let expected = "/* The kernel `spmv`, written by Tamis. */
 #include <stdint.h>
 
@@ -95,9 +95,9 @@ begin
     }
 }
 
-/// A tile of the output stays in registers across the sparse loop: no store inside it.
+/// A tile of the output stays in registers across the sparse loop: the loop has no store.
 #[test]
-fn tiles_are_registers() {
+fn tiles_stay_in_registers() {
     let kernel = spmm(16);
     let texts = llvm::listings(&kernel, &options()).unwrap();
     assert!(!texts.llvm.contains("alloca"), "{}", texts.llvm);
@@ -117,7 +117,7 @@ fn tiles_are_registers() {
     same(&after, &run_c(&kernel, memory).unwrap(), &kernel).unwrap();
 }
 
-/// Appends `n` squares to an output that starts empty, then grows it to `len`.
+/// Appends `n` squares to an empty output, then grows it to `len`.
 fn append() -> Kernel {
     let mut b = Builder::new("append");
     let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
@@ -143,7 +143,7 @@ fn outputs_grow() {
     for (n, len) in [(0, 0), (1, 0), (1000, 0), (3, 17), (0, -5)] {
         let scalars = vec![Value::I64(n), Value::I64(len)];
         let memory = Memory { arrays: vec![Array::default(); 2], scalars };
-        // Coordinates grow without a fill: those that were not written hold anything.
+        // Coordinates grow without a fill value: unwritten ones are uninitialised.
         let written = |mut memory: Memory| {
             assert!(memory.arrays[1].len() >= n as usize);
             memory.arrays[1] = Array::from_values(memory.arrays[1].values()[..n as usize].iter().copied());
@@ -157,12 +157,12 @@ fn outputs_grow() {
 }
 
 #[test]
-fn outputs_become_vectors() {
+fn outputs_convert_to_vectors_without_a_copy() {
     let compiled = llvm::compile(&append(), &options()).unwrap();
     let mut y = Storage::from_vec::<f64>(vec![5.0]);
     let mut crd = Storage::new(Elem::Index(Width::U16));
     let mut buffers = [y.raw(), crd.raw()];
-    // SAFETY: the descriptors are of the kernel's types, and are put back.
+    // SAFETY: the descriptors are of the kernel's types, and are written back.
     unsafe {
         compiled.call(&mut buffers, &[Value::I64(3), Value::I64(0)]).unwrap();
         y.set_raw(buffers[0]);
@@ -174,9 +174,9 @@ fn outputs_become_vectors() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_a_failure() {
+fn exhausted_memory_is_a_failure() {
     let kernel = append();
-    let native = Native::new(&kernel, &["-O3"]);
+    let native = NativeKernel::new(&kernel, &["-O3"]);
     for len in [1i64 << 60, i64::MAX, 1 << 45] {
         let memory = Memory { arrays: vec![Array::default(); 2], scalars: vec![Value::I64(5), Value::I64(len)] };
         let failure = run_llvm(&kernel, memory.clone(), &options()).unwrap_err();
@@ -192,8 +192,9 @@ fn memory_that_is_not_there_is_a_failure() {
     }
 }
 
-/// A kernel that reads `x[i]`, writes `y[j] = v` (a coordinate of 8 bits), fills, searches and sorts, as told by its scalars.
-fn careless() -> Kernel {
+/// A kernel that loads `x[i]`, stores `y[j] = v` (an 8-bit coordinate), fills, searches and sorts,
+/// with operands from its scalars.
+fn unchecked_accesses() -> Kernel {
     let mut b = Builder::new("careless");
     let x = b.buffer("x", Elem::Index(Width::U32), Role::Input);
     let y = b.buffer("y", Elem::Index(Width::U8), Role::Output);
@@ -212,8 +213,8 @@ fn careless() -> Kernel {
 }
 
 #[test]
-fn check_mode_names_what_is_wrong() {
-    let kernel = careless();
+fn check_mode_reports_the_access() {
+    let kernel = unchecked_accesses();
     let bounds = |buffer: &str, index: i64| KernelFailure::Bounds { buffer: buffer.into(), index, len: 4 };
     let width = |value: i64| KernelFailure::Width { buffer: "y".into(), value, width: "u8" };
     let table: [(&[i64; 7], Option<KernelFailure>); 12] = [
@@ -245,7 +246,7 @@ fn check_mode_names_what_is_wrong() {
 }
 
 #[test]
-fn sorting_is_checked_always() {
+fn sorts_are_always_checked() {
     let mut b = Builder::new("sort");
     let y = b.buffer("y", Elem::Index(Width::U64), Role::Output);
     let (start, stop) = (b.int(1), b.int(9));
@@ -256,10 +257,10 @@ fn sorting_is_checked_always() {
 }
 
 #[test]
-fn calls_that_do_not_fit_are_refused() {
+fn mismatched_calls_are_rejected() {
     let compiled = llvm::compile(&spmv(false), &options()).unwrap();
     let mut five = [RawBuffer::empty(); 5];
-    // SAFETY: nothing is called.
+    // SAFETY: no code is called.
     unsafe {
         assert!(matches!(compiled.call(&mut five[..4], &[Value::I64(0)]), Err(KernelFailure::Call(_))));
         assert!(matches!(compiled.call(&mut five, &[]), Err(KernelFailure::Call(_))));
@@ -269,7 +270,7 @@ fn calls_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn kernels_that_are_not_well_formed_are_refused() {
+fn malformed_kernels_are_rejected() {
     let mut b = Builder::new("wrong");
     let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
     let zero = b.int(0);
@@ -278,7 +279,7 @@ fn kernels_that_are_not_well_formed_are_refused() {
     let kernel = b.finish();
     assert!(llvm::compile(&kernel, &options()).is_err());
     assert!(c::print(&kernel).is_err());
-    // Deeper than any stack.
+    // Deeper than any stack allows.
     let mut b = Builder::new("deep");
     let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
     let zero = b.int(0);
@@ -290,7 +291,7 @@ fn kernels_that_are_not_well_formed_are_refused() {
     let deep = b.finish();
     assert!(llvm::compile(&deep, &options()).unwrap_err().message.contains("deep"));
     assert!(c::print(&deep).is_err());
-    // Shared operands are no reason to write them twice.
+    // Shared operands are emitted once.
     let mut b = Builder::new("shared");
     let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
     let zero = b.int(0);
@@ -305,7 +306,7 @@ fn kernels_that_are_not_well_formed_are_refused() {
     assert!(c::print(&shared).unwrap_err().message.contains("too large"));
 }
 
-/// A kernel with so many tiles of 16 kB, and one that is large by itself.
+/// A kernel with `count` tiles of 16 kB, and one larger tile.
 fn tiles(count: usize) -> (Kernel, Memory) {
     let mut b = Builder::new("tiles");
     let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
@@ -324,7 +325,7 @@ fn tiles(count: usize) -> (Kernel, Memory) {
     (b.finish(), Memory { arrays, scalars: vec![] })
 }
 
-/// All tiles together would not fit the stack of a thread.
+/// All tiles together exceed the stack of a thread.
 #[test]
 fn tiles_do_not_overflow_the_stack() {
     let (kernel, memory) = tiles(200);
@@ -333,9 +334,9 @@ fn tiles_do_not_overflow_the_stack() {
     assert_eq!(run_c(&kernel, memory).unwrap().arrays[0], floats(&[25.0]));
 }
 
-/// Names from outside are harmless in C and in IR.
+/// Arbitrary names are escaped in C and in IR.
 #[test]
-fn names_may_be_anything() {
+fn arbitrary_names_are_escaped() {
     let names =
         ["int", "x y", "\"; } /*", "", "0", "exp", "I", "tamis_fail", "ü", "%t1", "x\n", "sinf", "failure", "after_0"];
     let mut b = Builder::new("main");
@@ -358,9 +359,9 @@ fn names_may_be_anything() {
     same(&expected, &run_c(&kernel, memory).unwrap(), &kernel).unwrap();
 }
 
-/// Results do not depend on how often and from where a kernel is called.
+/// Kernels are reentrant and thread-safe.
 #[test]
-fn threads_call_one_kernel() {
+fn threads_share_a_kernel() {
     let compiled = llvm::compile(&append(), &options()).unwrap();
     std::thread::scope(|scope| {
         for n in 1..5i64 {
@@ -379,10 +380,10 @@ fn threads_call_one_kernel() {
     });
 }
 
-/// Loops without an end in sight of each other: leaving two at once, with `break` and with `goto`.
+/// Nested loops without bounds: breaking out of two at once, with `break` and with `goto` in C.
 #[test]
-fn blocks_are_left() {
-    let mut b = Builder::new("leave");
+fn breaks_exit_nested_blocks() {
+    let mut b = Builder::new("break");
     let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
     let (zero, one, ten) = (b.int(0), b.int(1), b.int(10));
     let count = b.variable("count", Value::I64(0));
@@ -415,7 +416,7 @@ fn blocks_are_left() {
 
 /// Searches of every width, from every start, for every key.
 #[test]
-fn searches_find() {
+fn searches_find_every_key() {
     for (width, back) in Width::ALL.into_iter().flat_map(|width| [(width, false), (width, true)]) {
         let mut b = Builder::new("search");
         let crd = b.buffer("crd", Elem::Index(width), Role::Input);

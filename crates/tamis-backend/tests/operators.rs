@@ -1,22 +1,23 @@
-//! Every operator on every type and its edge values, against its definition.
+//! Differential tests of operators: every operator on every type and its edge values, against the
+//! reference semantics.
 
 use crate::common::native::run_c;
-use crate::common::operators::{Case, cases, kernel, wrong};
+use crate::common::operators::{OperatorCase, cases, kernel, wrong};
 use crate::common::{run_llvm, same_value};
 use tamis_backend::CodegenOptions;
 use tamis_ir::algebra::{Op, Typing};
 use tamis_ir::{Kind, Value};
 
-/// Cases that go into one kernel.
+/// Cases per kernel.
 const TOGETHER: usize = 24;
 
 fn llvm(vectorise: bool) {
     let options = CodegenOptions::host().unwrap();
     let cases = cases();
     assert!(cases.len() > 1000);
-    // Vectorised loops may multiply and add complex numbers in one step.
-    let complex = |case: &Case| case.types.iter().any(|dtype| dtype.kind() == Kind::Complex);
-    let cases: Vec<&Case> = cases.iter().filter(|case| !vectorise || !complex(case)).collect();
+    // Vectorised loops may contract complex products and sums to fused multiply-adds.
+    let complex = |case: &OperatorCase| case.types.iter().any(|dtype| dtype.kind() == Kind::Complex);
+    let cases: Vec<&OperatorCase> = cases.iter().filter(|case| !vectorise || !complex(case)).collect();
     let mut all = Vec::new();
     for cases in cases.chunks(TOGETHER) {
         let (kernel, memory, expected) = kernel(cases, vectorise);
@@ -36,8 +37,9 @@ fn llvm_is_exact_in_vectors() {
     llvm(true);
 }
 
-/// C's own functions may differ from Rust's in the last digits, and complex ones on branch cuts and at infinity.
-fn close(case: &Case, row: &[Value], a: Value, b: Value) -> bool {
+/// C's math functions may differ from Rust's in the last digits, and complex ones on branch cuts
+/// and at infinities.
+fn close(case: &OperatorCase, row: &[Value], a: Value, b: Value) -> bool {
     let library = matches!(case.op.info().typing, Typing::Float { .. })
         || (case.op == Op::Pow && case.operand.kind() >= Kind::Float)
         || (matches!(case.op, Op::Abs | Op::Sign) && case.operand.kind() == Kind::Complex);
@@ -55,9 +57,9 @@ fn close(case: &Case, row: &[Value], a: Value, b: Value) -> bool {
 }
 
 #[test]
-fn c_means_the_same() {
+fn c_matches_the_reference_semantics() {
     let cases = cases();
-    let cases: Vec<&Case> = cases.iter().collect();
+    let cases: Vec<&OperatorCase> = cases.iter().collect();
     let mut all = Vec::new();
     for cases in cases.chunks(4 * TOGETHER) {
         let (kernel, memory, expected) = kernel(cases, false);

@@ -1,14 +1,15 @@
-//! Random kernels: machine code and C against the interpreter. `TAMIS_SEEDS=1000..2000` tries others.
+//! Differential fuzzing: random kernels in machine code and C against the interpreter.
+//! `TAMIS_SEEDS=1000..2000` selects other seeds.
 
-use crate::common::native::Native;
+use crate::common::native::NativeKernel;
 use crate::common::random::kernel;
-use crate::common::{run_pieces, same};
+use crate::common::{run_outlined, same};
 use tamis_backend::llvm::OptLevel;
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{CodegenOptions, KernelFailure};
 use tamis_ir::kernel::{self, Kernel, Memory, run};
 
-/// What the interpreter gives, unless the kernel runs for too long.
+/// The interpreter's result, unless the kernel runs for too long.
 fn expected(kernel: &Kernel, memory: &Memory, seed: u64) -> Option<Result<Memory, String>> {
     kernel.verify().unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));
     match run(kernel, memory.clone(), 20_000) {
@@ -25,14 +26,14 @@ fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     parsed.unwrap_or(default)
 }
 
-fn llvm(seeds: std::ops::Range<u64>, options: &CodegenOptions, pieces: Option<usize>) {
+fn llvm(seeds: std::ops::Range<u64>, options: &CodegenOptions, size: Option<usize>) {
     let mut ran = 0;
     let count = seeds.end - seeds.start;
     for seed in seeds {
         let (kernel, memory) = kernel(seed, true);
         let Some(expected) = expected(&kernel, &memory, seed) else { continue };
         ran += 1;
-        match (expected, run_pieces(&kernel, memory, options, pieces)) {
+        match (expected, run_outlined(&kernel, memory, options, size)) {
             (Ok(expected), Ok(after)) => {
                 same(&expected, &after, &kernel).unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));
             }
@@ -54,7 +55,7 @@ fn checked_machine_code() {
 }
 
 #[test]
-fn machine_code_in_pieces() {
+fn outlined_functions() {
     for (k, size) in [1, 3, 6].into_iter().enumerate() {
         let start = 40_000 + 1000 * k as u64;
         llvm(seeds(start..start + 300), &CodegenOptions::host().unwrap(), Some(size));
@@ -63,9 +64,9 @@ fn machine_code_in_pieces() {
 
 #[test]
 fn other_levels() {
-    for (k, optimise) in [OptLevel::None, OptLevel::O2].into_iter().enumerate() {
+    for (k, opt_level) in [OptLevel::None, OptLevel::O2].into_iter().enumerate() {
         let start = 20_000 + 1000 * k as u64;
-        llvm(seeds(start..start + 200), &CodegenOptions { optimise, ..CodegenOptions::host().unwrap() }, None);
+        llvm(seeds(start..start + 200), &CodegenOptions { opt_level, ..CodegenOptions::host().unwrap() }, None);
     }
 }
 
@@ -74,7 +75,7 @@ fn c() {
     for seed in seeds(30_000..30_200) {
         let (kernel, memory) = kernel(seed, false);
         let Some(expected) = expected(&kernel, &memory, seed) else { continue };
-        let native = Native::new(&kernel, &["-O3"]);
+        let native = NativeKernel::new(&kernel, &["-O3"]);
         match (expected, run_on_arrays(&kernel, memory, |buffers, scalars| native.call(buffers, scalars))) {
             (Ok(expected), Ok(after)) => {
                 same(&expected, &after, &kernel).unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{kernel}"));

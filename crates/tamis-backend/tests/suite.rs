@@ -1,4 +1,5 @@
-//! Tests of the back end, in one binary. `workspace_memory` has one of its own, because it limits the memory of its process.
+//! Test suite of the back end, in one binary. `workspace_memory` has its own, because it limits the
+//! memory of its process.
 
 mod cache;
 mod common;

@@ -1,4 +1,5 @@
-//! Loops that are written as vectors, for every type and for lengths around those of vectors: as the interpreter runs them.
+//! Differential tests of explicit vectorisation against the interpreter: every type, and lengths
+//! around the vector widths.
 
 use crate::common::{run_llvm, same};
 use tamis_backend::{CodegenOptions, llvm};
@@ -6,7 +7,8 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt, run};
 use tamis_ir::{DType, Value};
 
-/// Fills `z`, changes `y` in a loop that starts at `from`, and writes two sums, one of which goes down.
+/// Fills `z`, updates `y` in a loop that starts at `from`, and computes two reductions, one of
+/// which subtracts.
 fn kernel(dtype: DType) -> Kernel {
     let mut b = Builder::new("vectors");
     let x = b.buffer("x", Elem::Value(dtype), Role::Input);
@@ -55,7 +57,7 @@ fn kernel(dtype: DType) -> Kernel {
 }
 
 fn memory(dtype: DType, size: usize, from: i64, to: i64) -> Memory {
-    // Small whole numbers, so that floats are added exactly in any order.
+    // Small integers, so that float sums are exact in any order.
     let numbers =
         |factor: usize| Array::from_values((0..size).map(|k| Value::I64((k * factor % 7) as i64).cast(dtype)));
     let arrays = vec![numbers(3), numbers(5), numbers(1), numbers(1)];
@@ -63,7 +65,7 @@ fn memory(dtype: DType, size: usize, from: i64, to: i64) -> Memory {
 }
 
 #[test]
-fn vectors_are_what_the_interpreter_computes() {
+fn vector_loops_match_the_interpreter() {
     let types = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
     for dtype in types.into_iter().chain([DType::F32, DType::F64]) {
         let kernel = kernel(dtype);
@@ -81,9 +83,9 @@ fn vectors_are_what_the_interpreter_computes() {
     }
 }
 
-/// What one turn reads of what another wrote is as if the turns came one by one, whatever the hint says.
+/// Loop-carried dependences through memory are respected, whatever the hint says.
 #[test]
-fn turns_that_depend_on_each_other_are_not_made_vectors() {
+fn dependent_iterations_are_not_vectorised() {
     let mut b = Builder::new("running");
     let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
     let (one, stop) = (b.int(1), b.int(200));
@@ -151,9 +153,9 @@ fn partial(dtype: DType) -> Kernel {
     b.finish()
 }
 
-/// Lanes that a tile has no elements for are neither read nor written: the arrays end with the last element.
+/// Inactive lanes of a tile are neither read nor written: the arrays end with the last element.
 #[test]
-fn tiles_need_not_be_full() {
+fn partial_tiles_are_masked() {
     for dtype in [DType::I8, DType::I16, DType::I32, DType::U64, DType::F32, DType::F64, DType::C128] {
         let kernel = partial(dtype);
         kernel.verify().unwrap();
@@ -177,24 +179,25 @@ fn tiles_need_not_be_full() {
     }
 }
 
-/// Rows of `x` that `pos` cuts, each added up by loops of their own. What else happens to the sum says whether it may go on from row to row.
+/// Rows of `x` delimited by `pos`, each summed by nested loops. The kind of other accesses decides
+/// whether the accumulator can outlive the inner loops.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Rows {
-    /// Nothing.
+enum SumUse {
+    /// No other accesses.
     Alone,
-    /// It is read after each row.
+    /// The sum is read after each row.
     Read,
-    /// A second loop takes away from it what the first has added.
+    /// A second loop subtracts from it.
     BothWays,
-    /// All rows are left at a sign.
-    Left,
-    /// A row is left at a sign, and the next one comes.
-    Skipped,
-    /// Rows come as long as it is small.
+    /// A sign breaks out of all rows.
+    BreaksAll,
+    /// A sign breaks out of a row, and the next one follows.
+    BreakRow,
+    /// The loop over rows ends when the sum is large.
     Bounded,
 }
 
-fn rows(dtype: DType, kind: Rows) -> Kernel {
+fn rows(dtype: DType, kind: SumUse) -> Kernel {
     let mut b = Builder::new("rows");
     let pos = b.buffer("pos", Elem::Index(tamis_ir::format::Width::U32), Role::Input);
     let x = b.buffer("x", Elem::Value(dtype), Role::Input);
@@ -228,8 +231,8 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
         let seventh = b.int(70);
         let sign = b.call(Op::Eq, &[sign, seventh]);
         match kind {
-            Rows::Left => b.emit(Stmt::If { cond: sign, then: vec![Stmt::Break(label)], otherwise: Vec::new() }),
-            Rows::Skipped => {
+            SumUse::BreaksAll => b.emit(Stmt::If { cond: sign, then: vec![Stmt::Break(label)], otherwise: Vec::new() }),
+            SumUse::BreakRow => {
                 let leaving = Stmt::If { cond: sign, then: vec![Stmt::Break(label)], otherwise: Vec::new() };
                 let mut work = vec![leaving];
                 work.extend(b.block(|b| inner(b, false)));
@@ -237,20 +240,20 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
             }
             _ => {}
         }
-        if kind != Rows::Skipped {
+        if kind != SumUse::BreakRow {
             inner(b, false);
         }
-        if kind == Rows::Read {
+        if kind == SumUse::Read {
             let (so_far, two) = (b.get(up), b.int(2));
             b.store(sums, two, so_far);
         }
-        inner(b, kind == Rows::BothWays);
+        inner(b, kind == SumUse::BothWays);
         let next = b.add(row, one);
         b.assign(i, next);
     });
     let more = b.call(Op::Lt, &[row, stop]);
     let cond = match kind {
-        Rows::Bounded => {
+        SumUse::Bounded => {
             let (so_far, most) = (b.get(up), b.constant(Value::I64(90).cast(dtype)));
             let small = b.call(Op::Lt, &[so_far, most]);
             b.call(Op::And, &[more, small])
@@ -259,7 +262,7 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
     };
     let all = Stmt::While { cond, body };
     match kind {
-        Rows::Left => b.emit(Stmt::Labelled { label, body: vec![all] }),
+        SumUse::BreaksAll => b.emit(Stmt::Labelled { label, body: vec![all] }),
         _ => b.emit(all),
     }
     let (up, down) = (b.get(up), b.get(down));
@@ -269,13 +272,15 @@ fn rows(dtype: DType, kind: Rows) -> Kernel {
 }
 
 #[test]
-fn sums_go_on_from_loop_to_loop() {
+fn accumulators_outlive_inner_loops() {
     let options = CodegenOptions::host().unwrap();
-    // Rows that are empty, shorter than vectors, as long, and longer.
+    // Empty rows, and rows that are shorter than, as long as, and longer than vectors.
     let pos = [0u32, 3, 3, 10, 26, 34, 70, 71, 135, 135 + 150];
     for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16, DType::U8] {
         let mut additions = Vec::new();
-        for kind in [Rows::Alone, Rows::Read, Rows::BothWays, Rows::Left, Rows::Skipped, Rows::Bounded] {
+        for kind in
+            [SumUse::Alone, SumUse::Read, SumUse::BothWays, SumUse::BreaksAll, SumUse::BreakRow, SumUse::Bounded]
+        {
             let kernel = rows(dtype, kind);
             kernel.verify().unwrap_or_else(|wrong| panic!("{kind:?}: {wrong}\n{kernel}"));
             let values = (0..300).map(|k| Value::I64(i64::from(k % 5 == 1)).cast(dtype));

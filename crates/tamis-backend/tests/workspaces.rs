@@ -1,7 +1,8 @@
-//! Workspaces in kernels: machine code of every policy and capacity, and C, against the interpreter.
+//! Differential tests of workspaces in kernels: machine code with every policy and capacity, and C,
+//! against the interpreter.
 
 use crate::common::native::run_c;
-use crate::common::random::Random;
+use crate::common::random::KernelRng;
 use crate::common::{run_llvm, same};
 use std::sync::Arc;
 use tamis_backend::runtime::run_on_arrays;
@@ -11,26 +12,26 @@ use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Merge, Role, Stmt, Workspace, run};
 use tamis_ir::{DType, Value};
 
-/// What a kernel does with its workspace.
+/// A test case.
 #[derive(Clone, Debug)]
-struct Case {
+struct WorkspaceCase {
     widths: Vec<Width>,
     dtype: DType,
-    /// The update; none replaces.
+    /// The update operator; `None` replaces the value.
     op: Option<Op>,
     start: Value,
     merge: Merge,
     policy: Option<&'static str>,
     capacity: Option<u64>,
     pipelined: bool,
-    /// How often all is inserted, into a workspace that is reset each time.
+    /// The number of rounds; the workspace is reset in each.
     turns: i64,
-    /// All is inserted again after it was settled.
+    /// Whether all entries are inserted again after finalizing.
     again: bool,
 }
 
-/// Inserts all entries of its inputs, finalizations, and says how many there are.
-fn kernel(case: &Case) -> Kernel {
+/// Inserts all entries of its inputs, finalizes the workspace, and returns the number of entries.
+fn kernel(case: &WorkspaceCase) -> Kernel {
     let mut b = Builder::new("scatter");
     let n = case.widths.len();
     let keys: Vec<_> = (0..n).map(|k| b.buffer(format!("k{k}"), Elem::Index(Width::U64), Role::Input)).collect();
@@ -58,9 +59,9 @@ fn kernel(case: &Case) -> Kernel {
     b.store(counts, zero, zero);
     b.count("turn", zero, turns, |b, turn| {
         b.emit(Stmt::Reset { workspace: workspace.clone(), sizes: sizes.clone() });
-        // What was settled stays, and is added to.
+        // Finalized entries remain, and can be updated.
         for _ in 0..if case.again { 2 } else { 1 } {
-            // Later turns insert less.
+            // Later rounds insert fewer entries.
             b.count("e", turn, len, |b, e| {
                 let tuple = keys.iter().map(|key| b.load(*key, e)).collect();
                 let place = b.insert(&workspace, tuple);
@@ -81,7 +82,7 @@ fn kernel(case: &Case) -> Kernel {
     b.finish()
 }
 
-fn memory(case: &Case, random: &mut Random, len: usize, sizes: &[i64]) -> Memory {
+fn memory(case: &WorkspaceCase, random: &mut KernelRng, len: usize, sizes: &[i64]) -> Memory {
     let mut arrays = Vec::new();
     for size in sizes {
         let all: Vec<u64> = (0..len).map(|_| random.below(*size as usize) as u64).collect();
@@ -94,7 +95,7 @@ fn memory(case: &Case, random: &mut Random, len: usize, sizes: &[i64]) -> Memory
     Memory { arrays, scalars }
 }
 
-/// The entries that a workspace holds are the first ones of its arrays; the rest is anything.
+/// Truncates the arrays of a workspace to its entries; the rest is uninitialised.
 fn cut(mut memory: Memory, dimensions: usize) -> Memory {
     let at = memory.arrays.len() - 1;
     let count = memory.arrays[at].values()[0].as_i64().unwrap() as usize;
@@ -106,8 +107,8 @@ fn cut(mut memory: Memory, dimensions: usize) -> Memory {
     memory
 }
 
-fn cases() -> Vec<Case> {
-    let base = Case {
+fn cases() -> Vec<WorkspaceCase> {
+    let base = WorkspaceCase {
         widths: vec![Width::U32, Width::U64],
         dtype: DType::F64,
         op: Some(Op::Add),
@@ -123,23 +124,29 @@ fn cases() -> Vec<Case> {
     for policy in [None, Some("coord"), Some("hash"), Some("bucket"), Some("map"), Some("vector")] {
         for capacity in [None, Some(1), Some(2), Some(6)] {
             for pipelined in [false, true] {
-                cases.push(Case { policy, capacity, pipelined, ..base.clone() });
+                cases.push(WorkspaceCase { policy, capacity, pipelined, ..base.clone() });
             }
-            cases.push(Case { policy, capacity, merge: Merge::Never, ..base.clone() });
-            cases.push(Case { policy, capacity, op: None, merge: Merge::Later, ..base.clone() });
+            cases.push(WorkspaceCase { policy, capacity, merge: Merge::Never, ..base.clone() });
+            cases.push(WorkspaceCase { policy, capacity, op: None, merge: Merge::Later, ..base.clone() });
             let start = Value::I32(i32::MAX);
-            let min = Case { op: Some(Op::Min), merge: Merge::With(Op::Min), dtype: DType::I32, start, ..base.clone() };
-            cases.push(Case { policy, capacity, ..min });
+            let min = WorkspaceCase {
+                op: Some(Op::Min),
+                merge: Merge::With(Op::Min),
+                dtype: DType::I32,
+                start,
+                ..base.clone()
+            };
+            cases.push(WorkspaceCase { policy, capacity, ..min });
         }
     }
     for dtype in DType::ALL {
         let op = if dtype == DType::Bool { Op::Or } else { Op::Add };
         let start = Value::zero(dtype);
-        let case = Case { dtype, op: Some(op), start, merge: Merge::With(op), ..base.clone() };
+        let case = WorkspaceCase { dtype, op: Some(op), start, merge: Merge::With(op), ..base.clone() };
         for policy in [Some("coord"), Some("hash")] {
             for rank in 1..=4 {
                 let widths = (0..rank).map(|k| if k % 2 == 0 { Width::U32 } else { Width::U64 }).collect();
-                cases.push(Case { widths, policy, capacity: Some(5), ..case.clone() });
+                cases.push(WorkspaceCase { widths, policy, capacity: Some(5), ..case.clone() });
             }
         }
     }
@@ -151,7 +158,7 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn machine_code_of_every_policy() {
-    let mut random = Random(1);
+    let mut random = KernelRng(1);
     for (k, case) in cases().into_iter().enumerate() {
         let kernel = kernel(&case);
         kernel.verify().unwrap_or_else(|reason| panic!("{reason}\n{kernel}"));
@@ -172,8 +179,8 @@ fn machine_code_of_every_policy() {
 }
 
 #[test]
-fn c_brings_its_own() {
-    let mut random = Random(2);
+fn c_generates_its_own_workspaces() {
+    let mut random = KernelRng(2);
     for case in cases().into_iter().filter(|case| case.policy.is_none() || case.capacity == Some(5)).step_by(3) {
         let kernel = kernel(&case);
         let n = case.widths.len();
@@ -185,8 +192,8 @@ fn c_brings_its_own() {
 }
 
 #[test]
-fn what_lies_outside_is_refused_in_check_mode() {
-    let case = Case { widths: vec![Width::U32], policy: Some("hash"), turns: 1, ..cases()[0].clone() };
+fn coordinates_out_of_range_fail_in_check_mode() {
+    let case = WorkspaceCase { widths: vec![Width::U32], policy: Some("hash"), turns: 1, ..cases()[0].clone() };
     let kernel = kernel(&case);
     let arrays = vec![Array::from_indices(&[3]), crate::common::floats(&[1.0])];
     let arrays = arrays.into_iter().chain((0..3).map(|_| Array::from_values([]))).collect();

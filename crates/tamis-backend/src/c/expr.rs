@@ -1,11 +1,11 @@
-//! Expressions, with as few parentheses and conversions as the meaning allows.
+//! C expressions: printing with precedence, and with only the conversions that C needs.
 
 use super::{Printer, helpers, value_type};
 use tamis_ir::algebra::{Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId};
 use tamis_ir::{DType, Value};
 
-/// How tightly an expression holds together; what stands next to an operator must hold more tightly.
+/// Operator precedence; an operand of lower precedence needs parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Prec {
     Lowest,
@@ -20,11 +20,11 @@ pub(super) enum Prec {
 }
 
 impl Printer<'_> {
-    /// An expression of exactly its type, in parentheses if it holds together less than is needed.
+    /// Prints an expression of exactly its type, in parentheses if its precedence is below `least`.
     pub(super) fn expr(&mut self, id: ExprId, least: Prec) -> String {
         self.written += 1;
-        if self.written > super::LARGEST {
-            // What is written from here on is never read.
+        if self.written > super::MAX_EXPRESSIONS {
+            // The text is discarded from here on.
             return String::new();
         }
         let (text, prec) = match self.kernel.expr(id) {
@@ -43,8 +43,8 @@ impl Printer<'_> {
         wrap(text, prec, least)
     }
 
-    /// An expression where C converts to its type anyway: coordinates need no conversion.
-    pub(super) fn loose(&mut self, id: ExprId) -> String {
+    /// Prints an expression where C converts implicitly: coordinates need no cast.
+    pub(super) fn implicit(&mut self, id: ExprId) -> String {
         match self.kernel.expr(id) {
             Expr::Load(buffer, index) => match self.kernel.buffer(*buffer).elem {
                 Elem::Value(DType::Bool) => self.expr(id, Prec::Lowest),
@@ -54,12 +54,12 @@ impl Printer<'_> {
         }
     }
 
-    /// An expression beside an `int64_t` in a comparison or a sum.
+    /// Prints an expression next to an `int64_t` in a comparison or a sum.
     pub(super) fn expr_in_comparison(&mut self, id: ExprId) -> String {
         self.beside(id, Prec::Sum)
     }
 
-    /// An operand beside an `int64_t`, to which C converts narrower coordinates.
+    /// Prints an operand next to an `int64_t`, to which C converts narrower coordinates.
     fn beside(&mut self, id: ExprId, least: Prec) -> String {
         match self.kernel.expr(id) {
             Expr::Load(buffer, index) => match self.kernel.buffer(*buffer).elem {
@@ -70,13 +70,13 @@ impl Printer<'_> {
         }
     }
 
-    /// An element as a place.
+    /// Prints an element as an lvalue.
     pub(super) fn element(&mut self, buffer: BufferId, index: ExprId) -> String {
-        let index = self.loose(index);
+        let index = self.implicit(index);
         format!("{}[{index}]", self.buffers[buffer.index()].data)
     }
 
-    /// An operand converted to a type.
+    /// Prints an operand converted to a type.
     pub(super) fn converted(&mut self, id: ExprId, dtype: DType, least: Prec) -> String {
         let from = self.kernel.exprs.dtype(id);
         if from == dtype {
@@ -86,7 +86,7 @@ impl Printer<'_> {
         wrap(text, prec, least)
     }
 
-    /// Two `i64` operands of an operator: at most one of them says its type.
+    /// Prints two `i64` operands of an operator: at most one of them needs a cast.
     pub(super) fn index_pair(&mut self, a: ExprId, b: ExprId, least: (Prec, Prec)) -> (String, String) {
         let wide = |p: &Self, e: ExprId| match p.kernel.expr(e) {
             Expr::Var(_) | Expr::Call(..) => p.kernel.exprs.dtype(e) == DType::I64,
@@ -98,7 +98,7 @@ impl Printer<'_> {
         (x, y)
     }
 
-    /// Conversion as `Value::cast` does it.
+    /// Prints a conversion with the semantics of `Value::cast`.
     pub(super) fn cast(&mut self, id: ExprId, to: DType) -> (String, Prec) {
         use tamis_ir::Kind::*;
         let from = self.kernel.exprs.dtype(id);
@@ -129,16 +129,17 @@ impl Printer<'_> {
                 (format!("{make}(({part}){value}, 0)"), Prec::Primary)
             }
             (_, kind) => {
-                // Compilers see through the conversion of a narrow integer, and know what it cannot be.
+                // Compilers know the range of a widened narrow integer, and warn about comparisons
+                // with it.
                 if kind == Int {
-                    self.helper(helpers::quiet());
+                    self.helper(helpers::disable_warnings());
                 }
                 (format!("({ty}){}", self.expr(id, Prec::Unary)), Prec::Unary)
             }
         }
     }
 
-    /// Whether an expression is not zero.
+    /// Prints the test that an expression is nonzero.
     pub(super) fn truth(&mut self, id: ExprId, least: Prec) -> String {
         if self.kernel.exprs.dtype(id) == DType::Bool {
             return self.expr(id, least);
@@ -194,7 +195,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The name of a helper, which is added to the file if it is new.
+    /// The name of a helper, which is added to the file once.
     pub(super) fn helper(&mut self, helper: helpers::Helper) -> String {
         if !self.helpers.iter().any(|(known, _)| *known == helper.name) {
             self.helpers.push((helper.name.clone(), helper.code));
@@ -216,7 +217,7 @@ impl Printer<'_> {
                 let then = self.converted(operands[1], operand, Prec::Or);
                 let otherwise = self.converted(operands[2], operand, Prec::Or);
                 let text = format!("{condition} ? {then} : {otherwise}");
-                // Integers narrower than `int` widen in a choice.
+                // Integers narrower than `int` are promoted in a conditional.
                 if operand.size() < 4 && operand != DType::Bool {
                     return (format!("({})({text})", value_type(operand)), Prec::Unary);
                 }
@@ -247,17 +248,17 @@ impl Printer<'_> {
     }
 }
 
-/// Parentheses where they are needed.
+/// Adds parentheses if the precedence requires them.
 pub(super) fn wrap(text: String, prec: Prec, least: Prec) -> String {
     if prec < least { format!("({text})") } else { text }
 }
 
-/// The function that gives the real part.
+/// The C function for the real part.
 pub(super) fn real_part(dtype: DType) -> &'static str {
     if dtype == DType::C64 { "crealf" } else { "creal" }
 }
 
-/// The macro that makes a complex number.
+/// The C macro that constructs a complex number.
 pub(super) fn make_complex(dtype: DType) -> &'static str {
     if dtype == DType::C64 { "CMPLXF" } else { "CMPLX" }
 }

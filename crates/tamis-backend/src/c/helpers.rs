@@ -1,4 +1,4 @@
-//! Small functions that C lacks, written into a file that calls them.
+//! C helper functions: operations that C lacks, printed into the files that call them.
 
 use super::expr::make_complex;
 use super::{stored, value_type};
@@ -7,14 +7,15 @@ use tamis_ir::algebra::{IntExpansion, Op};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
 
-/// A function (or line) of the file.
+/// A function (or directive) of the file.
 pub(super) struct Helper {
     pub(super) name: String,
     pub(super) code: String,
 }
 
 impl Helper {
-    /// A function on values of a type: `T` stands for the type, `U` for the unsigned one of its size.
+    /// A function on values of a type: `T` stands for the type, `U` for the unsigned type of its
+    /// size.
     fn on(name: &str, dtype: DType, code: &str) -> Helper {
         let full = format!("tamis_{name}_{dtype}");
         let code = replace_words(code, &[("T", value_type(dtype)), ("U", unsigned(dtype)), ("NAME", &full)]);
@@ -31,7 +32,7 @@ fn unsigned(dtype: DType) -> &'static str {
     }
 }
 
-/// Replaces whole words.
+/// Substitutes whole words.
 fn replace_words(code: &str, words: &[(&str, &str)]) -> String {
     let mut text = String::new();
     let mut word = String::new();
@@ -49,21 +50,22 @@ fn replace_words(code: &str, words: &[(&str, &str)]) -> String {
     text
 }
 
-/// Comparisons that can be decided from types and constants alone are no mistake in generated code.
-pub(super) fn quiet() -> Helper {
+/// Disables warnings about comparisons that are decided by types and constants alone, which
+/// generated code may contain.
+pub(super) fn disable_warnings() -> Helper {
     let mut code = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wtautological-compare\"\n".to_string();
     code.push_str("#elif defined(__GNUC__)\n");
     for warning in ["bool-compare", "sign-compare", "tautological-compare", "type-limits"] {
         code.push_str(&format!("#pragma GCC diagnostic ignored \"-W{warning}\"\n"));
     }
     code.push_str("#endif\n");
-    Helper { name: "quiet".into(), code }
+    Helper { name: "disable_warnings".into(), code }
 }
 
 pub(super) fn fail() -> Helper {
-    let code = "static int32_t tamis_fail(tamis_failure *failure, int32_t status, int64_t which, int64_t index)
+    let code = "static int32_t tamis_fail(tamis_failure *failure, int32_t status, int64_t id, int64_t index)
 {
-    failure->which = which;
+    failure->id = id;
     failure->index = index;
     failure->len = 0;
     return status;
@@ -72,7 +74,7 @@ pub(super) fn fail() -> Helper {
     Helper { name: "tamis_fail".into(), code: code.into() }
 }
 
-/// Makes an array longer; new elements hold a fill, or anything.
+/// Grows an array; new elements hold a fill value, or are uninitialised.
 pub(super) fn grow(elem: Elem, fills: bool) -> Helper {
     let (parameter, filling) = if fills {
         (
@@ -110,7 +112,8 @@ FILLING    buffer->len = len;
 }
 
 pub(super) fn search(width: Width) -> Helper {
-    let code = "/* The first position in start..stop whose element is at least the key; the elements increase. */
+    let code = "/* Galloping search: the first position in start..stop whose element is at least the key.
+   The elements are strictly increasing. */
 static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
 {
     int64_t step = 1;
@@ -135,7 +138,8 @@ static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
 }
 
 pub(super) fn search_back(width: Width) -> Helper {
-    let code = "/* The first position in start..stop whose element is at least the key, looked for from the stop on; the elements increase. */
+    let code = "/* Galloping search from the stop: the first position in start..stop whose element is at least
+   the key. The elements are strictly increasing. */
 static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
 {
     int64_t step = 1;
@@ -159,21 +163,23 @@ static int64_t NAME(const T *crd, int64_t start, int64_t stop, int64_t key)
     index_helper("search_back", width, code)
 }
 
-/// Sorts coordinates: short lists by insertion, middle ones by the bytes in which they differ, long ones by the library.
+/// Sorts coordinates: short lists by insertion sort, medium ones by radix sort on the bytes that
+/// differ, long ones by `qsort`.
 pub(super) fn sort(width: Width) -> Helper {
-    let code = "static int NAME_order(const void *a, const void *b)
+    let code = "static int NAME_compare(const void *a, const void *b)
 {
     const T x = *(const T *)a, y = *(const T *)b;
     return (x > y) - (x < y);
 }
 
-/* Byte by byte, least significant first, where comparisons would be mispredicted. */
+/* Insertion sort for short lists, LSD radix sort on the bytes that differ for medium ones, qsort
+   for long ones. */
 static void NAME(T *crd, int64_t start, int64_t stop)
 {
     if (start >= stop)
         return;
     if (stop - start > 1024) {
-        qsort(crd + start, (size_t)(stop - start), sizeof(T), NAME_order);
+        qsort(crd + start, (size_t)(stop - start), sizeof(T), NAME_compare);
         return;
     }
     if (stop - start <= 32) {
@@ -194,16 +200,16 @@ static void NAME(T *crd, int64_t start, int64_t stop)
     for (int shift = 0; shift < (int)(8 * sizeof(T)); shift += 8) {
         if (!(differ >> shift & 255))
             continue;
-        uint32_t place[256] = {0}, sum = 0;
+        uint32_t position[256] = {0}, sum = 0;
         for (int64_t k = 0; k < n; k++)
-            place[(uint64_t)from[k] >> shift & 255]++;
+            position[(uint64_t)from[k] >> shift & 255]++;
         for (int digit = 0; digit < 256; digit++) {
-            const uint32_t count = place[digit];
-            place[digit] = sum;
+            const uint32_t count = position[digit];
+            position[digit] = sum;
             sum += count;
         }
         for (int64_t k = 0; k < n; k++)
-            to[place[(uint64_t)from[k] >> shift & 255]++] = from[k];
+            to[position[(uint64_t)from[k] >> shift & 255]++] = from[k];
         T *const sorted = to;
         to = from;
         from = sorted;
@@ -217,12 +223,12 @@ static void NAME(T *crd, int64_t start, int64_t stop)
 
 fn index_helper(name: &str, width: Width, code: &str) -> Helper {
     let name = format!("tamis_{name}_{}", width.name());
-    let order = format!("{name}_order");
-    let words = [("T", stored(Elem::Index(width))), ("NAME", name.as_str()), ("NAME_order", order.as_str())];
+    let compare = format!("{name}_compare");
+    let words = [("T", stored(Elem::Index(width))), ("NAME", name.as_str()), ("NAME_compare", compare.as_str())];
     Helper { code: replace_words(code, &words), name }
 }
 
-/// A float as an integer: cut towards 0, the nearest where it does not fit, 0 for NaN.
+/// Converts a float to an integer: truncated towards 0, saturated, 0 for NaN.
 pub(super) fn saturate(to: DType) -> Helper {
     let bits = 8 * to.size() - usize::from(to.is_signed_int());
     let letter = if to.is_signed_int() { "INT" } else { "UINT" };

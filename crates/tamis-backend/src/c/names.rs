@@ -1,9 +1,9 @@
-//! Names in C: the kernel's own where C allows them, each meaning one thing wherever it can be seen.
+//! C identifiers: the kernel's own names where C allows them, unique within their scope.
 
 use std::collections::HashSet;
 
-/// Words that mean something in C or in the headers a file may include.
-const TAKEN: &str = "auto break case char const continue default do double else enum extern float for goto if inline int \
+/// Reserved words: C keywords, macros and library functions.
+const RESERVED: &str = "auto break case char const continue default do double else enum extern float for goto if inline int \
     long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while \
     alignas alignof bool complex constexpr false imaginary noreturn nullptr static_assert thread_local true typeof \
     asm fortran main I NAN INFINITY NULL EOF CMPLX CMPLXF buffers scalars failure status done \
@@ -14,26 +14,27 @@ const TAKEN: &str = "auto break case char const continue default do double else 
     yn cabs carg cacos casin catan ccos cexp cimag clog conj cpow cproj creal csin csinh csqrt ctan ctanh unix linux errno \
     rand srand random time clock signal select read write open close link pipe dup sleep system remove rename";
 
-/// Names that are in use at a place.
-pub(super) struct Names {
-    taken: HashSet<&'static str>,
+/// The names in scope.
+pub(super) struct CNames {
+    reserved: HashSet<&'static str>,
     seen: Vec<String>,
 }
 
-impl Names {
-    pub(super) fn new() -> Names {
-        Names { taken: TAKEN.split_whitespace().collect(), seen: Vec::new() }
+impl CNames {
+    pub(super) fn new() -> CNames {
+        CNames { reserved: RESERVED.split_whitespace().collect(), seen: Vec::new() }
     }
 
-    /// A name like the given one that nothing around this place has.
-    pub(super) fn fresh(&mut self, wish: &str) -> String {
-        let mut base: String = wish.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(60).collect();
+    /// A name like the requested one that is unique in the enclosing scopes.
+    pub(super) fn fresh(&mut self, name_hint: &str) -> String {
+        let mut base: String =
+            name_hint.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(60).collect();
         if !base.starts_with(|c: char| c.is_ascii_alphabetic()) || base.starts_with("tamis_") {
             base.insert(0, 'v');
         }
-        // Functions for floats end in f or l.
+        // Library functions for other float types end in f or l.
         let stem = base.strip_suffix(['f', 'l']).unwrap_or(&base);
-        if self.taken.contains(base.as_str()) || self.taken.contains(stem) {
+        if self.reserved.contains(base.as_str()) || self.reserved.contains(stem) {
             base.push('_');
         }
         let mut name = base.clone();
@@ -46,13 +47,13 @@ impl Names {
         name
     }
 
-    /// How many names there are, to [`Names::leave`] a block.
-    pub(super) fn enter(&self) -> usize {
+    /// Opens a scope: the mark for [`CNames::exit_scope`].
+    pub(super) fn enter_scope(&self) -> usize {
         self.seen.len()
     }
 
-    /// Forgets the names of a block.
-    pub(super) fn leave(&mut self, before: usize) {
+    /// Closes a scope and removes its names.
+    pub(super) fn exit_scope(&mut self, before: usize) {
         self.seen.truncate(before);
     }
 }

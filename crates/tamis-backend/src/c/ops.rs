@@ -1,4 +1,5 @@
-//! Operators: what they are called in C, and which need a helper to mean the same.
+//! C operators: the C operator or function of each kernel operator, and the ones that need a
+//! helper.
 
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
@@ -19,23 +20,24 @@ impl Printer<'_> {
             Comparison::Ge => ">=",
         };
         let (from, to) = (self.kernel.exprs.dtype(a), self.kernel.exprs.dtype(b));
-        // Compilers know the range of a coordinate, and that a value equals itself.
+        // Compilers warn about comparisons with the known range of a coordinate, and of a value
+        // with itself.
         let decided = matches!(
             (self.kernel.expr(a), self.kernel.expr(b)),
             (Expr::Load(..), Expr::Const(_)) | (Expr::Const(_), Expr::Load(..))
         );
         if a == b || decided {
-            self.helper(helpers::quiet());
+            self.helper(helpers::disable_warnings());
         }
         let (x, y) = if from.kind().max(to.kind()) <= Kind::Int {
             match (from, to) {
                 (DType::I64, DType::I64) => self.index_pair(a, b, (Prec::Sum, Prec::Sum)),
                 (x, y) if x == y => {
-                    self.helper(helpers::quiet());
+                    self.helper(helpers::disable_warnings());
                     (self.expr(a, Prec::Sum), self.expr(b, Prec::Sum))
                 }
                 (x, y) => {
-                    self.helper(helpers::quiet());
+                    self.helper(helpers::disable_warnings());
                     let wide = if x == DType::U64 || y == DType::U64 { "__int128" } else { "int64_t" };
                     let (x, y) = (self.expr(a, Prec::Unary), self.expr(b, Prec::Unary));
                     (format!("({wide}){x}"), format!("({wide}){y}"))
@@ -60,7 +62,7 @@ impl Printer<'_> {
         };
         match dtype.kind() {
             Kind::Bool | Kind::Int => {
-                // The operand is evaluated for nothing, so that no variable is left unused.
+                // The operand is evaluated and discarded, so that no variable is unused.
                 let value = self.expr(id, Prec::Unary);
                 (format!("((void){value}, {})", op == Predicate::IsFinite), Prec::Primary)
             }
@@ -161,7 +163,7 @@ impl Printer<'_> {
             Kind::Int => bitwise || matches!(dtype, DType::U32 | DType::U64) || self.facts.is_index(id),
         };
         if bitwise {
-            self.helper(helpers::quiet());
+            self.helper(helpers::disable_warnings());
         }
         let narrow = dtype.kind() == Kind::Int && dtype.size() < 4;
         // A product of 16-bit numbers overflows `int`.
@@ -175,7 +177,7 @@ impl Printer<'_> {
         };
         let text = format!("{x} {symbol} {y}");
         if narrow {
-            // Computed as `int`, where it fits, and cut.
+            // Computed as `int`, which cannot overflow, and truncated.
             return Some((format!("({})({text})", value_type(dtype)), Prec::Unary));
         }
         Some((text, prec))

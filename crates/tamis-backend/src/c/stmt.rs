@@ -1,4 +1,4 @@
-//! Statements.
+//! C statements: printing of kernel statements.
 
 use super::expr::Prec;
 use super::{Printer, helpers, stored};
@@ -12,31 +12,31 @@ impl Printer<'_> {
         block.iter().for_each(|stmt| self.stmt(stmt));
     }
 
-    /// A block between braces that are already open.
+    /// Prints a block inside braces.
     fn inside(&mut self, block: &Block) {
-        let before = self.names.enter();
+        let before = self.names.enter_scope();
         self.depth += 1;
         self.stmts(block);
         self.depth -= 1;
-        self.names.leave(before);
+        self.names.exit_scope(before);
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Let { var, value } => {
-                let value = self.loose(*value);
+                let value = self.implicit(*value);
                 self.declare(*var, &value);
             }
             Stmt::Assign { var, value } => {
-                let place = self.vars[var.index()].clone();
+                let target = self.vars[var.index()].clone();
                 let dtype = self.kernel.var(*var).dtype;
                 let itself = |e: &Expr| matches!(e, Expr::Var(other) if other == var);
-                self.update(&place, Elem::Value(dtype), *value, itself);
+                self.update(&target, Elem::Value(dtype), *value, itself);
             }
             Stmt::Store { buffer, index, value } => {
-                let place = self.element(*buffer, *index);
+                let target = self.element(*buffer, *index);
                 let itself = |e: &Expr| matches!(e, Expr::Load(b, i) if b == buffer && i == index);
-                self.update(&place, self.kernel.buffer(*buffer).elem, *value, itself);
+                self.update(&target, self.kernel.buffer(*buffer).elem, *value, itself);
             }
             Stmt::For { var, start, stop, body, .. } => self.count(*var, *start, *stop, body, None),
             Stmt::While { cond, body } => self.repeat(*cond, body, None),
@@ -51,35 +51,35 @@ impl Printer<'_> {
                 if self.loops.last() == Some(&Some(*label)) {
                     self.line("break;");
                 } else {
-                    self.gone_to.insert(*label);
+                    self.goto_labels.insert(*label);
                     self.line(format!("goto after_{};", label.0));
                 }
             }
             Stmt::Grow { buffer, len, fill } => {
-                let len = self.loose(*len);
+                let len = self.implicit(*len);
                 self.grow_to(*buffer, &len, *fill);
             }
             Stmt::Fill { buffer, start, len, value } => self.fill(*buffer, *start, *len, *value),
             Stmt::Search { var, buffer, start, stop, key, back } => {
                 let helper = self.index_helper(if *back { "search_back" } else { "search" }, *buffer);
                 let data = self.buffers[buffer.index()].data.clone();
-                let (start, stop, key) = (self.loose(*start), self.loose(*stop), self.loose(*key));
+                let (start, stop, key) = (self.implicit(*start), self.implicit(*stop), self.implicit(*key));
                 self.declare(*var, &format!("{helper}({data}, {start}, {stop}, {key})"));
             }
-            // Reading flags pays with vectors, which this text does without.
+            // Sorting by flags pays only with vector code, which this text does without.
             Stmt::Sort { buffer, start, stop, flags: _ } => {
                 let helper = self.index_helper("sort", *buffer);
                 let data = self.buffers[buffer.index()].data.clone();
-                let (start, stop) = (self.loose(*start), self.loose(*stop));
+                let (start, stop) = (self.implicit(*start), self.implicit(*stop));
                 self.line(format!("{helper}({data}, {start}, {stop});"));
             }
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.expr(*cond, Prec::Unary);
-                let number = self.facts.message(message);
+                let id = self.facts.message_id(message);
                 let comment: String = message.replace("*/", "* /").replace(['\n', '\r', '\\', '?'], " ");
                 self.line(format!("if (!{condition}) /* {comment} */"));
-                self.fail(Status::Required, number, "0");
+                self.fail(Status::Required, id, "0");
             }
         }
     }
@@ -115,8 +115,8 @@ impl Printer<'_> {
         }
     }
 
-    /// `place = value;`, or `place += e;` where the value is that.
-    fn update(&mut self, place: &str, elem: Elem, value: ExprId, itself: impl Fn(&Expr) -> bool) {
+    /// Prints `target = value;`, or `target += e;` if the value has that form.
+    fn update(&mut self, target: &str, elem: Elem, value: ExprId, itself: impl Fn(&Expr) -> bool) {
         if let Expr::Call(op, operand, operands) = self.kernel.expr(value)
             && let [a, b] = operands.as_slice()
             && itself(self.kernel.expr(*a))
@@ -124,29 +124,29 @@ impl Printer<'_> {
             && let Some(symbol) = self.updates(*op, *operand, value)
         {
             if matches!((self.kernel.expr(*b), op), (Expr::Const(Value::I64(1)), Op::Add)) {
-                return self.line(format!("{place}++;"));
+                return self.line(format!("{target}++;"));
             }
             let operand = self.converted(*b, *operand, Prec::Lowest);
-            return self.line(format!("{place} {symbol}= {operand};"));
+            return self.line(format!("{target} {symbol}= {operand};"));
         }
         let value = match elem {
-            // What fits is stored as it is; the conversion is said.
+            // A narrowing store has an explicit cast, unless the value certainly fits.
             Elem::Index(width) if width.size() < 8 => {
                 let constant = matches!(self.kernel.expr(value), Expr::Const(_));
                 let narrow = matches!(self.kernel.expr(value), Expr::Load(b, _)
                     if self.kernel.buffer(*b).elem == elem);
                 if constant || narrow {
-                    self.loose(value)
+                    self.implicit(value)
                 } else {
                     format!("({}){}", stored(elem), self.expr(value, Prec::Unary))
                 }
             }
-            _ => self.loose(value),
+            _ => self.implicit(value),
         };
-        self.line(format!("{place} = {value};"));
+        self.line(format!("{target} = {value};"));
     }
 
-    /// The operator of C that updates a place in this type, if it means the same.
+    /// The C compound assignment operator of this type, if it has the same semantics.
     fn updates(&self, op: Op, dtype: DType, value: ExprId) -> Option<&'static str> {
         let plain = match dtype.kind() {
             Kind::Float => true,
@@ -169,14 +169,14 @@ impl Printer<'_> {
     fn count(&mut self, var: VarId, start: ExprId, stop: ExprId, body: &Block, label: Option<LabelId>) {
         let info = self.kernel.var(var);
         let (name, mutable) = (info.name.clone(), info.mutable);
-        let start = self.loose(start);
-        let stop = self.steady(stop, &format!("{name}_stop"));
-        let before = self.names.enter();
+        let start = self.implicit(start);
+        let stop = self.invariant(stop, &format!("{name}_stop"));
+        let before = self.names.enter_scope();
         let counter = self.names.fresh(&name);
         self.line(format!("for (int64_t {counter} = {start}; {counter} < {stop}; {counter}++) {{"));
         self.vars[var.index()] = counter.clone();
         if mutable {
-            // The body changes its own copy.
+            // The body modifies a copy of the counter.
             let copy = self.names.fresh(&name);
             self.depth += 1;
             self.line(format!("int64_t {copy} = {counter};"));
@@ -189,7 +189,7 @@ impl Printer<'_> {
         self.loops.push(label);
         self.inside(body);
         self.loops.pop();
-        self.names.leave(before);
+        self.names.exit_scope(before);
         self.line("}");
     }
 
@@ -202,10 +202,11 @@ impl Printer<'_> {
         self.line("}");
     }
 
-    /// A block that ends in a loop is left by `break` from that loop; everything else by `goto`.
+    /// A block that ends in a loop is exited by `break` from that loop; every other exit is a
+    /// `goto`.
     fn labelled(&mut self, label: LabelId, body: &Block) {
         let Some((last, first)) = body.split_last() else { return };
-        let before = self.names.enter();
+        let before = self.names.enter_scope();
         let braces = first.iter().any(|stmt| stmt.declares().is_some() && !matches!(stmt, Stmt::For { .. }));
         if braces {
             self.line("{");
@@ -220,9 +221,9 @@ impl Printer<'_> {
         if braces {
             self.depth -= 1;
             self.line("}");
-            self.names.leave(before);
+            self.names.exit_scope(before);
         }
-        if self.gone_to.contains(&label) {
+        if self.goto_labels.contains(&label) {
             self.line(format!("after_{}:;", label.0));
         }
     }
@@ -231,8 +232,8 @@ impl Printer<'_> {
         let elem = self.kernel.buffer(buffer).elem;
         let Some(descriptor) = self.buffers[buffer.index()].descriptor.clone() else { return };
         let data = self.buffers[buffer.index()].data.clone();
-        let given = self.kernel.buffer(buffer).role == Role::Output;
-        let (address, dot) = if given { (descriptor.clone(), "->") } else { (format!("&{descriptor}"), ".") };
+        let is_output = self.kernel.buffer(buffer).role == Role::Output;
+        let (address, dot) = if is_output { (descriptor.clone(), "->") } else { (format!("&{descriptor}"), ".") };
         let helper = self.helper(helpers::grow(elem, fill.is_some()));
         let fill = fill.map_or(String::new(), |fill| format!(", {}", self.constant(fill, Prec::Lowest)));
         self.line(format!("if (!{helper}({address}, {len}{fill}))"));
@@ -243,11 +244,11 @@ impl Printer<'_> {
     }
 
     fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {
-        let before = self.names.enter();
+        let before = self.names.enter_scope();
         self.line("{");
         self.depth += 1;
-        let value = self.steady(value, "value");
-        let (start, len) = (self.steady(start, "start"), self.steady(len, "len"));
+        let value = self.invariant(value, "value");
+        let (start, len) = (self.invariant(start, "start"), self.invariant(len, "len"));
         let k = self.names.fresh("k");
         let data = self.buffers[buffer.index()].data.clone();
         let zero = start == "0";
@@ -256,44 +257,45 @@ impl Printer<'_> {
         self.line(format!("    {data}[{k}] = {value};"));
         self.depth -= 1;
         self.line("}");
-        self.names.leave(before);
+        self.names.exit_scope(before);
     }
 
-    /// An expression whose value stays while a loop runs: itself, if nothing can change it, or a constant that holds it.
-    fn steady(&mut self, id: ExprId, name: &str) -> String {
-        if self.is_steady(id) {
+    /// Prints a loop-invariant expression: itself if nothing modifies it, else a constant that
+    /// holds its value.
+    fn invariant(&mut self, id: ExprId, name: &str) -> String {
+        if self.is_invariant(id) {
             return self.expr_in_comparison(id);
         }
-        let value = self.loose(id);
+        let value = self.implicit(id);
         let ty = self.ty(self.kernel.exprs.dtype(id));
         let name = self.names.fresh(name);
         self.line(format!("const {ty} {name} = {value};"));
         name
     }
 
-    fn is_steady(&self, id: ExprId) -> bool {
+    fn is_invariant(&self, id: ExprId) -> bool {
         match self.kernel.expr(id) {
             Expr::Const(_) => true,
             Expr::Var(var) => !self.kernel.var(*var).mutable,
-            Expr::Load(buffer, index) => self.kernel.buffer(*buffer).role == Role::Input && self.is_steady(*index),
-            // Operations stay where they are cheap.
+            Expr::Load(buffer, index) => self.kernel.buffer(*buffer).role == Role::Input && self.is_invariant(*index),
+            // Only cheap operations stay in the loop header.
             Expr::Call(op, DType::I64, operands) => {
                 matches!(op, Op::Add | Op::Sub)
                     && self.facts.is_index(id)
                     && operands.iter().all(|e| matches!(self.kernel.expr(*e), Expr::Const(_) | Expr::Var(_)))
-                    && operands.iter().all(|e| self.is_steady(*e))
+                    && operands.iter().all(|e| self.is_invariant(*e))
             }
             Expr::Call(..) => false,
         }
     }
 
-    /// Returns a failure, as the statement of an `if`.
-    pub(super) fn fail(&mut self, status: Status, which: usize, index: &str) {
+    /// Prints the return of a failure, as the statement of an `if`.
+    pub(super) fn fail(&mut self, status: Status, id: usize, index: &str) {
         self.fails = true;
         self.helper(helpers::fail());
-        let call = format!("tamis_fail(failure, {}, {which}, {index})", status as i32);
-        if self.has_own_memory() {
-            // Memory of the kernel's own is freed at the end.
+        let call = format!("tamis_fail(failure, {}, {id}, {index})", status as i32);
+        if self.owns_memory() {
+            // The function frees its own memory at the end.
             self.line(format!("{{ status = {call}; goto done; }}"));
         } else {
             self.line(format!("    return {call};"));

@@ -1,6 +1,8 @@
-//! Workspaces: C has no runtime of ours, so a file brings its own, a hash table over the arrays of one workspace.
+//! C workspaces: generated hash tables over the arrays of a workspace, since C files do not link
+//! the runtime.
 //!
-//! Every element has one entry from the beginning, so nothing is merged; policies and capacities are the runtime's.
+//! The table finds every entry on insertion, so nothing is merged later. Policies and capacities
+//! apply to the runtime only.
 
 use super::helpers::Helper;
 use super::{Printer, stored};
@@ -8,18 +10,18 @@ use crate::failure::Status;
 use std::fmt::Write;
 use tamis_ir::kernel::{BufferId, Expr, ExprId, Role, Stmt, VarId, Workspace};
 
-const TABLE: &str = "/* Entries by their coordinates: a slot holds one more than the place of an entry, or 0. */
+const TABLE: &str = "/* Open-addressing hash table of entries: a slot holds the position of an entry plus one, or 0. */
 typedef struct {
     int64_t *slots, mask, count;
 } tamis_table;
 ";
 
 impl Printer<'_> {
-    /// A statement about a workspace.
+    /// Prints a statement on a workspace.
     pub(super) fn workspace(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Reset { workspace, sizes } => {
-                // Tables need no sizes.
+                // Tables need no sizes; the casts avoid warnings about unused variables.
                 for size in sizes {
                     if let Expr::Var(var) = self.kernel.expr(*size) {
                         let name = self.vars[var.index()].clone();
@@ -31,15 +33,15 @@ impl Printer<'_> {
                 self.line(format!("{table} = (tamis_table){{0}};"));
             }
             Stmt::Insert { var, workspace, coordinates } => {
-                let coordinates: Vec<String> = coordinates.iter().map(|e: &ExprId| self.loose(*e)).collect();
-                self.on_table(workspace, "insert", *var, &coordinates);
+                let coordinates: Vec<String> = coordinates.iter().map(|e: &ExprId| self.implicit(*e)).collect();
+                self.call_table_function(workspace, "insert", *var, &coordinates);
             }
-            Stmt::Finalize { var, workspace } => self.on_table(workspace, "finalize", *var, &[]),
+            Stmt::Finalize { var, workspace } => self.call_table_function(workspace, "finalize", *var, &[]),
             _ => {}
         }
     }
 
-    /// The name of the table of a workspace.
+    /// The name of the hash table of a workspace.
     fn table(&mut self, workspace: &Workspace) -> String {
         self.helper(Helper { name: "tamis_table".into(), code: TABLE.into() });
         if let Some((_, name)) = self.tables.iter().find(|(values, _)| *values == workspace.values) {
@@ -58,8 +60,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Calls a function of a workspace; a negative result is a failure.
-    fn on_table(&mut self, workspace: &Workspace, function: &str, var: VarId, more: &[String]) {
+    /// Prints the call of a workspace function; a negative result is a failure.
+    fn call_table_function(&mut self, workspace: &Workspace, function: &str, var: VarId, more: &[String]) {
         let table = self.table(workspace);
         let prefix = self.define(workspace);
         let mut arguments = vec![format!("&{table}")];
@@ -80,7 +82,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes the functions of a workspace; gives what their names begin with.
+    /// Prints the functions of a workspace; returns the prefix of their names.
     fn define(&mut self, workspace: &Workspace) -> String {
         let prefix = format!("tamis_workspace_{}", workspace.values.index());
         let n = workspace.coordinates.len();
@@ -94,10 +96,10 @@ impl Printer<'_> {
         let buffers = each(&|k| format!("tamis_buffer *c{k}, "), "");
         let keys = each(&|k| format!(", int64_t k{k}"), "");
         let arrays = each(&|k| format!("    const {0} *crd{k} = c{k}->data;\n", types[k]), "");
-        let equal = each(&|k| format!("(int64_t)crd{k}[place] == k{k}"), " && ");
+        let equal = each(&|k| format!("(int64_t)crd{k}[position] == k{k}"), " && ");
         let equal = if n == 0 { "true".to_string() } else { equal };
         let hash = each(&|k| format!("    hash = (hash ^ (uint64_t)k{k}) * 0x9e3779b97f4a7c15u;\n"), "");
-        let room: Vec<String> = (0..n)
+        let reserve: Vec<String> = (0..n)
             .map(|k| format!("{}(c{k}, t->count + 1)", grows[k]))
             .chain([format!("{}(values, t->count + 1)", grows[n])])
             .collect();
@@ -127,7 +129,7 @@ impl Printer<'_> {
 {hash}    return hash >> 24;
 }}
 
-/* The place of an entry, which is made if there is none; -1 if memory is out. */
+/* Finds or appends an entry and returns its position; -1 if out of memory. */
 static int64_t {prefix}_insert(tamis_table *t, {buffers}tamis_buffer *values{keys})
 {{
     if (2 * t->count >= t->mask) {{
@@ -149,24 +151,24 @@ static int64_t {prefix}_insert(tamis_table *t, {buffers}tamis_buffer *values{key
     }}
 {arrays}    int64_t slot = (int64_t)({prefix}_hash({pass_keys}) & (uint64_t)t->mask);
     for (; t->slots[slot]; slot = (slot + 1) & t->mask) {{
-        const int64_t place = t->slots[slot] - 1;
+        const int64_t position = t->slots[slot] - 1;
         if ({equal})
-            return place;
+            return position;
     }}
-    if (!{room})
+    if (!{reserve})
         return -1;
 {put}    (({values} *)values->data)[t->count] = ({values}){start};
     t->slots[slot] = t->count + 1;
     return t->count++;
 }}
 
-static bool {prefix}_before({compare_arrays}int64_t a, int64_t b)
+static bool {prefix}_less({compare_arrays}int64_t a, int64_t b)
 {{
 {compare}    return a < b;
 }}
 
-/* Entries in order; how many there are, or -1 if memory is out. */
-static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
+/* Merge sorts the entries by coordinates and returns their number; -1 if out of memory. */
+static int64_t {prefix}_finalize(tamis_table *t, {buffers}tamis_buffer *values)
 {{
     const int64_t n = t->count;
     if (n <= 0)
@@ -186,7 +188,7 @@ static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
             const int64_t high = middle + width < n ? middle + width : t->count;
             int64_t a = low, b = middle;
             for (int64_t e = low; e < high; e++) {{
-                const bool second = a == middle || (b < high && {prefix}_before({pass_arrays}order[b], order[a]));
+                const bool second = a == middle || (b < high && {prefix}_less({pass_arrays}order[b], order[a]));
                 spare[e] = second ? order[b++] : order[a++];
             }}
         }}
@@ -196,7 +198,7 @@ static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
     }}
 {permute}    free(order);
     free(spare);
-    /* Entries have moved: an insertion after this finds them anew. */
+    /* The entries have moved: the next insertion rebuilds the table. */
     free(t->slots);
     t->slots = NULL;
     t->mask = 0;
@@ -205,7 +207,7 @@ static int64_t {prefix}_settle(tamis_table *t, {buffers}tamis_buffer *values)
 ",
             rehash_arrays = arrays.replace("    const", "        const"),
             load = load_keys.trim_start_matches(", "),
-            room = room.join(" || !"),
+            reserve = reserve.join(" || !"),
         );
         self.helper(Helper { name: prefix.clone(), code });
         prefix

@@ -1,9 +1,10 @@
-//! Object files in a folder that several processes share.
+//! Disk cache: object files in a folder that several processes share.
 //!
-//! A file is written aside and renamed, so that readers see all of it or nothing. What is truncated, changed, or of another
-//! kernel is not used: a file holds its key in full, and a checksum. The oldest files go when there are too many bytes.
+//! A writer creates a temporary file and renames it, so that readers see the whole file or none. A
+//! file holds its key in full, and a checksum; a reader ignores files that are truncated, corrupted
+//! or of another kernel. When the files exceed the limit, the least recently used ones are evicted.
 
-use super::key::Key;
+use super::key::CacheKey;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
@@ -11,26 +12,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What a file starts with.
+/// Magic number at the start of a file.
 const MAGIC: &[u8; 8] = b"tamis.1\n";
 
 /// Magic, length of the key, length of the object, checksum.
 const HEADER: usize = 8 + 8 + 8 + 16;
 
-/// Larger files are not ours.
-const LARGEST: u64 = 64 << 20;
+/// Maximum bytes of a file; the cache ignores larger ones.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Files written aside that are older were left behind by a process that died.
+/// Age from which a temporary file counts as abandoned by a process that died.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-pub(super) struct Disk {
+pub(super) struct DiskCache {
     folder: PathBuf,
     limit: u64,
-    /// How many bytes this process has written since it last looked at the folder.
+    /// Bytes written since the last scan of the folder.
     written: AtomicU64,
 }
 
-/// Two hashes that differ in their start: 128 bits.
+/// A 128-bit checksum: two hashes with different seeds.
 fn checksum(parts: &[&[u8]]) -> [u8; 16] {
     let mut sum = [0; 16];
     for half in 0..2u8 {
@@ -45,33 +46,34 @@ fn checksum(parts: &[&[u8]]) -> [u8; 16] {
     sum
 }
 
-impl Disk {
-    /// The folder, made if need be; none if it is not ours alone (machine code is run from it) or not writable.
-    pub(super) fn open(folder: PathBuf, limit: u64) -> Option<Disk> {
+impl DiskCache {
+    /// Opens the folder, and creates it if necessary. `None` if it is not writable, or other users
+    /// can write to it: machine code is run from it.
+    pub(super) fn open(folder: PathBuf, limit: u64) -> Option<DiskCache> {
         make_private(&folder)?;
-        let disk = Disk { folder, limit, written: AtomicU64::new(0) };
-        let probe = disk.aside("probe");
+        let disk = DiskCache { folder, limit, written: AtomicU64::new(0) };
+        let probe = disk.temporary_name("probe");
         File::create_new(&probe).ok()?;
         let _ = fs::remove_file(&probe);
         Some(disk)
     }
 
-    fn path(&self, key: &Key) -> PathBuf {
+    fn path(&self, key: &CacheKey) -> PathBuf {
         let name: String = checksum(&[key.bytes()]).iter().map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(name + ".object")
     }
 
-    /// A name that no other writer has.
-    fn aside(&self, name: &str) -> PathBuf {
+    /// A temporary file name that no other writer uses.
+    fn temporary_name(&self, name: &str) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        self.folder.join(format!("{name}.{}.{number}.aside", std::process::id()))
+        self.folder.join(format!("{name}.{}.{number}.tmp", std::process::id()))
     }
 
-    /// The object with this key, if it is there and whole.
-    pub(super) fn read(&self, key: &Key) -> Option<Vec<u8>> {
+    /// Reads the object with this key, if its file is present and intact.
+    pub(super) fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
         let file = File::open(self.path(key)).ok()?;
-        let size = file.metadata().ok().filter(|data| data.is_file() && data.len() <= LARGEST)?.len();
+        let size = file.metadata().ok().filter(|data| data.is_file() && data.len() <= MAX_FILE_BYTES)?.len();
         let mut bytes = Vec::new();
         (&file).take(size).read_to_end(&mut bytes).ok()?;
         let (header, rest) = bytes.split_at_checked(HEADER)?;
@@ -84,19 +86,19 @@ impl Disk {
         if found != key.bytes() || header[24..40] != checksum(&[found, object]) {
             return None;
         }
-        // The time of the last use decides who stays.
+        // Eviction orders files by modification time.
         let _ = file.set_modified(SystemTime::now());
         Some(object.to_vec())
     }
 
-    /// Keeps an object. What goes wrong (a full disk, a folder that is gone) is no reason to fail.
-    pub(super) fn write(&self, key: &Key, object: &[u8]) {
+    /// Stores an object. An I/O error (a full disk, a removed folder) is ignored.
+    pub(super) fn write(&self, key: &CacheKey, object: &[u8]) {
         let size = (HEADER + key.bytes().len() + object.len()) as u64;
-        if size > LARGEST || size > self.limit {
+        if size > MAX_FILE_BYTES || size > self.limit {
             return;
         }
-        let aside = self.aside("object");
-        let written = File::create_new(&aside).and_then(|mut file| {
+        let temporary = self.temporary_name("object");
+        let written = File::create_new(&temporary).and_then(|mut file| {
             file.write_all(MAGIC)?;
             file.write_all(&(key.bytes().len() as u64).to_le_bytes())?;
             file.write_all(&(object.len() as u64).to_le_bytes())?;
@@ -105,19 +107,21 @@ impl Disk {
             file.write_all(object)?;
             file.flush()
         });
-        if written.and_then(|()| fs::rename(&aside, self.path(key))).is_err() {
-            let _ = fs::remove_file(&aside);
+        if written.and_then(|()| fs::rename(&temporary, self.path(key))).is_err() {
+            let _ = fs::remove_file(&temporary);
             return;
         }
-        // Looking at every file takes time: only once in a while, and first of all.
+        // Scanning the folder takes time: once at the first write, then after every sixteenth of
+        // the limit.
         let before = self.written.fetch_add(size, Ordering::Relaxed);
         if before == 0 || before / (self.limit / 16 + 1) != (before + size) / (self.limit / 16 + 1) {
-            self.tidy();
+            self.evict();
         }
     }
 
-    /// Removes the files that were not used for longest until the rest fits, and those that were left behind.
-    fn tidy(&self) {
+    /// Evicts the least recently used files until the rest fits into three quarters of a full
+    /// cache, and removes abandoned temporary files.
+    fn evict(&self) {
         let mut files = Vec::new();
         let now = SystemTime::now();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -126,7 +130,7 @@ impl Disk {
             let used = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("object") => files.push((used, data.len(), path)),
-                Some("aside") if now.duration_since(used).is_ok_and(|age| age > ABANDONED) => {
+                Some("tmp") if now.duration_since(used).is_ok_and(|age| age > ABANDONED) => {
                     let _ = fs::remove_file(path);
                 }
                 _ => {}
@@ -147,7 +151,7 @@ impl Disk {
     }
 }
 
-/// Makes a folder that only this user can write to; `None` if there is none.
+/// Creates a folder that only this user can write to; `None` if that fails.
 #[cfg(unix)]
 fn make_private(folder: &Path) -> Option<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};

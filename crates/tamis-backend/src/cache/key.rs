@@ -1,4 +1,4 @@
-//! The identity of machine code: all it depends on, as bytes.
+//! Cache keys: everything that the machine code of a kernel depends on, serialised to bytes.
 
 use crate::llvm::CodegenOptions;
 use rustc_hash::FxHashMap;
@@ -6,17 +6,17 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tamis_ir::kernel::{Block, Kernel, Stmt};
 
-/// Kernels nested deeper are not cached (nor compiled).
-const DEEPEST: usize = 400;
+/// Kernels nested deeper are neither compiled nor cached.
+const MAX_DEPTH: usize = 400;
 
 /// Everything that the machine code of a kernel depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key(Arc<[u8]>);
+pub(super) struct CacheKey(Arc<[u8]>);
 
-/// Takes down what is hashed, byte for byte, instead of mixing it.
-struct Bytes(Vec<u8>);
+/// A hasher that records its input byte by byte instead of mixing it.
+struct RecordingHasher(Vec<u8>);
 
-impl Hasher for Bytes {
+impl Hasher for RecordingHasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -26,10 +26,10 @@ impl Hasher for Bytes {
     }
 }
 
-impl Key {
-    /// The key of a kernel; none if it is nested too deeply to be compiled.
-    pub(super) fn new(kernel: &Kernel, options: &CodegenOptions) -> Option<Key> {
-        let mut bytes = Bytes(Vec::with_capacity(2048));
+impl CacheKey {
+    /// The key of a kernel; `None` if it is nested too deeply to be compiled.
+    pub(super) fn new(kernel: &Kernel, options: &CodegenOptions) -> Option<CacheKey> {
+        let mut bytes = RecordingHasher(Vec::with_capacity(2048));
         (env!("CARGO_PKG_VERSION"), env!("TAMIS_BACKEND_SOURCES")).hash(&mut bytes);
         inkwell::support::get_llvm_version().hash(&mut bytes);
         options.hash(&mut bytes);
@@ -47,8 +47,8 @@ impl Key {
             (kernel.expr(id), kernel.exprs.dtype(id)).hash(&mut bytes);
         }
         kernel.labels.hash(&mut bytes);
-        Writer { bytes: &mut bytes, messages: FxHashMap::default() }.block(&kernel.body, 0)?;
-        Some(Key(bytes.0.into()))
+        KernelSerializer { bytes: &mut bytes, messages: FxHashMap::default() }.block(&kernel.body, 0)?;
+        Some(CacheKey(bytes.0.into()))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -56,15 +56,15 @@ impl Key {
     }
 }
 
-struct Writer<'a> {
-    bytes: &'a mut Bytes,
-    /// Messages by number: their texts do not matter, but which are the same does.
+struct KernelSerializer<'a> {
+    bytes: &'a mut RecordingHasher,
+    /// Messages by id: keys ignore their texts, but record which of them are equal.
     messages: FxHashMap<&'a str, usize>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> KernelSerializer<'a> {
     fn block(&mut self, block: &'a Block, depth: usize) -> Option<()> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         block.len().hash(self.bytes);

@@ -1,16 +1,17 @@
-//! CompiledKernel kernels, kept: in memory for this process, on disk for the next.
+//! Cache of compiled kernels: in memory for this process, on disk across processes.
 //!
-//! The key is everything that machine code depends on: the structure of the kernel (names and messages are not part of
-//! it), the options with the processor, the versions of this crate and of LLVM. Keys are compared in full,
-//! never by hash alone.
+//! The key holds everything that machine code depends on: the structure of the kernel (without
+//! names and messages), the options with the target CPU, and the versions of this crate and of
+//! LLVM. The cache compares keys in full, never by hash alone. Beyond its limits it evicts the
+//! least recently used kernels.
 
 mod disk;
 mod key;
 
 use crate::facts::Facts;
 use crate::llvm::{self, CodegenOptions, CompiledKernel, Timings};
-use disk::Disk;
-use key::Key;
+use disk::DiskCache;
+use key::CacheKey;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,124 +19,125 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tamis_ir::Diagnostic;
 use tamis_ir::kernel::Kernel;
 
-/// How many kernels are kept in memory; beyond, the one not used for longest goes.
-const IN_MEMORY: usize = 1024;
+/// Maximum number of kernels in memory; beyond it, the least recently used one is evicted.
+const MAX_KERNELS_IN_MEMORY: usize = 1024;
 
-/// How many bytes the files may take, unless said otherwise.
-const ON_DISK: u64 = 256 << 20;
+/// Default limit of the bytes on disk.
+const DEFAULT_DISK_BYTES: u64 = 256 << 20;
 
 /// A cache of compiled kernels, for all threads.
 pub struct Cache {
-    memory: Mutex<FxHashMap<Key, Entry>>,
-    disk: Option<Disk>,
+    memory: Mutex<FxHashMap<CacheKey, CachedKernel>>,
+    disk: Option<DiskCache>,
     counts: [AtomicU64; 3],
-    /// Counts uses: who was used last.
+    /// Logical clock of uses, for eviction.
     clock: AtomicU64,
 }
 
-struct Entry {
+struct CachedKernel {
     compiled: Arc<CompiledKernel>,
-    used: u64,
+    last_used: u64,
 }
 
-/// What a cache has done so far.
+/// Counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Statistics {
+pub struct CacheStatistics {
     pub compiled: u64,
     pub from_memory: u64,
     pub from_disk: u64,
 }
 
-/// Where machine code was found.
+/// The cache level that had the machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheHit {
     /// In memory: this process compiled or loaded it before.
     InMemory,
     /// On disk: another process compiled it.
     OnDisk,
-    /// Nowhere: it was compiled.
+    /// Cache miss: the kernel was compiled.
     Miss,
 }
 
 impl Cache {
-    /// A cache in memory, and in a folder if one is given, of at most so many bytes. A folder that cannot be made, is not
-    /// ours alone or is not writable is not used.
+    /// A cache in memory and, if `folder` is given, on disk with at most `bytes` bytes. A folder is
+    /// ignored if it cannot be created, other users can write to it, or it is not writable.
     pub fn new(folder: Option<PathBuf>, bytes: u64) -> Cache {
         Cache {
             memory: Mutex::default(),
-            disk: folder.and_then(|folder| Disk::open(folder, bytes)),
+            disk: folder.and_then(|folder| DiskCache::open(folder, bytes)),
             counts: Default::default(),
             clock: AtomicU64::new(0),
         }
     }
 
-    /// The cache of this process. Its folder is `TAMIS_CACHE` (`off` for none), else `tamis/kernels` in the user's
-    /// folder for caches.
+    /// The cache of this process. Its folder is `TAMIS_CACHE` (`off` disables the disk cache), or
+    /// else `tamis/kernels` in the user's cache directory.
     pub fn global() -> &'static Cache {
         static GLOBAL: OnceLock<Cache> = OnceLock::new();
-        GLOBAL.get_or_init(|| Cache::new(default_folder(), ON_DISK))
+        GLOBAL.get_or_init(|| Cache::new(default_folder(), DEFAULT_DISK_BYTES))
     }
 
-    /// The machine code of a kernel, compiled if it is not there.
+    /// The machine code of a kernel, compiled on a miss.
     pub fn compile(&self, kernel: &Kernel, options: &CodegenOptions) -> Result<Arc<CompiledKernel>, Diagnostic> {
         self.get_or_compile(kernel, options).map(|(compiled, _)| compiled)
     }
 
-    /// The machine code of a kernel, compiled if it is not there, and where it was found.
+    /// The machine code of a kernel, compiled on a miss, and the cache level that had it.
     pub fn get_or_compile(
         &self,
         kernel: &Kernel,
         options: &CodegenOptions,
     ) -> Result<(Arc<CompiledKernel>, CacheHit), Diagnostic> {
-        let Some(key) = Key::new(kernel, options) else {
+        let Some(key) = CacheKey::new(kernel, options) else {
             return llvm::compile(kernel, options).map(|compiled| (Arc::new(compiled), CacheHit::Miss));
         };
-        if let Some(known) = self.look_up(&key) {
+        if let Some(cached) = self.look_up(&key) {
             self.count(1);
-            if known.kernel() == kernel {
-                return Ok((known, CacheHit::InMemory));
+            if cached.kernel() == kernel {
+                return Ok((cached, CacheHit::InMemory));
             }
-            let renamed = known.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?);
+            let renamed = cached.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?);
             return Ok((Arc::new(renamed), CacheHit::InMemory));
         }
         let facts = Facts::new(kernel)?;
         let shared = Arc::new(kernel.clone());
         let stored = self.disk.as_ref().and_then(|disk| disk.read(&key));
-        let mut found = CacheHit::Miss;
+        let mut hit = CacheHit::Miss;
         let compiled = match stored {
-            // SAFETY: the file has this very key and is whole, and lies where only this user writes.
+            // SAFETY: the file has this very key, is intact, and is in a folder to which only this
+            // user can write.
             Some(object) => match unsafe { llvm::load(shared.clone(), &facts, &object, Timings::default()) } {
                 Ok(compiled) => {
                     self.count(2);
-                    found = CacheHit::OnDisk;
+                    hit = CacheHit::OnDisk;
                     compiled
                 }
-                Err(_) => self.make(shared, &facts, options, &key)?,
+                Err(_) => self.compile_and_store(shared, &facts, options, &key)?,
             },
-            None => self.make(shared, &facts, options, &key)?,
+            None => self.compile_and_store(shared, &facts, options, &key)?,
         };
         let compiled = Arc::new(compiled);
-        self.keep(key, compiled.clone());
-        Ok((compiled, found))
+        self.insert(key, compiled.clone());
+        Ok((compiled, hit))
     }
 
-    /// What was done so far.
-    pub fn statistics(&self) -> Statistics {
+    /// The counters so far.
+    pub fn statistics(&self) -> CacheStatistics {
         let [compiled, from_memory, from_disk] = [0, 1, 2].map(|k| self.counts[k].load(Ordering::Relaxed));
-        Statistics { compiled, from_memory, from_disk }
+        CacheStatistics { compiled, from_memory, from_disk }
     }
 
     fn count(&self, which: usize) {
         self.counts[which].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn make(
+    fn compile_and_store(
         &self,
         kernel: Arc<Kernel>,
         facts: &Facts,
         options: &CodegenOptions,
-        key: &Key,
+        key: &CacheKey,
     ) -> Result<CompiledKernel, Diagnostic> {
         let mut timings = Timings::default();
         let object = llvm::object(&kernel, facts, options, &mut timings)?;
@@ -147,26 +149,27 @@ impl Cache {
         unsafe { llvm::load(kernel, facts, &object, timings) }
     }
 
-    fn look_up(&self, key: &Key) -> Option<Arc<CompiledKernel>> {
+    fn look_up(&self, key: &CacheKey) -> Option<Arc<CompiledKernel>> {
         let mut memory = self.memory.lock().ok()?;
         let entry = memory.get_mut(key)?;
-        entry.used = self.clock.fetch_add(1, Ordering::Relaxed);
+        entry.last_used = self.clock.fetch_add(1, Ordering::Relaxed);
         Some(entry.compiled.clone())
     }
 
-    fn keep(&self, key: Key, compiled: Arc<CompiledKernel>) {
-        // What is dropped is dropped after the lock is gone.
-        let mut dropped = None;
+    fn insert(&self, key: CacheKey, compiled: Arc<CompiledKernel>) {
+        // The evicted kernel is evicted after the lock is released.
+        let mut evicted = None;
         if let Ok(mut memory) = self.memory.lock() {
-            if memory.len() >= IN_MEMORY
-                && let Some(oldest) = memory.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone())
+            if memory.len() >= MAX_KERNELS_IN_MEMORY
+                && let Some(least_recent) =
+                    memory.iter().min_by_key(|(_, entry)| entry.last_used).map(|(key, _)| key.clone())
             {
-                dropped = memory.remove(&oldest);
+                evicted = memory.remove(&least_recent);
             }
-            let used = self.clock.fetch_add(1, Ordering::Relaxed);
-            memory.insert(key, Entry { compiled, used });
+            let last_used = self.clock.fetch_add(1, Ordering::Relaxed);
+            memory.insert(key, CachedKernel { compiled, last_used });
         }
-        drop(dropped);
+        drop(evicted);
     }
 }
 

@@ -1,16 +1,17 @@
-//! Machine code through LLVM.
+//! LLVM back end: compiles a kernel to machine code in memory.
 //!
-//! [`compile`] takes a kernel to a function in memory: IR as text (`emit/`), passes and code generation
-//! (`machine`), linking (`jit`).
+//! [`compile`] emits IR as text (`emit/`), splits large kernels into functions (`outline`), runs
+//! passes and code generation (`target_machine`), and links the object (`jit`). Listings of all
+//! stages are available through [`listings`].
 
+mod cpu_names;
 mod emit;
 mod jit;
-mod machine;
-mod names;
-mod pieces;
+mod outline;
+mod target_machine;
 
-pub use machine::TargetCpu;
-pub use pieces::single_threaded;
+pub use outline::single_threaded;
+pub use target_machine::TargetCpu;
 
 use crate::facts::Facts;
 use crate::failure::{KernelFailure, RawFailure, bug};
@@ -22,41 +23,41 @@ use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Elem, Kernel, Merge, Role, Workspace};
 use tamis_ir::{Diagnostic, Value};
 
-/// How much work goes into machine code.
+/// The optimisation level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OptLevel {
-    /// None, to see what was emitted.
+    /// No passes, to inspect the emitted IR.
     None,
-    /// The passes that kernels gain from.
+    /// A pass pipeline tuned for kernels.
     #[default]
     Tuned,
-    /// LLVM's O2.
+    /// LLVM's O2 pipeline.
     O2,
 }
 
-/// How to compile.
+/// Options of code generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct CodegenOptions {
-    /// Check every access of a buffer, and every number stored as a coordinate.
+    /// Checks every buffer access, and every stored coordinate.
     pub check: bool,
-    pub optimise: OptLevel,
+    pub opt_level: OptLevel,
     pub target: Arc<TargetCpu>,
 }
 
 impl CodegenOptions {
-    /// Fast code for this machine.
+    /// Optimised code for the host CPU.
     pub fn host() -> Result<CodegenOptions, Diagnostic> {
-        Ok(CodegenOptions { check: false, optimise: OptLevel::default(), target: TargetCpu::host()? })
+        Ok(CodegenOptions { check: false, opt_level: OptLevel::default(), target: TargetCpu::host()? })
     }
 
-    /// The same with every access checked.
+    /// The same options with every access checked.
     pub fn checked(self) -> CodegenOptions {
         CodegenOptions { check: true, ..self }
     }
 }
 
-/// How long the stages of a compilation took; what was not done (because the cache had it) took no time.
+/// Times of the compilation stages; stages that a cache hit skipped have time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Timings {
@@ -68,7 +69,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// The sum of all stages.
+    /// The total time.
     pub fn total(&self) -> Duration {
         self.emit + self.parse + self.optimise + self.generate + self.link
     }
@@ -95,8 +96,8 @@ pub struct CompiledKernel {
     kernel: Arc<Kernel>,
     messages: Vec<String>,
     workspaces: Vec<Arc<Workspace>>,
-    /// One after the other.
-    code: Arc<Vec<jit::Loaded>>,
+    /// Outlined functions, called in sequence.
+    code: Arc<Vec<jit::LoadedCode>>,
     timings: Timings,
 }
 
@@ -106,22 +107,26 @@ impl fmt::Debug for CompiledKernel {
     }
 }
 
-/// Compiles a kernel, without looking into the cache (see [`crate::cache`]).
+/// Compiles a kernel, without the cache (see [`crate::cache`]).
 pub fn compile(kernel: &Kernel, options: &CodegenOptions) -> Result<CompiledKernel, Diagnostic> {
-    in_pieces(kernel, options, None)
+    compile_outlined(kernel, options, None)
 }
 
-/// [`compile`], in pieces of about so many statements: for tests.
+/// [`compile`], split into functions of about `size` statements: for tests.
 #[doc(hidden)]
-pub fn in_pieces(kernel: &Kernel, options: &CodegenOptions, size: Option<usize>) -> Result<CompiledKernel, Diagnostic> {
+pub fn compile_outlined(
+    kernel: &Kernel,
+    options: &CodegenOptions,
+    size: Option<usize>,
+) -> Result<CompiledKernel, Diagnostic> {
     let facts = Facts::new(kernel)?;
     let mut timings = Timings::default();
     let object = object_of(kernel, &facts, options, size, &mut timings)?;
-    // SAFETY: the object was just made, for the processor that the options name.
+    // SAFETY: the object was just made, for the CPU of the options.
     unsafe { load(Arc::new(kernel.clone()), &facts, &object, timings) }
 }
 
-/// The object file of a kernel, or files, one after the other.
+/// Compiles a kernel to one or more concatenated object files.
 pub(crate) fn object(
     kernel: &Kernel,
     facts: &Facts,
@@ -143,41 +148,42 @@ fn object_of(
     timings.emit = start.elapsed();
     let one = |ir: &emit::Emitted| {
         let mut timings = Timings::default();
-        machine::object(ir, &options.target, options.optimise, &mut timings).map(|object| (object, timings))
+        target_machine::object(ir, &options.target, options.opt_level, &mut timings).map(|object| (object, timings))
     };
-    let Some((first, rest)) = emitted.split_first() else { return Err(bug("a kernel without pieces")) };
-    let made: Vec<Result<(Vec<u8>, Timings), Diagnostic>> = if pieces::helped() && !rest.is_empty() {
+    let Some((first, rest)) = emitted.split_first() else { return Err(bug("a kernel without functions")) };
+    let made: Vec<Result<(Vec<u8>, Timings), Diagnostic>> = if outline::uses_threads() && !rest.is_empty() {
         std::thread::scope(|scope| {
-            // LLVM goes deep; where there is no other thread to be had, this one does it all.
+            // LLVM needs a deep stack; if no thread can be spawned, this one compiles everything.
             let thread = || std::thread::Builder::new().stack_size(8 << 20);
             let others: Vec<_> =
                 rest.iter().map(|ir| (ir, thread().spawn_scoped(scope, move || one(ir)).ok())).collect();
             let first = one(first);
-            let ended = |(ir, thread): (&emit::Emitted, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
+            let join = |(ir, thread): (&emit::Emitted, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
                 Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 None => one(ir),
             };
-            std::iter::once(first).chain(others.into_iter().map(ended)).collect()
+            std::iter::once(first).chain(others.into_iter().map(join)).collect()
         })
     } else {
         emitted.iter().map(one).collect()
     };
     let made: Vec<(Vec<u8>, Timings)> = made.into_iter().collect::<Result<_, _>>()?;
-    for (_, piece) in &made {
-        // What is done at the same time takes as long as the longest of it.
-        let both = if pieces::helped() { Duration::max } else { |a, b| a + b };
-        timings.parse = both(timings.parse, piece.parse);
-        timings.optimise = both(timings.optimise, piece.optimise);
-        timings.generate = both(timings.generate, piece.generate);
+    for (_, times) in &made {
+        // Parallel stages take as long as the slowest thread.
+        let combine = if outline::uses_threads() { Duration::max } else { |a, b| a + b };
+        timings.parse = combine(timings.parse, times.parse);
+        timings.optimise = combine(timings.optimise, times.optimise);
+        timings.generate = combine(timings.generate, times.generate);
     }
     let objects: Vec<Vec<u8>> = made.into_iter().map(|(object, _)| object).collect();
-    Ok(pieces::joined(&objects))
+    Ok(outline::join_objects(&objects))
 }
 
 /// Loads an object file.
 ///
 /// # Safety
-/// The object was made from a kernel with this structure by this version of the backend, for this processor.
+/// The object was made from a kernel with this structure by this version of the backend, for this
+/// CPU.
 pub(crate) unsafe fn load(
     kernel: Arc<Kernel>,
     facts: &Facts,
@@ -185,28 +191,28 @@ pub(crate) unsafe fn load(
     mut timings: Timings,
 ) -> Result<CompiledKernel, Diagnostic> {
     let start = Instant::now();
-    // SAFETY: promised by the caller.
-    let load = |object| unsafe { jit::Loaded::new(object) };
-    let objects = pieces::parted(object).ok_or_else(|| bug("an object that is cut off"))?;
+    // SAFETY: guaranteed by the caller.
+    let load = |object| unsafe { jit::LoadedCode::new(object) };
+    let objects = outline::split_objects(object).ok_or_else(|| bug("a truncated object file"))?;
     let code = Arc::new(objects.into_iter().map(load).collect::<Result<Vec<_>, _>>()?);
     timings.link = start.elapsed();
     Ok(CompiledKernel { kernel, messages: facts.messages.clone(), workspaces: facts.workspaces.clone(), code, timings })
 }
 
-/// A workspace of a kernel, as the runtime makes it.
-pub(crate) fn description(kernel: &Kernel, workspace: &Workspace) -> workspace::Description {
+/// The specification of a workspace for the runtime.
+pub(crate) fn workspace_spec(kernel: &Kernel, workspace: &Workspace) -> workspace::WorkspaceSpec {
     let width = |buffer: &tamis_ir::kernel::BufferId| match kernel.buffer(*buffer).elem {
         Elem::Index(width) => width,
         Elem::Value(_) => tamis_ir::format::Width::U64,
     };
-    workspace::Description {
+    workspace::WorkspaceSpec {
         widths: workspace.coordinates.iter().map(width).collect(),
         dtype: workspace.start.dtype(),
         init: workspace.start,
         merge: match workspace.merge {
             Merge::Never => None,
-            Merge::Later => Some(workspace::Merge::Later),
-            Merge::With(op) => Some(workspace::Merge::Op(op)),
+            Merge::Later => Some(workspace::MergeOp::KeepLast),
+            Merge::With(op) => Some(workspace::MergeOp::Op(op)),
         },
         policy: workspace.policy.clone().unwrap_or_else(|| "coord".to_string()),
         capacity: workspace.capacity.and_then(std::num::NonZero::new),
@@ -214,39 +220,40 @@ pub(crate) fn description(kernel: &Kernel, workspace: &Workspace) -> workspace::
     }
 }
 
-/// A kernel's texts, to be read.
+/// Readable listings of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Listings {
-    /// LLVM IR as it is emitted.
+    /// The emitted LLVM IR.
     pub emitted: String,
-    /// LLVM IR after all passes.
+    /// The optimised LLVM IR.
     pub llvm: String,
     pub assembly: String,
 }
 
-/// The texts of a kernel: LLVM IR before and after the passes, and assembly.
+/// Compiles a kernel to listings: LLVM IR before and after the passes, and assembly.
 pub fn listings(kernel: &Kernel, options: &CodegenOptions) -> Result<Listings, Diagnostic> {
     let facts = Facts::new(kernel)?;
     let mut all = Listings { emitted: String::new(), llvm: String::new(), assembly: String::new() };
     for (k, emitted) in emit::emit(kernel, &facts, options, None)?.iter().enumerate() {
-        let (llvm, assembly) = machine::texts(emitted, &options.target, options.optimise)?;
-        for (text, piece) in [(&mut all.emitted, &emitted.text), (&mut all.llvm, &llvm), (&mut all.assembly, &assembly)]
+        let (llvm, assembly) = target_machine::listings(emitted, &options.target, options.opt_level)?;
+        for (text, listing) in
+            [(&mut all.emitted, &emitted.text), (&mut all.llvm, &llvm), (&mut all.assembly, &assembly)]
         {
             text.push_str(if k > 0 { "\n" } else { "" });
-            text.push_str(piece);
+            text.push_str(listing);
         }
     }
     Ok(all)
 }
 
 impl CompiledKernel {
-    /// The kernel that this is the code of.
+    /// The compiled kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// How long it took to make.
+    /// The times of its compilation.
     pub fn timings(&self) -> Timings {
         self.timings
     }
@@ -257,19 +264,22 @@ impl CompiledKernel {
         CompiledKernel { kernel, messages, workspaces, code: self.code.clone(), timings: Timings::default() }
     }
 
-    /// Runs the kernel on one buffer for each of its own (anything for scratch and tiles, which come and go) and one
-    /// scalar for each parameter. Outputs that grew have new descriptors afterwards, also when the kernel fails.
+    /// Runs the kernel on one buffer for each of its own (ignored for scratch and tiles, which the
+    /// kernel allocates) and one scalar for each parameter. Outputs that grew have new descriptors
+    /// afterwards, even when the kernel fails.
     ///
     /// # Safety
-    /// Each input and output describes elements of its buffer's type, which nobody writes (nor reads, for outputs)
-    /// meanwhile and which do not overlap; memory of outputs is as [`RawBuffer`] says. The kernel stays within
-    /// its buffers, unless it was compiled with [`CodegenOptions::check`].
+    /// Each input and output describes elements of its buffer's type. No other code writes inputs
+    /// or accesses outputs during the call, and buffers do not overlap. The memory of outputs is as
+    /// [`RawBuffer`] describes. The kernel stays within its buffers, unless it was compiled with
+    /// [`CodegenOptions::check`].
     pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), KernelFailure> {
-        // SAFETY: promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.call_with_reports(buffers, scalars, &mut |_, _| {}) }
     }
 
-    /// [`CompiledKernel::call`], which tells of each workspace what it did and needed, also when the kernel fails.
+    /// [`CompiledKernel::call`], which reports the counters and memory of each workspace, even when
+    /// the kernel fails.
     ///
     /// # Safety
     /// As for [`CompiledKernel::call`].
@@ -307,22 +317,24 @@ impl CompiledKernel {
         }
         let mut workspaces = Vec::with_capacity(self.workspaces.len());
         for workspace in &self.workspaces {
-            let which: Vec<usize> = workspace.buffers().map(|buffer| buffer.index()).collect();
-            // SAFETY: the buffers are the kernel's, outlive the workspace, and stay where they are.
-            let made =
-                unsafe { workspace::Workspace::new(&description(kernel, workspace), buffers.as_mut_ptr(), &which) };
+            let buffer_ids: Vec<usize> = workspace.buffers().map(|buffer| buffer.index()).collect();
+            // SAFETY: the buffers are the kernel's, outlive the workspace, and do not move.
+            let made = unsafe {
+                workspace::Workspace::new(&workspace_spec(kernel, workspace), buffers.as_mut_ptr(), &buffer_ids)
+            };
             workspaces.push(made.map_err(|wrong| KernelFailure::Call(format!("`{}`: {wrong}", workspace.name)))?);
         }
-        // Pointers to workspaces follow those to scalars.
+        // The scalar table continues with the pointers to workspaces, ...
         pointers.extend(workspaces.iter_mut().map(|workspace| std::ptr::from_mut(workspace).cast_const().cast::<u8>()));
-        // And one to where variables are handed on.
-        let several = self.code.len() > 1;
-        let mut handed = vec![0u128; if several { kernel.vars.len() } else { 0 }];
-        pointers.push(handed.as_mut_ptr().cast_const().cast());
+        // ... and ends with the memory of live variables between outlined functions.
+        let outlined = self.code.len() > 1;
+        let mut live_vars = vec![0u128; if outlined { kernel.vars.len() } else { 0 }];
+        pointers.push(live_vars.as_mut_ptr().cast_const().cast());
         let mut failure = RawFailure::default();
         let mut status = 0;
         for code in self.code.iter() {
-            // SAFETY: the tables have the entries that the kernel reads; the rest is promised by the caller.
+            // SAFETY: the tables have the entries that the kernel reads; the caller guarantees the
+            // rest.
             status = unsafe { (code.entry)(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure) };
             if status != 0 {
                 break;

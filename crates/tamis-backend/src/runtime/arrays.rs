@@ -1,4 +1,5 @@
-//! Running machine code on the interpreter's arrays: how backends are compared with the interpreter.
+//! Adapter from the interpreter's arrays to machine buffers, for differential tests of the
+//! backends.
 
 use super::memory::{Storage, element_bytes, grow};
 use crate::failure::KernelFailure;
@@ -7,26 +8,27 @@ use num_complex::Complex;
 use tamis_ir::kernel::{Array, Elem, Kernel, Memory, Role};
 use tamis_ir::{DType, Value};
 
-/// Runs `call` on the memory of a kernel as machine code sees it; gives the memory afterwards.
+/// Runs `call` on the memory of a kernel in its machine representation; returns the memory
+/// afterwards.
 ///
-/// Memory that does not fit the kernel is refused, and so is what there is no memory for. After a failure there is
-/// nothing to see.
+/// Arrays that do not match the kernel are rejected, and so are arrays that cannot be allocated.
+/// After a failure no memory is returned.
 pub fn run_on_arrays(
     kernel: &Kernel,
     memory: Memory,
     call: impl FnOnce(&mut [RawBuffer], &[Value]) -> Result<(), KernelFailure>,
 ) -> Result<Memory, KernelFailure> {
     if memory.arrays.len() != kernel.buffers.len() {
-        return Err(KernelFailure::Call("as many arrays as the kernel has buffers are needed".into()));
+        return Err(KernelFailure::Call("the kernel needs one array per buffer".into()));
     }
     let mut storages = Vec::new();
     for (buffer, array) in kernel.buffers.iter().zip(&memory.arrays) {
         storages.push(pack(buffer.elem, array).ok_or_else(|| {
-            KernelFailure::Call(format!("the array for `{}` does not fit, or is not of its type", buffer.name))
+            KernelFailure::Call(format!("the array for `{}` has elements of another type or out of range", buffer.name))
         })?);
     }
     let mut raw: Vec<RawBuffer> = storages.iter().map(Storage::raw).collect();
-    // Scratch and tiles are the kernel's own.
+    // The kernel allocates scratch and tiles itself.
     for (raw, buffer) in raw.iter_mut().zip(&kernel.buffers) {
         if matches!(buffer.role, Role::Scratch | Role::Tile(_)) {
             *raw = RawBuffer::empty();
@@ -44,7 +46,7 @@ pub fn run_on_arrays(
     result.map(|()| Memory { arrays, scalars: memory.scalars })
 }
 
-/// The elements as they lie in memory.
+/// The elements in their machine representation.
 fn pack(elem: Elem, array: &Array) -> Option<Storage> {
     let mut storage = Storage::new(elem);
     let size = elem.size();
@@ -65,7 +67,7 @@ fn pack(elem: Elem, array: &Array) -> Option<Storage> {
             return None;
         }
         let (bytes, size) = element_bytes(elem, *value);
-        // SAFETY: there is room for as many elements as the array has.
+        // SAFETY: the capacity is as many elements as the array has.
         unsafe { raw.data.add(k * size).copy_from_nonoverlapping(bytes.as_ptr(), size) };
     }
     Some(storage)
@@ -83,7 +85,7 @@ fn unpack(elem: Elem, storage: &Storage) -> Array {
     }))
 }
 
-/// The value of an element with these low bytes.
+/// Decodes an element from its low bytes.
 pub(super) fn value(elem: Elem, bytes: [u8; 16]) -> Value {
     let low = u64::from_le_bytes(std::array::from_fn(|k| bytes[k]));
     let high = u64::from_le_bytes(std::array::from_fn(|k| bytes[8 + k]));

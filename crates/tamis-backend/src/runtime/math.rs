@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use tamis_ir::DType;
 use tamis_ir::algebra::{Elementwise, Evaluation, Form, IntExpansion, Lowering, Op, TABLE};
 
-/// The name of the function that computes an operator in a type.
+/// The symbol of the function that computes an operator in a type.
 pub(crate) fn name(op: Op, dtype: DType) -> String {
     format!("tamis_{}_{dtype}", op.info().name)
 }

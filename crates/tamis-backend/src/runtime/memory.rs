@@ -1,4 +1,4 @@
-//! The arrays that kernels work on: the descriptor that machine code sees, its owner, and growth.
+//! Kernel buffers: the descriptor that machine code sees, its owner, and growth by doubling.
 
 use super::Address;
 use super::pool::{self, Block};
@@ -10,43 +10,46 @@ use std::ptr::NonNull;
 use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Value};
 
-/// An array as machine code sees it. Kernels in C have the same structure under the name `tamis_buffer`.
+/// The descriptor of a buffer in machine code. Kernels in C have the same structure under the name
+/// `tamis_buffer`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBuffer {
-    /// The first element; anything if there are none.
+    /// The first element; arbitrary if there are none.
     pub data: *mut u8,
-    /// How many elements there are.
+    /// The number of elements.
     pub len: u64,
-    /// How many elements there is room for. Memory with room for any comes from the global allocator, with the layout
-    /// of an array of so many elements; 0 says that the memory is borrowed and cannot grow in place.
+    /// The capacity in elements. Memory with a nonzero capacity comes from the global allocator,
+    /// with the layout of an array of that many elements. Capacity 0 marks borrowed memory, which
+    /// cannot grow in place.
     pub cap: u64,
 }
 
 impl RawBuffer {
-    /// No elements, no memory: for outputs that start empty, scratch and tiles.
+    /// An empty buffer without memory: for outputs that start empty, scratch and tiles.
     pub const fn empty() -> RawBuffer {
         RawBuffer { data: NonNull::<u64>::dangling().as_ptr().cast(), len: 0, cap: 0 }
     }
 
-    /// Elements that a kernel reads. They must outlive every call they are given to.
+    /// Borrowed elements that a kernel reads. They must outlive every call that receives them.
     pub fn input<T: Element>(elements: &[T]) -> RawBuffer {
         RawBuffer { data: elements.as_ptr().cast::<u8>().cast_mut(), len: elements.len() as u64, cap: 0 }
     }
 
-    /// Elements that a kernel writes in place; a kernel that grows them copies them first. They must outlive every
-    /// call they are given to.
+    /// Borrowed elements that a kernel writes in place; a kernel that grows them copies them first.
+    /// They must outlive every call that receives them.
     pub fn output<T: Element>(elements: &mut [T]) -> RawBuffer {
         RawBuffer { data: elements.as_mut_ptr().cast(), len: elements.len() as u64, cap: 0 }
     }
 }
 
-/// Rust types of elements.
+/// Rust types of buffer elements.
 ///
 /// # Safety
-/// The type has no padding and no drop glue, and [`Element::DTYPE`] has its size, its alignment and its meaning.
+/// The type has no padding and no drop glue, and [`Element::DTYPE`] has its size, its alignment and
+/// its meaning.
 pub unsafe trait Element: Copy + 'static {
-    /// The value type with this representation.
+    /// The value type with this memory representation.
     const DTYPE: DType;
 }
 
@@ -69,7 +72,7 @@ pub(crate) fn align(elem: Elem) -> usize {
     }
 }
 
-/// An array that a kernel can grow, and its owner.
+/// An owned buffer that a kernel can grow.
 ///
 /// ```
 /// use tamis_backend::runtime::Storage;
@@ -95,7 +98,7 @@ impl Storage {
         Storage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
     }
 
-    /// The elements of a vector, without copying.
+    /// Takes the elements of a vector without a copy.
     pub fn from_vec<T: Element>(elements: Vec<T>) -> Storage {
         let mut elements = ManuallyDrop::new(elements);
         let (len, cap) = (elements.len() as u64, elements.capacity() as u64);
@@ -103,14 +106,15 @@ impl Storage {
         Storage { raw, size: size_of::<T>(), align: align_of::<T>() }
     }
 
-    /// The elements as a vector, without copying; or the storage itself if its elements have another size or alignment,
-    /// or are not all values of the type (a `bool` is 0 or 1, which is what kernels write).
+    /// Returns the elements as a vector without a copy. Returns the storage itself if its elements
+    /// have another size or alignment, or are not all valid values of the type (a `bool` is 0 or
+    /// 1).
     pub fn into_vec<T: Element>(self) -> Result<Vec<T>, Storage> {
         if size_of::<T>() != self.size || align_of::<T>() != self.align {
             return Err(self);
         }
         if T::DTYPE == DType::Bool && self.raw.cap > 0 {
-            // SAFETY: the storage has so many initialised bytes.
+            // SAFETY: the storage has `len` initialised bytes.
             let bytes = unsafe { std::slice::from_raw_parts(self.raw.data, self.len()) };
             if bytes.iter().any(|byte| *byte > 1) {
                 return Err(self);
@@ -120,84 +124,89 @@ impl Storage {
         if this.raw.cap == 0 {
             return Ok(Vec::new());
         }
-        // SAFETY: the memory is of the global allocator with the layout of `cap` elements of this size and
-        // alignment, of which the first `len` are initialised.
+        // SAFETY: the memory is of the global allocator with the layout of `cap` elements of this
+        // size and alignment, of which the first `len` are initialised.
         Ok(unsafe { Vec::from_raw_parts(this.raw.data.cast::<T>(), this.raw.len as usize, this.raw.cap as usize) })
     }
 
-    /// Makes it at least `len` elements long, of which the new ones are anything; `false` if there is no memory for it.
+    /// Grows to at least `len` elements; new elements are uninitialised. Returns `false` if
+    /// allocation fails.
     #[must_use]
     pub fn grow(&mut self, len: usize) -> bool {
         grow(&mut self.raw, len as u64, self.size, self.align, None)
     }
 
-    /// How many bytes an element has.
+    /// The size of an element in bytes.
     pub fn element_size(&self) -> usize {
         self.size
     }
 
-    /// Its memory, byte by byte.
+    /// The elements as bytes.
     pub fn bytes(&self) -> &[u8] {
         match self.raw.cap {
             0 => &[],
-            // SAFETY: the storage owns so many bytes, which hold plain numbers.
+            // SAFETY: the storage owns these bytes, which hold plain numbers.
             _ => unsafe { std::slice::from_raw_parts(self.raw.data, self.len() * self.size) },
         }
     }
 
-    /// Its memory, to be written. Any bytes are elements, but for `bool`: 0 or 1 there.
+    /// The elements as mutable bytes. Any bytes are valid elements, except for `bool`, which needs
+    /// 0 or 1.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self.raw.cap {
             0 => &mut [],
-            // SAFETY: as for `bytes`, and nobody else has this storage.
+            // SAFETY: as for `bytes`, and the borrow is unique.
             _ => unsafe { std::slice::from_raw_parts_mut(self.raw.data, self.len() * self.size) },
         }
     }
 
-    /// Its elements, if they are of this size and alignment. Only for numbers of which any bits are one.
+    /// The elements as a slice, if they have this size and alignment. Only for number types of
+    /// which every bit pattern is valid.
     pub fn indices<T: Element + Into<u64>>(&self) -> Option<&[T]> {
         let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
         match self.raw.cap {
             0 => fits.then_some(&[]),
-            // SAFETY: the storage owns so many elements of this size and alignment, which may be any numbers.
+            // SAFETY: the storage owns `len` elements of this size and alignment, which may be
+            // any numbers.
             _ => fits.then(|| unsafe { std::slice::from_raw_parts(self.raw.data.cast(), self.len()) }),
         }
     }
 
-    /// Its elements, to be written, if they are of this size and alignment.
+    /// The elements as a mutable slice, if they have this size and alignment.
     pub fn indices_mut<T: Element + Into<u64>>(&mut self) -> Option<&mut [T]> {
         let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
         match self.raw.cap {
             0 => fits.then_some(&mut []),
-            // SAFETY: as for `indices`, and nobody else has this storage.
+            // SAFETY: as for `indices`, and the borrow is unique.
             _ => fits.then(|| unsafe { std::slice::from_raw_parts_mut(self.raw.data.cast(), self.len()) }),
         }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.raw.len as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all but the first `len` elements.
+    /// Removes all but the first `len` elements.
     pub fn truncate(&mut self, len: usize) {
         self.raw.len = self.raw.len.min(len as u64);
     }
 
-    /// The descriptor, for a kernel to work on; whatever a call changes in it must be put back by [`Storage::set_raw`].
+    /// The descriptor for a call of a kernel. The caller writes it back with [`Storage::set_raw`].
     pub fn raw(&self) -> RawBuffer {
         self.raw
     }
 
-    /// Puts back the descriptor that a kernel has changed.
+    /// Writes back the descriptor that a kernel has changed.
     ///
     /// # Safety
-    /// The descriptor was taken by [`Storage::raw`] from this storage, and only a kernel has changed it since.
+    /// The descriptor was taken by [`Storage::raw`] from this storage, and only a kernel has
+    /// changed it since.
     pub unsafe fn set_raw(&mut self, raw: RawBuffer) {
         self.raw = raw;
     }
@@ -212,7 +221,7 @@ impl Drop for Storage {
 /// Frees the memory that a descriptor owns, if it owns any.
 pub(crate) fn release(raw: &mut RawBuffer, size: usize, align: usize) {
     if let Some(block) = owned(raw, size, align) {
-        pool::give_back(block);
+        pool::free(block);
     }
     *raw = RawBuffer::empty();
 }
@@ -222,8 +231,9 @@ fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<Block> {
     Some(Block { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
 }
 
-/// Makes a buffer at least `len` elements long, and twice as long as it was (or as long as there is room for already); new
-/// elements hold `fill`, or anything. `false`: there is no memory, and nothing has changed.
+/// Grows a buffer to at least `len` elements, and to at least twice its length (bounded by the
+/// capacity while that suffices). New elements hold `fill`, or are uninitialised. Returns `false`,
+/// with nothing changed, if allocation fails.
 pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fill: Option<&[u8]>) -> bool {
     if len <= raw.len {
         return true;
@@ -239,10 +249,11 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
         let Some(layout) = layout else { return false };
         let zero = fill.is_some_and(|fill| fill.iter().all(|byte| *byte == 0));
         let block = match owned(raw, size, align) {
-            Some(block) => pool::enlarge(block, used, layout.size(), size).ok(),
-            None if used == 0 && zero => pool::take_zeroed(layout, size),
-            None => pool::take(layout, size).inspect(|block| {
-                // SAFETY: the buffer has so many bytes, and the new block has more, elsewhere.
+            Some(block) => pool::reallocate(block, used, layout.size(), size).ok(),
+            None if used == 0 && zero => pool::allocate_zeroed(layout, size),
+            None => pool::allocate(layout, size).inspect(|block| {
+                // SAFETY: the buffer has `used` bytes, and the new block has more and does not
+                // overlap.
                 unsafe { block.data.copy_from_nonoverlapping(NonNull::new_unchecked(raw.data), used) };
             }),
         };
@@ -256,31 +267,32 @@ pub(crate) fn grow(raw: &mut RawBuffer, len: u64, size: usize, align: usize, fil
     }
     if let Some(fill) = fill {
         let new = (target as usize) * size - used;
-        // SAFETY: the memory has room for `target` elements, of which `used` bytes are taken.
+        // SAFETY: the capacity is at least `target` elements, of which `used` bytes are in use.
         write_pattern(unsafe { raw.data.add(used) }, new, fill);
     }
     raw.len = target;
     true
 }
 
-/// Writes a pattern over and over into `bytes` bytes, which are a multiple of its length.
-fn write_pattern(place: *mut u8, bytes: usize, pattern: &[u8]) {
+/// Repeats a pattern over `bytes` bytes, which are a multiple of its length.
+fn write_pattern(data: *mut u8, bytes: usize, pattern: &[u8]) {
     if bytes == 0 {
         return;
     }
     if pattern.iter().all(|byte| *byte == pattern[0]) {
-        // SAFETY: the caller owns so many bytes.
-        unsafe { place.write_bytes(pattern[0], bytes) };
+        // SAFETY: the caller owns these bytes.
+        unsafe { data.write_bytes(pattern[0], bytes) };
         return;
     }
     let mut done = pattern.len();
-    // SAFETY: what is written lies in the caller's bytes, and what is copied was written before, without overlap.
+    // SAFETY: the writes stay within the caller's bytes, and copy initialised bytes,
+    // without overlap.
     unsafe {
-        place.copy_from_nonoverlapping(pattern.as_ptr(), done);
+        data.copy_from_nonoverlapping(pattern.as_ptr(), done);
         while done < bytes {
-            // Doubling what is there, but within the cache.
+            // Doubles the written prefix, in blocks that fit the cache.
             let part = done.min(bytes - done).min(1 << 16);
-            place.add(done).copy_from_nonoverlapping(place.add(done - part), part);
+            data.add(done).copy_from_nonoverlapping(data.add(done - part), part);
             done += part;
         }
     }
@@ -315,17 +327,18 @@ pub(crate) fn element_bytes(elem: Elem, value: Value) -> ([u8; 16], usize) {
     (bytes, elem.size())
 }
 
-/// What a kernel says about a buffer that grows, in one number, since every argument is code: its number in the table
-/// of buffers, the size of its elements, and their alignment.
-pub(crate) fn growth(which: usize, elem: Elem) -> u64 {
-    (which as u64) << 16 | (elem.size() as u64) << 8 | align(elem) as u64
+/// Packs the arguments of growth into one number, since every argument costs code: the buffer id,
+/// the element size, and the alignment.
+pub(crate) fn growth(buffer: usize, elem: Elem) -> u64 {
+    (buffer as u64) << 16 | (elem.size() as u64) << 8 | align(elem) as u64
 }
 
-/// Called by kernels: gives the first element, or null after writing what failed.
+/// Called by kernels: returns the first element, or null after it has written the failure.
 ///
 /// # Safety
-/// `buffers` is the table of buffers of a kernel, in which the one that [`growth`] tells of is nobody else's and has elements
-/// of this size and alignment; `fill` points to an element, or is null; `failure` is the kernel's.
+/// `buffers` is the buffer table of a kernel. The buffer that [`growth`] names is not aliased and
+/// has elements of this size and alignment. `fill` points to an element, or is null; `failure` is
+/// the kernel's.
 unsafe extern "C" fn grow_buffer(
     buffers: *mut RawBuffer,
     len: i64,
@@ -333,20 +346,20 @@ unsafe extern "C" fn grow_buffer(
     fill: *const u8,
     failure: *mut RawFailure,
 ) -> *mut u8 {
-    let (which, size, align) = ((growth >> 16) as usize, (growth >> 8 & 0xff) as usize, (growth & 0xff) as usize);
-    // SAFETY: promised by the caller.
+    let (id, size, align) = ((growth >> 16) as usize, (growth >> 8 & 0xff) as usize, (growth & 0xff) as usize);
+    // SAFETY: guaranteed by the caller.
     let (raw, fill) =
-        unsafe { (&mut *buffers.add(which), (!fill.is_null()).then(|| std::slice::from_raw_parts(fill, size))) };
+        unsafe { (&mut *buffers.add(id), (!fill.is_null()).then(|| std::slice::from_raw_parts(fill, size))) };
     if u64::try_from(len).is_ok_and(|len| !grow(raw, len, size, align, fill)) {
-        // SAFETY: promised by the caller.
-        unsafe { *failure = RawFailure { which: which as i64, index: len, len: 0 } };
+        // SAFETY: guaranteed by the caller.
+        unsafe { *failure = RawFailure { id: id as i64, index: len, len: 0 } };
         return std::ptr::null_mut();
     }
-    // Null says that growth failed, so memory of no elements is somewhere else.
+    // Null means that growth failed, so an empty buffer has another pointer.
     NonNull::new(raw.data).unwrap_or(NonNull::<u64>::dangling().cast()).as_ptr()
 }
 
-/// Two at once, without a fill; says whether both are as long now.
+/// Grows two buffers without a fill value; returns whether both have the length now.
 ///
 /// # Safety
 /// As [`grow_buffer`], for both.
@@ -357,7 +370,7 @@ unsafe extern "C" fn grow_both(
     second: u64,
     failure: *mut RawFailure,
 ) -> u8 {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     let grow = |growth| unsafe { !grow_buffer(buffers, len, growth, std::ptr::null(), failure).is_null() };
     u8::from(grow(first) && grow(second))
 }
@@ -373,7 +386,7 @@ mod tests {
     fn growth_keeps_and_fills() {
         let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
         assert!(grow(&mut storage.raw, 4, 2, 2, Some(&7u16.to_le_bytes())));
-        assert!(grow(&mut storage.raw, 5, 2, 2, Some(&8u16.to_le_bytes())), "is long enough already");
+        assert!(grow(&mut storage.raw, 5, 2, 2, Some(&8u16.to_le_bytes())), "already long enough");
         assert!(grow(&mut storage.raw, 7, 2, 2, Some(&0x0102u16.to_le_bytes())));
         let expected = [1, 2, 3, 7, 7, 7, 0x102, 0x102, 0x102, 0x102, 0x102, 0x102];
         assert_eq!(storage.into_vec::<u16>().unwrap(), expected);
@@ -391,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_without_a_fill_keeps_what_is_there() {
+    fn growth_without_a_fill_keeps_the_elements() {
         let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
         assert!(grow(&mut storage.raw, 5, 2, 2, None));
         assert_eq!(storage.len(), 6);
@@ -400,25 +413,25 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_told_where_memory_is_or_what_failed() {
+    fn grow_buffer_returns_the_data_pointer_or_a_failure() {
         let elem = Elem::Value(DType::C64);
         let mut buffers = [RawBuffer::empty(), RawBuffer::empty()];
         let mut failure = RawFailure::default();
         let mut call = |buffers: &mut [RawBuffer; 2], len: i64| {
-            // SAFETY: the table has two entries, of which nobody else uses the second.
+            // SAFETY: the table has two entries, of which the second is not aliased.
             unsafe { grow_buffer(buffers.as_mut_ptr(), len, growth(1, elem), [1; 8].as_ptr(), &mut failure) }
         };
-        assert!(!call(&mut buffers, -1).is_null(), "nothing to do is no failure");
+        assert!(!call(&mut buffers, -1).is_null(), "a negative length is no failure");
         let data = call(&mut buffers, 3);
         assert_eq!((data, buffers[1].len, buffers[0]), (buffers[1].data, 3, RawBuffer::empty()));
         assert!(call(&mut buffers, 1 << 60).is_null());
         assert_eq!(buffers[1].data, data);
-        assert_eq!(failure, RawFailure { which: 1, index: 1 << 60, len: 0 });
+        assert_eq!(failure, RawFailure { id: 1, index: 1 << 60, len: 0 });
         release(&mut buffers[1], elem.size(), align(elem));
     }
 
     #[test]
-    fn absurd_growth_changes_nothing() {
+    fn failed_growth_changes_nothing() {
         let mut storage = Storage::from_vec(vec![1u64, 2]);
         for len in [1 << 60, 1 << 61, u64::MAX, 1 << 45] {
             assert!(!grow(&mut storage.raw, len, 8, 8, Some(&[0; 8])));

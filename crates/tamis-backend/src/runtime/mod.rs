@@ -1,23 +1,24 @@
-//! What compiled kernels call and work on: memory that grows, sorting, workspaces, and functions too large to be inlined.
+//! Runtime library of compiled kernels: growable buffers, a memory pool, search, sorting,
+//! workspaces, and math functions that are not inlined.
 //!
-//! Kernels reach the runtime by the names in one table, and nothing else. No function here unwinds, and every one
-//! reports failure by its result, so that a kernel always returns.
+//! Kernels reach the runtime only through the symbol table of [`symbols`]. No function here
+//! unwinds, and every one reports failure by its result, so that a kernel always returns.
 
 mod arrays;
 pub(crate) mod math;
 pub(crate) mod memory;
 mod pool;
+mod scratch;
 mod search;
 mod sort;
-mod typed;
 pub mod workspace;
 
 pub use arrays::run_on_arrays;
 pub use memory::{Element, RawBuffer, Storage};
 pub use pool::{MIN_POOLED_BYTES, acquire_memory, limit_arrays, release_memory};
-pub use typed::OutOfMemory;
+pub use scratch::OutOfMemory;
 
-/// The names that machine code may call, with their addresses.
+/// The symbols that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
     let own = [&memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS];
     let own = own.into_iter().flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize));

@@ -1,30 +1,37 @@
-//! Memory blocks, kept for reuse when nobody needs them: fresh pages cost more than most kernels.
+//! Memory pool: freed blocks are kept for reuse, since page faults on fresh memory cost more than
+//! most kernels.
+//!
+//! Blocks come from the global allocator. The pool keeps a bounded number of bytes resident; beyond
+//! that, on Linux, it marks blocks as purgeable (`MADV_FREE`), so that the system can reclaim their
+//! pages.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Blocks from this size on are kept; smaller ones are cheap to get.
+/// Minimum size of pooled blocks; smaller ones are cheap to allocate.
 pub const MIN_POOLED_BYTES: usize = 64 << 10;
 
-/// How much memory is kept for reuse, over all threads.
-const KEEP: usize = 256 << 20;
+/// Maximum bytes of resident free blocks, over all threads.
+const MAX_RESIDENT_BYTES: usize = 256 << 20;
 
-/// This share of the machine's memory is kept beyond that, where the system can have it back at any time.
-const SHARE: usize = 4;
+/// The pool keeps up to this fraction of the machine's memory as purgeable
+/// blocks.
+const PURGEABLE_FRACTION: usize = 4;
 
-/// Blocks from this size on are backed by large pages where the system has them.
-const LARGE: usize = 2 << 20;
+/// Minimum size of blocks that request huge pages.
+const MIN_HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Below this size the system is not asked how much memory is left.
-const ASK: usize = 256 << 20;
+/// Minimum size of allocations that check the available memory first.
+const MIN_CHECKED_BYTES: usize = 256 << 20;
 
-/// The largest block that kernels are given, in bytes.
+/// The size limit of one block of a kernel, in bytes.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Sets how many bytes an array of a kernel may have; gives what the limit was before. A kernel that needs more fails, and
-/// nothing else happens. There is no limit at first, but for the memory that the machine has.
+/// Sets the maximum bytes of one array of a kernel; returns the previous limit. A kernel that needs
+/// more fails with an out-of-memory diagnostic. The default is no limit but the memory of the
+/// machine.
 ///
 /// ```
 /// let before = tamis_backend::runtime::limit_arrays(1 << 30);
@@ -34,49 +41,50 @@ pub fn limit_arrays(bytes: usize) -> usize {
     LIMIT.swap(bytes, Ordering::Relaxed)
 }
 
-/// Blocks that nobody uses, oldest first.
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+/// Free blocks, oldest first.
+static FREE_BLOCKS: Mutex<Vec<FreeBlock>> = Mutex::new(Vec::new());
 
-/// Memory of the global allocator with this layout, owned by whoever holds the block.
+/// Memory of the global allocator with this layout, owned by the holder of the block.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) data: NonNull<u8>,
     pub(super) layout: Layout,
 }
 
-/// A block that nobody uses.
+/// A free block in the pool.
 #[derive(Debug)]
-struct Kept {
+struct FreeBlock {
     block: Block,
-    /// The system may take its pages; what is written there first is lost then, and nothing else happens.
-    lent: bool,
+    /// The block is purgeable: the system may reclaim its pages, whose contents are then lost.
+    purgeable: bool,
 }
 
 // SAFETY: a block owns its memory, which no other thread knows of.
 unsafe impl Send for Block {}
 
-/// What a kept block is for.
+/// The kind of allocation that reuses a free block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// An array whose size is known: the smallest block, and at most a quarter too large, which results may be.
-    Known,
-    /// An array that has grown and is likely to grow on: the block that was used last of all up to [`FURTHER`] times what
-    /// is needed now, so that the array grows once into what the one of the last call was. A result that stays far
-    /// smaller moves out of it.
+enum ReuseFor {
+    /// An array of known size: best fit, with at most a quarter of slack, since results may keep
+    /// it.
+    KnownSize,
+    /// An array that grows and is likely to grow further: the most recently freed block of up to
+    /// [`MAX_GROWTH_SLACK`] times the size needed now. The array then grows once into the block of
+    /// the previous call. A result that stays far smaller is moved out of it.
     Growing,
 }
 
-/// How much larger than needed the block of a growing array may be.
-const FURTHER: usize = 64;
+/// Maximum ratio of the block of a growing array to the size needed now.
+const MAX_GROWTH_SLACK: usize = 64;
 
-/// Memory for `layout` (not of size 0), from a kept block whose size is a multiple of `unit` and at most a quarter more
-/// than needed, or from the system. `None`: there is not so much.
-pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
+/// Allocates `layout` (not of size 0): from a free block whose size is a multiple of `unit` and at
+/// most a quarter larger than needed, or from the global allocator. `None` if memory is exhausted.
+pub(super) fn allocate(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
     if layout.size() >= MIN_POOLED_BYTES
-        && let Some(block) = reuse(layout, unit, Purpose::Known)
+        && let Some(block) = reuse(layout, unit, ReuseFor::KnownSize)
     {
         return Some(block);
     }
@@ -85,17 +93,17 @@ pub(super) fn take(layout: Layout, unit: usize) -> Option<Block> {
     }
     // SAFETY: the layout has a size above zero.
     let data = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
-    prefer_large_pages(data, layout.size());
+    advise_huge_pages(data, layout.size());
     Some(Block { data, layout })
 }
 
-/// Like [`take`], with all bytes zero.
-pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
+/// Allocates like [`allocate`], with all bytes zero.
+pub(super) fn allocate_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
     if layout.size() >= MIN_POOLED_BYTES
-        && let Some(block) = reuse(layout, unit, Purpose::Known)
+        && let Some(block) = reuse(layout, unit, ReuseFor::KnownSize)
     {
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(0, block.layout.size()) };
@@ -106,84 +114,92 @@ pub(super) fn take_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     }
     // SAFETY: the layout has a size above zero.
     let data = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
-    prefer_large_pages(data, layout.size());
+    advise_huge_pages(data, layout.size());
     Some(Block { data, layout })
 }
 
-/// The block with at least `size` bytes (which are more than it has) and a multiple of `unit`, its first `used` bytes kept;
-/// or the block as it was.
+/// Reallocates the block to at least `size` bytes (more than it has) and a multiple of `unit`, with
+/// its first `used` bytes kept. Returns the unchanged block if memory is exhausted.
 ///
-/// Copying into a kept block costs less than the fresh pages that the rest of a larger one would need. Without one the
-/// allocator moves large blocks by remapping their pages, so that nothing is copied.
-pub(super) fn enlarge(block: Block, used: usize, size: usize, unit: usize) -> Result<Block, Block> {
+/// Copying into a free block costs less than page faults on a fresh one. Without a free block the
+/// allocator moves large blocks by remapping their pages, without a copy.
+pub(super) fn reallocate(block: Block, used: usize, size: usize, unit: usize) -> Result<Block, Block> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
     if size > LIMIT.load(Ordering::Relaxed) {
         return Err(block);
     }
     if size >= MIN_POOLED_BYTES
-        && let Some(larger) = reuse(layout, unit, Purpose::Growing)
+        && let Some(larger) = reuse(layout, unit, ReuseFor::Growing)
     {
-        // SAFETY: both blocks have so many bytes, and nobody else knows of either.
+        // SAFETY: both blocks have these bytes, and neither is aliased.
         unsafe { larger.data.copy_from_nonoverlapping(block.data, used.min(block.layout.size())) };
-        give_back(block);
+        free(block);
         return Ok(larger);
     }
     if !available(size - block.layout.size().min(size)) {
         return Err(block);
     }
-    // SAFETY: the block is of the global allocator with its layout, and the new size is valid and not zero.
+    // SAFETY: the block is of the global allocator with its layout, and the new size is valid and
+    // not zero.
     let data = unsafe { std::alloc::realloc(block.data.as_ptr(), block.layout, size) };
     let Some(data) = NonNull::new(data) else { return Err(block) };
-    prefer_large_pages(data, size);
+    advise_huge_pages(data, size);
     Ok(Block { data, layout })
 }
 
-/// Takes back a block that nobody uses.
-pub(super) fn give_back(block: Block) {
-    let mut unwanted = Vec::new();
-    match KEPT.lock() {
-        Ok(mut kept) if (MIN_POOLED_BYTES..=most()).contains(&block.layout.size()) => {
-            kept.push(Kept { block, lent: false });
-            let size = |kept: &Kept| kept.block.layout.size();
-            let mut total: usize = kept.iter().map(size).sum();
-            while total > most() {
-                let oldest = kept.remove(0);
+/// Returns a block to the pool.
+pub(super) fn free(block: Block) {
+    let mut evicted = Vec::new();
+    match FREE_BLOCKS.lock() {
+        Ok(mut blocks) if (MIN_POOLED_BYTES..=max_pooled_bytes()).contains(&block.layout.size()) => {
+            blocks.push(FreeBlock { block, purgeable: false });
+            let size = |free: &FreeBlock| free.block.layout.size();
+            let mut total: usize = blocks.iter().map(size).sum();
+            while total > max_pooled_bytes() {
+                let oldest = blocks.remove(0);
                 total -= size(&oldest);
-                unwanted.push(oldest.block);
+                evicted.push(oldest.block);
             }
-            let mut ours: usize = kept.iter().filter(|kept| !kept.lent).map(size).sum();
-            for oldest in kept.iter_mut().filter(|kept| !kept.lent) {
-                if ours <= KEEP {
+            let mut resident: usize = blocks.iter().filter(|free| !free.purgeable).map(size).sum();
+            for oldest in blocks.iter_mut().filter(|free| !free.purgeable) {
+                if resident <= MAX_RESIDENT_BYTES {
                     break;
                 }
-                ours -= size(oldest);
-                oldest.lent = true;
-                lend(&oldest.block);
+                resident -= size(oldest);
+                oldest.purgeable = true;
+                mark_purgeable(&oldest.block);
             }
         }
-        _ => unwanted.push(block),
+        _ => evicted.push(block),
     }
-    // Freeing takes time that other threads need not wait for: the lock is gone by now.
-    for block in unwanted {
-        // SAFETY: the block is of the global allocator with its layout, and nobody uses it.
+    // Freeing takes time; the lock is released by now, so that other threads need not wait.
+    for block in evicted {
+        // SAFETY: the block is of the global allocator with its layout, and is not used any more.
         unsafe { std::alloc::dealloc(block.data.as_ptr(), block.layout) };
     }
 }
 
-/// How much memory is kept in all.
-fn most() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| KEEP.max(if CAN_LEND { kilobytes("MemTotal:").map_or(0, |n| n / SHARE * 1024) } else { 0 }))
+/// Maximum bytes of all free blocks.
+fn max_pooled_bytes() -> usize {
+    static MAX_POOLED_BYTES: OnceLock<usize> = OnceLock::new();
+    *MAX_POOLED_BYTES.get_or_init(|| {
+        MAX_RESIDENT_BYTES.max(if HAS_PURGEABLE_PAGES {
+            kilobytes("MemTotal:").map_or(0, |n| n / PURGEABLE_FRACTION * 1024)
+        } else {
+            0
+        })
+    })
 }
 
-/// Whether pages can be lent to the system.
-const CAN_LEND: bool = cfg!(target_os = "linux");
+/// Whether the system supports purgeable pages.
+const HAS_PURGEABLE_PAGES: bool = cfg!(target_os = "linux");
 
-/// Says that the system may have the pages of a block if it needs memory. Until then they are there without a fault.
-fn lend(block: &Block) {
+/// Marks the pages of a block as purgeable. Until the system reclaims them they are accessible
+/// without a fault.
+fn mark_purgeable(block: &Block) {
     let (start, end) = pages(block.data, block.layout.size());
     if end > start {
-        // SAFETY: the pages lie within a block that nobody uses, whose contents do not matter.
+        // SAFETY: the pages are within a free block, whose contents do not matter.
         #[cfg(target_os = "linux")]
         unsafe {
             libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_FREE)
@@ -191,73 +207,76 @@ fn lend(block: &Block) {
     }
 }
 
-/// The pages that lie within some bytes.
+/// The whole pages within a range of bytes.
 fn pages(data: NonNull<u8>, bytes: usize) -> (usize, usize) {
     ((data.as_ptr() as usize).next_multiple_of(PAGE), (data.as_ptr() as usize + bytes) & !(PAGE - 1))
 }
 
-/// A multiple of the size of a page on all machines that run this.
+/// A multiple of the page size on all supported machines.
 const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
 
-/// Takes memory of the global allocator that nobody uses: it is kept for the arrays of kernels, or freed.
+/// Releases memory of the global allocator to the pool, which keeps it for the arrays of kernels,
+/// or frees it.
 ///
 /// # Safety
-/// The memory was allocated with this layout, whose size is not 0, and nobody uses it.
+/// The memory was allocated with this layout, whose size is not 0, and is not used any more.
 pub unsafe fn release_memory(data: NonNull<u8>, layout: Layout) {
-    give_back(Block { data, layout });
+    free(Block { data, layout });
 }
 
-/// Memory that was kept, for a layout and up to a quarter more, a multiple of `unit` bytes long; it belongs to the caller.
+/// Acquires a free block from the pool, of at most a quarter more than the layout and a multiple of
+/// `unit` bytes. The caller owns it.
 pub fn acquire_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
     let wanted = layout.size() >= MIN_POOLED_BYTES && unit > 0;
-    wanted.then(|| reuse(layout, unit, Purpose::Known)).flatten().map(|block| (block.data, block.layout))
+    wanted.then(|| reuse(layout, unit, ReuseFor::KnownSize)).flatten().map(|block| (block.data, block.layout))
 }
 
-/// A kept block for a purpose.
-fn reuse(layout: Layout, unit: usize, purpose: Purpose) -> Option<Block> {
-    let mut kept = KEPT.lock().ok()?;
-    let most = match purpose {
-        Purpose::Known => layout.size().saturating_add(layout.size() / 4),
-        Purpose::Growing => layout.size().saturating_mul(FURTHER),
+/// Takes a free block for an allocation of this kind out of the pool.
+fn reuse(layout: Layout, unit: usize, purpose: ReuseFor) -> Option<Block> {
+    let mut blocks = FREE_BLOCKS.lock().ok()?;
+    let max_size = match purpose {
+        ReuseFor::KnownSize => layout.size().saturating_add(layout.size() / 4),
+        ReuseFor::Growing => layout.size().saturating_mul(MAX_GROWTH_SLACK),
     };
-    let sizes = layout.size()..=most.min(LIMIT.load(Ordering::Relaxed));
-    let fits = |Kept { block, .. }: &Kept| {
+    let sizes = layout.size()..=max_size.min(LIMIT.load(Ordering::Relaxed));
+    let fits = |FreeBlock { block, .. }: &FreeBlock| {
         let size = block.layout.size();
         block.layout.align() == layout.align() && sizes.contains(&size) && size.is_multiple_of(unit)
     };
-    let at = match purpose {
-        Purpose::Known => {
-            let fitting = kept.iter().enumerate().rev().filter(|(_, kept)| fits(kept));
-            fitting.min_by_key(|(_, kept)| kept.block.layout.size())?.0
+    let position = match purpose {
+        ReuseFor::KnownSize => {
+            let fitting = blocks.iter().enumerate().rev().filter(|(_, free)| fits(free));
+            fitting.min_by_key(|(_, free)| free.block.layout.size())?.0
         }
-        Purpose::Growing => kept.iter().rposition(fits)?,
+        ReuseFor::Growing => blocks.iter().rposition(fits)?,
     };
-    Some(kept.remove(at).block)
+    Some(blocks.remove(position).block)
 }
 
-/// Whether the system says that this many bytes are left. When it says nothing, allocation will tell.
+/// Whether the system reports this many available bytes. Without a report the allocation itself
+/// decides.
 fn available(bytes: usize) -> bool {
-    if bytes < ASK || !cfg!(target_os = "linux") {
+    if bytes < MIN_CHECKED_BYTES || !cfg!(target_os = "linux") {
         return true;
     }
     kilobytes("MemAvailable:").is_none_or(|kilobytes| bytes / 1024 <= kilobytes)
 }
 
-/// What the system says about memory.
-fn kilobytes(what: &str) -> Option<usize> {
+/// A field of `/proc/meminfo` in kilobytes.
+fn kilobytes(field: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(what))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
-fn prefer_large_pages(data: NonNull<u8>, bytes: usize) {
-    if bytes < LARGE || !cfg!(target_os = "linux") {
+fn advise_huge_pages(data: NonNull<u8>, bytes: usize) {
+    if bytes < MIN_HUGE_PAGE_BYTES || !cfg!(target_os = "linux") {
         return;
     }
     let (start, end) = pages(data, bytes);
     if end > start {
-        // SAFETY: the range lies within memory that was just allocated; the advice does not change its contents, and
-        // failure leaves everything as it was.
+        // SAFETY: the range is within memory that was just allocated; the advice does not change
+        // its contents, and failure leaves everything as it was.
         #[cfg(target_os = "linux")]
         unsafe {
             libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE)
@@ -270,78 +289,82 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_used_again() {
-        // A size of its own, so that no other test takes the block in between.
+    fn free_blocks_are_reused() {
+        // A unique size, so that no other test takes the block in between.
         let layout = Layout::from_size_align(MIN_POOLED_BYTES + 4328, 8).unwrap();
-        let block = take(layout, 8).unwrap();
+        let block = allocate(layout, 8).unwrap();
         // SAFETY: the block has this many bytes.
         unsafe { block.data.write_bytes(7, layout.size()) };
-        let place = block.data;
-        give_back(block);
-        let block = take_zeroed(layout, 8).unwrap();
-        assert_eq!(block.data, place);
+        let data = block.data;
+        free(block);
+        let block = allocate_zeroed(layout, 8).unwrap();
+        assert_eq!(block.data, data);
         // SAFETY: the block has this many initialised bytes.
-        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), layout.size()) }.iter().all(|byte| *byte == 0));
-        give_back(block);
+        assert!(unsafe { std::slice::from_raw_parts(data.as_ptr(), layout.size()) }.iter().all(|byte| *byte == 0));
+        free(block);
         for _ in 0..6 {
-            give_back(take(Layout::from_size_align(KEEP / 4, 8).unwrap(), 8).unwrap());
+            free(allocate(Layout::from_size_align(MAX_RESIDENT_BYTES / 4, 8).unwrap(), 8).unwrap());
         }
-        let kept = KEPT.lock().unwrap();
-        assert!(kept.iter().map(|kept| kept.block.layout.size()).sum::<usize>() <= most());
-        assert!(kept.iter().filter(|kept| !kept.lent).map(|kept| kept.block.layout.size()).sum::<usize>() <= KEEP);
+        let blocks = FREE_BLOCKS.lock().unwrap();
+        assert!(blocks.iter().map(|free| free.block.layout.size()).sum::<usize>() <= max_pooled_bytes());
+        assert!(
+            blocks.iter().filter(|free| !free.purgeable).map(|free| free.block.layout.size()).sum::<usize>()
+                <= MAX_RESIDENT_BYTES
+        );
     }
 
-    /// What the system may have, it gives back: with what was written, or without, and zeroed where that was asked for.
+    /// Purgeable blocks are valid when reused: with their contents or without, and zeroed on
+    /// request.
     #[test]
-    fn lent_blocks_are_whole_again() {
-        // An alignment of its own, so that no other test takes the blocks in between.
-        let layout = Layout::from_size_align(KEEP / 2 + 4096, 1 << 14).unwrap();
-        let blocks: Vec<Block> = (0..3).filter_map(|_| take(layout, 1)).collect();
+    fn purgeable_blocks_are_reusable() {
+        // A unique alignment, so that no other test takes the blocks in between.
+        let layout = Layout::from_size_align(MAX_RESIDENT_BYTES / 2 + 4096, 1 << 14).unwrap();
+        let blocks: Vec<Block> = (0..3).filter_map(|_| allocate(layout, 1)).collect();
         for block in blocks {
-            // SAFETY: the block has so many bytes.
+            // SAFETY: the block has these bytes.
             unsafe { block.data.write_bytes(9, 1 << 20) };
-            give_back(block);
+            free(block);
         }
-        let block = take_zeroed(layout, 1).unwrap();
-        // SAFETY: the block has so many initialised bytes.
+        let block = allocate_zeroed(layout, 1).unwrap();
+        // SAFETY: the block has these initialised bytes.
         assert!(unsafe { std::slice::from_raw_parts(block.data.as_ptr(), 1 << 20) }.iter().all(|byte| *byte == 0));
-        give_back(block);
+        free(block);
     }
 
     #[test]
-    fn growing_takes_what_was_freed() {
-        // An alignment of its own, so that no other test takes the blocks in between.
+    fn growth_reuses_free_blocks() {
+        // A unique alignment, so that no other test takes the blocks in between.
         let layout = |size| Layout::from_size_align(size, 32).unwrap();
-        let kept = take(layout(160 * MIN_POOLED_BYTES), 32).unwrap();
-        let place = kept.data;
-        give_back(kept);
-        let small = take(layout(MIN_POOLED_BYTES), 32).unwrap();
+        let kept = allocate(layout(160 * MIN_POOLED_BYTES), 32).unwrap();
+        let data = kept.data;
+        free(kept);
+        let small = allocate(layout(MIN_POOLED_BYTES), 32).unwrap();
         // SAFETY: the block has this many bytes.
         unsafe { small.data.write_bytes(7, MIN_POOLED_BYTES) };
-        // Far smaller: it moves elsewhere.
-        let small = enlarge(small, MIN_POOLED_BYTES, 2 * MIN_POOLED_BYTES, 32).unwrap();
-        assert_ne!(small.data, place);
-        let large = enlarge(small, MIN_POOLED_BYTES, 4 * MIN_POOLED_BYTES, 32).unwrap();
-        assert_eq!((large.data, large.layout), (place, layout(160 * MIN_POOLED_BYTES)));
-        // SAFETY: so many bytes were written.
-        assert!(unsafe { std::slice::from_raw_parts(place.as_ptr(), MIN_POOLED_BYTES) }.iter().all(|byte| *byte == 7));
+        // A far smaller block moves elsewhere.
+        let small = reallocate(small, MIN_POOLED_BYTES, 2 * MIN_POOLED_BYTES, 32).unwrap();
+        assert_ne!(small.data, data);
+        let large = reallocate(small, MIN_POOLED_BYTES, 4 * MIN_POOLED_BYTES, 32).unwrap();
+        assert_eq!((large.data, large.layout), (data, layout(160 * MIN_POOLED_BYTES)));
+        // SAFETY: these bytes were written.
+        assert!(unsafe { std::slice::from_raw_parts(data.as_ptr(), MIN_POOLED_BYTES) }.iter().all(|byte| *byte == 7));
         assert!(
             acquire_memory(layout(MIN_POOLED_BYTES + 32), 32).is_none(),
-            "what was grown out of is larger by more than a quarter"
+            "the outgrown block is larger by more than a quarter"
         );
-        let (data, left) = acquire_memory(layout(2 * MIN_POOLED_BYTES), 32).unwrap();
+        let (acquired, left) = acquire_memory(layout(2 * MIN_POOLED_BYTES), 32).unwrap();
         assert_eq!(left.size(), 2 * MIN_POOLED_BYTES);
-        give_back(Block { data, layout: left });
-        give_back(large);
+        free(Block { data: acquired, layout: left });
+        free(large);
     }
 
     #[test]
-    fn what_there_is_not_is_refused() {
-        assert!(take(Layout::from_size_align(1 << 60, 8).unwrap(), 8).is_none());
-        assert!(take_zeroed(Layout::from_size_align(1 << 45, 8).unwrap(), 8).is_none());
-        let block = take(Layout::from_size_align(16, 8).unwrap(), 8).unwrap();
-        let block = enlarge(block, 16, 1 << 60, 8).unwrap_err();
+    fn exhausted_memory_is_an_error() {
+        assert!(allocate(Layout::from_size_align(1 << 60, 8).unwrap(), 8).is_none());
+        assert!(allocate_zeroed(Layout::from_size_align(1 << 45, 8).unwrap(), 8).is_none());
+        let block = allocate(Layout::from_size_align(16, 8).unwrap(), 8).unwrap();
+        let block = reallocate(block, 16, 1 << 60, 8).unwrap_err();
         assert_eq!(block.layout.size(), 16);
-        give_back(block);
+        free(block);
     }
 }

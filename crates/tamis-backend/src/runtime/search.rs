@@ -1,21 +1,22 @@
-//! Where a coordinate is in a fiber: the searches of kernels.
+//! Galloping search for a coordinate in a fiber: exponential search, then branch-free bisection.
 //!
-//! They are called rather than inlined: a kernel often has several, each of which would be as much code as its loops.
+//! Kernels call these functions instead of inlining them: a kernel often has several searches, and
+//! each would be as much code as its loops.
 
 use super::Address;
 
-/// The first position in a range whose element is at least the key: doubling steps from the start, since the key is mostly
-/// near, then halving without branches.
+/// Returns the first position in `start..stop` whose element is at least the key. Exponential
+/// search from the start finds near keys fast; branch-free bisection follows.
 ///
 /// # Safety
 /// `data` has elements from `start` to `stop`, unless there are none between.
 unsafe fn search<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key: i64) -> i64 {
-    // What is stored is a coordinate and no negative number, so nothing is below a negative key.
+    // Elements are coordinates and never negative, so none is below a negative key.
     let Ok(key) = u64::try_from(key) else { return start };
-    // SAFETY: callers stay within the range, which is promised to be there.
+    // SAFETY: callers stay within the range, which the caller of `search` guarantees.
     let below = |position: i64| unsafe { (*data.offset(position as isize)).into() < key };
     let (mut low, mut high, mut step) = (start, stop, 1);
-    // All before `low` is below the key.
+    // Invariant: all elements before `low` are below the key.
     while low < high && step <= high - low {
         let probe = low + (step - 1);
         if !below(probe) {
@@ -34,13 +35,13 @@ unsafe fn search<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key
     if count > 0 && below(low) { low + 1 } else { low }
 }
 
-/// The same position, by doubling steps from the stop.
+/// Returns the same position by exponential search from the stop.
 ///
 /// # Safety
 /// As [`search`].
 unsafe fn search_back<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64, key: i64) -> i64 {
     let (mut low, mut high, mut step) = (start, stop.max(start), 1);
-    // Nothing from `high` on is below the key; nothing is below a negative one.
+    // Invariant: no element from `high` on is below the key. No element is below a negative key.
     while let Ok(key) = u64::try_from(key)
         && step <= high - low
     {
@@ -52,18 +53,18 @@ unsafe fn search_back<T: Copy + Into<u64>>(data: *const T, start: i64, stop: i64
         high -= step;
         step *= 2;
     }
-    // SAFETY: a part of the range.
+    // SAFETY: a subrange of the range.
     unsafe { search(data, low, high, key) }
 }
 
 macro_rules! searches {
-    ($($name:ident: $how:ident of $elem:ty),*) => {
+    ($($name:ident: $function:ident of $elem:ty),*) => {
         $(
             /// # Safety
             /// As [`search`].
             unsafe extern "C" fn $name(data: *const $elem, start: i64, stop: i64, key: i64) -> i64 {
-                // SAFETY: promised by the caller.
-                unsafe { $how(data, start, stop, key) }
+                // SAFETY: guaranteed by the caller.
+                unsafe { $function(data, start, stop, key) }
             }
         )*
         pub(super) static SYMBOLS: &[(&str, Address)] =
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_the_library() {
+    fn search_agrees_with_partition_point() {
         let data: Vec<u8> = (0..100).map(|k: u8| k / 3 * 2).collect();
         for start in 0..=data.len() {
             for stop in start..=data.len() {

@@ -1,4 +1,4 @@
-//! Kernels and helpers that several tests use.
+//! Shared test kernels and helpers.
 #![allow(dead_code)]
 
 pub mod native;
@@ -11,7 +11,7 @@ use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
-/// y[i] = sum of A[i,j] * x[j] with A in rows: two loops, one accumulator.
+/// SpMV, `y[i] = sum of A[i,j] * x[j]` with A in CSR: two loops, one accumulator.
 pub fn spmv(vectorise: bool) -> Kernel {
     let mut b = Builder::new("spmv");
     let pos = b.buffer("A_pos", Elem::Index(Width::U32), Role::Input);
@@ -42,7 +42,8 @@ pub fn spmv(vectorise: bool) -> Kernel {
     b.finish()
 }
 
-/// C[i,k] = sum of A[i,j] * B[j,k] with A in rows, B and C dense, in tiles of so many columns that stay in registers.
+/// SpMM, `C[i,k] = sum of A[i,j] * B[j,k]` with A in CSR, B and C dense, in register tiles of so
+/// many columns.
 pub fn spmm(tile: u32) -> Kernel {
     let mut b = Builder::new("spmm");
     let pos = b.buffer("A_pos", Elem::Index(Width::U32), Role::Input);
@@ -95,30 +96,31 @@ pub fn spmm(tile: u32) -> Kernel {
     b.finish()
 }
 
-/// Compiles and runs on the interpreter's arrays.
+/// Compiles a kernel, and runs it on the interpreter's arrays.
 pub fn run_llvm(kernel: &Kernel, memory: Memory, options: &CodegenOptions) -> Result<Memory, KernelFailure> {
-    run_pieces(kernel, memory, options, None)
+    run_outlined(kernel, memory, options, None)
 }
 
-/// [`run_llvm`], where a kernel of so many statements is cut into pieces.
-pub fn run_pieces(
+/// [`run_llvm`], with the kernel split into functions of `size` statements.
+pub fn run_outlined(
     kernel: &Kernel,
     memory: Memory,
     options: &CodegenOptions,
     size: Option<usize>,
 ) -> Result<Memory, KernelFailure> {
-    let compiled = llvm::in_pieces(kernel, options, size);
+    let compiled = llvm::compile_outlined(kernel, options, size);
     let compiled = compiled.unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
-    // SAFETY: the arrays are of the kernel's types, and the kernel stays within them (or is checked).
+    // SAFETY: the arrays are of the kernel's types, and the kernel stays within them (or is
+    // checked).
     run_on_arrays(kernel, memory, |buffers, scalars| unsafe { compiled.call(buffers, scalars) })
 }
 
-/// Floats as an array.
+/// An array of floats.
 pub fn floats(values: &[f64]) -> Array {
     Array::from_values(values.iter().map(|x| Value::F64(*x)))
 }
 
-/// Whether two memories hold the same numbers.
+/// Whether two memories hold the same values.
 pub fn same(a: &Memory, b: &Memory, kernel: &Kernel) -> Result<(), String> {
     for (k, buffer) in kernel.buffers.iter().enumerate() {
         if buffer.role != Role::Output {
@@ -137,7 +139,7 @@ pub fn same(a: &Memory, b: &Memory, kernel: &Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether two values have the same bits, but that all NaNs are one.
+/// Whether two values have the same bits; all NaNs are equal.
 pub fn same_value(a: Value, b: Value) -> bool {
     let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
     match (a, b) {

@@ -1,4 +1,4 @@
-//! C files, compiled by the system's compiler and called.
+//! C kernels, compiled by the system's C compiler and loaded.
 
 use libloading::Library;
 use std::process::Command;
@@ -7,17 +7,17 @@ use tamis_ir::kernel::{Kernel, Memory};
 use tamis_ir::{DType, Value};
 
 /// A kernel in a shared object.
-pub struct Native {
+pub struct NativeKernel {
     library: Library,
     entry: String,
     _folder: tempfile::TempDir,
 }
 
-type Entry = unsafe extern "C" fn(*mut RawBuffer, *const *const u8, *mut RawFailure) -> i32;
+type NativeFn = unsafe extern "C" fn(*mut RawBuffer, *const *const u8, *mut RawFailure) -> i32;
 
-impl Native {
+impl NativeKernel {
     /// Prints a kernel as C and compiles it, with all warnings as errors.
-    pub fn new(kernel: &Kernel, flags: &[&str]) -> Native {
+    pub fn new(kernel: &Kernel, flags: &[&str]) -> NativeKernel {
         let text = c::print(kernel).unwrap_or_else(|error| panic!("{}\n{kernel}", error.render(false)));
         let folder = tempfile::tempdir().unwrap();
         let (source, object) = (folder.path().join("kernel.c"), folder.path().join("kernel.so"));
@@ -34,7 +34,7 @@ impl Native {
         assert!(compiler.status.success(), "{}\n{text}\n{kernel}", String::from_utf8_lossy(&compiler.stderr));
         // SAFETY: the object was just made from a kernel, and has no initialisers.
         let library = unsafe { Library::new(&object) }.unwrap();
-        Native { library, entry: c::entry_name(kernel), _folder: folder }
+        NativeKernel { library, entry: c::entry_name(kernel), _folder: folder }
     }
 
     /// Calls the entry point.
@@ -55,9 +55,9 @@ impl Native {
         }
         let pointers: Vec<*const u8> = words.iter().map(|word| word.as_ptr().cast()).collect();
         let mut failure = RawFailure::default();
-        // SAFETY: the tables have the kernel's entries.
+        // SAFETY: the tables have the entries of the kernel.
         let status = unsafe {
-            let entry = self.library.get::<Entry>(self.entry.as_bytes()).unwrap();
+            let entry = self.library.get::<NativeFn>(self.entry.as_bytes()).unwrap();
             entry(buffers.as_mut_ptr(), pointers.as_ptr(), &mut failure)
         };
         if status == 0 { Ok(()) } else { Err(KernelFailure::Call(format!("status {status}: {failure:?}"))) }
@@ -66,6 +66,6 @@ impl Native {
 
 /// Compiles the C of a kernel and runs it on the interpreter's arrays.
 pub fn run_c(kernel: &Kernel, memory: Memory) -> Result<Memory, KernelFailure> {
-    let native = Native::new(kernel, &["-O3"]);
+    let native = NativeKernel::new(kernel, &["-O3"]);
     run_on_arrays(kernel, memory, |buffers, scalars| native.call(buffers, scalars))
 }

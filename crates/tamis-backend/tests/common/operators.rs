@@ -1,11 +1,11 @@
-//! Kernels that apply one operator to every combination of edge values.
+//! Generator of operator tests: kernels that apply one operator to all combinations of edge values.
 
 use num_complex::Complex;
 use tamis_ir::algebra::{Op, TABLE, Ty, eval};
 use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Kind, Value};
 
-/// Values where operators go wrong.
+/// Edge values of a type.
 pub fn edge_values(dtype: DType) -> Vec<Value> {
     let ints = [
         0i64,
@@ -79,16 +79,16 @@ pub fn edge_values(dtype: DType) -> Vec<Value> {
     values
 }
 
-/// An operator, the type its operands are converted to, and their own types.
+/// A test case: an operator, its operand type, and the types of its operands.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct OperatorCase {
     pub op: Op,
     pub operand: DType,
     pub types: Vec<DType>,
 }
 
-/// Every operator on every type it takes, and those that convert on every pair of types.
-pub fn cases() -> Vec<Case> {
+/// Every operator on every type it takes, and conversions between every pair of types.
+pub fn cases() -> Vec<OperatorCase> {
     let mut cases = Vec::new();
     for row in TABLE {
         let (least, most) = row.arity;
@@ -97,7 +97,7 @@ pub fn cases() -> Vec<Case> {
                 let types = vec![dtype; count];
                 let strong: Vec<Ty> = types.iter().map(|dtype| Ty::strong(*dtype)).collect();
                 if let Ok(op_type) = row.op.type_of(&strong) {
-                    cases.push(Case { op: row.op, operand: op_type.operand, types });
+                    cases.push(OperatorCase { op: row.op, operand: op_type.operand, types });
                 }
             }
             if least == most {
@@ -106,13 +106,13 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for a in DType::ALL {
-        cases.extend(DType::ALL.map(|to| Case { op: Op::Cast(to), operand: a, types: vec![a] }));
+        cases.extend(DType::ALL.map(|to| OperatorCase { op: Op::Cast(to), operand: a, types: vec![a] }));
         for b in DType::ALL {
             for op in [Op::Add, Op::Min, Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::And, Op::Or] {
                 if let Ok(op_type) = op.type_of(&[Ty::strong(a), Ty::strong(b)])
                     && a != b
                 {
-                    cases.push(Case { op, operand: op_type.operand, types: vec![a, b] });
+                    cases.push(OperatorCase { op, operand: op_type.operand, types: vec![a, b] });
                 }
             }
         }
@@ -120,8 +120,8 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The operands of a case: every combination, or many of them where there are too many.
-pub fn operands(case: &Case) -> Vec<Vec<Value>> {
+/// The operands of a case: all combinations, or a sample if there are too many.
+pub fn operands(case: &OperatorCase) -> Vec<Vec<Value>> {
     let edges: Vec<Vec<Value>> = case.types.iter().map(|dtype| edge_values(*dtype)).collect();
     let total: usize = edges.iter().map(Vec::len).product();
     let step = total / 5000 + 1;
@@ -138,9 +138,9 @@ pub fn operands(case: &Case) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// A kernel that applies the operators of several cases, each to all its rows, with its memory before and the expected
-/// results.
-pub fn kernel(cases: &[&Case], vectorise: bool) -> (Kernel, Memory, Vec<Array>) {
+/// A kernel that applies the operators of several cases, each to all its rows; with its initial
+/// memory and the expected results.
+pub fn kernel(cases: &[&OperatorCase], vectorise: bool) -> (Kernel, Memory, Vec<Array>) {
     let mut b = Builder::new("apply");
     let (mut arrays, mut scalars, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for (number, case) in cases.iter().enumerate() {
@@ -169,12 +169,12 @@ pub fn kernel(cases: &[&Case], vectorise: bool) -> (Kernel, Memory, Vec<Array>) 
     (b.finish(), Memory { arrays, scalars }, expected)
 }
 
-/// What is wrong in the memory after [`kernel`], where `same` says what is right.
+/// Describes the mismatches in the memory after [`kernel`]; `same` compares two values.
 pub fn wrong(
-    cases: &[&Case],
+    cases: &[&OperatorCase],
     after: &Memory,
     expected: &[Array],
-    same: impl Fn(&Case, &[Value], Value, Value) -> bool,
+    same: impl Fn(&OperatorCase, &[Value], Value, Value) -> bool,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Random kernels: well-formed, terminating, within their buffers (which always have at least [`LEN`] elements), with
-//! every form of statement, most operators and all types.
+//! Generator of random kernels: well-formed, terminating, within their buffers (which have at
+//! least [`LEN`] elements), with every form of statement, most operators and nested loops.
 
 use super::operators::edge_values;
 use tamis_ir::algebra::{Op, Ty};
@@ -7,13 +7,13 @@ use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Hint, Kernel, LabelId, Memory, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind, Value};
 
-/// How many elements every buffer has at least.
+/// Minimum number of elements of every buffer.
 pub const LEN: i64 = 8;
 
-/// Numbers from a seed.
-pub struct Random(pub u64);
+/// A deterministic pseudo-random generator.
+pub struct KernelRng(pub u64);
 
-impl Random {
+impl KernelRng {
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -35,25 +35,25 @@ impl Random {
     }
 }
 
-struct Generator {
-    random: Random,
+struct KernelGenerator {
+    random: KernelRng,
     b: Builder,
     /// Variables in scope.
     vars: Vec<(VarId, DType)>,
     mutable: Vec<(VarId, DType)>,
     buffers: Vec<(BufferId, Elem, Role)>,
-    /// Buffers whose elements increase.
+    /// Buffers whose elements are strictly increasing.
     sorted: BufferId,
     labels: Vec<LabelId>,
     types: Vec<DType>,
-    /// Functions whose last digit differs between libraries.
+    /// Functions whose last digit differs between math libraries.
     library: bool,
     exact: bool,
 }
 
-/// A kernel, and memory for it.
+/// A random kernel, and memory for it.
 pub fn kernel(seed: u64, library: bool) -> (Kernel, Memory) {
-    let mut random = Random(seed);
+    let mut random = KernelRng(seed);
     let mut types = vec![DType::I64, DType::Bool];
     for _ in 0..3 {
         types.push(random.pick(&DType::ALL));
@@ -91,8 +91,18 @@ pub fn kernel(seed: u64, library: bool) -> (Kernel, Memory) {
             _ => random.pick(&edge_values(*dtype)),
         });
     }
-    let mut g =
-        Generator { random, b, vars, mutable: Vec::new(), buffers, sorted, labels: Vec::new(), types, library, exact };
+    let mut g = KernelGenerator {
+        random,
+        b,
+        vars,
+        mutable: Vec::new(),
+        buffers,
+        sorted,
+        labels: Vec::new(),
+        types,
+        library,
+        exact,
+    };
     for (buffer, elem, role) in g.buffers.clone() {
         if role == Role::Scratch {
             let (len, fill) = (g.b.int(LEN), Some(g.value_for(elem)));
@@ -103,7 +113,7 @@ pub fn kernel(seed: u64, library: bool) -> (Kernel, Memory) {
     (g.b.finish(), Memory { arrays, scalars })
 }
 
-impl Generator {
+impl KernelGenerator {
     fn value_for(&mut self, elem: Elem) -> Value {
         match elem {
             Elem::Index(_) => Value::I64(self.random.below(8) as i64),
@@ -125,7 +135,7 @@ impl Generator {
         if fitting.is_empty() { None } else { Some(self.random.pick(&fitting)) }
     }
 
-    /// An index that every buffer has.
+    /// An index within every buffer.
     fn index(&mut self, depth: usize) -> ExprId {
         if self.random.one_in(3) {
             let k = self.random.below(LEN as usize) as i64;
@@ -173,7 +183,7 @@ impl Generator {
         }
     }
 
-    /// A choice, some of whose operands must not be evaluated.
+    /// A select, some of whose operands must not be evaluated.
     fn choice(&mut self, dtype: DType, depth: usize) -> ExprId {
         if self.random.one_in(2)
             && let Some((buffer, ..)) = self.buffer(|elem, role| elem == Elem::Value(dtype) && role == Role::Input)
@@ -191,7 +201,7 @@ impl Generator {
         self.b.call_in(Op::Select, dtype, &[condition, then, otherwise])
     }
 
-    /// A condition whose second part must not be evaluated unless the first holds.
+    /// A short-circuit condition: its second operand must not be evaluated unless the first holds.
     fn guarded(&mut self, depth: usize) -> ExprId {
         let dtype = self.dtype();
         let Some((buffer, ..)) = self.buffer(|elem, role| elem == Elem::Value(dtype) && role == Role::Input) else {
@@ -265,7 +275,7 @@ impl Generator {
         statements
     }
 
-    /// Writes statements into a builder whose block is open.
+    /// Emits statements into a builder whose block is open.
     fn within(&mut self, builder: &mut Builder, count: usize, depth: usize) {
         std::mem::swap(builder, &mut self.b);
         self.statements(count, depth);
@@ -347,8 +357,8 @@ impl Generator {
         }
     }
 
-    /// A new value of a place, often from the one it has.
-    fn update(&mut self, dtype: DType, place: impl Fn(&mut Generator) -> ExprId) -> ExprId {
+    /// A new value of a variable or element, often derived from the current one.
+    fn update(&mut self, dtype: DType, place: impl Fn(&mut KernelGenerator) -> ExprId) -> ExprId {
         let value = self.expr(dtype, 2);
         if self.random.one_in(2) || dtype == DType::Bool {
             return value;
@@ -418,7 +428,7 @@ impl Generator {
         let again = self.b.call_in(Op::Lt, DType::I64, &[now, turns]);
         let condition = self.expr(DType::Bool, 2);
         let cond = self.b.call_in(Op::And, DType::Bool, &[again, condition]);
-        // The counter is not among the variables, so nothing else assigns it.
+        // The counter is not among the variables, so no statement assigns it.
         let mut body = self.block(4, depth + 1);
         let next = self.b.add(now, one);
         body.insert(0, Stmt::Assign { var: counter, value: next });

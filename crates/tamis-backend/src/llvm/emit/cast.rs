@@ -1,15 +1,15 @@
-//! Constants, conversions, truth and comparisons.
+//! LLVM IR of constants, conversions, truth tests and comparisons.
 
 use super::{Emitter, Val, ty};
 use tamis_ir::algebra::{Comparison, Predicate};
 use tamis_ir::{DType, Kind, Value};
 
-/// A float as LLVM reads it: the bits of a double.
+/// A float literal in LLVM syntax: the bits of a double.
 fn bits(x: f64) -> String {
     format!("0x{:016X}", x.to_bits())
 }
 
-/// Single precision is written as the double of the same value; a NaN keeps its payload.
+/// Single precision is written as the double of the same value; NaNs keep their payload.
 fn bits_of_single(x: f32) -> String {
     if !x.is_nan() {
         return bits(f64::from(x));
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Converts as `Value::cast` does.
+    /// Converts with the semantics of `Value::cast`.
     pub(super) fn cast(&mut self, value: &Val, from: DType, to: DType) -> Val {
         if from == to {
             return value.clone();
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a value is not zero.
+    /// Tests that a value is nonzero.
     pub(super) fn truth(&mut self, value: &Val, dtype: DType) -> String {
         let ty = ty(dtype);
         match (dtype.kind(), value) {

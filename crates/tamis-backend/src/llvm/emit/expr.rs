@@ -1,16 +1,18 @@
-//! Expressions: what is evaluated, in which order, and what is not.
+//! LLVM IR of expressions: evaluation order, short-circuit evaluation, and speculation of cheap
+//! operands.
 
 use super::ops::is_called;
-use super::{Emitter, LARGEST, Slot, Val, from_parts, parts_of, stored, ty};
+use super::{Emitter, MAX_TEXT_BYTES, Slot, Val, from_parts, parts_of, stored, ty};
 use tamis_ir::algebra::{Comparison, Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
 use tamis_ir::{DType, Value};
 
-/// An operand of up to so many operations is computed even where it may not be needed: cheaper than a branch.
-const CHEAP: usize = 12;
+/// Maximum operations of an operand that is evaluated speculatively, which is cheaper than a
+/// branch.
+const MAX_SPECULATED_OPS: usize = 12;
 
 impl Emitter<'_> {
-    /// The value of an expression, converted to no other type.
+    /// Evaluates an expression, in its own type.
     pub(super) fn value(&mut self, id: ExprId) -> Val {
         let outer = std::mem::replace(&mut self.index, false);
         let value = self.eval(id);
@@ -18,7 +20,7 @@ impl Emitter<'_> {
         value
     }
 
-    /// The value of an `i64` expression that is a position, coordinate or size.
+    /// Evaluates an `i64` expression that is a position, coordinate or size.
     pub(super) fn index(&mut self, id: ExprId) -> String {
         let outer = std::mem::replace(&mut self.index, true);
         let value = self.eval(id);
@@ -30,8 +32,8 @@ impl Emitter<'_> {
         if let Some(value) = self.memo.get(&id) {
             return value.clone();
         }
-        if self.body.len() > LARGEST {
-            // What is written from here on is never read.
+        if self.body.len() > MAX_TEXT_BYTES {
+            // The text is discarded from here on.
             return self.constant(Value::zero(self.kernel.exprs.dtype(id)));
         }
         let value = match self.kernel.expr(id) {
@@ -57,7 +59,7 @@ impl Emitter<'_> {
         let re = self.op(format!("load {ty}, ptr {}", slot.re()));
         match slot {
             Val::One(_) => Val::One(re),
-            Val::Two(_, place) => Val::Two(re, self.op(format!("load {ty}, ptr {place}"))),
+            Val::Two(_, address) => Val::Two(re, self.op(format!("load {ty}, ptr {address}"))),
         }
     }
 
@@ -66,16 +68,16 @@ impl Emitter<'_> {
         let (ty, metadata, data) = (stored(elem), self.load_metadata(buffer), self.data(buffer));
         let align = crate::runtime::memory::align(elem);
         if parts_of(elem.dtype()) == 2 {
-            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
-            let re = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
-            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
-            let im = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
+            let address = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
+            let re = self.op(format!("load {ty}, ptr {address}, align {align}{metadata}"));
+            let address = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
+            let im = self.op(format!("load {ty}, ptr {address}, align {align}{metadata}"));
             return Val::Two(re, im);
         }
-        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
-        let value = self.op(format!("load {ty}, ptr {place}, align {align}{metadata}"));
+        let address = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        let value = self.op(format!("load {ty}, ptr {address}, align {align}{metadata}"));
         Val::One(match elem {
-            // A byte from outside that is neither 0 nor 1 is true, too.
+            // A byte other than 0 and 1 is true, too.
             Elem::Value(DType::Bool) => self.op(format!("icmp ne i8 {value}, 0")),
             Elem::Index(width) if width.size() < 8 => self.op(format!("zext {ty} {value} to i64")),
             _ => value,
@@ -146,20 +148,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value of an expression, converted.
+    /// Evaluates an expression and converts it.
     fn converted(&mut self, id: ExprId, dtype: DType) -> Val {
         let value = self.eval(id);
         self.cast(&value, self.kernel.exprs.dtype(id), dtype)
     }
 
-    /// Whether an expression is not zero.
+    /// Evaluates the test that an expression is nonzero.
     fn truth_of(&mut self, id: ExprId) -> String {
         let value = self.value(id);
         self.truth(&value, self.kernel.exprs.dtype(id))
     }
 
-    /// Whether an expression may be evaluated where its value is not needed: nothing is read, and little is done.
-    fn is_free(&self, id: ExprId, budget: &mut usize) -> bool {
+    /// Whether an expression can be speculated: it reads no memory, and is cheap.
+    fn is_speculatable(&self, id: ExprId, budget: &mut usize) -> bool {
         if self.memo.contains_key(&id) {
             return true;
         }
@@ -170,23 +172,23 @@ impl Emitter<'_> {
         match self.kernel.expr(id) {
             Expr::Const(_) | Expr::Var(_) => true,
             Expr::Load(buffer, index) => {
-                // The verifier has compared constant indices with the size.
+                // The verifier has checked constant indices against the size.
                 matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
                     && matches!(self.kernel.expr(*index), Expr::Const(_))
             }
             Expr::Call(op, operand, operands) => {
-                !is_called(*op, *operand) && operands.iter().all(|e| self.is_free(*e, budget))
+                !is_called(*op, *operand) && operands.iter().all(|e| self.is_speculatable(*e, budget))
             }
         }
     }
 
     fn select(&mut self, operand: DType, operands: &[ExprId]) -> Val {
         let condition = self.truth_of(operands[0]);
-        let mut budget = CHEAP;
-        if self.is_free(operands[1], &mut budget) && self.is_free(operands[2], &mut budget) {
+        let mut budget = MAX_SPECULATED_OPS;
+        if self.is_speculatable(operands[1], &mut budget) && self.is_speculatable(operands[2], &mut budget) {
             let (then, otherwise) = (self.converted(operands[1], operand), self.converted(operands[2], operand));
             let zero = matches!(self.kernel.expr(operands[2]), Expr::Const(value) if is_zero(*value));
-            if self.blends && zero && matches!(operand, DType::F32 | DType::F64) {
+            if self.needs_blend && zero && matches!(operand, DType::F32 | DType::F64) {
                 return self.blend(&condition, operand, then.re());
             }
             return self.choose(&condition, operand, &then, &otherwise);
@@ -199,8 +201,9 @@ impl Emitter<'_> {
         self.merge(ty(operand), &[(then, from_then), (otherwise, from_otherwise)])
     }
 
-    /// A number where a condition holds, else 0. Where floating-point numbers are not moved under a condition (there are instructions for that with AVX-512, and
-    /// for whole numbers), LLVM would branch, and lists are merged by such choices, which nobody foresees.
+    /// A number if a condition holds, else 0. LLVM would branch where the target has no conditional
+    /// move of floats (AVX-512 has one, and integers do). Merged loops select with unpredictable
+    /// conditions, so a branch is slow.
     fn blend(&mut self, condition: &str, dtype: DType, value: &str) -> Val {
         let (scalar, lanes, bits) = (ty(dtype), 16 / dtype.size(), 8 * dtype.size());
         let vector = format!("<{lanes} x {scalar}>");
@@ -221,8 +224,8 @@ impl Emitter<'_> {
         let after = self.fresh("both");
         let depth = self.trail.len();
         for operand in &operands[1..] {
-            let mut budget = CHEAP;
-            if self.is_free(*operand, &mut budget) {
+            let mut budget = MAX_SPECULATED_OPS;
+            if self.is_speculatable(*operand, &mut budget) {
                 let truth = self.truth_of(*operand);
                 condition = self.op(format!("and i1 {condition}, {truth}"));
             } else {
@@ -243,7 +246,8 @@ impl Emitter<'_> {
         self.merge("i1", &exits)
     }
 
-    /// Evaluates in a block of its own that goes on to `after`; what was evaluated in it is not known afterwards.
+    /// Evaluates in a separate block that continues at `after`; the values of the block are invalid
+    /// afterwards.
     fn branch(&mut self, label: &str, after: &str, value: impl FnOnce(&mut Self) -> Val) -> (Val, String) {
         let depth = self.trail.len();
         self.start(label);
@@ -259,7 +263,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value that came from whichever block was before this one.
+    /// The phi of the values of the predecessor blocks.
     fn merge(&mut self, ty: &str, sources: &[(Val, String)]) -> Val {
         let mut part = |pick: &dyn Fn(&Val) -> String| {
             let sources: Vec<String> =
@@ -273,7 +277,7 @@ impl Emitter<'_> {
         from_parts(parts)
     }
 
-    /// One of two values in registers.
+    /// Selects one of two values in registers.
     pub(super) fn choose(&mut self, condition: &str, dtype: DType, then: &Val, otherwise: &Val) -> Val {
         let ty = ty(dtype);
         let mut pick = |a: &str, b: &str| self.op(format!("select i1 {condition}, {ty} {a}, {ty} {b}"));
@@ -284,7 +288,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Nothing but zeros, the sign too.
+/// Whether all bits are zero, including the sign.
 fn is_zero(value: Value) -> bool {
     match value {
         Value::F64(x) => x.to_bits() == 0,

@@ -59,7 +59,7 @@ impl Emitter<'_> {
         let arguments: Vec<String> = parts.iter().map(|part| format!("{ty} {part}")).collect();
         self.line(format!("call void @{name}({}, ptr %{out})", arguments.join(", ")));
         let re = self.op(format!("load {ty}, ptr %{out}"));
-        let place = self.op(format!("getelementptr {ty}, ptr %{out}, i64 1"));
-        Val::Two(re, self.op(format!("load {ty}, ptr {place}")))
+        let address = self.op(format!("getelementptr {ty}, ptr %{out}, i64 1"));
+        Val::Two(re, self.op(format!("load {ty}, ptr {address}")))
     }
 }

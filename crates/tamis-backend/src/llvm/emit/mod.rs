@@ -1,22 +1,23 @@
-//! LLVM IR of a kernel, as text.
+//! LLVM IR emission: prints a kernel as LLVM IR text.
 //!
-//! The text is handed to LLVM's own parser: what is wrong in it comes back as an error with a line, where the builder
-//! interface would crash, and what `explain` shows is what is compiled.
+//! LLVM's parser reads the text. A mistake in it is an error with a line number, where the builder
+//! interface would crash, and `explain` shows exactly what is compiled.
 //!
-//! The function takes the table of buffers, the table of pointers to scalars, and a place to say what failed. Descriptors
-//! are read once, at entry; where one that grows is, is kept in a variable. Every access carries its buffer's alias scope, since no two buffers overlap. Variables that change are stack slots, which the first pass
-//! puts into registers.
+//! The function takes the buffer table, the table of pointers to scalars, and a pointer for failure
+//! operands. Descriptors are loaded once, at entry; the data pointer of a buffer that grows is in a
+//! stack slot. Every access has the alias scope of its buffer, since buffers do not overlap.
+//! Mutable variables are stack slots, which the first pass promotes to registers.
 
 mod cast;
 mod expr;
 mod float;
 mod ops;
 mod stmt;
-mod vector;
+mod vectorize;
 mod workspace;
 
 use super::CodegenOptions;
-use super::pieces::{self, Piece};
+use super::outline::{self, OutlinedFunction};
 use crate::facts::Facts;
 use crate::failure::{Status, bug};
 use crate::runtime::memory::{element_bytes, growth};
@@ -26,22 +27,22 @@ use std::fmt::Write;
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Hint, Kernel, LabelId, Role, Stmt, VarId};
 use tamis_ir::{DType, Diagnostic, Value};
 
-/// The name of the function that a kernel becomes; a number takes the place of the zeros when it is loaded.
+/// The function name of every kernel; a unique number replaces the zeros when it is loaded.
 pub(super) const FUNCTION: &str = "kernel_0000000000000000";
 
-/// Kernels whose text is longer (in bytes) are refused: shared operands of nested choices can multiply without end.
-const LARGEST: usize = 16 << 20;
+/// Maximum bytes of the text: shared operands of nested selects can grow exponentially.
+const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// How many turns LLVM makes one of in loops that are not written as vectors here.
-const LANES: usize = 16;
+/// Vector width of loops that LLVM vectorises.
+const DEFAULT_LANES: usize = 16;
 
-/// ... and of sums along a list, which go over rows that are often short: what is left over is done one by one.
-const FEW: usize = 4;
+/// Vector width of gathered reductions, whose rows are often short: the remainder is scalar.
+const SHORT_TRIP_LANES: usize = 4;
 
-/// The size of a descriptor in the table of buffers.
+/// The size of a descriptor in the buffer table.
 const DESCRIPTOR: usize = size_of::<crate::runtime::RawBuffer>();
 
-/// A value in registers: complex numbers are two.
+/// A value in registers: a complex number takes two.
 #[derive(Clone, Debug)]
 pub(super) enum Val {
     One(String),
@@ -49,14 +50,14 @@ pub(super) enum Val {
 }
 
 impl Val {
-    /// The real number (or the real part).
+    /// The real number, or the real part.
     fn re(&self) -> &str {
         match self {
             Val::One(x) | Val::Two(x, _) => x,
         }
     }
 
-    /// The imaginary part; of a real number, a zero of its type.
+    /// The imaginary part; for a real number, a zero of its type.
     fn im(&self) -> &str {
         match self {
             Val::One(_) => "0.0",
@@ -65,91 +66,98 @@ impl Val {
     }
 }
 
-/// Where a variable is.
+/// The location of a variable: a value in a register, or a stack slot.
 #[derive(Clone)]
 enum Slot {
     Value(Val),
     Memory(Val),
 }
 
-/// Where a buffer is: the names of its first element and its length, or, if it grows, of the places that hold them.
-struct Place {
+/// The location of a buffer: its data pointer and length, or, if it grows, the slots that hold
+/// them.
+struct BufferAddress {
     data: String,
     len: String,
     in_slots: bool,
 }
 
-/// The text under construction.
+/// The emitter of one function.
 struct Emitter<'a> {
     kernel: &'a Kernel,
     facts: &'a Facts,
     check: bool,
-    /// Slots and what is read at entry, before everything else.
+    /// The entry block: stack slots, and loads of descriptors and scalars.
     entry: String,
     body: String,
-    /// The label of the block that is written.
+    /// The label of the current block.
     block: String,
     next: usize,
     vars: Vec<Option<Slot>>,
-    places: Vec<Place>,
+    buffer_addresses: Vec<BufferAddress>,
     labels: Vec<(LabelId, String)>,
-    /// The numbers of the workspaces whose pointers were read.
+    /// The ids of the workspaces whose pointers are loaded.
     handles: Vec<usize>,
-    /// The turns that are written append to a workspace one after the other.
-    stretch: Option<workspace::Stretch>,
-    /// Expressions of this statement that are in registers, and in which order they came.
+    /// Set while a loop appends a run of entries to a workspace.
+    append_run: Option<workspace::AppendRun>,
+    /// The values of the expressions of this statement, and the order of their evaluation.
     memo: FxHashMap<ExprId, Val>,
     trail: Vec<ExprId>,
-    /// Whether integer arithmetic is that of an index.
+    /// Whether integer arithmetic is index arithmetic, which does not overflow.
     index: bool,
-    /// Fast-math flags of float operations at this place.
+    /// Current fast-math flags of float operations.
     flags: &'static str,
-    /// Functions that are called, by name, and constants.
+    /// Declarations of called functions and constants, by name.
     declarations: BTreeMap<String, String>,
-    /// Loops' metadata.
+    /// Loop metadata.
     loops: Vec<String>,
     /// Whether some loop may be vectorised or unrolled.
     hinted: bool,
-    /// What each failure is and the block that it comes from: the status and the three numbers that tell more.
+    /// The incoming values of the failure block: the status and the three operands.
     failures: [String; 4],
-    /// Whether some buffer grows.
-    can_be_full: bool,
-    /// The tiles that are vectors, not arrays.
+    /// Whether the function has the out-of-memory exit.
+    can_exhaust_memory: bool,
+    /// The tiles that are held in vector registers.
     tiles: FxHashSet<BufferId>,
-    /// Bytes of a vector.
+    /// The vector width of the target in bytes.
     vector_bytes: usize,
-    /// Whether numbers are chosen by instructions for vectors, since there is none for one.
-    blends: bool,
-    /// Sums that go on from one loop to the next.
-    carried: Vec<vector::Carried>,
-    /// How many loops are around this place.
+    /// Whether float selects use vector blends, for lack of a scalar conditional move.
+    needs_blend: bool,
+    /// The accumulators that outlive a loop.
+    accumulators: Vec<vectorize::LoopAccumulator>,
+    /// The loop nesting depth.
     depth: usize,
 }
 
-/// The IR of a kernel.
+/// The IR of a function.
 pub(super) struct Emitted {
     pub(super) text: String,
-    /// Whether some loop may be vectorised or unrolled, so that loop passes are worth their time.
+    /// Whether some loop may be vectorised or unrolled, so that loop passes pay.
     pub(super) hinted: bool,
-    /// Whether the kernel is so large that not all of it can be worth much time.
+    /// Whether the kernel is large, so that code generation uses less effort.
     pub(super) large: bool,
 }
 
-/// Kernels with so many statements are large.
-const LARGE: usize = 50;
+/// Minimum statements of a large kernel.
+const LARGE_KERNEL: usize = 50;
 
-/// Writes a kernel as IR, in pieces if it is large, or larger than this.
+/// Emits a kernel as one or more functions: it is split if it is large, or has at least `size`
+/// statements.
 pub(super) fn emit(
     kernel: &Kernel,
     facts: &Facts,
     options: &CodegenOptions,
     size: Option<usize>,
 ) -> Result<Vec<Emitted>, Diagnostic> {
-    pieces::cut(kernel, size).iter().map(|piece| emit_piece(kernel, facts, options, piece)).collect()
+    outline::outline(kernel, size).iter().map(|function| emit_function(kernel, facts, options, function)).collect()
 }
 
-fn emit_piece(kernel: &Kernel, facts: &Facts, options: &CodegenOptions, piece: &Piece) -> Result<Emitted, Diagnostic> {
-    let vector_bytes = vector::vector_bytes(&options.target);
+fn emit_function(
+    kernel: &Kernel,
+    facts: &Facts,
+    options: &CodegenOptions,
+    function: &OutlinedFunction,
+) -> Result<Emitted, Diagnostic> {
+    let vector_bytes = vectorize::vector_bytes(&options.target);
     let mut emitter = Emitter {
         kernel,
         facts,
@@ -159,10 +167,10 @@ fn emit_piece(kernel: &Kernel, facts: &Facts, options: &CodegenOptions, piece: &
         block: "entry".into(),
         next: 0,
         vars: vec![None; kernel.vars.len()],
-        places: Vec::new(),
+        buffer_addresses: Vec::new(),
         labels: Vec::new(),
         handles: Vec::new(),
-        stretch: None,
+        append_run: None,
         memo: FxHashMap::default(),
         trail: Vec::new(),
         index: false,
@@ -171,11 +179,11 @@ fn emit_piece(kernel: &Kernel, facts: &Facts, options: &CodegenOptions, piece: &
         loops: Vec::new(),
         hinted: false,
         failures: Default::default(),
-        can_be_full: false,
-        tiles: vector::tiles_as_vectors(kernel, vector_bytes),
+        can_exhaust_memory: false,
+        tiles: vectorize::vector_tiles(kernel, vector_bytes),
         vector_bytes,
-        blends: vector::blends(&options.target),
-        carried: Vec::new(),
+        needs_blend: vectorize::needs_blend(&options.target),
+        accumulators: Vec::new(),
         depth: 0,
     };
     emitter.parameters();
@@ -183,19 +191,19 @@ fn emit_piece(kernel: &Kernel, facts: &Facts, options: &CodegenOptions, piece: &
     for k in 0..kernel.buffers.len() {
         emitter.large_tile(BufferId(k as u32));
     }
-    emitter.take(&piece.takes);
-    emitter.stmts(piece.stmts);
-    emitter.give(&piece.gives);
-    emitter.leave();
-    if emitter.body.len() > LARGEST {
+    emitter.load_live_ins(&function.live_in);
+    emitter.stmts(function.stmts);
+    emitter.store_live_outs(&function.live_out);
+    emitter.finish();
+    if emitter.body.len() > MAX_TEXT_BYTES {
         return Err(bug("the kernel is too large"));
     }
     let hinted = emitter.hinted;
-    Ok(Emitted { text: emitter.module(options), hinted, large: kernel.size() >= LARGE })
+    Ok(Emitted { text: emitter.module(options), hinted, large: kernel.size() >= LARGE_KERNEL })
 }
 
 impl Emitter<'_> {
-    // Text
+    // Text of the function
 
     /// A fresh name.
     fn fresh(&mut self, hint: &str) -> String {
@@ -206,7 +214,7 @@ impl Emitter<'_> {
         format!("{letter}{hint}.{}", self.next)
     }
 
-    /// Writes an instruction with a result, which gets a fresh name.
+    /// Emits an instruction with a result, which gets a fresh name.
     fn op(&mut self, instruction: impl AsRef<str>) -> String {
         self.next += 1;
         let name = format!("%t{}", self.next);
@@ -214,67 +222,67 @@ impl Emitter<'_> {
         name
     }
 
-    /// Writes an instruction without a result.
+    /// Emits an instruction without a result.
     fn line(&mut self, instruction: impl AsRef<str>) {
         let _ = writeln!(self.body, "  {}", instruction.as_ref());
     }
 
-    /// Writes a line of the entry block.
+    /// Emits an instruction into the entry block.
     fn at_entry(&mut self, instruction: impl AsRef<str>) {
         let _ = writeln!(self.entry, "  {}", instruction.as_ref());
     }
 
-    /// Starts a block.
+    /// Starts a basic block.
     fn start(&mut self, label: &str) {
         let _ = writeln!(self.body, "{label}:");
         self.block = label.to_string();
     }
 
-    /// Goes on in another block.
+    /// Emits a branch.
     fn jump(&mut self, label: &str) {
         self.line(format!("br label %{label}"));
     }
 
-    /// Goes on in one of two blocks.
+    /// Emits a conditional branch.
     fn fork(&mut self, condition: &str, then: &str, otherwise: &str) {
         self.line(format!("br i1 {condition}, label %{then}, label %{otherwise}"));
     }
 
-    /// Fails unless the condition holds. All failures leave through one block.
-    fn guard(&mut self, condition: &str, status: Status, which: usize, index: &str, len: &str) {
-        let fine = self.fresh("fine");
-        self.line(format!("br i1 {condition}, label %{fine}, label %failed, !prof !0"));
-        let what = [(status as i32).to_string(), which.to_string(), index.to_string(), len.to_string()];
-        for (sources, value) in self.failures.iter_mut().zip(what) {
+    /// Emits a check that fails unless the condition holds. All failures exit through one block.
+    fn guard(&mut self, condition: &str, status: Status, id: usize, index: &str, len: &str) {
+        let ok = self.fresh("ok");
+        self.line(format!("br i1 {condition}, label %{ok}, label %failed, !prof !0"));
+        let operands = [(status as i32).to_string(), id.to_string(), index.to_string(), len.to_string()];
+        for (sources, value) in self.failures.iter_mut().zip(operands) {
             let separator = if sources.is_empty() { "" } else { ", " };
             let _ = write!(sources, "{separator}[ {value}, %{} ]", self.block);
         }
-        self.start(&fine);
+        self.start(&ok);
     }
 
-    /// The end of the function, and the blocks that failures leave through.
-    fn leave(&mut self) {
+    /// Emits the return and the failure exits.
+    fn finish(&mut self) {
         self.line("ret i32 0");
-        if self.can_be_full {
+        if self.can_exhaust_memory {
             self.start("full");
             self.line(format!("ret i32 {}", Status::Memory as i32));
         }
         let failures = std::mem::take(&mut self.failures);
-        let [status, which, index, len] = &failures;
+        let [status, id, index, len] = &failures;
         if status.is_empty() {
             return;
         }
         self.start("failed");
         self.line(format!("%status = phi i32 {status}"));
-        let what: Vec<String> = [which, index, len].map(|sources| self.op(format!("phi i64 {sources}"))).into();
-        for (k, value) in what.iter().enumerate() {
-            let place = self.op(format!("getelementptr i8, ptr %failure, i64 {}", 8 * k));
-            self.line(format!("store i64 {value}, ptr {place}, align 8"));
+        let operands: Vec<String> = [id, index, len].map(|sources| self.op(format!("phi i64 {sources}"))).into();
+        for (k, value) in operands.iter().enumerate() {
+            let address = self.op(format!("getelementptr i8, ptr %failure, i64 {}", 8 * k));
+            self.line(format!("store i64 {value}, ptr {address}, align 8"));
         }
         self.line("ret i32 %status");
     }
 
-    /// Says that a function is called.
+    /// Declares a called function.
     fn declare(&mut self, name: &str, declaration: impl FnOnce() -> String) {
         if !self.declarations.contains_key(name) {
             self.declarations.insert(name.to_string(), declaration());
@@ -286,22 +294,22 @@ impl Emitter<'_> {
         self.declare("llvm.memset.p0.i64", || format!("declare void @llvm.memset.p0.i64({parameters})"));
     }
 
-    // Entry
+    // Entry block
 
     fn parameters(&mut self) {
         for (k, var) in self.kernel.params.iter().enumerate() {
             let info = self.kernel.var(*var);
             let dtype = info.dtype;
-            let place = self.fresh("place");
-            let given = self.fresh("given");
-            self.at_entry(format!("%{place} = getelementptr ptr, ptr %scalars, i64 {k}"));
-            self.at_entry(format!("%{given} = load ptr, ptr %{place}, align 8"));
+            let address = self.fresh("address");
+            let argument = self.fresh("argument");
+            self.at_entry(format!("%{address} = getelementptr ptr, ptr %scalars, i64 {k}"));
+            self.at_entry(format!("%{argument} = load ptr, ptr %{address}, align 8"));
             let stored = stored(Elem::Value(dtype));
             let mut parts = Vec::new();
             for part in 0..parts_of(dtype) {
                 let at = self.fresh("part");
                 let name = self.fresh(&info.name);
-                self.at_entry(format!("%{at} = getelementptr {stored}, ptr %{given}, i64 {part}"));
+                self.at_entry(format!("%{at} = getelementptr {stored}, ptr %{argument}, i64 {part}"));
                 self.at_entry(format!("%{name} = load {stored}, ptr %{at}, align {}", dtype.real().size()));
                 if dtype == DType::Bool {
                     self.at_entry(format!("%{name}.set = icmp ne i8 %{name}, 0"));
@@ -323,33 +331,33 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where a variable is handed on from one piece to the next, or the second part of it.
-    fn handed(&mut self, number: usize, dtype: DType, part: usize) -> String {
+    /// The address of a live variable between outlined functions, or of the second part of it.
+    fn live_var_slot(&mut self, slot: usize, dtype: DType, part: usize) -> String {
         let at = self.kernel.params.len() + self.facts.workspaces.len();
-        let place = self.op(format!("getelementptr ptr, ptr %scalars, i64 {at}"));
-        let all = self.op(format!("load ptr, ptr {place}, align 8"));
-        let bytes = number * pieces::STRIDE + part * dtype.real().size();
+        let address = self.op(format!("getelementptr ptr, ptr %scalars, i64 {at}"));
+        let all = self.op(format!("load ptr, ptr {address}, align 8"));
+        let bytes = slot * outline::LIVE_VAR_BYTES + part * dtype.real().size();
         self.op(format!("getelementptr i8, ptr {all}, i64 {bytes}"))
     }
 
-    /// Declares what earlier pieces have handed on.
-    fn take(&mut self, vars: &[(usize, VarId)]) {
-        for (number, var) in vars {
+    /// Defines the variables that earlier functions have stored.
+    fn load_live_ins(&mut self, vars: &[(usize, VarId)]) {
+        for (slot, var) in vars {
             let dtype = self.kernel.var(*var).dtype;
             let mut parts = Vec::new();
             for part in 0..parts_of(dtype) {
-                let place = self.handed(*number, dtype, part);
+                let address = self.live_var_slot(*slot, dtype, part);
                 let stored = stored(Elem::Value(dtype));
-                let value = self.op(format!("load {stored}, ptr {place}, align {}", dtype.real().size()));
+                let value = self.op(format!("load {stored}, ptr {address}, align {}", dtype.real().size()));
                 parts.push(if dtype == DType::Bool { self.op(format!("icmp ne i8 {value}, 0")) } else { value });
             }
             self.define(*var, from_parts(parts));
         }
     }
 
-    /// Hands variables on to later pieces.
-    fn give(&mut self, vars: &[(usize, VarId)]) {
-        for (number, var) in vars {
+    /// Stores the variables that later functions need.
+    fn store_live_outs(&mut self, vars: &[(usize, VarId)]) {
+        for (slot, var) in vars {
             let dtype = self.kernel.var(*var).dtype;
             let value = self.variable(*var);
             let parts = match &value {
@@ -357,15 +365,15 @@ impl Emitter<'_> {
                 Val::Two(re, im) => vec![re.clone(), im.clone()],
             };
             for (part, value) in parts.into_iter().enumerate() {
-                let place = self.handed(*number, dtype, part);
+                let address = self.live_var_slot(*slot, dtype, part);
                 let value = if dtype == DType::Bool { self.op(format!("zext i1 {value} to i8")) } else { value };
                 let stored = stored(Elem::Value(dtype));
-                self.line(format!("store {stored} {value}, ptr {place}, align {}", dtype.real().size()));
+                self.line(format!("store {stored} {value}, ptr {address}, align {}", dtype.real().size()));
             }
         }
     }
 
-    /// Makes the stack slots of a variable.
+    /// Allocates the stack slots of a variable.
     fn slot(&mut self, var: VarId) -> Val {
         let info = self.kernel.var(var);
         let ty = ty(info.dtype);
@@ -379,23 +387,23 @@ impl Emitter<'_> {
     fn write_slot(&mut self, dtype: DType, slot: &Val, value: &Val) {
         let ty = ty(dtype);
         self.line(format!("store {ty} {}, ptr {}", value.re(), slot.re()));
-        if let (Val::Two(_, place), Val::Two(_, im)) = (slot, value) {
-            self.line(format!("store {ty} {im}, ptr {place}"));
+        if let (Val::Two(_, address), Val::Two(_, im)) = (slot, value) {
+            self.line(format!("store {ty} {im}, ptr {address}"));
         }
     }
 
     fn buffers(&mut self) {
         for k in 0..self.kernel.buffers.len() {
-            let place = self.place(BufferId(k as u32));
-            self.places.push(place);
+            let address = self.buffer_address(BufferId(k as u32));
+            self.buffer_addresses.push(address);
         }
     }
 
-    fn place(&mut self, id: BufferId) -> Place {
+    fn buffer_address(&mut self, id: BufferId) -> BufferAddress {
         let info = self.kernel.buffer(id);
         let name = self.fresh(&info.name);
         if !self.facts.used[id.index()] {
-            return Place { data: "null".into(), len: "0".into(), in_slots: false };
+            return BufferAddress { data: "null".into(), len: "0".into(), in_slots: false };
         }
         if let Role::Tile(size) = info.role
             && Facts::on_stack(self.kernel, id)
@@ -405,7 +413,7 @@ impl Emitter<'_> {
             self.declare_memset();
             let bytes = size as usize * info.elem.size();
             self.at_entry(format!("call void @llvm.memset.p0.i64(ptr align 64 %{name}, i8 0, i64 {bytes}, i1 false)"));
-            return Place { data: format!("%{name}"), len: size.to_string(), in_slots: false };
+            return BufferAddress { data: format!("%{name}"), len: size.to_string(), in_slots: false };
         }
         let at = DESCRIPTOR * id.index();
         self.at_entry(format!("%{name}.at = getelementptr i8, ptr %buffers, i64 {at}"));
@@ -413,37 +421,37 @@ impl Emitter<'_> {
         self.at_entry(format!("%{name}.start = load ptr, ptr %{name}.at, align 8"));
         if !self.facts.grows[id.index()] {
             self.at_entry(format!("%{name}.count = load i64, ptr %{name}.len.at, align 8"));
-            return Place { data: format!("%{name}.start"), len: format!("%{name}.count"), in_slots: false };
+            return BufferAddress { data: format!("%{name}.start"), len: format!("%{name}.count"), in_slots: false };
         }
-        // Lengths matter for growth only, which is too rare to spend a register on.
+        // Lengths are needed for growth only, which is too rare to spend a register on.
         self.at_entry(format!("%{name}.data = alloca ptr"));
         self.at_entry(format!("store ptr %{name}.start, ptr %{name}.data"));
-        Place { data: format!("%{name}.data"), len: format!("%{name}.len.at"), in_slots: true }
+        BufferAddress { data: format!("%{name}.data"), len: format!("%{name}.len.at"), in_slots: true }
     }
 
-    /// The first element of a buffer.
+    /// The data pointer of a buffer.
     fn data(&mut self, id: BufferId) -> String {
-        let Place { data, in_slots, .. } = &self.places[id.index()];
+        let BufferAddress { data, in_slots, .. } = &self.buffer_addresses[id.index()];
         let data = data.clone();
         if *in_slots { self.op(format!("load ptr, ptr {data}")) } else { data }
     }
 
     /// The length of a buffer.
     fn len(&mut self, id: BufferId) -> String {
-        let Place { len, in_slots, .. } = &self.places[id.index()];
+        let BufferAddress { len, in_slots, .. } = &self.buffer_addresses[id.index()];
         let len = len.clone();
         if *in_slots { self.op(format!("load i64, ptr {len}, align 8")) } else { len }
     }
 
-    // The module
+    // Module
 
-    /// Metadata of an access to a buffer.
+    /// The alias metadata of an access to a buffer.
     fn scope(&self, id: BufferId) -> String {
         let base = 2 + self.kernel.buffers.len() + 2 * id.index();
         format!(", !alias.scope !{base}, !noalias !{}", base + 1)
     }
 
-    /// Adds a loop's metadata and gives its number.
+    /// Adds the metadata of a loop and returns its id.
     fn loop_metadata(&mut self, Hint { vectorise, unroll, short_trip }: Hint) -> usize {
         let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
         self.hinted |= vectorise || unroll;
@@ -454,8 +462,8 @@ impl Emitter<'_> {
         if unroll {
             node.push_str(", !{!\"llvm.loop.unroll.full\"}");
         } else if vectorise {
-            // More would be faster by nothing that can be measured, and takes as many times longer to compile.
-            let lanes = if short_trip { FEW } else { LANES };
+            // Larger widths showed no measurable gain, and compile time grows with the width.
+            let lanes = if short_trip { SHORT_TRIP_LANES } else { DEFAULT_LANES };
             let _ = write!(node, ", !{{!\"llvm.loop.vectorize.width\", i32 {lanes}}}");
             node.push_str(", !{!\"llvm.loop.interleave.count\", i32 1}");
         }
@@ -466,7 +474,8 @@ impl Emitter<'_> {
 
     fn module(mut self, options: &CodegenOptions) -> String {
         let mut text = String::with_capacity(self.entry.len() + self.body.len() + 4096);
-        // Names are not part of a kernel's identity, and neither is anything that is only for reading.
+        // Names and other readable text are no part of a kernel's cache key, so they must not
+        // appear here.
         let _ = writeln!(text, "target triple = \"{}\"\n", options.target.triple);
         for declaration in self.declarations.values() {
             let _ = writeln!(text, "{declaration}");
@@ -525,13 +534,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Forgets what this statement has in registers.
+    /// Forgets the values of the current statement.
     fn forget(&mut self) {
         self.memo.clear();
         self.trail.clear();
     }
 
-    /// Makes a tile that is too large for the stack, like scratch.
+    /// Allocates a tile that is too large for the stack, like scratch.
     fn large_tile(&mut self, id: BufferId) {
         let info = self.kernel.buffer(id);
         if let Role::Tile(size) = info.role
@@ -539,31 +548,31 @@ impl Emitter<'_> {
             && !Facts::on_stack(self.kernel, id)
         {
             let data = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
-            self.places[id.index()] = Place { data, len: size.to_string(), in_slots: false };
+            self.buffer_addresses[id.index()] = BufferAddress { data, len: size.to_string(), in_slots: false };
         }
     }
 
-    /// Calls the runtime to make a buffer longer; gives its first element.
+    /// Calls the runtime to grow a buffer; returns its data pointer.
     fn call_grow(&mut self, id: BufferId, len: &str, fill: Option<Value>) -> String {
         let elem = self.kernel.buffer(id).elem;
         let parameters = "ptr nocapture, i64, i64, ptr nocapture readonly, ptr nocapture";
         self.declare("tamis_grow", || format!("declare ptr @tamis_grow({parameters}) nounwind cold"));
-        // In check mode what is read before it is written is at least the same every time.
+        // In check mode uninitialised reads are at least deterministic.
         let fill = fill.or_else(|| self.check.then(|| Value::zero(elem.dtype())));
         let fill = fill.map_or("null".to_string(), |fill| self.fill_constant(elem, fill));
         let growth = growth(id.index(), elem);
         let arguments = format!("ptr %buffers, i64 {len}, i64 {growth}, ptr {fill}, ptr %failure");
         let data = self.op(format!("call ptr @tamis_grow({arguments})"));
         let done = self.op(format!("icmp ne ptr {data}, null"));
-        let fine = self.fresh("fine");
-        self.can_be_full = true;
-        self.line(format!("br i1 {done}, label %{fine}, label %full, !prof !0"));
-        self.start(&fine);
+        let ok = self.fresh("ok");
+        self.can_exhaust_memory = true;
+        self.line(format!("br i1 {done}, label %{ok}, label %full, !prof !0"));
+        self.start(&ok);
         data
     }
 }
 
-/// How many registers a value takes.
+/// The number of registers of a value.
 fn parts_of(dtype: DType) -> usize {
     if dtype.real() == dtype { 1 } else { 2 }
 }

@@ -1,4 +1,4 @@
-//! Operators on operands of one type: which instructions they are.
+//! LLVM IR of operators on operands of one type: instruction selection and dispatch by kind.
 
 use super::{Emitter, Val, ty};
 use crate::runtime::math;
@@ -109,7 +109,7 @@ impl Emitter<'_> {
         self.op(format!("call {ty} @{name}({})", arguments.join(", ")))
     }
 
-    /// Calls a function of the runtime on real numbers.
+    /// Calls a runtime function on real numbers.
     pub(super) fn call_runtime(&mut self, op: Op, dtype: DType, operands: &[&str]) -> String {
         let ty = ty(dtype);
         let name = math::name(op, dtype);
@@ -169,7 +169,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a shift is by less than the width, and an amount that always is.
+    /// Whether a shift amount is below the width, and an amount that always is.
     fn shift_amount(&mut self, dtype: DType, b: &str) -> (String, String) {
         let ty = ty(dtype);
         let width = 8 * dtype.size();
@@ -189,7 +189,8 @@ impl Emitter<'_> {
             };
         }
         let (quotient, rest) = if signed { ("sdiv", "srem") } else { ("udiv", "urem") };
-        // A divisor that does not trap, in place of 0 and (for the least number) -1; 1 gives the right answer for the latter.
+        // A divisor that does not trap, in place of 0 and (for the minimum) -1; for the latter, 1
+        // gives the same result.
         let (zero, safe) = if known.is_some() {
             (None, b.to_string())
         } else {

@@ -1,4 +1,4 @@
-//! Statements.
+//! LLVM IR of statements: control flow, counting loops, buffer growth, searches and sorts.
 
 use super::{DESCRIPTOR, Emitter, Slot, Val, parts_of, stored};
 use crate::failure::Status;
@@ -6,11 +6,12 @@ use crate::runtime::memory::{element_bytes, growth};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::{DType, Value};
 
-/// Float operations in loops that may be vectorised: reductions in any order, multiply and add in one step.
+/// Fast-math flags in loops that may be vectorised: reassociation, and contraction to fused
+/// multiply-add.
 pub(super) const RELAXED: &str = "reassoc contract ";
 
-/// Loops of no more turns that are to be unrolled are written turn by turn, which takes LLVM less time than finding out.
-const UNROLLED: i64 = 8;
+/// Maximum trip count of loops that are fully unrolled here, which is faster than LLVM's unroller.
+const MAX_UNROLLED: i64 = 8;
 
 impl Emitter<'_> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
@@ -33,25 +34,25 @@ impl Emitter<'_> {
                 if !self.check {
                     self.prefetch(*var, *start, *stop, body);
                 }
-                let turns = self.turns(*start, *stop).filter(|turns| hint.unroll && *turns <= UNROLLED);
-                match turns {
-                    Some(turns) if !hint.vectorise => self.one_by_one(*var, *start, turns, body, *hint),
+                let trip_count = self.trip_count(*start, *stop).filter(|count| hint.unroll && *count <= MAX_UNROLLED);
+                match trip_count {
+                    Some(count) if !hint.vectorise => self.unroll_fully(*var, *start, count, body, *hint),
                     _ if self.vector_loop(stmt) || self.append_loop(stmt) => {}
                     _ => {
                         let (start, stop) = (self.index(*start), self.index(*stop));
                         let name = self.kernel.var(*var).name.clone();
-                        let carried = self.carry(None, body);
+                        let accumulators = self.accumulators_in(None, body);
                         self.count(&name, &start, &stop, 1, *hint, |e, i| {
                             e.define(*var, Val::One(i.to_string()));
                             e.stmts(body);
                         });
-                        self.deliver(carried);
+                        self.accumulators_out(accumulators);
                     }
                 }
             }
             Stmt::While { cond, body } => {
                 let (head, inside, after) = (self.fresh("while"), self.fresh("do"), self.fresh("done"));
-                let carried = self.carry(Some(*cond), body);
+                let accumulators = self.accumulators_in(Some(*cond), body);
                 self.jump(&head);
                 self.start(&head);
                 let condition = self.value(*cond);
@@ -63,7 +64,7 @@ impl Emitter<'_> {
                 let metadata = self.loop_metadata(Hint::default());
                 self.line(format!("br label %{head}, !llvm.loop !{metadata}"));
                 self.start(&after);
-                self.deliver(carried);
+                self.accumulators_out(accumulators);
             }
             Stmt::If { cond, then, otherwise } => {
                 let condition = self.value(*cond);
@@ -91,7 +92,7 @@ impl Emitter<'_> {
                 let target = self.labels.iter().rfind(|(known, _)| known == label).map(|(_, after)| after.clone());
                 if let Some(after) = target {
                     self.jump(&after);
-                    // What follows in this block cannot be reached.
+                    // The rest of this block is unreachable.
                     let dead = self.fresh("dead");
                     self.start(&dead);
                 }
@@ -105,30 +106,30 @@ impl Emitter<'_> {
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.value(*cond);
-                let number = self.facts.message(message);
-                self.guard(condition.re(), Status::Required, number, "0", "0");
+                let id = self.facts.message_id(message);
+                self.guard(condition.re(), Status::Required, id, "0", "0");
             }
         }
     }
 
-    /// The value of a variable that changes.
+    /// Reads a variable.
     pub(super) fn variable(&mut self, var: VarId) -> Val {
         match self.vars[var.index()].clone() {
             Some(Slot::Memory(slot)) => self.read_slot(self.kernel.var(var).dtype, &slot),
             Some(Slot::Value(value)) => value,
-            // The verifier has seen a declaration around every use.
+            // The verifier has checked that a declaration dominates every use.
             None => self.constant(Value::zero(self.kernel.var(var).dtype)),
         }
     }
 
-    /// Gives a variable another value.
+    /// Assigns a variable.
     pub(super) fn assign(&mut self, var: VarId, value: &Val) {
         if let Some(Slot::Memory(slot)) = self.vars[var.index()].clone() {
             self.write_slot(self.kernel.var(var).dtype, &slot, value);
         }
     }
 
-    /// Gives a variable its first value.
+    /// Defines a variable.
     pub(super) fn define(&mut self, var: VarId, value: Val) {
         let info = self.kernel.var(var);
         let (mutable, dtype) = (info.mutable, info.dtype);
@@ -141,8 +142,8 @@ impl Emitter<'_> {
         });
     }
 
-    /// A counting loop, in the form that loop passes want: tested before it is entered and at its end. The range is a
-    /// multiple of the step.
+    /// A counting loop in rotated form, as loop passes expect: tested before entry and at its end.
+    /// The length is a multiple of the step.
     pub(super) fn count(
         &mut self,
         name: &str,
@@ -153,7 +154,7 @@ impl Emitter<'_> {
         body: impl FnOnce(&mut Self, &str),
     ) {
         let (head, next, after) = (self.fresh("loop"), self.fresh("next"), self.fresh("done"));
-        let (ahead, index) = (self.fresh("ahead"), format!("%{}", self.fresh(name)));
+        let (ahead, index) = (self.fresh("preheader"), format!("%{}", self.fresh(name)));
         let enter = self.op(format!("icmp slt i64 {start}, {stop}"));
         self.fork(&enter, &ahead, &after);
         self.start(&ahead);
@@ -182,8 +183,8 @@ impl Emitter<'_> {
         let len = self.index(len);
         if self.depth == 0 {
             let data = self.call_grow(buffer, &len, fill);
-            let place = self.places[buffer.index()].data.clone();
-            self.line(format!("store ptr {data}, ptr {place}"));
+            let slot = self.buffer_addresses[buffer.index()].data.clone();
+            self.line(format!("store ptr {data}, ptr {slot}"));
             return;
         }
         let current = self.len(buffer);
@@ -192,19 +193,19 @@ impl Emitter<'_> {
         self.line(format!("br i1 {enough}, label %{after}, label %{grow}, !prof !0"));
         self.start(&grow);
         let data = self.call_grow(buffer, &len, fill);
-        let place = self.places[buffer.index()].data.clone();
-        self.line(format!("store ptr {data}, ptr {place}"));
+        let slot = self.buffer_addresses[buffer.index()].data.clone();
+        self.line(format!("store ptr {data}, ptr {slot}"));
         self.jump(&after);
         self.start(&after);
     }
 
-    /// Makes two buffers longer that mostly are long enough, in one go.
+    /// Grows two buffers with one check on the fast path.
     pub(super) fn grow_both(&mut self, buffers: [BufferId; 2], len: ExprId) {
         let len = self.index(len);
         let current = buffers.map(|buffer| self.len(buffer));
         let current = self.intrinsic("smin", DType::I64, &[&current[0], &current[1]]);
         let enough = self.op(format!("icmp sle i64 {len}, {current}"));
-        let (grow, fine, after) = (self.fresh("grow"), self.fresh("fine"), self.fresh("grown"));
+        let (grow, fine, after) = (self.fresh("grow"), self.fresh("ok"), self.fresh("grown"));
         self.line(format!("br i1 {enough}, label %{after}, label %{grow}, !prof !0"));
         self.start(&grow);
         let parameters = "ptr nocapture, i64, i64, i64, ptr nocapture";
@@ -213,20 +214,20 @@ impl Emitter<'_> {
         let arguments = format!("ptr %buffers, i64 {len}, i64 {first}, i64 {second}, ptr %failure");
         let done = self.op(format!("call i8 @tamis_grow_both({arguments})"));
         let done = self.op(format!("icmp ne i8 {done}, 0"));
-        self.can_be_full = true;
+        self.can_exhaust_memory = true;
         self.line(format!("br i1 {done}, label %{fine}, label %full, !prof !0"));
         self.start(&fine);
-        buffers.into_iter().for_each(|buffer| self.find_again(buffer));
+        buffers.into_iter().for_each(|buffer| self.reload_data(buffer));
         self.jump(&after);
         self.start(&after);
     }
 
-    /// The runtime may have moved a buffer.
-    pub(super) fn find_again(&mut self, buffer: BufferId) {
+    /// Reloads the data pointer of a buffer that the runtime may have moved.
+    pub(super) fn reload_data(&mut self, buffer: BufferId) {
         let at = self.op(format!("getelementptr i8, ptr %buffers, i64 {}", DESCRIPTOR * buffer.index()));
         let data = self.op(format!("load ptr, ptr {at}, align 8"));
-        let place = self.places[buffer.index()].data.clone();
-        self.line(format!("store ptr {data}, ptr {place}"));
+        let slot = self.buffer_addresses[buffer.index()].data.clone();
+        self.line(format!("store ptr {data}, ptr {slot}"));
     }
 
     fn fill(&mut self, buffer: BufferId, start: ExprId, len: ExprId, value: ExprId) {
@@ -238,7 +239,7 @@ impl Emitter<'_> {
         let (start, len, value) = (self.index(start), self.index(len), self.value(value));
         let stop = self.op(format!("call i64 @llvm.sadd.sat.i64(i64 {start}, i64 {len})"));
         self.declare("llvm.sadd.sat.i64", || "declare i64 @llvm.sadd.sat.i64(i64, i64)".into());
-        self.part_in_bounds(buffer, &start, &stop);
+        self.range_in_bounds(buffer, &start, &stop);
         match constant {
             Some((bytes, size)) if bytes[..size].iter().all(|byte| *byte == bytes[0]) => {
                 self.declare_memset();
@@ -246,12 +247,12 @@ impl Emitter<'_> {
                 let len = self.op(format!("call i64 @llvm.smax.i64(i64 {len}, i64 0)"));
                 let bytes_long = self.op(format!("mul i64 {len}, {size}"));
                 let data = self.data(buffer);
-                let place = self.op(format!("getelementptr [{size} x i8], ptr {data}, i64 {start}"));
+                let address = self.op(format!("getelementptr [{size} x i8], ptr {data}, i64 {start}"));
                 let scope = self.scope(buffer);
-                let arguments = format!("ptr {place}, i8 {}, i64 {bytes_long}, i1 false", bytes[0]);
+                let arguments = format!("ptr {address}, i8 {}, i64 {bytes_long}, i1 false", bytes[0]);
                 self.line(format!("call void @llvm.memset.p0.i64({arguments}){scope}"));
             }
-            _ if !self.check && parts_of(elem.dtype()) == 1 => self.fill_strips(buffer, &start, &stop, &value),
+            _ if !self.check && parts_of(elem.dtype()) == 1 => self.fill_vectors(buffer, &start, &stop, &value),
             _ => {
                 let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
                 self.count("k", &start, &stop, 1, hint, |e, k| e.store(buffer, k, &value));
@@ -261,41 +262,42 @@ impl Emitter<'_> {
 
     fn search(&mut self, var: VarId, buffer: BufferId, [start, stop, key]: [ExprId; 3], back: bool) {
         let (start, stop, key) = (self.index(start), self.index(stop), self.index(key));
-        self.part_in_bounds(buffer, &start, &stop);
+        self.range_in_bounds(buffer, &start, &stop);
         let elem = self.kernel.buffer(buffer).elem;
         let (ty, data, scope) = (stored(elem), self.data(buffer), self.scope(buffer));
         let name = format!("tamis_search_{}{ty}", if back { "back_" } else { "" });
         let attributes = "nounwind willreturn memory(argmem: read)";
         self.declare(&name, || format!("declare i64 @{name}(ptr nocapture readonly, i64, i64, i64) {attributes}"));
         if self.depth == 0 {
-            // What happens once may take its time, and little of LLVM's.
+            // Outside of loops an inline fast path does not pay.
             let arguments = format!("ptr {data}, i64 {start}, i64 {stop}, i64 {key}");
             let position = self.op(format!("call i64 @{name}({arguments}){scope}"));
             self.define(var, Val::One(position));
             return;
         }
-        // What is looked for is often where the search begins; if not, the runtime goes on from there.
-        let (look, further, found) = (self.fresh("look"), self.fresh("further"), self.fresh("found"));
+        // The key is often at the start of the search, so the first element is probed inline; the
+        // runtime searches the rest.
+        let (probe, gallop, found) = (self.fresh("probe"), self.fresh("gallop"), self.fresh("found"));
         let nothing = self.block.clone();
         let any = self.op(format!("icmp slt i64 {start}, {stop}"));
-        self.fork(&any, &look, &found);
-        self.start(&look);
+        self.fork(&any, &probe, &found);
+        self.start(&probe);
         let last = if back { self.op(format!("sub nsw i64 {stop}, 1")) } else { start.clone() };
         let element = self.load(buffer, &last);
         let below = self.op(format!("icmp slt i64 {}, {key}", element.re()));
-        let [on, off] = if back { [&found, &further] } else { [&further, &found] };
+        let [on, off] = if back { [&found, &gallop] } else { [&gallop, &found] };
         self.fork(&below, on, off);
-        self.start(&further);
-        let (from, to, here) = if back {
+        self.start(&gallop);
+        let (from, to, probed) = if back {
             (start.clone(), last, &stop)
         } else {
             (self.op(format!("add nsw i64 {start}, 1")), stop.clone(), &start)
         };
         let arguments = format!("ptr {data}, i64 {from}, i64 {to}, i64 {key}");
-        let other = self.op(format!("call i64 @{name}({arguments}){scope}"));
+        let galloped = self.op(format!("call i64 @{name}({arguments}){scope}"));
         self.jump(&found);
         self.start(&found);
-        let sources = format!("[ {start}, %{nothing} ], [ {here}, %{look} ], [ {other}, %{further} ]");
+        let sources = format!("[ {start}, %{nothing} ], [ {probed}, %{probe} ], [ {galloped}, %{gallop} ]");
         let position = self.op(format!("phi i64 {sources}"));
         self.define(var, Val::One(position));
     }
@@ -307,7 +309,7 @@ impl Emitter<'_> {
         let list = format!("ptr {data}, i64 {len}, i64 {start}, i64 {stop}");
         let call = if let Some(flags) = flags {
             let name = format!("tamis_sort_by_flags_{}", width.name());
-            // Two buffers, so of no one scope.
+            // The call accesses two buffers, so it has no alias scope.
             let effects = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)";
             let types = "ptr nocapture, i64, i64, i64, ptr nocapture readonly, i64";
             self.declare(&name, || format!("declare i8 @{name}({types}) {effects}"));
@@ -323,24 +325,24 @@ impl Emitter<'_> {
         self.guard(&done, Status::Bounds, buffer.index(), &stop, &len);
     }
 
-    /// Writes an element.
+    /// Stores an element.
     pub(super) fn store(&mut self, buffer: BufferId, index: &str, value: &Val) {
         let elem = self.kernel.buffer(buffer).elem;
         let (ty, scope, data) = (stored(elem), self.scope(buffer), self.data(buffer));
         let align = crate::runtime::memory::align(elem);
         if let Val::Two(re, im) = value {
-            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
-            self.line(format!("store {ty} {re}, ptr {place}, align {align}{scope}"));
-            let place = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
-            self.line(format!("store {ty} {im}, ptr {place}, align {align}{scope}"));
+            let address = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}"));
+            self.line(format!("store {ty} {re}, ptr {address}, align {align}{scope}"));
+            let address = self.op(format!("getelementptr inbounds [2 x {ty}], ptr {data}, i64 {index}, i64 1"));
+            self.line(format!("store {ty} {im}, ptr {address}, align {align}{scope}"));
             return;
         }
         let value = self.as_stored(buffer, value);
-        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
-        self.line(format!("store {ty} {value}, ptr {place}, align {align}{scope}"));
+        let address = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        self.line(format!("store {ty} {value}, ptr {address}, align {align}{scope}"));
     }
 
-    /// A real number as it is in memory.
+    /// Converts a real number to its memory representation.
     pub(super) fn as_stored(&mut self, buffer: BufferId, value: &Val) -> String {
         let elem = self.kernel.buffer(buffer).elem;
         match elem {
@@ -363,7 +365,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// In check mode: fails unless the element is there.
+    /// In check mode: fails unless the index is in bounds.
     pub(super) fn in_bounds(&mut self, buffer: BufferId, index: &str) {
         if self.check {
             let len = self.len(buffer);
@@ -372,8 +374,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// In check mode: fails unless all elements from `start` to `stop` are there.
-    fn part_in_bounds(&mut self, buffer: BufferId, start: &str, stop: &str) {
+    /// In check mode: fails unless the range `start..stop` is in bounds.
+    fn range_in_bounds(&mut self, buffer: BufferId, start: &str, stop: &str) {
         if self.check {
             let len = self.len(buffer);
             let none = self.op(format!("icmp sge i64 {start}, {stop}"));
@@ -387,7 +389,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Metadata of a load from a buffer: inputs do not change.
+    /// The metadata of a load from a buffer: inputs are invariant.
     pub(super) fn load_metadata(&self, buffer: BufferId) -> String {
         let invariant = match self.kernel.buffer(buffer).role {
             Role::Input => ", !invariant.load !{}",

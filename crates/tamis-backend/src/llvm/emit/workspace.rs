@@ -1,21 +1,24 @@
-//! Workspaces: calls of the runtime, and insertion where a policy only appends.
+//! LLVM IR of workspace statements: runtime calls, and inline appends for policies that only
+//! append.
 //!
-//! The pointers to workspaces follow those to scalars. A workspace begins with the number of its entries and how many
-//! there is room for; its arrays are buffers of the kernel, whose descriptors are read again after every call: calls are given the
-//! table of buffers, which nobody else may change.
+//! The scalar table continues with the pointers to workspaces. A workspace begins with its number
+//! of entries and its capacity; its arrays are buffers of the kernel. Calls receive the buffer
+//! table, and the data pointers are reloaded after every call.
 //!
-//! A loop each of whose turns appends one entry does so in stretches: as many turns as there is room for know their places
-//! from the beginning, so that none waits for the count that the one before has written.
+//! A loop that appends one entry per iteration is strip-mined into runs that fit the capacity. All
+//! iterations of a run compute their positions from the start of the run, so that none depends on
+//! the count that the previous one has stored.
 
 use super::{Emitter, Val};
-use crate::llvm::description;
+use crate::llvm::workspace_spec;
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId, Workspace};
 
-/// A stretch of turns: the first of them, and the place of its entry.
-pub(super) struct Stretch {
-    turn: String,
+/// A run of appending iterations: the current and the first iteration, and the position of the
+/// first entry.
+pub(super) struct AppendRun {
+    iteration: String,
     first: String,
-    place: String,
+    position: String,
 }
 
 impl Emitter<'_> {
@@ -30,7 +33,7 @@ impl Emitter<'_> {
                 let done = self.op(format!(
                     "call i64 @tamis_workspace_reset(ptr {handle}, ptr %buffers, ptr {sizes}, ptr %failure)"
                 ));
-                self.called(workspace, &done);
+                self.check_result(workspace, &done);
             }
             Stmt::Insert { var, workspace, coordinates } => self.insert(*var, workspace, coordinates),
             Stmt::Finalize { var, workspace } => {
@@ -40,7 +43,7 @@ impl Emitter<'_> {
                 });
                 let count =
                     self.op(format!("call i64 @tamis_workspace_finalize(ptr {handle}, ptr %buffers, ptr %failure)"));
-                self.called(workspace, &count);
+                self.check_result(workspace, &count);
                 self.define(*var, Val::One(count));
             }
             _ => {}
@@ -49,11 +52,11 @@ impl Emitter<'_> {
 
     /// The pointer to a workspace.
     fn handle(&mut self, workspace: &Workspace) -> String {
-        let number = self.facts.workspaces.iter().position(|other| other.values == workspace.values).unwrap_or(0);
-        let name = format!("workspace{number}");
-        if !self.handles.contains(&number) {
-            self.handles.push(number);
-            let at = self.kernel.params.len() + number;
+        let id = self.facts.workspaces.iter().position(|other| other.values == workspace.values).unwrap_or(0);
+        let name = format!("workspace{id}");
+        if !self.handles.contains(&id) {
+            self.handles.push(id);
+            let at = self.kernel.params.len() + id;
             self.at_entry(format!("%{name}.at = getelementptr ptr, ptr %scalars, i64 {at}"));
             self.at_entry(format!("%{name} = load ptr, ptr %{name}.at, align 8"));
             self.at_entry(format!("%{name}.tuple = alloca [{} x i64]", workspace.coordinates.len().max(1)));
@@ -61,35 +64,36 @@ impl Emitter<'_> {
         format!("%{name}")
     }
 
-    /// Numbers on the stack, for the runtime to read.
+    /// Stores coordinates or sizes on the stack, for the runtime to read.
     fn tuple(&mut self, workspace: &Workspace, numbers: &[ExprId]) -> String {
         let numbers: Vec<String> = numbers.iter().map(|e| self.index(*e)).collect();
-        self.put(workspace, &numbers)
+        self.store_tuple(workspace, &numbers)
     }
 
-    fn put(&mut self, workspace: &Workspace, numbers: &[String]) -> String {
-        let place = format!("{}.tuple", self.handle(workspace));
+    fn store_tuple(&mut self, workspace: &Workspace, numbers: &[String]) -> String {
+        let tuple = format!("{}.tuple", self.handle(workspace));
         for (k, number) in numbers.iter().enumerate() {
-            let at = self.op(format!("getelementptr i64, ptr {place}, i64 {k}"));
+            let at = self.op(format!("getelementptr i64, ptr {tuple}, i64 {k}"));
             self.line(format!("store i64 {number}, ptr {at}, align 8"));
         }
-        place
+        tuple
     }
 
-    /// After a call of the runtime: a negative result is a failure, and the arrays may be others.
-    fn called(&mut self, workspace: &Workspace, result: &str) {
-        let fine = self.op(format!("icmp sge i64 {result}, 0"));
-        let (on, failed) = (self.fresh("on"), self.fresh("failed"));
-        self.line(format!("br i1 {fine}, label %{on}, label %{failed}, !prof !0"));
+    /// Checks the result of a runtime call: a negative one is a failure. Reloads the data pointers.
+    fn check_result(&mut self, workspace: &Workspace, result: &str) {
+        let succeeded = self.op(format!("icmp sge i64 {result}, 0"));
+        let (ok, failed) = (self.fresh("ok"), self.fresh("failed"));
+        self.line(format!("br i1 {succeeded}, label %{ok}, label %{failed}, !prof !0"));
         self.start(&failed);
         let status = self.op(format!("sub i64 0, {result}"));
         let status = self.op(format!("trunc i64 {status} to i32"));
         self.line(format!("ret i32 {status}"));
-        self.start(&on);
-        workspace.buffers().for_each(|buffer| self.find_again(buffer));
+        self.start(&ok);
+        workspace.buffers().for_each(|buffer| self.reload_data(buffer));
     }
 
-    /// A loop each of whose turns appends one entry; `false`, and nothing done, if this is none.
+    /// Emits a loop that appends one entry per iteration; returns `false`, with nothing emitted,
+    /// for other loops.
     pub(super) fn append_loop(&mut self, stmt: &Stmt) -> bool {
         let Stmt::For { var, start, stop, body, .. } = stmt else { return false };
         let mut inserts = body.iter().filter_map(|stmt| match stmt {
@@ -97,21 +101,21 @@ impl Emitter<'_> {
             _ => None,
         });
         let (Some(workspace), None) = (inserts.next(), inserts.next()) else { return false };
-        // Nothing that could leave the loop before the count is written.
+        // No statement may exit the loop before the count is stored.
         let plain = |stmt: &Stmt| matches!(stmt, Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Insert { .. });
-        if self.check || !body.iter().all(plain) || !description(self.kernel, workspace).appends() {
+        if self.check || !body.iter().all(plain) || !workspace_spec(self.kernel, workspace).appends() {
             return false;
         }
         let (start, stop) = (self.index(*start), self.index(*stop));
         let handle = self.handle(workspace);
-        let turn = format!("%{}", self.fresh("turn"));
-        self.at_entry(format!("{turn} = alloca i64"));
-        self.line(format!("store i64 {start}, ptr {turn}"));
-        let [head, inside, full, room, after] =
-            ["stretch", "stretch.in", "stretch.full", "stretch.room", "stretch.end"].map(|name| self.fresh(name));
+        let counter = format!("%{}", self.fresh("iteration"));
+        self.at_entry(format!("{counter} = alloca i64"));
+        self.line(format!("store i64 {start}, ptr {counter}"));
+        let [head, inside, full, append, after] =
+            ["append", "append.check", "append.full", "append.loop", "append.end"].map(|name| self.fresh(name));
         self.jump(&head);
         self.start(&head);
-        let first = self.op(format!("load i64, ptr {turn}"));
+        let first = self.op(format!("load i64, ptr {counter}"));
         let more = self.op(format!("icmp slt i64 {first}, {stop}"));
         self.fork(&more, &inside, &after);
         self.start(&inside);
@@ -119,63 +123,66 @@ impl Emitter<'_> {
         let limit = self.op(format!("getelementptr i8, ptr {handle}, i64 8"));
         let limit = self.op(format!("load i64, ptr {limit}, align 8"));
         let fits = self.op(format!("icmp ult i64 {count}, {limit}"));
-        self.line(format!("br i1 {fits}, label %{room}, label %{full}, !prof !0"));
+        self.line(format!("br i1 {fits}, label %{append}, label %{full}, !prof !0"));
         self.start(&full);
-        self.declare("tamis_workspace_room", || "declare i64 @tamis_workspace_room(ptr, ptr, ptr) nounwind".into());
-        let made = self.op(format!("call i64 @tamis_workspace_room(ptr {handle}, ptr %buffers, ptr %failure)"));
-        self.called(workspace, &made);
-        self.jump(&head);
-        self.start(&room);
-        let (left, turns) = (self.op(format!("sub i64 {limit}, {count}")), self.op(format!("sub i64 {stop}, {first}")));
-        let less = self.op(format!("icmp ult i64 {left}, {turns}"));
-        let turns = self.op(format!("select i1 {less}, i64 {left}, i64 {turns}"));
-        let last = self.op(format!("add i64 {first}, {turns}"));
-        let name = self.kernel.var(*var).name.clone();
-        self.count(&name, &first, &last, 1, Hint::default(), |e, turn| {
-            e.define(*var, Val::One(turn.to_string()));
-            let stretch = Stretch { turn: turn.to_string(), first: first.clone(), place: count.clone() };
-            let outer = e.stretch.replace(stretch);
-            e.stmts(body);
-            e.stretch = outer;
+        self.declare("tamis_workspace_reserve", || {
+            "declare i64 @tamis_workspace_reserve(ptr, ptr, ptr) nounwind".into()
         });
-        let count = self.op(format!("add i64 {count}, {turns}"));
+        let made = self.op(format!("call i64 @tamis_workspace_reserve(ptr {handle}, ptr %buffers, ptr %failure)"));
+        self.check_result(workspace, &made);
+        self.jump(&head);
+        self.start(&append);
+        let (space, trip_count) =
+            (self.op(format!("sub i64 {limit}, {count}")), self.op(format!("sub i64 {stop}, {first}")));
+        let less = self.op(format!("icmp ult i64 {space}, {trip_count}"));
+        let run_length = self.op(format!("select i1 {less}, i64 {space}, i64 {trip_count}"));
+        let last = self.op(format!("add i64 {first}, {run_length}"));
+        let name = self.kernel.var(*var).name.clone();
+        self.count(&name, &first, &last, 1, Hint::default(), |e, iteration| {
+            e.define(*var, Val::One(iteration.to_string()));
+            let run = AppendRun { iteration: iteration.to_string(), first: first.clone(), position: count.clone() };
+            let outer = e.append_run.replace(run);
+            e.stmts(body);
+            e.append_run = outer;
+        });
+        let count = self.op(format!("add i64 {count}, {run_length}"));
         self.line(format!("store i64 {count}, ptr {handle}, align 8"));
-        self.line(format!("store i64 {last}, ptr {turn}"));
+        self.line(format!("store i64 {last}, ptr {counter}"));
         self.jump(&head);
         self.start(&after);
         true
     }
 
-    /// Writes a new entry.
-    fn append(&mut self, workspace: &Workspace, place: &str, coordinates: &[String]) {
+    /// Stores a new entry.
+    fn append(&mut self, workspace: &Workspace, position: &str, coordinates: &[String]) {
         for (buffer, coordinate) in workspace.coordinates.iter().zip(coordinates) {
-            self.store(*buffer, place, &Val::One(coordinate.clone()));
+            self.store(*buffer, position, &Val::One(coordinate.clone()));
         }
         let start = self.constant(workspace.start);
-        self.store(workspace.values, place, &start);
+        self.store(workspace.values, position, &start);
     }
 
     fn insert(&mut self, var: VarId, workspace: &Workspace, coordinates: &[ExprId]) {
         let coordinates: Vec<String> = coordinates.iter().map(|e| self.index(*e)).collect();
-        if let Some(Stretch { turn, first, place }) = &self.stretch {
-            let (done, place) = (format!("sub nsw i64 {turn}, {first}"), place.clone());
+        if let Some(AppendRun { iteration, first, position }) = &self.append_run {
+            let (done, position) = (format!("sub nsw i64 {iteration}, {first}"), position.clone());
             let done = self.op(done);
-            let place = self.op(format!("add nsw i64 {place}, {done}"));
-            self.append(workspace, &place, &coordinates);
-            return self.define(var, Val::One(place));
+            let position = self.op(format!("add nsw i64 {position}, {done}"));
+            self.append(workspace, &position, &coordinates);
+            return self.define(var, Val::One(position));
         }
         let handle = self.handle(workspace);
-        let result = format!("%{}", self.fresh("place"));
+        let result = format!("%{}", self.fresh("position"));
         self.at_entry(format!("{result} = alloca i64"));
-        let (room, full, after) = (self.fresh("room"), self.fresh("full"), self.fresh("inserted"));
-        let appends = description(self.kernel, workspace).appends();
+        let (append, full, after) = (self.fresh("append"), self.fresh("full"), self.fresh("inserted"));
+        let appends = workspace_spec(self.kernel, workspace).appends();
         if appends {
             let count = self.op(format!("load i64, ptr {handle}, align 8"));
             let limit = self.op(format!("getelementptr i8, ptr {handle}, i64 8"));
             let limit = self.op(format!("load i64, ptr {limit}, align 8"));
             let fits = self.op(format!("icmp ult i64 {count}, {limit}"));
-            self.line(format!("br i1 {fits}, label %{room}, label %{full}, !prof !0"));
-            self.start(&room);
+            self.line(format!("br i1 {fits}, label %{append}, label %{full}, !prof !0"));
+            self.start(&append);
             self.append(workspace, &count, &coordinates);
             let next = self.op(format!("add i64 {count}, 1"));
             self.line(format!("store i64 {next}, ptr {handle}, align 8"));
@@ -183,17 +190,17 @@ impl Emitter<'_> {
             self.jump(&after);
             self.start(&full);
         }
-        let tuple = self.put(workspace, &coordinates);
+        let tuple = self.store_tuple(workspace, &coordinates);
         self.declare("tamis_workspace_insert", || {
             "declare i64 @tamis_workspace_insert(ptr, ptr, ptr, ptr) nounwind".into()
         });
-        let place =
+        let position =
             self.op(format!("call i64 @tamis_workspace_insert(ptr {handle}, ptr %buffers, ptr {tuple}, ptr %failure)"));
-        self.called(workspace, &place);
-        self.line(format!("store i64 {place}, ptr {result}"));
+        self.check_result(workspace, &position);
+        self.line(format!("store i64 {position}, ptr {result}"));
         self.jump(&after);
         self.start(&after);
-        let place = self.op(format!("load i64, ptr {result}"));
-        self.define(var, Val::One(place));
+        let position = self.op(format!("load i64, ptr {result}"));
+        self.define(var, Val::One(position));
     }
 }

@@ -1,33 +1,36 @@
-//! Sorting coordinates: which way suits a list, and what kernels call.
+//! Sorting of coordinates: algorithm selection by length and bit range, and the entry points for
+//! kernels.
 //!
-//! Kernels sort the coordinates that a row has touched: distinct integers, mostly a hundred or so, of which few bits
-//! differ. Comparing them costs a mispredicted branch each, so all ways but the first do not compare and branch:
+//! Kernels sort the coordinates that a row has touched: distinct integers, typically about a
+//! hundred, that differ in few bits. Each comparison costs a mispredicted branch, so all algorithms
+//! but the first are branch-free:
 //!
-//! - a few elements are inserted one by one;
-//! - one pass says whether the list is in order already, and which bits differ at all;
-//! - short lists: each element's place is the number of smaller ones ([`short`]);
-//! - lists whose elements are flagged: the flags, read in order ([`flagged`]);
-//! - lists that take up much of their range: a set of bits, read back in order ([`dense`]);
-//! - all others: digit by digit, least significant first ([`radix`]).
+//! - tiny lists: insertion sort;
+//! - one pass finds whether the list is sorted, and which bits differ at all;
+//! - short lists: rank sort, where an element's position is the number of smaller ones ([`rank`]);
+//! - lists with flags: the flags, read in order ([`flagged`]);
+//! - lists that fill much of their range: a bitmap, read back in order ([`bitmap`]);
+//! - all others: least-significant-digit radix sort ([`radix`]).
 //!
-//! Equal elements are sorted, too, only not as fast. Keys with numbers, whose order must be kept, are sorted in [`ids`].
+//! Equal elements are sorted correctly, but not as fast. Stable sorting of keys with ids is in
+//! [`ids`].
 
-mod dense;
+mod bitmap;
 mod flagged;
 pub(super) mod ids;
 mod radix;
-mod short;
+mod rank;
 #[cfg(test)]
 mod tests;
 
 use super::Address;
 use std::ops::{BitOr, BitXor};
 
-/// Unsigned integers of any width.
+/// An unsigned integer of any width.
 pub(super) trait Coordinate: Copy + Ord + BitXor<Output = Self> + BitOr<Output = Self> {
     const ZERO: Self;
     fn wide(self) -> u64;
-    /// The low bits.
+    /// Truncates to the low bits.
     fn narrow(wide: u64) -> Self;
 }
 
@@ -48,14 +51,15 @@ macro_rules! coordinates {
 }
 coordinates!(u8, u16, u32, u64);
 
-/// The bits in which elements of a list differ: all of them at `low..high`, counted from the least significant.
+/// The bits in which the elements of a list differ: all of them are in `low..high`, counted from
+/// the least significant.
 #[derive(Clone, Copy, Debug)]
-struct Bits {
+struct BitRange {
     low: u32,
     high: u32,
 }
 
-impl Bits {
+impl BitRange {
     fn count(self) -> u32 {
         self.high - self.low
     }
@@ -64,24 +68,24 @@ impl Bits {
 /// Sorts a list.
 #[inline(always)]
 fn sort<T: Coordinate>(elements: &mut [T]) {
-    if elements.len() <= short::TINY {
-        return short::by_insertion(elements);
+    if elements.len() <= rank::TINY {
+        return rank::by_insertion(elements);
     }
-    // Without leaving early: a vector at a time, and no branch to mispredict.
-    let (mut varying, mut disorder) = (T::ZERO, false);
+    // No early exit: the loop vectorises and has no branch to mispredict.
+    let (mut varying, mut unsorted) = (T::ZERO, false);
     for pair in elements.windows(2) {
         varying = varying | (pair[0] ^ pair[1]);
-        disorder |= pair[0] > pair[1];
+        unsorted |= pair[0] > pair[1];
     }
-    if !disorder {
+    if !unsorted {
         return;
     }
     let varying = varying.wide();
-    let bits = Bits { low: varying.trailing_zeros(), high: u64::BITS - varying.leading_zeros() };
-    if short::suits(elements.len(), bits) {
-        short::sort(elements, bits);
-    } else if dense::suits(elements.len(), bits) {
-        dense::sort(elements, bits);
+    let bits = BitRange { low: varying.trailing_zeros(), high: u64::BITS - varying.leading_zeros() };
+    if rank::suits(elements.len(), bits) {
+        rank::sort(elements, bits);
+    } else if bitmap::suits(elements.len(), bits) {
+        bitmap::sort(elements, bits);
     } else if radix::suits::<T>(elements.len(), bits) {
         radix::sort(elements, bits);
     } else {
@@ -89,28 +93,28 @@ fn sort<T: Coordinate>(elements: &mut [T]) {
     }
 }
 
-/// Sorts `data[start..stop]`; `false` if that is not a part of the `len` elements.
+/// Sorts `data[start..stop]`; returns `false` if that is no subrange of the `len` elements.
 ///
 /// # Safety
-/// `data` points to `len` elements that nobody else uses.
+/// `data` points to `len` elements and is not aliased.
 #[inline(always)]
-unsafe fn sort_part<T: Coordinate>(data: *mut T, len: u64, start: i64, stop: i64) -> bool {
+unsafe fn sort_range<T: Coordinate>(data: *mut T, len: u64, start: i64, stop: i64) -> bool {
     let (start, stop) = (start.max(0) as usize, stop.max(start).max(0) as usize);
     if stop as u64 > len {
         return false;
     }
     if start < stop {
-        // SAFETY: promised by the caller; the range was just checked.
+        // SAFETY: guaranteed by the caller; the range was just checked.
         sort(unsafe { std::slice::from_raw_parts_mut(data.add(start), stop - start) });
     }
     true
 }
 
-/// Sorts `data[start..stop]`, whose elements are the places of those `flags` that are 1; `false` if that is not a part of
-/// the `len` elements, or the flags say something else.
+/// Sorts `data[start..stop]`, whose elements are the positions of the `flags` that are 1. Returns
+/// `false` if that is no subrange of the `len` elements, or the flags contradict the elements.
 ///
 /// # Safety
-/// As for [`sort_part`]; `flags` points to `flag_count` bytes elsewhere.
+/// As for [`sort_range`]; `flags` points to `flag_count` bytes elsewhere.
 #[inline(always)]
 unsafe fn sort_flagged<T: Coordinate>(
     data: *mut T,
@@ -125,16 +129,17 @@ unsafe fn sort_flagged<T: Coordinate>(
         return false;
     }
     if to - from > 1 {
-        // SAFETY: promised by the caller; the range was just checked, and there is something in it.
+        // SAFETY: guaranteed by the caller; the range was just checked, and there is something in
+        // it.
         let (elements, flags) = unsafe {
             let elements = std::slice::from_raw_parts_mut(data.add(from), to - from);
             let flags = if flag_count == 0 { &[] } else { std::slice::from_raw_parts(flags, flag_count as usize) };
             (elements, flags)
         };
         match flagged::sort(elements, flags) {
-            flagged::Outcome::Sorted => {}
-            flagged::Outcome::Unsuitable => sort(elements),
-            flagged::Outcome::Contradiction => return false,
+            flagged::FlagSort::Sorted => {}
+            flagged::FlagSort::NotApplicable => sort(elements),
+            flagged::FlagSort::Contradiction => return false,
         }
     }
     true
@@ -144,10 +149,10 @@ macro_rules! sorts {
     ($($function:ident $name:literal $flagged:ident $by_flags:literal $width:ty),*) => {
         $(
             /// # Safety
-            /// As for [`sort_part`].
+            /// As for [`sort_range`].
             unsafe extern "C" fn $function(data: *mut $width, len: u64, start: i64, stop: i64) -> bool {
-                // SAFETY: promised by the caller.
-                unsafe { sort_part(data, len, start, stop) }
+                // SAFETY: guaranteed by the caller.
+                unsafe { sort_range(data, len, start, stop) }
             }
 
             /// # Safety
@@ -160,7 +165,7 @@ macro_rules! sorts {
                 flags: *const u8,
                 flag_count: u64,
             ) -> bool {
-                // SAFETY: promised by the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { sort_flagged(data, len, start, stop, flags, flag_count) }
             }
         )*

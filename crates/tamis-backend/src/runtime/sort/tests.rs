@@ -1,13 +1,14 @@
-//! Every way of sorting against the standard library's: all widths, lengths and patterns.
+//! Differential tests of all sorting algorithms against the standard library: all widths, lengths
+//! and patterns.
 
 use super::*;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// Numbers without any pattern, the same in every run.
-struct Numbers(u64);
+/// A deterministic pseudo-random generator.
+struct SortRng(u64);
 
-impl Numbers {
+impl SortRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let x = self.0 ^ (self.0 >> 33);
@@ -15,8 +16,8 @@ impl Numbers {
     }
 }
 
-/// Lists of a length, by what they are like.
-fn patterns<T: Coordinate>(len: usize, numbers: &mut Numbers) -> Vec<(String, Vec<T>)> {
+/// Lists of a length, by pattern.
+fn patterns<T: Coordinate>(len: usize, rng: &mut SortRng) -> Vec<(String, Vec<T>)> {
     let width = 8 * size_of::<T>() as u32;
     let mut lists = Vec::new();
     let mut add = |name: String, list: Vec<u64>| lists.push((name, list.into_iter().map(T::narrow).collect()));
@@ -25,16 +26,16 @@ fn patterns<T: Coordinate>(len: usize, numbers: &mut Numbers) -> Vec<(String, Ve
             continue;
         }
         let mask = u64::MAX >> (64 - bits);
-        // Zeros below and the same bits above those that differ.
+        // Zeros below, and common bits above, the bits that differ.
         for low in [0, 3] {
-            let common = numbers.next() & !(mask << low);
-            let any: Vec<u64> = (0..len).map(|_| common | (numbers.next() & mask) << low).collect();
+            let common = rng.next() & !(mask << low);
+            let any: Vec<u64> = (0..len).map(|_| common | (rng.next() & mask) << low).collect();
             if bits >= 63 || (1u64 << bits) >= len as u64 {
                 let mut seen = BTreeSet::new();
                 let mut distinct = Vec::new();
-                let mut next = numbers.next();
+                let mut next = rng.next();
                 while distinct.len() < len {
-                    let x = if bits >= 63 || (len as u64) < (1 << bits) / 4 { numbers.next() } else { next } & mask;
+                    let x = if bits >= 63 || (len as u64) < (1 << bits) / 4 { rng.next() } else { next } & mask;
                     next = next.wrapping_add(1 + 2 * (len as u64 & 3));
                     if seen.insert(x) {
                         distinct.push(common | x << low);
@@ -55,7 +56,7 @@ fn patterns<T: Coordinate>(len: usize, numbers: &mut Numbers) -> Vec<(String, Ve
         swapped.swap(len - 2, len - 1);
     }
     add("the last two swapped".into(), swapped);
-    add("rows one after the other".into(), (0..len as u64).map(|k| (k % 10) * 977 + k / 10 * 3).collect());
+    add("interleaved rows".into(), (0..len as u64).map(|k| (k % 10) * 977 + k / 10 * 3).collect());
     add("all equal".into(), vec![u64::MAX; len]);
     let ends = [0, u64::MAX];
     add("the ends of the range".into(), (0..len).map(|k| ends[k % 2]).collect());
@@ -63,15 +64,15 @@ fn patterns<T: Coordinate>(len: usize, numbers: &mut Numbers) -> Vec<(String, Ve
 }
 
 fn agrees<T: Coordinate + Debug>(lengths: impl Iterator<Item = usize>) {
-    let mut numbers = Numbers(7);
+    let mut rng = SortRng(7);
     for len in lengths {
-        for (name, list) in patterns::<T>(len, &mut numbers) {
-            // Guards on both sides stay as they are.
+        for (name, list) in patterns::<T>(len, &mut rng) {
+            // Guard elements on both sides must not change.
             let guard = T::narrow(0x5a5a_5a5a_5a5a_5a5a);
             let mut got = vec![guard; len + 2];
             got[1..=len].copy_from_slice(&list);
-            // SAFETY: the list has so many elements.
-            assert!(unsafe { sort_part(got.as_mut_ptr(), got.len() as u64, 1, len as i64 + 1) });
+            // SAFETY: the list has `len` elements.
+            assert!(unsafe { sort_range(got.as_mut_ptr(), got.len() as u64, 1, len as i64 + 1) });
             let mut expected = list.clone();
             expected.sort_unstable();
             assert_eq!((got[0], got[len + 1]), (guard, guard));
@@ -80,7 +81,7 @@ fn agrees<T: Coordinate + Debug>(lengths: impl Iterator<Item = usize>) {
     }
 }
 
-/// Every short length, around every change of method, and some of the rest.
+/// Every short length, lengths around every change of algorithm, and a sample of the others.
 fn lengths() -> impl Iterator<Item = usize> {
     let changes = [255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 5000];
     (0..70).chain((70..300).step_by(13)).chain(changes).chain((301..5000).step_by(997))
@@ -101,40 +102,40 @@ fn sorts_long_lists() {
     agrees::<u64>([70_000].into_iter());
 }
 
-/// Each way by itself, also where another would be chosen.
+/// Each algorithm by itself, even where another would be selected.
 #[test]
-fn every_way_sorts_what_it_is_given() {
-    let mut numbers = Numbers(11);
+fn every_algorithm_sorts_every_list() {
+    let mut rng = SortRng(11);
     for len in 2..400usize {
-        for (name, list) in patterns::<u32>(len, &mut numbers) {
+        for (name, list) in patterns::<u32>(len, &mut rng) {
             let varying = list.windows(2).fold(0, |bits, pair| bits | (pair[0] ^ pair[1]));
             if varying == 0 {
                 continue;
             }
-            let bits = Bits { low: varying.trailing_zeros(), high: 32 - varying.leading_zeros() };
+            let bits = BitRange { low: varying.trailing_zeros(), high: 32 - varying.leading_zeros() };
             let mut expected = list.clone();
             expected.sort_unstable();
-            let check = |way: &str, sort: fn(&mut [u32], Bits)| {
+            let check = |algorithm: &str, sort: fn(&mut [u32], BitRange)| {
                 let mut got = list.clone();
                 sort(&mut got, bits);
-                assert!(got == expected, "{way}, {len} elements, {name}: {list:?}");
+                assert!(got == expected, "{algorithm}, {len} elements, {name}: {list:?}");
             };
-            check("short", short::sort);
+            check("rank", rank::sort);
             check("radix", radix::sort);
             if bits.count() <= 16 {
-                check("dense", dense::sort);
+                check("bitmap", bitmap::sort);
             }
         }
     }
 }
 
 #[test]
-fn parts_that_are_not_there_are_refused() {
+fn ranges_out_of_bounds_are_rejected() {
     let mut list = [3u32, 2, 1];
     let len = list.len() as u64;
     let mut sort = |start, stop| {
-        // SAFETY: the list has so many elements.
-        unsafe { sort_part(list.as_mut_ptr(), len, start, stop) }
+        // SAFETY: the list has `len` elements.
+        unsafe { sort_range(list.as_mut_ptr(), len, start, stop) }
     };
     assert!(!sort(0, 4) && !sort(1, i64::MAX) && !sort(4, 2));
     assert!(sort(2, 1) && sort(i64::MIN, 0) && sort(0, i64::MIN) && sort(3, 3));

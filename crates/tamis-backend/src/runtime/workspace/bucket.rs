@@ -1,102 +1,106 @@
-//! The policy `bucket`: entries with the same leading coordinate are in one short chain, which finds them and orders them.
+//! The `bucket` policy: bucket hashing by the leading coordinate, with short chains that also sort
+//! the entries.
 
-use super::hash::{Hash, PATIENCE};
-use super::policy::{Entries, Place, Policy};
-use crate::runtime::typed::{OutOfMemory, Room};
+use super::hash::{FLUSH_THRESHOLD, Hash};
+use super::policy::{AccumulationView, Lookup, Policy};
+use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 
-/// A chain longer than this is replaced by a hash table, so that no insertion takes more steps.
-const LONGEST: usize = 16;
+/// Maximum chain length. A longer chain moves to a hash table, which bounds the steps of an
+/// insertion.
+const MAX_CHAIN: usize = 16;
 
-/// There are at least so many buckets, as a power of two, if the dimension is that large.
-const FEWEST: u32 = 6;
+/// Minimum binary logarithm of the number of buckets, if the dimension is that large.
+const MIN_BUCKET_BITS: u32 = 6;
 
 /// The end of a chain.
 const NONE: u32 = 0;
 
-/// A bucket whose entries are in the hash table.
-const CROWDED: u32 = u32::MAX;
+/// The head of a bucket whose entries are in the hash table.
+const OVERFLOWED: u32 = u32::MAX;
 
-/// A bucket per leading coordinate, or per range of them: there are never more than about twice as many as entries.
+/// A bucket per leading coordinate, or per range of leading coordinates: at most about twice as
+/// many buckets as entries.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
-    /// Per bucket: one more than the place of its last entry.
-    heads: Room<u32>,
-    /// Per entry: one more than the place of the one before it in its bucket.
-    links: Room<u32>,
+    /// Per bucket: the position of its last entry, plus one.
+    heads: ScratchVec<u32>,
+    /// Per entry: the position of the previous entry in its bucket, plus one.
+    links: ScratchVec<u32>,
     /// The binary logarithm of the number of buckets.
     bits: u32,
-    /// The first dimension that has more than one coordinate, and the bits of its coordinates.
+    /// The first dimension with more than one coordinate, and the bits of its coordinates.
     dimension: usize,
     width: u32,
-    /// For so many entries there are links and buckets enough.
-    enough: usize,
-    /// Entries of crowded buckets.
-    crowd: Hash,
-    crowded: bool,
+    /// The number of entries for which links and buckets suffice.
+    capacity_limit: usize,
+    /// The entries of overflowed buckets.
+    overflow: Hash,
+    has_overflow: bool,
 }
 
 impl Bucket {
     #[inline(always)]
     fn bucket(&self, coordinate: u64) -> usize {
-        // Coordinates have been compared with the size, so that this is below the number of buckets.
+        // The caller has checked coordinates against the size, so the result is below the number of
+        // buckets.
         (coordinate >> self.width.saturating_sub(self.bits)) as usize & ((1 << self.bits) - 1)
     }
 
     #[inline(always)]
     fn heads(&mut self) -> &mut [u32] {
-        // SAFETY: all heads are zeroed when they are made.
-        unsafe { self.heads.written_mut(1 << self.bits) }
+        // SAFETY: heads are zeroed on allocation.
+        unsafe { self.heads.initialized_mut(1 << self.bits) }
     }
 
-    /// Links to a place, for which there is room.
+    /// Prepends a position to the chain of a bucket; the link array has space for it.
     #[inline(always)]
-    fn link(&mut self, bucket: usize, place: usize) {
+    fn link(&mut self, bucket: usize, position: usize) {
         let head = self.heads()[bucket];
-        // SAFETY: there is room for the links of all entries and one more.
-        unsafe { self.links.pointer().add(place).write(head) };
-        self.heads()[bucket] = place as u32 + 1;
+        // SAFETY: the link array has space for all entries and one more.
+        unsafe { self.links.as_ptr().add(position).write(head) };
+        self.heads()[bucket] = position as u32 + 1;
     }
 
-    /// Room for the link of another entry, and as many buckets as so many entries deserve.
+    /// Grows the link array for another entry, and the number of buckets with the entries.
     #[cold]
-    fn grow(&mut self, entries: &Entries<'_>) -> Result<(), OutOfMemory> {
-        self.links.keep((2 * entries.len()).max(64), entries.len())?;
-        let wanted = self.width.min((usize::BITS - entries.len().leading_zeros() + 1).max(FEWEST));
+    fn grow(&mut self, entries: &AccumulationView<'_>) -> Result<(), OutOfMemory> {
+        self.links.reserve_keeping((2 * entries.len()).max(64), entries.len())?;
+        let wanted = self.width.min((usize::BITS - entries.len().leading_zeros() + 1).max(MIN_BUCKET_BITS));
         if wanted > self.bits || self.heads.capacity() == 0 {
-            let mut heads = Room::new();
+            let mut heads = ScratchVec::new();
             heads.zeroed(1 << wanted)?;
             (self.heads, self.bits) = (heads, wanted);
-            // Buckets were split, so that crowds may be none any more.
-            self.crowd.forget();
-            self.crowded = false;
-            for place in 0..entries.len() {
-                let bucket = self.bucket(entries.coordinate(place, self.dimension).unwrap_or(0));
-                self.link(bucket, place);
+            // Splitting buckets may have shortened all chains.
+            self.overflow.clear_slots();
+            self.has_overflow = false;
+            for position in 0..entries.len() {
+                let bucket = self.bucket(entries.coordinate(position, self.dimension).unwrap_or(0));
+                self.link(bucket, position);
             }
         }
-        self.enough = self.links.capacity();
+        self.capacity_limit = self.links.capacity();
         if self.bits < self.width {
-            self.enough = self.enough.min((entries.len() + 1).max(1 << self.bits));
+            self.capacity_limit = self.capacity_limit.min((entries.len() + 1).max(1 << self.bits));
         }
         Ok(())
     }
 
     /// Moves the entries of a bucket into the hash table.
     #[cold]
-    fn crowd(&mut self, bucket: usize, entries: &Entries<'_>) -> Result<(), OutOfMemory> {
-        let mut at = self.heads()[bucket];
+    fn overflow_bucket(&mut self, bucket: usize, entries: &AccumulationView<'_>) -> Result<(), OutOfMemory> {
+        let mut link = self.heads()[bucket];
         let mut coordinates = vec![0; entries.sizes().len()];
-        while at != NONE {
-            let place = at as usize - 1;
+        while link != NONE {
+            let position = link as usize - 1;
             for (dimension, coordinate) in coordinates.iter_mut().enumerate() {
-                *coordinate = entries.coordinate(place, dimension).unwrap_or(0);
+                *coordinate = entries.coordinate(position, dimension).unwrap_or(0);
             }
-            self.crowd.look_up_as(&coordinates, entries, place, false)?;
-            // SAFETY: links of entries are written when they are remembered.
-            at = unsafe { self.links.pointer().add(place).read() };
+            self.overflow.find_or_insert_at(&coordinates, entries, position, false)?;
+            // SAFETY: the link of every entry is initialised.
+            link = unsafe { self.links.as_ptr().add(position).read() };
         }
-        self.heads()[bucket] = CROWDED;
-        self.crowded = true;
+        self.heads()[bucket] = OVERFLOWED;
+        self.has_overflow = true;
         Ok(())
     }
 }
@@ -106,67 +110,70 @@ impl Policy for Bucket {
         true
     }
 
-    fn patience(&self) -> usize {
-        PATIENCE
+    fn flush_threshold(&self) -> usize {
+        FLUSH_THRESHOLD
     }
 
-    fn start(&mut self, sizes: &[u64]) {
+    fn set_sizes(&mut self, sizes: &[u64]) {
         self.dimension = sizes.iter().position(|size| *size > 1).unwrap_or(0);
         let size = sizes.get(self.dimension).copied().unwrap_or(0);
         let width = u64::BITS - size.saturating_sub(1).leading_zeros();
         if width < self.bits {
-            // All heads are clear, and so are the first of them.
+            // All heads are empty, so a prefix of them is, too.
             self.bits = width;
         }
         self.width = width;
-        self.enough = 0;
-        self.crowd.start(sizes);
+        self.capacity_limit = 0;
+        self.overflow.set_sizes(sizes);
     }
 
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
-        if entries.len() >= self.enough {
+    fn lookup(&mut self, coordinates: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
+        if entries.len() >= self.capacity_limit {
             self.grow(entries)?;
         }
         let bucket = self.bucket(coordinates.get(self.dimension).copied().unwrap_or(0));
-        let mut at = self.heads()[bucket];
+        let mut link = self.heads()[bucket];
         let mut steps = 0;
-        if at != CROWDED {
-            while at != NONE {
-                let place = at as usize - 1;
-                if entries.holds(place, coordinates) {
-                    return Ok(Place::Found(place));
+        if link != OVERFLOWED {
+            while link != NONE {
+                let position = link as usize - 1;
+                if entries.holds(position, coordinates) {
+                    return Ok(Lookup::Found(position));
                 }
                 steps += 1;
-                if steps > LONGEST {
-                    self.crowd(bucket, entries)?;
+                if steps > MAX_CHAIN {
+                    self.overflow_bucket(bucket, entries)?;
                     break;
                 }
-                // SAFETY: links of entries are written when they are remembered.
-                at = unsafe { self.links.pointer().add(place).read() };
+                // SAFETY: the link of every entry is initialised.
+                link = unsafe { self.links.as_ptr().add(position).read() };
             }
         }
-        if steps > LONGEST || at == CROWDED {
-            return self.crowd.look_up(coordinates, entries);
+        if steps > MAX_CHAIN || link == OVERFLOWED {
+            return self.overflow.find_or_insert(coordinates, entries);
         }
         if entries.is_full() {
-            return Ok(Place::Full);
+            return Ok(Lookup::Full);
         }
         self.link(bucket, entries.len());
-        Ok(Place::New)
+        Ok(Lookup::New)
     }
 
-    fn sort(&mut self, entries: &Entries<'_>, ids: &mut [u32]) -> bool {
-        if self.crowded || self.heads.capacity() == 0 || 1usize << self.bits > 4 * ids.len() {
+    fn sort(&mut self, entries: &AccumulationView<'_>, ids: &mut [u32]) -> bool {
+        if self.has_overflow || self.heads.capacity() == 0 || 1usize << self.bits > 4 * ids.len() {
             return false;
         }
         let mut done = 0;
         for bucket in 0..1usize << self.bits {
             let start = done;
-            let mut at = self.heads()[bucket];
-            while at != NONE && done < ids.len() {
-                let place = at - 1;
+            let mut link = self.heads()[bucket];
+            while link != NONE && done < ids.len() {
+                let position = link - 1;
                 let after = |other: u32| {
-                    let pairs = entries.lanes.iter().map(|lane| (lane.get(other as usize), lane.get(place as usize)));
+                    let pairs = entries
+                        .coord_arrays
+                        .iter()
+                        .map(|array| (array.get(other as usize), array.get(position as usize)));
                     pairs.map(|(a, b)| a.cmp(&b)).find(|order| order.is_ne()).is_some_and(|order| order.is_gt())
                 };
                 let mut to = done;
@@ -174,27 +181,27 @@ impl Policy for Bucket {
                     ids[to] = ids[to - 1];
                     to -= 1;
                 }
-                ids[to] = place;
+                ids[to] = position;
                 done += 1;
-                // SAFETY: links of entries are written when they are remembered.
-                at = unsafe { self.links.pointer().add(place as usize).read() };
+                // SAFETY: the link of every entry is initialised.
+                link = unsafe { self.links.as_ptr().add(position as usize).read() };
             }
         }
         done == ids.len()
     }
 
-    fn clear(&mut self, entries: &Entries<'_>) {
+    fn clear(&mut self, entries: &AccumulationView<'_>) {
         if self.heads.capacity() > 0 {
-            for place in 0..entries.len() {
-                let bucket = self.bucket(entries.coordinate(place, self.dimension).unwrap_or(0));
+            for position in 0..entries.len() {
+                let bucket = self.bucket(entries.coordinate(position, self.dimension).unwrap_or(0));
                 self.heads()[bucket] = NONE;
             }
         }
-        self.crowd.forget();
-        self.crowded = false;
+        self.overflow.clear_slots();
+        self.has_overflow = false;
     }
 
     fn bytes(&self) -> u64 {
-        self.heads.bytes() + self.links.bytes() + self.crowd.bytes()
+        self.heads.bytes() + self.links.bytes() + self.overflow.bytes()
     }
 }

@@ -1,58 +1,60 @@
-//! Combining: entries in any order become entries in order, each key once, those of one key folded in the order in which
-//! they came.
+//! Combiner (reduce by key): turns entries in any order into entries in key order, each key once.
+//! Values of equal keys are folded in insertion order.
 //!
-//! What is cheapest depends on how many entries there are for how many keys:
+//! The cheapest algorithm depends on the number of entries and keys:
 //!
-//! - a range of keys that is small and well filled is a *window*: an array with a place for each key, and a bit that says
-//!   whether there is something; no entry is moved or compared;
-//! - entries that a core's own cache holds are sorted by digits: their keys and numbers are, entries stay where they are;
-//! - more than that are dealt out by their highest bits first, until one of the others suits.
+//! - A small and well-filled key range uses a *window*: a direct-address table with an occupancy
+//!   flag per key. No entry is moved or compared.
+//! - Entries that fit a core's private cache are radix sorted: their keys and ids move, the values
+//!   stay.
+//! - Larger inputs are partitioned by their highest bits (MSD radix partitioning) until one of the
+//!   others applies.
 
-use super::blocks::{Entry, Piece};
+use super::block_lists::{EntryRun, KeyedValue};
+use super::direct_table::DirectTable;
 use super::engine::prefetch;
-use super::key::{Key, Pair};
-use super::merge::Fold;
-use super::places::Places;
+use super::merge_op::Fold;
+use super::packed_key::{Key, KeyedId};
+use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 use crate::runtime::sort::ids;
-use crate::runtime::typed::{OutOfMemory, Room};
 
-/// Windows have at most so many bits: what they hold stays in the cache of a core.
-const WINDOW: u32 = 17;
+/// Maximum bits of a window: it stays in a core's private cache.
+const MAX_WINDOW_BITS: u32 = 17;
 
-/// A window is worth it if there is an entry for so many keys, which are two words of bits that say where to look.
-const SPARSEST: usize = 2 * 64 * 64;
+/// A window needs at least one entry per this many keys, which are two words of the coarsest flags.
+const MAX_KEYS_PER_ENTRY: usize = 2 * 64 * 64;
 
-/// A window with an entry for so many places is looked through from end to end.
-const WELL_FILLED: usize = 16;
+/// A window with at least one entry per this many slots is scanned linearly.
+const LINEAR_SCAN_SLOTS_PER_ENTRY: usize = 16;
 
-/// A window has up to about so many places for each entry that is expected.
-const PLACES: usize = 2;
+/// The width of windows is limited to about this many slots per expected entry.
+const SLOTS_PER_ENTRY: usize = 2;
 
-/// So many entries are sorted at once.
-const LEAF: usize = 1 << 14;
+/// Maximum number of entries that are sorted without partitioning.
+const MAX_SORTED_ENTRIES: usize = 1 << 14;
 
-/// So few entries are not dealt out to windows.
-const FEW: usize = 256;
+/// Minimum number of entries that are partitioned for windows.
+const MIN_PARTITIONED_ENTRIES: usize = 256;
 
-/// Entries are dealt out by up to so many bits at a time.
-const DEAL: u32 = 8;
+/// Maximum bits of one partitioning pass.
+const MAX_RADIX_BITS: u32 = 8;
 
-/// The memory to combine in.
+/// The scratch memory of combining.
 pub(super) struct Combiner<K: Key, T: Copy> {
-    /// Entries that were dealt out go to and fro between these.
-    dealt: [Room<Entry<K, T>>; 2],
-    fused: [Room<u64>; 2],
-    pairs: [Room<Pair<K>>; 2],
-    window: Places<T>,
-    /// Windows have up to so many bits: making one costs as much as it has places.
-    widest: u32,
-    /// How many bits the innermost coordinate has.
-    inner: u32,
+    /// Double buffer of partitioned entries.
+    partitioned: [ScratchVec<KeyedValue<K, T>>; 2],
+    fused: [ScratchVec<u64>; 2],
+    pairs: [ScratchVec<KeyedId<K>>; 2],
+    window: DirectTable<T>,
+    /// Current maximum bits of windows: creating one costs time proportional to its slots.
+    max_window_bits: u32,
+    /// The bits of the innermost coordinate.
+    innermost_bits: u32,
 }
 
-/// Where combined entries go; there is room for as many as are combined.
+/// The output of combining, with space for all input entries.
 #[derive(Clone, Copy)]
-pub(super) struct Out<K, T> {
+pub(super) struct CombinedOutput<K, T> {
     pub(super) keys: *mut K,
     pub(super) values: *mut T,
 }
@@ -60,155 +62,175 @@ pub(super) struct Out<K, T> {
 impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
     pub(super) fn new() -> Combiner<K, T> {
         Combiner {
-            dealt: [Room::new(), Room::new()],
-            fused: [Room::new(), Room::new()],
-            pairs: [Room::new(), Room::new()],
-            window: Places::new(),
-            widest: 0,
-            inner: 0,
+            partitioned: [ScratchVec::new(), ScratchVec::new()],
+            fused: [ScratchVec::new(), ScratchVec::new()],
+            pairs: [ScratchVec::new(), ScratchVec::new()],
+            window: DirectTable::new(),
+            max_window_bits: 0,
+            innermost_bits: 0,
         }
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let dealt: u64 = self.dealt.iter().map(Room::bytes).sum();
-        let fused: u64 = self.fused.iter().map(Room::bytes).sum();
-        let pairs: u64 = self.pairs.iter().map(Room::bytes).sum();
-        dealt + fused + pairs + self.window.bytes()
+        let partitioned: u64 = self.partitioned.iter().map(ScratchVec::bytes).sum();
+        let fused: u64 = self.fused.iter().map(ScratchVec::bytes).sum();
+        let pairs: u64 = self.pairs.iter().map(ScratchVec::bytes).sum();
+        partitioned + fused + pairs + self.window.bytes()
     }
 
-    /// Says that so many entries are there to be combined, at once or not, and how many bits the innermost coordinate has.
-    pub(super) fn expect(&mut self, entries: usize, inner: u32) {
-        self.inner = inner;
-        let worth = usize::BITS - entries.saturating_mul(PLACES).leading_zeros();
-        self.widest = self.widest.max(worth.min(WINDOW));
+    /// Announces the number of entries to combine in total, and the bits of the innermost
+    /// coordinate.
+    pub(super) fn expect(&mut self, entries: usize, innermost_bits: u32) {
+        self.innermost_bits = innermost_bits;
+        let affordable = usize::BITS - entries.saturating_mul(SLOTS_PER_ENTRY).leading_zeros();
+        self.max_window_bits = self.max_window_bits.max(affordable.min(MAX_WINDOW_BITS));
     }
 
-    /// Combines entries whose keys agree in all but `bits` low bits; gives how many are left.
+    /// Combines entries whose keys agree in all but `bits` low bits; returns the number of distinct
+    /// keys.
     ///
     /// # Safety
-    /// The pieces are of entries that are written, and not of this; the output has room for all of them.
+    /// The runs hold initialised entries, outside of this combiner; the output has space for all of
+    /// them.
     pub(super) unsafe fn combine<F: Fold<T>>(
         &mut self,
         fold: F,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         bits: u32,
-        out: Out<K, T>,
+        out: CombinedOutput<K, T>,
     ) -> Result<usize, OutOfMemory> {
-        let count = pieces.iter().map(|piece| piece.len).sum();
-        // SAFETY: promised by the caller.
-        unsafe { self.part(fold, pieces, count, bits, 0, 0, out) }
+        let count = runs.iter().map(|run| run.len).sum();
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.combine_range(fold, runs, count, bits, 0, 0, out) }
     }
 
-    /// Combines some of the entries, which lie where `side` says: 0 elsewhere, else in one of the rooms for what was dealt,
-    /// from a place on, where the other room is free, too.
+    /// Combines a subset of the entries. `side` says where they are: 0 for the caller's memory, 1
+    /// or 2 for that partition buffer, from `start` on, where the other buffer is free, too.
     ///
     /// # Safety
     /// As for [`Combiner::combine`].
     #[allow(clippy::too_many_arguments)]
-    unsafe fn part<F: Fold<T>>(
+    unsafe fn combine_range<F: Fold<T>>(
         &mut self,
         fold: F,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         count: usize,
         bits: u32,
         side: usize,
         start: usize,
-        out: Out<K, T>,
+        out: CombinedOutput<K, T>,
     ) -> Result<usize, OutOfMemory> {
         if count == 0 {
             return Ok(0);
         }
-        let fills = |bits: u32| bits < usize::BITS && (1usize << bits) / SPARSEST <= count;
-        let (mut bits, widest) = (bits, self.widest);
-        // SAFETY: promised by the caller, here and below.
+        let well_filled = |bits: u32| bits < usize::BITS && (1usize << bits) / MAX_KEYS_PER_ENTRY <= count;
+        let (mut bits, max_window_bits) = (bits, self.max_window_bits);
+        // SAFETY: guaranteed by the caller, here and below.
         unsafe {
-            if K::DIGITS && side == 0 && count > FEW && bits > widest && self.inner < bits {
-                let outer = bits - self.inner;
-                let suits = |range: &Range| outer + range.stride <= widest && fills(outer + range.stride);
-                // Entries come in some order, mostly: the first and the last say where the others are. If those do not,
-                // all of them are looked at.
-                let few = inner_range(&[pieces[0], pieces[pieces.len() - 1]], self.inner);
-                if suits(&few) {
-                    let places = outer + few.stride;
+            if K::HAS_DIGITS
+                && side == 0
+                && count > MIN_PARTITIONED_ENTRIES
+                && bits > max_window_bits
+                && self.innermost_bits < bits
+            {
+                let outer = bits - self.innermost_bits;
+                let suits =
+                    |range: &CoordRange| outer + range.stride <= max_window_bits && well_filled(outer + range.stride);
+                // Entries mostly come in some order, so the first and the last run predict the
+                // range of innermost coordinates. If the prediction fails, all entries are scanned.
+                let sampled = innermost_range(&[runs[0], runs[runs.len() - 1]], self.innermost_bits);
+                if suits(&sampled) {
+                    let window_bits = outer + sampled.stride;
                     if let Some(left) =
-                        self.through_window(fold, pieces, count, bits, places, Some(few.centred()), out)?
+                        self.combine_through_window(fold, runs, count, bits, window_bits, Some(sampled.centred()), out)?
                     {
                         return Ok(left);
                     }
-                    let range = inner_range(pieces, self.inner);
-                    let places = outer + range.stride;
+                    let range = innermost_range(runs, self.innermost_bits);
+                    let window_bits = outer + range.stride;
                     if suits(&range)
-                        && let Some(left) = self.through_window(fold, pieces, count, bits, places, Some(range), out)?
+                        && let Some(left) =
+                            self.combine_through_window(fold, runs, count, bits, window_bits, Some(range), out)?
                     {
                         return Ok(left);
                     }
                 }
             }
-            if K::DIGITS && !(fills(bits) && (bits <= widest || count > FEW)) {
-                let (differing, disorder) = survey(pieces);
-                if !disorder {
-                    return Ok(gather(
+            if K::HAS_DIGITS && !(well_filled(bits) && (bits <= max_window_bits || count > MIN_PARTITIONED_ENTRIES)) {
+                let (differing, unsorted) = survey(runs);
+                if !unsorted {
+                    return Ok(fold_sorted(
                         fold,
-                        pieces.iter().flat_map(|piece| (0..piece.len).map(|k| piece.first.add(k))),
+                        runs.iter().flat_map(|run| (0..run.len).map(|k| run.first.add(k))),
                         out,
                     ));
                 }
                 bits = u128::BITS - differing.leading_zeros();
-                if count <= if fills(bits) { FEW } else { LEAF } && !(bits <= widest && fills(bits)) {
-                    return self.sort(fold, pieces, count, Some(differing), out);
+                if count <= if well_filled(bits) { MIN_PARTITIONED_ENTRIES } else { MAX_SORTED_ENTRIES }
+                    && !(bits <= max_window_bits && well_filled(bits))
+                {
+                    return self.sort(fold, runs, count, Some(differing), out);
                 }
             }
-            if K::DIGITS && bits <= widest && fills(bits) {
-                let left = self.through_window(fold, pieces, count, bits, bits, None, out)?;
+            if K::HAS_DIGITS && bits <= max_window_bits && well_filled(bits) {
+                let left = self.combine_through_window(fold, runs, count, bits, bits, None, out)?;
                 return Ok(left.unwrap_or(0));
             }
-            if !K::DIGITS {
-                return self.sort(fold, pieces, count, None, out);
+            if !K::HAS_DIGITS {
+                return self.sort(fold, runs, count, None, out);
             }
-            let ways = if fills(bits) { bits - widest } else { (count / LEAF).max(1).ilog2() + 2 };
-            let ways = ways.clamp(1, DEAL).min(bits);
-            let shift = bits - ways;
-            let counts = self.deal(pieces, count, shift, ways, side, start)?;
+            let radix_bits = if well_filled(bits) {
+                bits - max_window_bits
+            } else {
+                (count / MAX_SORTED_ENTRIES).max(1).ilog2() + 2
+            };
+            let radix_bits = radix_bits.clamp(1, MAX_RADIX_BITS).min(bits);
+            let shift = bits - radix_bits;
+            let counts = self.partition(runs, count, shift, radix_bits, side, start)?;
             let (mut done, mut from) = (0, start);
-            for len in &counts[..1 << ways] {
-                let first = self.dealt[side % 2].pointer().add(from).cast_const();
-                let rest = Out { keys: out.keys.add(done), values: out.values.add(done) };
-                done += self.part(fold, &[Piece { first, len: *len }], *len, shift, side % 2 + 1, from, rest)?;
+            for len in &counts[..1 << radix_bits] {
+                let first = self.partitioned[side % 2].as_ptr().add(from).cast_const();
+                let rest = CombinedOutput { keys: out.keys.add(done), values: out.values.add(done) };
+                done +=
+                    self.combine_range(fold, &[EntryRun { first, len: *len }], *len, shift, side % 2 + 1, from, rest)?;
                 from += len;
             }
             Ok(done)
         }
     }
 
-    /// Deals entries out by `ways` bits from `shift` on, into the room that they do not lie in; gives how many there are of each.
+    /// Partitions entries by `radix_bits` bits from `shift` on, into the other buffer; returns the
+    /// number of entries of each partition.
     ///
     /// # Safety
     /// As for [`Combiner::combine`].
     #[allow(clippy::too_many_arguments)]
-    unsafe fn deal(
+    unsafe fn partition(
         &mut self,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         count: usize,
         shift: u32,
-        ways: u32,
+        radix_bits: u32,
         side: usize,
         start: usize,
-    ) -> Result<[usize; 1 << DEAL], OutOfMemory> {
-        let mask = (1usize << ways.min(DEAL)) - 1;
-        let room = &mut self.dealt[side % 2];
-        // Only entries from elsewhere can need more room: others lie at the same places of the other one.
-        if room.capacity() < start + count {
-            room.make(start + count)?;
+    ) -> Result<[usize; 1 << MAX_RADIX_BITS], OutOfMemory> {
+        let mask = (1usize << radix_bits.min(MAX_RADIX_BITS)) - 1;
+        let target = &mut self.partitioned[side % 2];
+        // Only entries from the caller's memory can need more capacity: partitioned ones have the
+        // same positions in both buffers.
+        if target.capacity() < start + count {
+            target.reserve(start + count)?;
         }
-        let to = room.pointer();
-        let (mut counts, mut others) = ([0usize; 1 << DEAL], [0usize; 1 << DEAL]);
-        // SAFETY: promised by the caller; as many places are written as there are entries.
+        let to = target.as_ptr();
+        let (mut counts, mut others) = ([0usize; 1 << MAX_RADIX_BITS], [0usize; 1 << MAX_RADIX_BITS]);
+        // SAFETY: guaranteed by the caller; as many positions are written as there are entries.
         unsafe {
-            for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
-                let next = next.map_or(piece.first, |next| next.first);
-                let digit = |k: usize| (*piece.first.add(k)).key.digit(shift) & mask;
-                // Counted by turns: neighbours often have the same digit, and would wait for each other.
-                let whole = piece.len - piece.len % 4;
+            for (run, next) in runs.iter().zip(runs.iter().skip(1).map(Some).chain([None])) {
+                let next = next.map_or(run.first, |next| next.first);
+                let digit = |k: usize| (*run.first.add(k)).key.digit(shift) & mask;
+                // Two alternating histograms: neighbours often have the same digit, and would
+                // otherwise serialise on store forwarding.
+                let whole = run.len - run.len % 4;
                 for k in (0..whole).step_by(4) {
                     prefetch(next.wrapping_add(k));
                     counts[digit(k)] += 1;
@@ -216,123 +238,125 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
                     counts[digit(k + 2)] += 1;
                     others[digit(k + 3)] += 1;
                 }
-                for k in whole..piece.len {
+                for k in whole..run.len {
                     counts[digit(k)] += 1;
                 }
             }
             for (count, other) in counts.iter_mut().zip(&others) {
                 *count += other;
             }
-            let (mut places, mut place) = ([0usize; 1 << DEAL], start);
-            for (first, count) in places.iter_mut().zip(&counts) {
-                *first = place;
-                place += count;
+            let (mut positions, mut position) = ([0usize; 1 << MAX_RADIX_BITS], start);
+            for (first, count) in positions.iter_mut().zip(&counts) {
+                *first = position;
+                position += count;
             }
-            for piece in pieces {
+            for run in runs {
                 let mut k = 0;
-                while k < piece.len {
-                    let mut entry = piece.first.add(k).read();
+                while k < run.len {
+                    let mut entry = run.first.add(k).read();
                     let digit = entry.key.digit(shift) & mask;
-                    let mut place = places[digit];
-                    // As for shelves: some in a row have the same digit.
+                    let mut position = positions[digit];
+                    // Neighbours often share a digit: the position stays in a register.
                     loop {
-                        to.add(place).write(entry);
-                        place += 1;
+                        to.add(position).write(entry);
+                        position += 1;
                         k += 1;
-                        if k == piece.len {
+                        if k == run.len {
                             break;
                         }
-                        entry = piece.first.add(k).read();
+                        entry = run.first.add(k).read();
                         if entry.key.digit(shift) & mask != digit {
                             break;
                         }
                     }
-                    places[digit] = place;
+                    positions[digit] = position;
                 }
             }
         }
         Ok(counts)
     }
 
-    /// A place for each key, or for each whose innermost coordinate is in a range. Nothing if one is not.
+    /// Combines through a window: a slot per key, or per key whose innermost coordinate is in
+    /// `range`. Returns `None` if a coordinate is out of the range.
     ///
     /// # Safety
-    /// As for [`Combiner::combine`]; keys differ in no more than so many low bits.
+    /// As for [`Combiner::combine`]; keys differ only in `bits` low bits.
     #[allow(clippy::too_many_arguments)]
-    unsafe fn through_window<F: Fold<T>>(
+    unsafe fn combine_through_window<F: Fold<T>>(
         &mut self,
         fold: F,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         count: usize,
         bits: u32,
-        places: u32,
-        range: Option<Range>,
-        out: Out<K, T>,
+        window_bits: u32,
+        range: Option<CoordRange>,
+        out: CombinedOutput<K, T>,
     ) -> Result<Option<usize>, OutOfMemory> {
-        let size = 1usize << places;
-        self.window.make(fold, size)?;
-        // SAFETY: promised by the caller.
+        let size = 1usize << window_bits;
+        self.window.prepare(fold, size)?;
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            Ok(if count >= size / WELL_FILLED {
-                self.through::<F, 1>(fold, pieces, bits, size, range, out)
+            Ok(if count >= size / LINEAR_SCAN_SLOTS_PER_ENTRY {
+                self.fold_through_window::<F, 1>(fold, runs, bits, size, range, out)
             } else {
-                self.through::<F, 2>(fold, pieces, bits, size, range, out)
+                self.fold_through_window::<F, 2>(fold, runs, bits, size, range, out)
             })
         }
     }
 
-    /// The same for a window that is there, and has so many levels of flags.
+    /// The loops of [`Combiner::combine_through_window`], for a prepared window with this many
+    /// levels of flags.
     ///
     /// # Safety
-    /// As for [`Combiner::through_window`].
-    unsafe fn through<F: Fold<T>, const LEVELS: usize>(
+    /// As for [`Combiner::combine_through_window`].
+    unsafe fn fold_through_window<F: Fold<T>, const LEVELS: usize>(
         &mut self,
         fold: F,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         bits: u32,
         size: usize,
-        range: Option<Range>,
-        out: Out<K, T>,
+        range: Option<CoordRange>,
+        out: CombinedOutput<K, T>,
     ) -> Option<usize> {
-        // SAFETY: promised by the caller; places are below the size of the window.
+        // SAFETY: guaranteed by the caller; slots are below the size of the window.
         unsafe {
-            let Some(base) = pieces.first().map(|piece| (*piece.first).key.pop(bits).1) else { return Some(0) };
+            let Some(base) = runs.first().map(|run| (*run.first).key.pop(bits).1) else { return Some(0) };
             let mut done = 0;
-            let Some(Range { inner, low, stride, .. }) = range else {
-                for piece in pieces {
-                    for k in 0..piece.len {
-                        let Entry { key, value } = piece.first.add(k).read();
-                        self.window.put::<F, LEVELS>(fold, key.digit(0) & (size - 1), value);
+            let Some(CoordRange { innermost_bits, low, stride, .. }) = range else {
+                for run in runs {
+                    for k in 0..run.len {
+                        let KeyedValue { key, value } = run.first.add(k).read();
+                        self.window.fold_into::<F, LEVELS>(fold, key.digit(0) & (size - 1), value);
                     }
                 }
-                self.window.take::<F, LEVELS>(fold, size, |place, value| {
-                    out.keys.add(done).write(base.push(bits, place as u64));
+                self.window.drain::<F, LEVELS>(fold, size, |slot, value| {
+                    out.keys.add(done).write(base.push(bits, slot as u64));
                     out.values.add(done).write(value);
                     done += 1;
                 });
                 return Some(done);
             };
-            let (outer, mask) = ((1usize << (bits - inner)) - 1, (1usize << inner) - 1);
-            for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
-                let (next, mut beyond) = (next.map_or(piece.first, |next| next.first), 0);
-                for k in 0..piece.len {
+            let (outer, mask) = ((1usize << (bits - innermost_bits)) - 1, (1usize << innermost_bits) - 1);
+            for (run, next) in runs.iter().zip(runs.iter().skip(1).map(Some).chain([None])) {
+                let (next, mut out_of_range) = (next.map_or(run.first, |next| next.first), 0);
+                for k in 0..run.len {
                     if k % 4 == 0 {
                         prefetch(next.wrapping_add(k));
                     }
-                    let Entry { key, value } = piece.first.add(k).read();
-                    let column = (key.digit(0) & mask).wrapping_sub(low);
-                    beyond |= column >> stride;
-                    let place = (key.digit(inner) & outer) << stride | column & ((1 << stride) - 1);
-                    self.window.put::<F, LEVELS>(fold, place, value);
+                    let KeyedValue { key, value } = run.first.add(k).read();
+                    let offset = (key.digit(0) & mask).wrapping_sub(low);
+                    out_of_range |= offset >> stride;
+                    let slot = (key.digit(innermost_bits) & outer) << stride | offset & ((1 << stride) - 1);
+                    self.window.fold_into::<F, LEVELS>(fold, slot, value);
                 }
-                if beyond != 0 {
-                    self.window.take::<F, LEVELS>(fold, size, |_, _| ());
+                if out_of_range != 0 {
+                    self.window.drain::<F, LEVELS>(fold, size, |_, _| ());
                     return None;
                 }
             }
-            self.window.take::<F, LEVELS>(fold, size, |place, value| {
-                let rest = (place >> stride) << inner | ((place & ((1 << stride) - 1)) + low);
-                out.keys.add(done).write(base.push(bits, rest as u64));
+            self.window.drain::<F, LEVELS>(fold, size, |slot, value| {
+                let low_bits = (slot >> stride) << innermost_bits | ((slot & ((1 << stride) - 1)) + low);
+                out.keys.add(done).write(base.push(bits, low_bits as u64));
                 out.values.add(done).write(value);
                 done += 1;
             });
@@ -340,136 +364,138 @@ impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
         }
     }
 
-    /// Sorts by the bits that differ, or by comparison.
+    /// Sorts by the bits that differ (radix sort), or by comparison, and folds the sorted entries.
     ///
     /// # Safety
     /// As for [`Combiner::combine`].
     unsafe fn sort<F: Fold<T>>(
         &mut self,
         fold: F,
-        pieces: &[Piece<Entry<K, T>>],
+        runs: &[EntryRun<KeyedValue<K, T>>],
         count: usize,
         differing: Option<u128>,
-        out: Out<K, T>,
+        out: CombinedOutput<K, T>,
     ) -> Result<usize, OutOfMemory> {
-        // SAFETY: promised by the caller; as many items are written as there are entries.
+        // SAFETY: guaranteed by the caller; as many items are written as there are entries.
         unsafe {
-            let entries = match pieces {
-                [piece] => piece.first,
+            let entries = match runs {
+                [run] => run.first,
                 _ => {
-                    self.dealt[0].make(count)?;
-                    let (entries, mut done) = (self.dealt[0].pointer(), 0);
-                    for piece in pieces {
-                        entries.add(done).copy_from_nonoverlapping(piece.first, piece.len);
-                        done += piece.len;
+                    self.partitioned[0].reserve(count)?;
+                    let (entries, mut done) = (self.partitioned[0].as_ptr(), 0);
+                    for run in runs {
+                        entries.add(done).copy_from_nonoverlapping(run.first, run.len);
+                        done += run.len;
                     }
                     entries.cast_const()
                 }
             };
-            let numbers = usize::BITS - (count - 1).leading_zeros();
+            let id_bits = usize::BITS - (count - 1).leading_zeros();
             let high = differing.map_or(u128::BITS, |differing| u128::BITS - differing.leading_zeros());
-            if let Some(differing) = differing.filter(|_| high + numbers <= u64::BITS) {
+            if let Some(differing) = differing.filter(|_| high + id_bits <= u64::BITS) {
                 let [items, spare] = &mut self.fused;
-                items.make(count)?;
+                items.reserve(count)?;
                 let mask = (1u64 << high) - 1;
                 for k in 0..count {
                     let key = (*entries.add(k)).key.digit(0) as u64 & mask;
-                    items.pointer().add(k).write(key << numbers | k as u64);
+                    items.as_ptr().add(k).write(key << id_bits | k as u64);
                 }
-                ids::sort(items, spare, count, Some(differing << numbers))?;
-                let mask = (1u64 << numbers) - 1;
-                let sorted = items.written(count).iter().map(|item| entries.add((item & mask) as usize));
-                return Ok(gather(fold, sorted, out));
+                ids::sort(items, spare, count, Some(differing << id_bits))?;
+                let mask = (1u64 << id_bits) - 1;
+                let sorted = items.initialized(count).iter().map(|item| entries.add((item & mask) as usize));
+                return Ok(fold_sorted(fold, sorted, out));
             }
             let [items, spare] = &mut self.pairs;
-            items.make(count)?;
+            items.reserve(count)?;
             for k in 0..count {
-                items.pointer().add(k).write(Pair { key: (*entries.add(k)).key, id: k as u32 });
+                items.as_ptr().add(k).write(KeyedId { key: (*entries.add(k)).key, id: k as u32 });
             }
             ids::sort(items, spare, count, differing)?;
-            let sorted = items.written(count).iter().map(|item| entries.add(item.id as usize));
-            Ok(gather(fold, sorted, out))
+            let sorted = items.initialized(count).iter().map(|item| entries.add(item.id as usize));
+            Ok(fold_sorted(fold, sorted, out))
         }
     }
 }
 
-/// Innermost coordinates that are in a range: so many bits of a key, the least of them, how many bits there are for the
-/// difference to that, and the greatest.
+/// A range of innermost coordinates: their bits in a key, the minimum, the bits of the offset from
+/// the minimum, and the maximum.
 #[derive(Clone, Copy)]
-struct Range {
-    inner: u32,
+struct CoordRange {
+    innermost_bits: u32,
     low: usize,
     stride: u32,
     high: usize,
 }
 
-impl Range {
-    /// The same with as much room below the least as above the greatest.
-    fn centred(self) -> Range {
+impl CoordRange {
+    /// The same range, centred in the window.
+    fn centred(self) -> CoordRange {
         let spare = (1usize << self.stride) - 1 - (self.high - self.low);
-        Range { low: self.low.saturating_sub(spare / 2), ..self }
+        CoordRange { low: self.low.saturating_sub(spare / 2), ..self }
     }
 }
 
-/// The range of the numbers in the low bits of keys.
+/// The range of the id_bits in the low bits of keys.
 ///
 /// # Safety
-/// The pieces are of entries that are written.
-unsafe fn inner_range<K: Key, T>(pieces: &[Piece<Entry<K, T>>], inner: u32) -> Range {
-    let mask = if inner < usize::BITS { (1usize << inner) - 1 } else { usize::MAX };
+/// The runs hold initialised entries, outside of this combiner; the output has space for all of
+/// them.
+unsafe fn innermost_range<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>], innermost_bits: u32) -> CoordRange {
+    let mask = if innermost_bits < usize::BITS { (1usize << innermost_bits) - 1 } else { usize::MAX };
     let (mut low, mut high) = (usize::MAX, 0);
-    for (piece, next) in pieces.iter().zip(pieces.iter().skip(1).map(Some).chain([None])) {
-        let next = next.map_or(piece.first, |next| next.first);
-        for k in 0..piece.len {
-            // SAFETY: promised by the caller.
-            let number = unsafe { (*piece.first.add(k)).key.digit(0) & mask };
+    for (run, next) in runs.iter().zip(runs.iter().skip(1).map(Some).chain([None])) {
+        let next = next.map_or(run.first, |next| next.first);
+        for k in 0..run.len {
+            // SAFETY: guaranteed by the caller.
+            let coordinate = unsafe { (*run.first.add(k)).key.digit(0) & mask };
             if k % 4 == 0 {
                 prefetch(next.wrapping_add(k));
             }
-            (low, high) = (low.min(number), high.max(number));
+            (low, high) = (low.min(coordinate), high.max(coordinate));
         }
     }
     let low = low.min(high);
-    Range { inner, low, stride: (usize::BITS - (high - low).leading_zeros()).max(1), high }
+    CoordRange { innermost_bits, low, stride: (usize::BITS - (high - low).leading_zeros()).max(1), high }
 }
 
-/// The bits in which keys differ, and whether some are out of order.
+/// The bits in which keys differ, and whether some keys are out of order.
 ///
 /// # Safety
-/// The pieces are of entries that are written.
-unsafe fn survey<K: Key, T>(pieces: &[Piece<Entry<K, T>>]) -> (u128, bool) {
-    let (mut differing, mut disorder) = (0, false);
-    // SAFETY: promised by the caller.
+/// The runs hold initialised entries, outside of this combiner; the output has space for all of
+/// them.
+unsafe fn survey<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>]) -> (u128, bool) {
+    let (mut differing, mut unsorted) = (0, false);
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let Some(mut before) = pieces.first().map(|piece| (*piece.first).key) else { return (0, false) };
-        for piece in pieces {
-            for k in 0..piece.len {
-                let key = (*piece.first.add(k)).key;
-                differing |= before.differing(key);
-                disorder |= before > key;
-                before = key;
+        let Some(mut previous) = runs.first().map(|run| (*run.first).key) else { return (0, false) };
+        for run in runs {
+            for k in 0..run.len {
+                let key = (*run.first.add(k)).key;
+                differing |= previous.differing(key);
+                unsorted |= previous > key;
+                previous = key;
             }
         }
     }
-    (differing, disorder)
+    (differing, unsorted)
 }
 
-/// Folds entries that come in the order of their keys; gives how many are left.
+/// Folds entries that arrive in key order; returns the number of distinct keys.
 ///
 /// # Safety
-/// The entries are written, and the output has room for them.
+/// The entries are initialised, and the output has space for them.
 #[inline(always)]
-unsafe fn gather<K: Key, T: Copy, F: Fold<T>>(
+unsafe fn fold_sorted<K: Key, T: Copy, F: Fold<T>>(
     fold: F,
-    mut entries: impl Iterator<Item = *const Entry<K, T>>,
-    out: Out<K, T>,
+    mut entries: impl Iterator<Item = *const KeyedValue<K, T>>,
+    out: CombinedOutput<K, T>,
 ) -> usize {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let Some(Entry { mut key, mut value }) = entries.next().map(|entry| entry.read()) else { return 0 };
+        let Some(KeyedValue { mut key, mut value }) = entries.next().map(|entry| entry.read()) else { return 0 };
         let mut last = 0;
-        // The entry that is being made is written each time, and left behind when the next one has another key: no
-        // branch depends on that.
+        // The current entry is written in every iteration; the write position advances when the
+        // next key differs. No branch depends on the comparison.
         for entry in entries {
             let next = entry.read();
             let same = next.key == key;

@@ -1,9 +1,9 @@
-//! The policy `coord`: every entry is appended, and equal ones are combined when they are sorted.
+//! The `coord` policy: appends every entry; equal ones are combined when they are sorted.
 
-use super::policy::{Entries, Place, Policy};
-use crate::runtime::typed::OutOfMemory;
+use super::policy::{AccumulationView, Lookup, Policy};
+use crate::runtime::scratch::OutOfMemory;
 
-/// Appends. Best where few coordinates come more than once, or the capacity is small.
+/// Appends every entry. Best where few coordinates occur more than once, or the capacity is small.
 #[derive(Debug)]
 pub(super) struct Coord;
 
@@ -12,9 +12,9 @@ impl Policy for Coord {
         true
     }
 
-    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
-        Ok(if entries.is_full() { Place::Full } else { Place::New })
+    fn lookup(&mut self, _: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
+        Ok(if entries.is_full() { Lookup::Full } else { Lookup::New })
     }
 
-    fn clear(&mut self, _: &Entries<'_>) {}
+    fn clear(&mut self, _: &AccumulationView<'_>) {}
 }

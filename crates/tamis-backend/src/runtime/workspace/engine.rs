@@ -1,47 +1,48 @@
-//! What entries are merged into, for some type of keys and values: shelves, or a place for each element, and the way out.
+//! Merge engine: flushed entries in radix partitions or a dense accumulator, and their sorted
+//! output, for one key and value type.
 
-use super::Stop;
+use super::WorkspaceError;
 use super::combine::Combiner;
-use super::flat::{self, Flat};
-use super::key::{Key, Packing};
-use super::merge::Fold;
-use super::policy::{Entries, Lane, Policy};
-use super::shelves::{SPLIT, Shelves};
+use super::dense_accumulator::{self, DenseAccumulator};
+use super::merge_op::Fold;
+use super::packed_key::{Key, Packing};
+use super::partitions::{Partitions, SPLIT_ENTRIES};
+use super::policy::{AccumulationView, CoordArray, Policy};
 use crate::runtime::memory::{self, RawBuffer};
-use crate::runtime::typed::{OutOfMemory, Room};
+use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
 
-/// Entries of an accumulation array, and who found their places.
+/// The entries of an accumulation array, and the policy that found their positions.
 pub(super) struct Batch<'a> {
-    pub(super) lanes: &'a [Lane],
+    pub(super) coord_arrays: &'a [CoordArray],
     pub(super) values: *const u8,
     pub(super) count: usize,
     pub(super) policy: &'a mut dyn Policy,
 }
 
-/// The kernel's arrays, to be written: those of coordinates, and then that of values.
-pub(super) struct Target<'a> {
+/// The kernel's output arrays: the coordinates of each dimension, then the values.
+pub(super) struct OutputArrays<'a> {
     pub(super) buffers: &'a [*mut RawBuffer],
     pub(super) elems: &'a [Elem],
 }
 
-impl Target<'_> {
-    /// Makes room for `more` elements after the first `used`, which are kept.
+impl OutputArrays<'_> {
+    /// Reserves `more` elements after the first `used`, which are kept.
     ///
     /// # Safety
-    /// The descriptors are of arrays of these types, and nobody else uses them.
-    unsafe fn make(&self, used: usize, more: usize) -> Result<(), OutOfMemory> {
+    /// The descriptors are of arrays of the described types, own their memory, and are not aliased.
+    unsafe fn reserve(&self, used: usize, more: usize) -> Result<(), OutOfMemory> {
         let len = (used + more) as u64;
         for (buffer, elem) in self.buffers.iter().zip(self.elems) {
-            // SAFETY: promised by the caller.
+            // SAFETY: guaranteed by the caller.
             let raw = unsafe { &mut **buffer };
-            let before = raw.len;
-            if before < len {
-                // Only these are worth copying.
+            let previous = raw.len;
+            if previous < len {
+                // Only the used elements are copied.
                 raw.len = used as u64;
                 if !memory::grow(raw, len, elem.size(), memory::align(*elem), None) {
-                    raw.len = before;
+                    raw.len = previous;
                     return Err(OutOfMemory { elements: len });
                 }
             }
@@ -49,19 +50,19 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Where the arrays are now.
+    /// Returns the current addresses: of the coordinate arrays, and of the values.
     ///
     /// # Safety
-    /// As for [`Target::make`].
-    unsafe fn find(&self, lanes: &mut Vec<Lane>) -> *mut u8 {
-        lanes.clear();
+    /// As for [`OutputArrays::reserve`].
+    unsafe fn locate(&self, coord_arrays: &mut Vec<CoordArray>) -> *mut u8 {
+        coord_arrays.clear();
         let mut values = std::ptr::null_mut();
         for (buffer, elem) in self.buffers.iter().zip(self.elems) {
-            // SAFETY: promised by the caller.
+            // SAFETY: guaranteed by the caller.
             let data = unsafe { (**buffer).data };
             match elem {
-                Elem::Index(Width::U32) => lanes.push(Lane::Narrow(data.cast())),
-                Elem::Index(_) => lanes.push(Lane::Wide(data.cast())),
+                Elem::Index(Width::U32) => coord_arrays.push(CoordArray::U32(data.cast())),
+                Elem::Index(_) => coord_arrays.push(CoordArray::U64(data.cast())),
                 Elem::Value(_) => values = data,
             }
         }
@@ -69,136 +70,138 @@ impl Target<'_> {
     }
 }
 
-/// Asks for memory that will be read soon.
+/// Prefetches memory for a read.
 #[inline(always)]
-pub(super) fn prefetch<T>(_place: *const T) {
+pub(super) fn prefetch<T>(_address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, which never fails, whatever the address.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(_place.cast())
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(_address.cast())
     };
 }
 
-/// Asks for memory that will be written soon.
+/// Prefetches memory for a write.
 #[inline(always)]
-pub(super) fn prefetch_to_write<T>(_place: *const T) {
+pub(super) fn prefetch_to_write<T>(_address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, which never fails, whatever the address.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(_place.cast())
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(_address.cast())
     };
 }
 
-/// What keeps entries, for some type of keys and values.
-pub(super) trait Engine: Send {
-    /// How many bits its keys have.
+/// A type-erased merge engine.
+pub(super) trait MergeEngine: Send {
+    /// The width of its keys in bits.
     fn key_bits(&self) -> u32;
-    /// Forgets all entries.
+    /// Removes all entries.
     fn reset(&mut self);
-    /// How many entries have been combined since this was asked last.
+    /// Returns and resets the number of entries combined since the last call.
     fn take_combined(&mut self) -> u64;
-    /// How many bytes are held: for entries, and to combine them in.
+    /// The allocated bytes: of entries, and of scratch memory for combining.
     fn bytes(&self) -> [u64; 2];
-    /// Takes entries. `last`: they are the last ones. `true` then: they are in order, all different, and there are no others,
-    /// so that they stay where they are, and nothing is to do.
+    /// Absorbs entries. `last` marks the final batch. Returns `true` if this batch is the only one,
+    /// in key order and without duplicates: then the entries stay in the accumulation array, and no
+    /// output is needed.
     ///
     /// # Safety
-    /// The lanes and the values have `count` elements.
-    unsafe fn absorb(&mut self, batch: &mut Batch<'_>, packing: &Packing, last: bool) -> Result<bool, Stop>;
-    /// Writes all entries that were taken, in order, each once; gives how many there are. There are none afterwards.
+    /// The coordinate arrays and the values have `count` elements.
+    unsafe fn absorb(&mut self, batch: &mut Batch<'_>, packing: &Packing, last: bool) -> Result<bool, WorkspaceError>;
+    /// Writes all absorbed entries in key order, each key once; returns their number. The engine is
+    /// empty afterwards.
     ///
     /// # Safety
-    /// The descriptors are of arrays of the described types, own their memory, and nobody else uses them.
-    unsafe fn emit(&mut self, packing: &Packing, target: &Target<'_>) -> Result<usize, Stop>;
+    /// The descriptors are of arrays of the described types, own their memory, and are not aliased.
+    unsafe fn emit(&mut self, packing: &Packing, target: &OutputArrays<'_>) -> Result<usize, WorkspaceError>;
 }
 
-/// The engine for keys `K`, values `T`, combined by `F`.
-pub(super) struct Machine<K: Key, T: Copy, F> {
+/// The engine for keys `K` and values `T`, combined by `F`.
+pub(super) struct TypedEngine<K: Key, T: Copy, F> {
     fold: F,
-    shelves: Shelves<K, T>,
-    flat: Flat<T>,
+    partitions: Partitions<K, T>,
+    dense: DenseAccumulator<T>,
     combiner: Combiner<K, T>,
-    /// The keys of entries that a policy puts in order, and that order.
-    keys: Room<K>,
-    ids: Room<u32>,
-    /// How many entries went to places of their own since that was asked last.
-    placed: u64,
+    /// The keys of entries that a policy sorts, and the order of their ids.
+    keys: ScratchVec<K>,
+    ids: ScratchVec<u32>,
+    /// The number of entries folded into the dense accumulator since the last report.
+    folded_densely: u64,
 }
 
-impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> Machine<K, T, F> {
-    pub(super) fn new(fold: F) -> Machine<K, T, F> {
-        Machine {
+impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> TypedEngine<K, T, F> {
+    pub(super) fn new(fold: F) -> TypedEngine<K, T, F> {
+        TypedEngine {
             fold,
-            shelves: Shelves::new(),
-            flat: Flat::new(),
+            partitions: Partitions::new(),
+            dense: DenseAccumulator::new(),
             combiner: Combiner::new(),
-            keys: Room::new(),
-            ids: Room::new(),
-            placed: 0,
+            keys: ScratchVec::new(),
+            ids: ScratchVec::new(),
+            folded_densely: 0,
         }
     }
 
-    /// Takes entries in the order that their policy says, if it says one that is one.
+    /// Absorbs entries in the order that their policy gives, if it is a valid order.
     ///
     /// # Safety
-    /// As for [`Engine::absorb`].
-    unsafe fn absorb_ordered(&mut self, batch: &mut Batch<'_>, packing: &Packing) -> Result<bool, Stop> {
+    /// As for [`MergeEngine::absorb`].
+    unsafe fn absorb_ordered(&mut self, batch: &mut Batch<'_>, packing: &Packing) -> Result<bool, WorkspaceError> {
         let count = batch.count;
-        self.ids.make(count)?;
-        // SAFETY: there is room for `count` numbers, which are written here.
+        self.ids.reserve(count)?;
+        // SAFETY: the vector has space for `count` ids, which are initialised here.
         let ids = unsafe {
-            self.ids.pointer().write_bytes(0, count);
-            self.ids.written_mut(count)
+            self.ids.as_ptr().write_bytes(0, count);
+            self.ids.initialized_mut(count)
         };
-        let entries = Entries { lanes: batch.lanes, sizes: &packing.sizes, count, full: false };
+        let entries = AccumulationView { coord_arrays: batch.coord_arrays, sizes: &packing.sizes, count, full: false };
         if !batch.policy.sort(&entries, ids) {
             return Ok(false);
         }
-        self.keys.make(count)?;
-        let to = self.keys.pointer();
-        // SAFETY: promised by the caller; there is room for `count` keys.
+        self.keys.reserve(count)?;
+        let to = self.keys.as_ptr();
+        // SAFETY: guaranteed by the caller; the vector has space for `count` keys.
         unsafe {
-            packing.pack::<K>(batch.lanes, count, |start, keys| {
+            packing.pack::<K>(batch.coord_arrays, count, |start, keys| {
                 to.add(start).copy_from_nonoverlapping(keys.as_ptr(), keys.len());
                 Ok(())
             })?;
         }
-        // SAFETY: all of them were just written.
-        let keys = unsafe { self.keys.written(count) };
-        let mut before: Option<(K, u32)> = None;
+        // SAFETY: all keys were just written.
+        let keys = unsafe { self.keys.initialized(count) };
+        let mut previous: Option<(K, u32)> = None;
         for id in ids.iter() {
-            // In strictly ascending order, as many as there are: so each is there once.
+            // A strictly ascending sequence of `count` ids contains each of them once.
             let Some(key) = keys.get(*id as usize) else { return Ok(false) };
-            if before.is_some_and(|before| before >= (*key, *id)) {
+            if previous.is_some_and(|previous| previous >= (*key, *id)) {
                 return Ok(false);
             }
-            before = Some((*key, *id));
+            previous = Some((*key, *id));
         }
         let values = batch.values.cast::<T>();
         for id in ids.iter() {
-            // SAFETY: promised by the caller; the numbers are those of entries.
-            self.shelves.append(keys[*id as usize], unsafe { values.add(*id as usize).read() })?;
+            // SAFETY: guaranteed by the caller; the ids are those of entries.
+            self.partitions.append(keys[*id as usize], unsafe { values.add(*id as usize).read() })?;
         }
         Ok(true)
     }
 }
 
-/// Whether entries are in order, and all different.
+/// Whether entries are in key order without duplicates.
 ///
 /// # Safety
-/// As for [`Engine::absorb`].
-unsafe fn in_order<K: Key>(batch: &Batch<'_>, packing: &Packing) -> Result<bool, Stop> {
-    let (mut before, mut done): (Option<K>, usize) = (None, 0);
-    // Packed a few at a time, since most are out of order soon.
+/// As for [`MergeEngine::absorb`].
+unsafe fn is_sorted_unique<K: Key>(batch: &Batch<'_>, packing: &Packing) -> Result<bool, WorkspaceError> {
+    let (mut previous, mut done): (Option<K>, usize) = (None, 0);
+    // A short block first: most batches are out of order early.
     while done < batch.count {
         let mut ordered = true;
         let len = (batch.count - done).min(if done == 0 { 16 } else { 4096 });
-        // SAFETY: promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            packing.pack_part::<K>(batch.lanes, done, len, |_, keys| {
+            packing.pack_range::<K>(batch.coord_arrays, done, len, |_, keys| {
                 for key in keys {
-                    ordered &= before.is_none_or(|before| before < *key);
-                    before = Some(*key);
+                    ordered &= previous.is_none_or(|previous| previous < *key);
+                    previous = Some(*key);
                 }
                 Ok(())
             })?;
@@ -211,68 +214,72 @@ unsafe fn in_order<K: Key>(batch: &Batch<'_>, packing: &Packing) -> Result<bool,
     Ok(true)
 }
 
-impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> Engine for Machine<K, T, F> {
+impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> MergeEngine for TypedEngine<K, T, F> {
     fn key_bits(&self) -> u32 {
         K::BITS
     }
 
     fn reset(&mut self) {
-        self.shelves.reset();
-        self.flat.reset();
+        self.partitions.reset();
+        self.dense.reset();
     }
 
     fn take_combined(&mut self) -> u64 {
-        std::mem::take(&mut self.placed) + self.shelves.take_combined()
+        std::mem::take(&mut self.folded_densely) + self.partitions.take_combined()
     }
 
     fn bytes(&self) -> [u64; 2] {
         let sort = self.combiner.bytes() + self.keys.bytes() + self.ids.bytes();
-        [self.shelves.bytes() + self.flat.bytes(), sort]
+        [self.partitions.bytes() + self.dense.bytes(), sort]
     }
 
-    unsafe fn absorb(&mut self, batch: &mut Batch<'_>, packing: &Packing, last: bool) -> Result<bool, Stop> {
+    unsafe fn absorb(&mut self, batch: &mut Batch<'_>, packing: &Packing, last: bool) -> Result<bool, WorkspaceError> {
         let (count, fold) = (batch.count, self.fold);
-        let waiting = if self.flat.used() || self.shelves.split() { 0 } else { self.shelves.len() };
-        let alone = waiting == 0 && !self.flat.used() && !self.shelves.split();
-        // SAFETY: promised by the caller.
+        let pending = if self.dense.in_use() || self.partitions.is_split() { 0 } else { self.partitions.len() };
+        let is_empty = pending == 0 && !self.dense.in_use() && !self.partitions.is_split();
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            if alone && last && in_order::<K>(batch, packing)? {
+            if is_empty && last && is_sorted_unique::<K>(batch, packing)? {
                 return Ok(true);
             }
-            let much = last || waiting + count > SPLIT;
-            if !self.flat.used() && !self.shelves.split() && much && flat::suits(packing.total, waiting + count) {
-                self.flat.open(fold, packing.total)?;
-                self.flat.take(fold, self.shelves.all());
-                self.shelves.reset();
+            let worth_deciding = last || pending + count > SPLIT_ENTRIES;
+            if !self.dense.in_use()
+                && !self.partitions.is_split()
+                && worth_deciding
+                && dense_accumulator::suits(packing.total, pending + count)
+            {
+                self.dense.open(fold, packing.total)?;
+                self.dense.fold_runs(fold, self.partitions.all());
+                self.partitions.reset();
             }
-            let entries = (batch.lanes, batch.values.cast::<T>(), count);
-            if self.flat.used() {
-                self.placed += count as u64;
-                self.flat.put::<K, F>(fold, packing, entries)?;
-            } else if !(alone && last && self.absorb_ordered(batch, packing)?) {
-                self.shelves.put(&mut self.combiner, fold, packing, entries)?;
+            let entries = (batch.coord_arrays, batch.values.cast::<T>(), count);
+            if self.dense.in_use() {
+                self.folded_densely += count as u64;
+                self.dense.fold_batch::<K, F>(fold, packing, entries)?;
+            } else if !(is_empty && last && self.absorb_ordered(batch, packing)?) {
+                self.partitions.append_batch(&mut self.combiner, fold, packing, entries)?;
             }
         }
         Ok(false)
     }
 
-    unsafe fn emit(&mut self, packing: &Packing, target: &Target<'_>) -> Result<usize, Stop> {
-        let mut lanes = Vec::with_capacity(target.elems.len());
-        // SAFETY: promised by the caller; room is made for what is written.
+    unsafe fn emit(&mut self, packing: &Packing, target: &OutputArrays<'_>) -> Result<usize, WorkspaceError> {
+        let mut coord_arrays = Vec::with_capacity(target.elems.len());
+        // SAFETY: guaranteed by the caller; space is reserved for the output.
         unsafe {
-            if self.flat.used() {
-                target.make(0, self.flat.most())?;
-                let values = target.find(&mut lanes);
-                return Ok(self.flat.empty::<K, F>(self.fold, packing, &lanes, values.cast()));
+            if self.dense.in_use() {
+                target.reserve(0, self.dense.max_entries())?;
+                let values = target.locate(&mut coord_arrays);
+                return Ok(self.dense.drain::<K, F>(self.fold, packing, &coord_arrays, values.cast()));
             }
-            let room = |used: usize, more: usize| {
-                target.make(used, more)?;
-                let mut lanes = Vec::new();
-                Ok(target.find(&mut lanes).cast::<T>().add(used))
+            let reserve = |used: usize, more: usize| {
+                target.reserve(used, more)?;
+                let mut coord_arrays = Vec::new();
+                Ok(target.locate(&mut coord_arrays).cast::<T>().add(used))
             };
-            self.shelves.empty(&mut self.combiner, self.fold, packing, room, |used, keys| {
-                target.find(&mut lanes);
-                packing.unpack(keys, &lanes, used);
+            self.partitions.drain(&mut self.combiner, self.fold, packing, reserve, |used, keys| {
+                target.locate(&mut coord_arrays);
+                packing.unpack(keys, &coord_arrays, used);
             })
         }
     }

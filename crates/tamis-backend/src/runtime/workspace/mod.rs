@@ -1,190 +1,198 @@
-//! Insert-sort-merge workspaces: entries come in any order, and are there in order, each once, when the workspace is settled.
+//! Insert-sort-merge workspaces: entries are inserted in any order, and finalizing yields them in
+//! coordinate order, each once.
 //!
-//! Entries are collected in an *accumulation array*, which is the kernel's own: one array of coordinates per dimension, and
-//! one of values. How an entry is found there on insertion is the [`Policy`]: `coord`, `hash`, `bucket`, and the two `extremes`.
+//! Entries are collected in an *accumulation array* in the kernel's own buffers: one array of
+//! coordinates per dimension, and one of values. The [`Policy`] determines how an insertion finds
+//! an existing entry: `coord`, `hash`, `bucket`, `map` or `vector`.
 //!
-//! When it is full it is *flushed*: coordinates are packed into keys (`key`), and its entries go to *shelves* by the highest bits
-//! of those (`shelves`, lists of `blocks`), or, where there are few elements, straight to their places (`flat`). A shelf is
-//! combined (`combine`) each time it has grown to a few times what was left of it: sorted by digits (`sort::ids`), or put
-//! into a window of `places`, and folded in the order of insertion by loops of their own for each operator (`merge`). So nothing
-//! depends on how large the accumulation array is, but that it stays in the cache. All of that is an `engine`, and
-//! runs on a second thread if wanted (`pipeline`). CompiledKernel code uses a workspace by the functions in `abi`.
+//! A full accumulation array is *flushed*. The coordinates are packed into keys (`packed_key`). The
+//! entries go to radix partitions by the highest bits of their keys (`partitions`, in
+//! `block_lists`), or for small key spaces into a `dense_accumulator`. A partition that has grown
+//! to a few times its combined size is combined again (`combine`): radix sorted (`sort::ids`), or
+//! folded in a `direct_table`, always in insertion order and with specialised loops per operator
+//! (`merge_op`). Results therefore do not depend on the capacity of the accumulation array, which
+//! only needs to fit the cache. All of that is an `engine`, and can run on a worker thread
+//! (`pipeline`). Compiled code calls a workspace through `abi`.
 
 mod abi;
-mod blocks;
+mod block_lists;
 mod bucket;
 mod combine;
 mod coord;
+mod dense_accumulator;
+mod direct_table;
 mod engine;
-mod extremes;
-mod flat;
 mod hash;
-mod key;
-mod merge;
-mod own;
+mod map_vector;
+mod merge_op;
+mod owned;
+mod packed_key;
+mod partitions;
 mod pipeline;
-mod places;
 mod policy;
-mod shelves;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_combining;
 
-pub use abi::RawDescription;
+pub use abi::RawWorkspaceSpec;
 pub(super) use abi::SYMBOLS;
-pub use merge::Merge;
-pub use own::OwnedWorkspace;
-pub use policy::{Constructor, Entries, Place, Policy, appends, policies, register};
+pub use merge_op::MergeOp;
+pub use owned::OwnedWorkspace;
+pub use policy::{AccumulationView, Lookup, Policy, PolicyConstructor, appends, policies, register};
 
 use super::memory::{self, RawBuffer, Storage, element_bytes};
-use super::typed::OutOfMemory;
+use super::scratch::OutOfMemory;
 use crate::failure::{RawFailure, Status};
-use engine::{Batch, Target};
-use key::Packing;
-use pipeline::{Core, Job, Pipeline, Side};
-use policy::Lane;
+use engine::{Batch, OutputArrays};
+use packed_key::Packing;
+use pipeline::{FlushJob, MergeState, Pipeline, SpareArrays};
+use policy::CoordArray;
 use std::num::NonZero;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
 use tamis_ir::{DType, Value};
 
-/// Without a capacity: so many entries are collected before they are put elsewhere. They stay in the cache until then.
-pub(super) const CACHED: usize = 1 << 12;
+/// Default number of entries after which an accumulation array without a capacity is flushed: it
+/// fits the L1 cache.
+pub(super) const DEFAULT_FLUSH_THRESHOLD: usize = 1 << 12;
 
-/// At least as many if a second thread takes them: handing over less costs more than it saves.
-const HANDED_OVER: usize = 1 << 16;
+/// Minimum flush threshold with a worker thread: smaller batches cost more to hand over than they
+/// save.
+const MIN_PIPELINED_ENTRIES: usize = 1 << 16;
 
-/// The room that an accumulation array starts with.
-const START: usize = 64;
+/// Initial capacity of an accumulation array.
+const INITIAL_CAPACITY: usize = 64;
 
-/// Numbers of entries have 32 bits.
-const MOST: usize = u32::MAX as usize - 1;
+/// Maximum number of entries: entry ids have 32 bits.
+const MAX_ENTRIES: usize = u32::MAX as usize - 1;
 
-/// What a workspace is: fixed when a kernel is compiled.
+/// The specification of a workspace, fixed when a kernel is compiled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Description {
+pub struct WorkspaceSpec {
     /// The width of the coordinates of each dimension, outermost first: `u32` or `u64`.
     pub widths: Vec<Width>,
     /// The type of values.
     pub dtype: DType,
-    /// What new entries hold.
+    /// The initial value of entries.
     pub init: Value,
-    /// How equal entries become one. Without it entries must be found on insertion, and never be merged: then the policy is
-    /// `hash`, without a capacity, whatever is asked for.
-    pub merge: Option<Merge>,
+    /// The operator that merges equal entries. Without one, entries must be found on insertion and
+    /// never merged: the policy is then always `hash`, without a capacity.
+    pub merge: Option<MergeOp>,
     /// The name of the policy.
     pub policy: String,
-    /// How many entries the accumulation array holds; by default it grows.
+    /// The capacity of the accumulation array; by default it grows.
     pub capacity: Option<NonZero<u64>>,
-    /// Whether a second thread sorts and merges.
+    /// Whether a worker thread sorts and merges.
     pub pipelined: bool,
 }
 
-impl Description {
-    /// Dimensions with 32-bit coordinates, by the policy `coord`, growing, on one thread.
-    pub fn new(dimensions: usize, dtype: DType, init: Value, merge: Option<Merge>) -> Description {
+impl WorkspaceSpec {
+    /// A workspace with 32-bit coordinates, the policy `coord`, no capacity, and no worker thread.
+    pub fn new(dimensions: usize, dtype: DType, init: Value, merge: Option<MergeOp>) -> WorkspaceSpec {
         let widths = vec![Width::U32; dimensions];
-        Description { widths, dtype, init, merge, policy: "coord".into(), capacity: None, pipelined: false }
+        WorkspaceSpec { widths, dtype, init, merge, policy: "coord".into(), capacity: None, pipelined: false }
     }
 
-    /// The policy that is used in fact.
+    /// The policy that is actually used.
     pub fn effective_policy(&self) -> &str {
         if self.merge.is_some() { &self.policy } else { "hash" }
     }
 
-    /// Whether compiled code may append by itself; see [`Workspace`].
+    /// Whether compiled code appends inline; see [`Workspace`].
     pub fn appends(&self) -> bool {
         appends(self.effective_policy()).unwrap_or(false)
     }
 }
 
-/// What a policy did wrong.
+/// A violation of the contract of [`Policy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Broken {
-    /// It panicked.
+pub enum PolicyViolation {
+    /// The policy panicked.
     Panicked,
-    /// It located an element that does not exist.
-    Lost,
-    /// It had no room when there were no entries.
-    Full,
+    /// It returned a position that holds no entry.
+    InvalidPosition,
+    /// It reported a full array when there were no entries.
+    FullWhenEmpty,
 }
 
-/// Why a workspace cannot go on.
+/// The reason why a workspace operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Stop {
-    /// There is no memory for so many entries.
+pub enum WorkspaceError {
+    /// Out of memory for this number of entries.
     Memory { entries: u64 },
-    /// A coordinate is not one of its dimension.
+    /// A coordinate is out of the range of its dimension.
     Range { dimension: usize, coordinate: u64, size: u64 },
-    /// Coordinates of a dimension of this size do not fit the width they are stored in.
+    /// The coordinates of a dimension of this size do not fit their width.
     Width { dimension: usize, size: u64 },
-    /// A policy broke its contract.
-    Broken(Broken),
+    /// The policy violated its contract.
+    PolicyViolation(PolicyViolation),
 }
 
-impl From<OutOfMemory> for Stop {
-    fn from(shortage: OutOfMemory) -> Stop {
-        Stop::Memory { entries: shortage.elements }
+impl From<OutOfMemory> for WorkspaceError {
+    fn from(error: OutOfMemory) -> WorkspaceError {
+        WorkspaceError::Memory { entries: error.elements }
     }
 }
 
-/// What a workspace has done and needed, since it was made.
+/// Counters and peak memory of a workspace since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceReport {
-    /// How many entries were inserted.
+    /// The number of inserted entries.
     pub inserts: u64,
-    /// How often a full accumulation array was merged.
+    /// The number of flushes of a full accumulation array.
     pub flushes: u64,
-    /// How many entries were combined with others, each as often as it was.
+    /// The number of entries that were combined; an entry counts each time.
     pub merged: u64,
-    /// How often the workspace was settled.
+    /// The number of times that the workspace was finalized.
     pub finalizations: u64,
-    /// The most bytes at one time: of accumulation arrays, ...
+    /// Peak bytes of accumulation arrays.
     pub accumulation_bytes: u64,
-    /// ... of what was flushed, ...
+    /// Peak bytes of flushed entries.
     pub flushed_bytes: u64,
-    /// ... of the tables of policies, ...
+    /// Peak bytes of the tables of policies.
     pub policy_bytes: u64,
-    /// ... of what combining takes, ...
+    /// Peak bytes of scratch memory for combining.
     pub sort_bytes: u64,
-    /// ... and of all together.
+    /// Peak bytes of all of them together.
     pub peak_bytes: u64,
 }
 
 /// A workspace in use by a kernel.
 ///
-/// Its first two fields are read and written by compiled code, which appends entries by itself where the policy always
-/// does ([`Description::appends`]): while `count < room`, it writes the coordinates, `init` and then the value at `count` and
-/// adds 1 to it; else it asks for room first (`tamis_workspace_room`). All arrays have at least `room` elements.
+/// Compiled code reads and writes the first two fields, and appends inline where the policy always
+/// appends ([`WorkspaceSpec::appends`]). While `count < capacity`, it writes the coordinates,
+/// `init` and then the value at `count`, and increments it. Otherwise it first calls
+/// `tamis_workspace_reserve`. All arrays have at least `capacity` elements.
 #[repr(C)]
 pub struct Workspace {
-    /// How many entries the accumulation array has.
+    /// The number of entries in the accumulation array.
     pub(super) count: u64,
-    /// How many it may have before room must be made.
-    pub(super) room: u64,
-    /// The kernel's descriptors: those of the coordinates, and that of the values.
+    /// The number of entries up to which insertions need no call of `reserve`.
+    pub(super) capacity: u64,
+    /// The kernel's buffer descriptors: those of the coordinates, then that of the values.
     buffers: Vec<*mut RawBuffer>,
     elems: Vec<Elem>,
-    /// Which buffers of the kernel they are, to report failures.
-    which: Vec<usize>,
-    /// Where the arrays are now.
-    lanes: Vec<Lane>,
+    /// Their buffer ids, for failures.
+    buffer_ids: Vec<usize>,
+    /// The current addresses of the coordinate arrays.
+    coord_arrays: Vec<CoordArray>,
     init: [u8; 16],
-    description: Description,
-    constructor: Constructor,
+    spec: WorkspaceSpec,
+    constructor: PolicyConstructor,
     policy: Box<dyn Policy>,
     appends: bool,
-    patience: usize,
-    trusted: bool,
+    flush_threshold: usize,
+    built_in: bool,
     sizes: Vec<u64>,
-    /// So many entries were settled, in the kernel's arrays, and nothing was inserted since; `lanes` is empty then.
+    /// The number of finalized entries in the kernel's arrays if nothing was inserted since;
+    /// `coord_arrays` is empty then.
     finalized: Option<u64>,
-    /// Not here while the second thread has it.
-    core: Option<Box<Core>>,
-    spare: Option<Side>,
+    /// `None` while the worker thread has it.
+    merge_state: Option<Box<MergeState>>,
+    spare: Option<SpareArrays>,
     pipeline: Pipeline,
     report: WorkspaceReport,
 }
@@ -192,119 +200,126 @@ pub struct Workspace {
 impl std::fmt::Debug for Workspace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workspace")
-            .field("description", &self.description)
+            .field("spec", &self.spec)
             .field("count", &self.count)
-            .field("room", &self.room)
+            .field("capacity", &self.capacity)
             .field("report", &self.report)
             .finish()
     }
 }
 
 impl Workspace {
-    /// A workspace on the kernel's arrays: those of the coordinates and then that of the values, by their numbers in a table
-    /// of descriptors. Refused, with a reason, if there is no such policy or operator.
+    /// Creates a workspace on the kernel's arrays: those of the coordinates, then that of the
+    /// values, as ids in a table of descriptors. Returns the reason if there is no such policy or
+    /// operator.
     ///
-    /// Nothing is allocated for entries before there are any.
+    /// Nothing is allocated before the first entry.
     ///
     /// # Safety
-    /// The descriptors stay where they are while the workspace is used, are of arrays of the described types, are
-    /// distinct, and belong to the workspace and the code that inserts into it; memory of theirs is as [`RawBuffer`] says.
+    /// The descriptors are distinct, stay at their addresses while the workspace is used, and are
+    /// of arrays of the specified types. Only the workspace and the code that inserts into it use
+    /// them. Their memory is as [`RawBuffer`] describes.
     pub unsafe fn new(
-        description: &Description,
+        spec: &WorkspaceSpec,
         buffers: *mut RawBuffer,
-        which: &[usize],
+        buffer_ids: &[usize],
     ) -> Result<Workspace, String> {
-        let dimensions = description.widths.len();
-        if which.len() != dimensions + 1 {
-            return Err(format!("{dimensions} dimensions need {} arrays, not {}", dimensions + 1, which.len()));
+        let dimensions = spec.widths.len();
+        if buffer_ids.len() != dimensions + 1 {
+            return Err(format!("{dimensions} dimensions need {} arrays, not {}", dimensions + 1, buffer_ids.len()));
         }
-        if description.widths.iter().any(|width| width.size() < 4) {
+        if spec.widths.iter().any(|width| width.size() < 4) {
             return Err("coordinates of workspaces are `u32` or `u64`".into());
         }
-        if description.init.dtype() != description.dtype {
-            return Err(format!("new entries are {}, not {}", description.dtype, description.init.dtype()));
+        if spec.init.dtype() != spec.dtype {
+            return Err(format!("the initial value is {}, not {}", spec.dtype, spec.init.dtype()));
         }
-        let name = description.effective_policy();
-        let (constructor, trusted) = policy::find(name).ok_or_else(|| format!("there is no policy `{name}`"))?;
+        let name = spec.effective_policy();
+        let (constructor, built_in) = policy::find(name).ok_or_else(|| format!("unknown policy `{name}`"))?;
         let policy = constructor();
-        // Where entries are found on insertion, sums depend on when they are put aside.
-        let handed_over = description.pipelined && policy.appends();
-        let engine = merge::engine(0, description.dtype, description.merge, description.init);
-        let engine =
-            engine.ok_or_else(|| format!("two {} cannot be merged by {:?}", description.dtype, description.merge))?;
-        let mut elems: Vec<Elem> = description.widths.iter().map(|width| Elem::Index(*width)).collect();
-        elems.push(Elem::Value(description.dtype));
-        let (init, _) = element_bytes(Elem::Value(description.dtype), description.init);
+        // A policy that finds entries on insertion folds values before flushes, so the point of a
+        // flush would change sums.
+        let pipelined = spec.pipelined && policy.appends();
+        let engine = merge_op::engine(0, spec.dtype, spec.merge, spec.init);
+        let engine = engine.ok_or_else(|| format!("two {} cannot be merged by {:?}", spec.dtype, spec.merge))?;
+        let mut elems: Vec<Elem> = spec.widths.iter().map(|width| Elem::Index(*width)).collect();
+        elems.push(Elem::Value(spec.dtype));
+        let (init, _) = element_bytes(Elem::Value(spec.dtype), spec.init);
         Ok(Workspace {
             count: 0,
-            room: 0,
-            // SAFETY: promised by the caller.
-            buffers: which.iter().map(|k| unsafe { buffers.add(*k) }).collect(),
+            capacity: 0,
+            // SAFETY: guaranteed by the caller.
+            buffers: buffer_ids.iter().map(|k| unsafe { buffers.add(*k) }).collect(),
             elems,
-            which: which.to_vec(),
-            lanes: Vec::new(),
+            buffer_ids: buffer_ids.to_vec(),
+            coord_arrays: Vec::new(),
             init,
-            description: description.clone(),
+            spec: spec.clone(),
             constructor,
             appends: policy.appends(),
-            patience: policy.patience().max(if handed_over { HANDED_OVER } else { 0 }),
+            flush_threshold: policy.flush_threshold().max(if pipelined { MIN_PIPELINED_ENTRIES } else { 0 }),
             policy,
-            trusted,
+            built_in,
             sizes: Vec::new(),
             finalized: None,
-            core: Some(Box::new(Core { engine, packing: Packing::default() })),
+            merge_state: Some(Box::new(MergeState { engine, packing: Packing::default() })),
             spare: None,
             pipeline: Pipeline::default(),
             report: WorkspaceReport::default(),
         })
     }
 
-    /// What was done and needed so far.
+    /// The counters and memory use so far.
     pub fn report(&self) -> WorkspaceReport {
         self.report
     }
 
-    /// Forgets all entries, and learns the sizes of the dimensions.
-    pub fn reset(&mut self, sizes: impl ExactSizeIterator<Item = u64> + Clone) -> Result<(), Stop> {
-        // What became of entries that nobody wants does not matter, but their memory does.
+    /// Removes all entries, and sets the sizes of the dimensions.
+    pub fn reset(&mut self, sizes: impl ExactSizeIterator<Item = u64> + Clone) -> Result<(), WorkspaceError> {
+        // The outcome of discarded entries does not matter, but their memory does.
         let _ = self.wait();
-        self.forget();
+        self.clear();
         self.finalized = None;
-        if self.core.is_none() || !sizes.clone().eq(self.sizes.iter().copied()) {
-            // Until that is done nothing can be inserted.
-            (self.room, self.lanes) = (0, Vec::new());
+        if self.merge_state.is_none() || !sizes.clone().eq(self.sizes.iter().copied()) {
+            // Until `resize` succeeds no entry can be inserted.
+            (self.capacity, self.coord_arrays) = (0, Vec::new());
             self.resize(sizes)?;
         }
-        if let Some(core) = &mut self.core {
-            core.engine.reset();
+        if let Some(state) = &mut self.merge_state {
+            state.engine.reset();
         }
-        self.refresh();
+        self.reload_arrays();
         Ok(())
     }
 
-    /// Forgets the entries of the accumulation array.
-    fn forget(&mut self) {
+    /// Removes the entries of the accumulation array.
+    fn clear(&mut self) {
         let count = std::mem::take(&mut self.count) as usize;
         if count > 0 {
-            self.policy.clear(&Entries { lanes: &self.lanes, sizes: &self.sizes, count, full: false });
+            self.policy.clear(&AccumulationView {
+                coord_arrays: &self.coord_arrays,
+                sizes: &self.sizes,
+                count,
+                full: false,
+            });
         }
     }
 
-    /// Gets ready for other sizes.
-    fn resize(&mut self, sizes: impl ExactSizeIterator<Item = u64>) -> Result<(), Stop> {
+    /// Adapts to new sizes.
+    fn resize(&mut self, sizes: impl ExactSizeIterator<Item = u64>) -> Result<(), WorkspaceError> {
         self.sizes.clear();
         self.sizes.extend(sizes);
-        self.sizes.resize(self.description.widths.len(), 1);
-        for (dimension, (size, width)) in self.sizes.iter().zip(&self.description.widths).enumerate() {
+        self.sizes.resize(self.spec.widths.len(), 1);
+        for (dimension, (size, width)) in self.sizes.iter().zip(&self.spec.widths).enumerate() {
             if *size > 1 << 63 || size.saturating_sub(1) > Width::max(*width) {
-                let stop = Stop::Width { dimension, size: *size };
+                let error = WorkspaceError::Width { dimension, size: *size };
                 self.sizes.clear();
-                return Err(stop);
+                return Err(error);
             }
         }
         let mut packing = Packing::default();
         packing.set(self.sizes.iter().copied());
-        let (dtype, merge, init) = (self.description.dtype, self.description.merge, self.description.init);
+        let (dtype, merge, init) = (self.spec.dtype, self.spec.merge, self.spec.init);
         let bits = match packing.total {
             0..=64 => 64,
             65..=128 => 128,
@@ -312,145 +327,157 @@ impl Workspace {
             257..=1024 => 1024,
             _ => 4096,
         };
-        match &mut self.core {
-            Some(core) if core.engine.key_bits() == bits => core.packing = packing,
-            core => {
-                let engine = merge::engine(packing.total, dtype, merge, init);
-                let engine = engine.ok_or(Stop::Memory { entries: u64::MAX })?;
-                *core = Some(Box::new(Core { engine, packing }));
+        match &mut self.merge_state {
+            Some(state) if state.engine.key_bits() == bits => state.packing = packing,
+            state => {
+                let engine = merge_op::engine(packing.total, dtype, merge, init);
+                let engine = engine.ok_or(WorkspaceError::Memory { entries: u64::MAX })?;
+                *state = Some(Box::new(MergeState { engine, packing }));
             }
         }
-        self.policy.start(&self.sizes);
+        self.policy.set_sizes(&self.sizes);
         if let Some(spare) = &mut self.spare {
-            spare.policy.start(&self.sizes);
+            spare.policy.set_sizes(&self.sizes);
         }
         Ok(())
     }
 
-    /// Looks where the kernel's arrays are, and how much room they have.
-    fn refresh(&mut self) {
-        self.lanes.clear();
-        let mut room = usize::MAX;
+    /// Reloads the addresses and the capacity of the kernel's arrays.
+    fn reload_arrays(&mut self) {
+        self.coord_arrays.clear();
+        let mut capacity = usize::MAX;
         for (buffer, elem) in self.buffers.iter().zip(&self.elems) {
-            // SAFETY: the descriptors are the workspace's, by the promise of `new`.
+            // SAFETY: the descriptors belong to the workspace, as the caller of `new` guarantees.
             let raw = unsafe { &mut **buffer };
             if raw.cap == 0 {
-                // Borrowed memory could not be swapped.
+                // Borrowed memory cannot be swapped with spare arrays.
                 *raw = RawBuffer::empty();
             }
-            room = room.min(raw.len as usize);
+            capacity = capacity.min(raw.len as usize);
             match elem {
-                Elem::Index(Width::U32) => self.lanes.push(Lane::Narrow(raw.data.cast())),
-                Elem::Index(_) => self.lanes.push(Lane::Wide(raw.data.cast())),
+                Elem::Index(Width::U32) => self.coord_arrays.push(CoordArray::U32(raw.data.cast())),
+                Elem::Index(_) => self.coord_arrays.push(CoordArray::U64(raw.data.cast())),
                 Elem::Value(_) => {}
             }
         }
-        let limit = self.capacity().unwrap_or(if self.flushes() { self.patience } else { MOST });
-        self.room = room.min(limit).min(MOST) as u64;
+        let limit = self.fixed_capacity().unwrap_or(if self.flushes() { self.flush_threshold } else { MAX_ENTRIES });
+        self.capacity = capacity.min(limit).min(MAX_ENTRIES) as u64;
     }
 
-    fn capacity(&self) -> Option<usize> {
-        let capacity = self.description.capacity.filter(|_| self.flushes());
-        capacity.map(|capacity| usize::try_from(capacity.get()).unwrap_or(MOST).min(MOST))
+    fn fixed_capacity(&self) -> Option<usize> {
+        let capacity = self.spec.capacity.filter(|_| self.flushes());
+        capacity.map(|capacity| usize::try_from(capacity.get()).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES))
     }
 
-    /// Whether entries may be merged.
+    /// Whether entries may be flushed and merged.
     fn flushes(&self) -> bool {
-        self.description.merge.is_some()
+        self.spec.merge.is_some()
     }
 
     fn values(&self) -> *mut u8 {
-        // SAFETY: the descriptors are the workspace's, by the promise of `new`.
+        // SAFETY: the descriptors belong to the workspace, as the caller of `new` guarantees.
         self.buffers.last().map_or(std::ptr::null_mut(), |buffer| unsafe { (**buffer).data })
     }
 
-    /// The place of the entry with these coordinates, which is new or not; a new one holds `init`.
+    /// Returns the position of the entry with these coordinates; a new entry holds `init`.
     #[inline]
-    pub fn insert(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
+    pub fn insert(&mut self, coordinates: &[u64]) -> Result<u64, WorkspaceError> {
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
-        if !inside || coordinates.len() != self.lanes.len() || coordinates.is_empty() {
-            return self.insert_elsewhere(coordinates);
+        if !inside || coordinates.len() != self.coord_arrays.len() || coordinates.is_empty() {
+            return self.insert_slow(coordinates);
         }
-        self.insert_here(coordinates)
+        self.insert_in_range(coordinates)
     }
 
-    /// An insertion of coordinates that are those of an element.
+    /// Inserts coordinates that are in range.
     #[inline(always)]
-    fn insert_here(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
+    fn insert_in_range(&mut self, coordinates: &[u64]) -> Result<u64, WorkspaceError> {
         if self.appends {
-            if self.count >= self.room {
-                self.make_room(false)?;
+            if self.count >= self.capacity {
+                self.reserve(false)?;
             }
             return Ok(self.append(coordinates));
         }
         self.report.inserts += 1;
-        match self.ask(coordinates)? {
-            Place::Found(place) => Ok(place as u64),
-            Place::New if self.count < self.room => Ok(self.append(coordinates)),
-            refused => self.insert_again(coordinates, refused),
+        match self.lookup(coordinates)? {
+            Lookup::Found(position) => Ok(position as u64),
+            Lookup::New if self.count < self.capacity => Ok(self.append(coordinates)),
+            outcome => self.retry_insert(coordinates, outcome),
         }
     }
 
     #[inline]
-    fn ask(&mut self, coordinates: &[u64]) -> Result<Place, Stop> {
-        let (count, full) = (self.count as usize, self.count >= self.room);
-        let place = self.policy.place(coordinates, &Entries { lanes: &self.lanes, sizes: &self.sizes, count, full })?;
-        match place {
-            Place::Found(place) if place >= count => Err(Stop::Broken(Broken::Lost)),
-            place => Ok(place),
+    fn lookup(&mut self, coordinates: &[u64]) -> Result<Lookup, WorkspaceError> {
+        let (count, full) = (self.count as usize, self.count >= self.capacity);
+        let outcome = self.policy.lookup(
+            coordinates,
+            &AccumulationView { coord_arrays: &self.coord_arrays, sizes: &self.sizes, count, full },
+        )?;
+        match outcome {
+            Lookup::Found(position) if position >= count => {
+                Err(WorkspaceError::PolicyViolation(PolicyViolation::InvalidPosition))
+            }
+            outcome => Ok(outcome),
         }
     }
 
-    /// Makes room, and repeats an insertion once.
+    /// Reserves capacity, and retries the insertion once.
     #[cold]
-    fn insert_again(&mut self, coordinates: &[u64], refused: Place) -> Result<u64, Stop> {
-        let flushed = self.make_room(self.count < self.room)?;
-        if refused == Place::New && !flushed {
-            // It is remembered already.
+    fn retry_insert(&mut self, coordinates: &[u64], outcome: Lookup) -> Result<u64, WorkspaceError> {
+        let flushed = self.reserve(self.count < self.capacity)?;
+        if outcome == Lookup::New && !flushed {
+            // The policy has recorded it already.
             return Ok(self.append(coordinates));
         }
-        match self.ask(coordinates)? {
-            Place::Found(place) => Ok(place as u64),
-            Place::New if self.count < self.room => Ok(self.append(coordinates)),
-            _ => Err(Stop::Broken(Broken::Full)),
+        match self.lookup(coordinates)? {
+            Lookup::Found(position) => Ok(position as u64),
+            Lookup::New if self.count < self.capacity => Ok(self.append(coordinates)),
+            _ => Err(WorkspaceError::PolicyViolation(PolicyViolation::FullWhenEmpty)),
         }
     }
 
-    /// An insertion after entries were settled, one without coordinates, or one that is refused.
+    /// The slow path: insertions after finalizing, without coordinates, or out of range.
     #[cold]
-    fn insert_elsewhere(&mut self, coordinates: &[u64]) -> Result<u64, Stop> {
+    fn insert_slow(&mut self, coordinates: &[u64]) -> Result<u64, WorkspaceError> {
         if let Some(count) = self.finalized.take() {
             self.resume(count)?;
         }
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
-        if !inside || coordinates.len() != self.lanes.len() {
-            return Err(self.outside(coordinates));
+        if !inside || coordinates.len() != self.coord_arrays.len() {
+            return Err(self.out_of_range(coordinates));
         }
-        self.insert_here(coordinates)
+        self.insert_in_range(coordinates)
     }
 
-    /// Goes on after entries were settled: they are the first ones of the accumulation array.
+    /// Resumes after finalizing: the finalized entries become the first entries of the accumulation
+    /// array.
     #[cold]
-    fn resume(&mut self, count: u64) -> Result<(), Stop> {
-        if let Some(core) = &mut self.core {
-            core.engine.reset();
+    fn resume(&mut self, count: u64) -> Result<(), WorkspaceError> {
+        if let Some(state) = &mut self.merge_state {
+            state.engine.reset();
         }
-        self.refresh();
+        self.reload_arrays();
         if self.appends {
-            // They will be counted again.
+            // They will be counted again when flushed.
             self.report.inserts = self.report.inserts.saturating_sub(count);
         } else {
-            let mut coordinates = vec![0; self.lanes.len()];
-            for place in 0..count as usize {
-                for (coordinate, lane) in coordinates.iter_mut().zip(&self.lanes) {
-                    *coordinate = lane.get(place);
+            let mut coordinates = vec![0; self.coord_arrays.len()];
+            for position in 0..count as usize {
+                for (coordinate, array) in coordinates.iter_mut().zip(&self.coord_arrays) {
+                    *coordinate = array.get(position);
                 }
-                let entries = Entries { lanes: &self.lanes, sizes: &self.sizes, count: place, full: false };
-                if self.policy.place(&coordinates, &entries)? != Place::New {
-                    return Err(Stop::Broken(Broken::Lost));
+                let entries = AccumulationView {
+                    coord_arrays: &self.coord_arrays,
+                    sizes: &self.sizes,
+                    count: position,
+                    full: false,
+                };
+                if self.policy.lookup(&coordinates, &entries)? != Lookup::New {
+                    return Err(WorkspaceError::PolicyViolation(PolicyViolation::InvalidPosition));
                 }
-                // Known to the policy from now on, so that it forgets them if the next one fails.
-                self.count = place as u64 + 1;
+                // Counted from now on, so that the policy is told to forget them if the next lookup
+                // fails.
+                self.count = position as u64 + 1;
             }
         }
         self.count = count;
@@ -458,157 +485,163 @@ impl Workspace {
     }
 
     #[cold]
-    fn outside(&self, coordinates: &[u64]) -> Stop {
+    fn out_of_range(&self, coordinates: &[u64]) -> WorkspaceError {
         let pairs = coordinates.iter().zip(&self.sizes).enumerate();
-        let mut outside = pairs.filter(|(_, (coordinate, size))| coordinate >= size);
-        // Too few coordinates: one is missing.
-        let missing = Stop::Range { dimension: coordinates.len().min(self.lanes.len()), coordinate: 0, size: 0 };
-        outside.next().map_or(missing, |(dimension, (coordinate, size))| Stop::Range {
+        let mut out_of_range = pairs.filter(|(_, (coordinate, size))| coordinate >= size);
+        // Too few coordinates: report the missing one.
+        let missing =
+            WorkspaceError::Range { dimension: coordinates.len().min(self.coord_arrays.len()), coordinate: 0, size: 0 };
+        out_of_range.next().map_or(missing, |(dimension, (coordinate, size))| WorkspaceError::Range {
             dimension,
             coordinate: *coordinate,
             size: *size,
         })
     }
 
-    /// Writes a new entry, for which there is room.
+    /// Appends a new entry within the capacity.
     #[inline]
     fn append(&mut self, coordinates: &[u64]) -> u64 {
-        let place = self.count as usize;
-        // SAFETY: all arrays have at least `room` elements, which is more than `count`; their types are those described.
+        let position = self.count as usize;
+        // SAFETY: all arrays have at least `capacity` elements, which is more than `count`; their
+        // types are those specified.
         unsafe {
-            for (lane, coordinate) in self.lanes.iter().zip(coordinates) {
-                match *lane {
-                    Lane::Narrow(data) => data.add(place).write(*coordinate as u32),
-                    Lane::Wide(data) => data.add(place).write(*coordinate),
+            for (array, coordinate) in self.coord_arrays.iter().zip(coordinates) {
+                match *array {
+                    CoordArray::U32(data) => data.add(position).write(*coordinate as u32),
+                    CoordArray::U64(data) => data.add(position).write(*coordinate),
                 }
             }
             let values = self.values();
-            match self.description.dtype.size() {
-                8 => values.add(8 * place).cast::<[u8; 8]>().write(*self.init.as_ptr().cast()),
-                4 => values.add(4 * place).cast::<[u8; 4]>().write(*self.init.as_ptr().cast()),
-                size => values.add(size * place).copy_from_nonoverlapping(self.init.as_ptr(), size),
+            match self.spec.dtype.size() {
+                8 => values.add(8 * position).cast::<[u8; 8]>().write(*self.init.as_ptr().cast()),
+                4 => values.add(4 * position).cast::<[u8; 4]>().write(*self.init.as_ptr().cast()),
+                size => values.add(size * position).copy_from_nonoverlapping(self.init.as_ptr(), size),
             }
         }
         self.count += 1;
-        place as u64
+        position as u64
     }
 
-    /// Makes room for at least one more entry: by growing, or by merging what is there, which `force` asks for.
-    /// Gives whether entries were merged, so that there are none now.
+    /// Reserves capacity for at least one more entry: by growing, or by flushing, which `force`
+    /// requests. Returns whether the entries were flushed, so that the accumulation array is empty
+    /// now.
     #[cold]
-    pub(super) fn make_room(&mut self, force: bool) -> Result<bool, Stop> {
+    pub(super) fn reserve(&mut self, force: bool) -> Result<bool, WorkspaceError> {
         if let Some(count) = self.finalized.take() {
             self.resume(count)?;
-            if self.count < self.room {
+            if self.count < self.capacity {
                 return Ok(false);
             }
         }
-        let room = self.room as usize;
-        let limit = match self.capacity() {
+        let capacity = self.capacity as usize;
+        let limit = match self.fixed_capacity() {
             Some(capacity) => capacity,
-            None if !self.flushes() => MOST,
-            None => self.patience.min(MOST),
+            None if !self.flushes() => MAX_ENTRIES,
+            None => self.flush_threshold.min(MAX_ENTRIES),
         };
-        if room < limit && !force {
-            self.grow(limit.min(room.saturating_mul(2).max(START)), limit)?;
+        if capacity < limit && !force {
+            self.grow(limit.min(capacity.saturating_mul(2).max(INITIAL_CAPACITY)), limit)?;
             return Ok(false);
         }
-        if !self.flushes() || self.lanes.len() != self.description.widths.len() {
-            return Err(Stop::Memory { entries: self.count + 1 });
+        if !self.flushes() || self.coord_arrays.len() != self.spec.widths.len() {
+            return Err(WorkspaceError::Memory { entries: self.count + 1 });
         }
         self.flush()?;
-        if self.room == 0 {
-            self.grow(limit.min(room.max(START)), limit)?;
+        if self.capacity == 0 {
+            self.grow(limit.min(capacity.max(INITIAL_CAPACITY)), limit)?;
         }
         Ok(true)
     }
 
-    /// Makes the kernel's arrays longer.
-    fn grow(&mut self, target: usize, limit: usize) -> Result<(), Stop> {
+    /// Grows the kernel's arrays.
+    fn grow(&mut self, target: usize, limit: usize) -> Result<(), WorkspaceError> {
         let count = self.count;
         for (buffer, elem) in self.buffers.iter().zip(&self.elems) {
-            // SAFETY: the descriptors are the workspace's, by the promise of `new`.
+            // SAFETY: the descriptors belong to the workspace, as the caller of `new` guarantees.
             let raw = unsafe { &mut **buffer };
             let before = raw.len;
-            // Only entries are worth copying.
+            // Only entries are copied.
             raw.len = before.min(count);
             if !memory::grow(raw, target as u64, elem.size(), memory::align(*elem), None) {
                 raw.len = before;
-                return Err(Stop::Memory { entries: target as u64 });
+                return Err(WorkspaceError::Memory { entries: target as u64 });
             }
             raw.len = raw.len.max(before.min(raw.cap));
         }
-        self.refresh();
+        self.reload_arrays();
         let lengths = self.buffers.iter().map(|buffer| {
             // SAFETY: as above.
             unsafe { (**buffer).len as usize }
         });
-        self.room = lengths.min().unwrap_or(0).min(limit) as u64;
-        self.account();
+        self.capacity = lengths.min().unwrap_or(0).min(limit) as u64;
+        self.record_memory();
         Ok(())
     }
 
-    /// Empties the accumulation array, now or on the second thread.
-    fn flush(&mut self) -> Result<(), Stop> {
+    /// Flushes the accumulation array, on this thread or on the worker thread.
+    fn flush(&mut self) -> Result<(), WorkspaceError> {
         self.wait()?;
         let count = self.count as usize;
         self.note_inserts(count);
         self.report.flushes += 1;
-        let Some(mut core) = self.core.take() else { return Err(Stop::Broken(Broken::Panicked)) };
-        if !self.description.pipelined {
-            let batch = Batch { lanes: &self.lanes, values: self.values(), count, policy: &mut *self.policy };
-            // SAFETY: all arrays have as many entries, which are written.
-            let done = unsafe { core.absorb(batch) };
-            self.core = Some(core);
-            self.account();
+        let Some(mut state) = self.merge_state.take() else {
+            return Err(WorkspaceError::PolicyViolation(PolicyViolation::Panicked));
+        };
+        if !self.spec.pipelined {
+            let batch =
+                Batch { coord_arrays: &self.coord_arrays, values: self.values(), count, policy: &mut *self.policy };
+            // SAFETY: all arrays have `count` initialised entries.
+            let done = unsafe { state.absorb(batch) };
+            self.merge_state = Some(state);
+            self.record_memory();
             done?;
             self.count = 0;
-            self.refresh();
+            self.reload_arrays();
             return Ok(());
         }
-        let mut side = self.spare.take().unwrap_or_else(|| self.other_side());
-        std::mem::swap(&mut side.policy, &mut self.policy);
-        for (buffer, storage) in self.buffers.iter().zip(&mut side.arrays) {
+        let mut spare = self.spare.take().unwrap_or_else(|| self.spare_arrays());
+        std::mem::swap(&mut spare.policy, &mut self.policy);
+        for (buffer, storage) in self.buffers.iter().zip(&mut spare.arrays) {
             let own = storage.raw();
-            // SAFETY: the descriptors are the workspace's, and own their memory, as the storage does, of elements of the
-            // same type.
+            // SAFETY: the descriptors belong to the workspace and own their memory, as the storage
+            // does, with elements of the same type.
             unsafe {
                 storage.set_raw(**buffer);
                 **buffer = own;
             }
         }
-        let job = Box::new(Job { core, side, lanes: std::mem::take(&mut self.lanes), count });
+        let job = Box::new(FlushJob { state, spare, coord_arrays: std::mem::take(&mut self.coord_arrays), count });
         self.count = 0;
-        self.refresh();
+        self.reload_arrays();
         match self.pipeline.start(job) {
             Ok(()) => Ok(()),
             Err(outcome) => self.take_back(outcome),
         }
     }
 
-    fn other_side(&self) -> Side {
+    fn spare_arrays(&self) -> SpareArrays {
         let mut policy = (self.constructor)();
-        policy.start(&self.sizes);
-        Side { arrays: self.elems.iter().map(|elem| Storage::new(*elem)).collect(), policy }
+        policy.set_sizes(&self.sizes);
+        SpareArrays { arrays: self.elems.iter().map(|elem| Storage::new(*elem)).collect(), policy }
     }
 
-    /// Waits for the second thread.
-    fn wait(&mut self) -> Result<(), Stop> {
+    /// Waits for the worker thread.
+    fn wait(&mut self) -> Result<(), WorkspaceError> {
         match self.pipeline.finish() {
             Some(outcome) => outcome.and_then(|outcome| self.take_back(outcome)),
             None => Ok(()),
         }
     }
 
-    fn take_back(&mut self, (job, result): (Box<Job>, Result<(), Stop>)) -> Result<(), Stop> {
-        let Job { core, mut side, .. } = *job;
+    fn take_back(&mut self, (job, result): (Box<FlushJob>, Result<(), WorkspaceError>)) -> Result<(), WorkspaceError> {
+        let FlushJob { state, mut spare, .. } = *job;
         if result.is_err() {
-            // What its policy remembers is not known.
-            side.policy = (self.constructor)();
-            side.policy.start(&self.sizes);
+            // The state of its policy is unknown.
+            spare.policy = (self.constructor)();
+            spare.policy.set_sizes(&self.sizes);
         }
-        (self.core, self.spare) = (Some(core), Some(side));
-        self.account();
+        (self.merge_state, self.spare) = (Some(state), Some(spare));
+        self.record_memory();
         result
     }
 
@@ -618,9 +651,10 @@ impl Workspace {
         }
     }
 
-    /// Puts all entries in order, each once, into the kernel's arrays; gives how many there are. They stay entries of
-    /// the workspace, to which others may be inserted, until it is reset.
-    pub fn finalize(&mut self) -> Result<u64, Stop> {
+    /// Finalizes: writes all entries into the kernel's arrays, in coordinate order, each once;
+    /// returns their number. They remain entries of the workspace, and others can be inserted,
+    /// until it is reset.
+    pub fn finalize(&mut self) -> Result<u64, WorkspaceError> {
         if let Some(count) = self.finalized {
             return Ok(count);
         }
@@ -628,78 +662,83 @@ impl Workspace {
         let count = self.count as usize;
         self.note_inserts(count);
         self.report.finalizations += 1;
-        let Some(mut core) = self.core.take() else { return Err(Stop::Broken(Broken::Panicked)) };
-        let done = self.finalize_into(&mut core, count);
-        self.core = Some(core);
-        self.account();
-        self.forget();
+        let Some(mut state) = self.merge_state.take() else {
+            return Err(WorkspaceError::PolicyViolation(PolicyViolation::Panicked));
+        };
+        let done = self.finalize_into(&mut state, count);
+        self.merge_state = Some(state);
+        self.record_memory();
+        self.clear();
         self.finalized = done.ok();
-        self.close();
+        self.close_fast_path();
         done
     }
 
-    /// Until it is reset, or goes on, every insertion has to ask.
-    fn close(&mut self) {
-        self.room = 0;
-        self.lanes.clear();
+    /// Forces every insertion through the slow path until `reset` or `resume`.
+    fn close_fast_path(&mut self) {
+        self.capacity = 0;
+        self.coord_arrays.clear();
     }
 
-    fn finalize_into(&mut self, core: &mut Core, count: usize) -> Result<u64, Stop> {
-        let mut batch = Batch { lanes: &self.lanes, values: self.values(), count, policy: &mut *self.policy };
-        // SAFETY: all arrays have as many entries, which are written.
-        if unsafe { core.engine.absorb(&mut batch, &core.packing, true)? } {
+    fn finalize_into(&mut self, state: &mut MergeState, count: usize) -> Result<u64, WorkspaceError> {
+        let mut batch =
+            Batch { coord_arrays: &self.coord_arrays, values: self.values(), count, policy: &mut *self.policy };
+        // SAFETY: all arrays have `count` initialised entries.
+        if unsafe { state.engine.absorb(&mut batch, &state.packing, true)? } {
             return Ok(count as u64);
         }
-        // The entries have been copied, so that their arrays can be written. Policies forget them first.
-        self.forget();
-        // SAFETY: the descriptors are the workspace's, by the promise of `new`; borrowed memory was let go of.
+        // The engine has copied the entries, so their arrays can be overwritten. The policy forgets
+        // them first.
+        self.clear();
+        // SAFETY: the descriptors belong to the workspace, as the caller of `new` guarantees.
         let merged =
-            unsafe { core.engine.emit(&core.packing, &Target { buffers: &self.buffers, elems: &self.elems })? };
+            unsafe { state.engine.emit(&state.packing, &OutputArrays { buffers: &self.buffers, elems: &self.elems })? };
         Ok(merged as u64)
     }
 
-    /// Takes down how many bytes there are.
-    fn account(&mut self) {
+    /// Updates the peak memory counters.
+    fn record_memory(&mut self) {
         let mut accumulation = 0;
         for (k, (buffer, elem)) in self.buffers.iter().zip(&self.elems).enumerate() {
-            let spare = self.spare.as_ref().and_then(|side| side.arrays.get(k)).map_or(0, |array| array.raw().cap);
-            // SAFETY: the descriptors are the workspace's, by the promise of `new`.
+            let spare = self.spare.as_ref().and_then(|spare| spare.arrays.get(k)).map_or(0, |array| array.raw().cap);
+            // SAFETY: the descriptors belong to the workspace, as the caller of `new` guarantees.
             accumulation += (unsafe { (**buffer).cap } + spare) * elem.size() as u64;
         }
-        let [all, sort] = self.core.as_ref().map_or([0, 0], |core| core.engine.bytes());
-        self.report.merged += self.core.as_mut().map_or(0, |core| core.engine.take_combined());
-        let policy = self.policy.bytes() + self.spare.as_ref().map_or(0, |side| side.policy.bytes());
+        let [flushed, sort] = self.merge_state.as_ref().map_or([0, 0], |state| state.engine.bytes());
+        self.report.merged += self.merge_state.as_mut().map_or(0, |state| state.engine.take_combined());
+        let policy = self.policy.bytes() + self.spare.as_ref().map_or(0, |spare| spare.policy.bytes());
         let report = &mut self.report;
         report.accumulation_bytes = report.accumulation_bytes.max(accumulation);
-        report.flushed_bytes = report.flushed_bytes.max(all);
+        report.flushed_bytes = report.flushed_bytes.max(flushed);
         report.sort_bytes = report.sort_bytes.max(sort);
         report.policy_bytes = report.policy_bytes.max(policy);
-        report.peak_bytes = report.peak_bytes.max(accumulation + all + sort + policy);
+        report.peak_bytes = report.peak_bytes.max(accumulation + flushed + sort + policy);
     }
 
-    /// Whether no policy of somebody else is in use, which may panic.
-    pub(super) fn trusted(&self) -> bool {
-        self.trusted
+    /// Whether the policy is built-in, and so never panics.
+    pub(super) fn has_built_in_policy(&self) -> bool {
+        self.built_in
     }
 
-    /// Why the kernel stops: its status, and what it tells.
-    pub(super) fn failure(&self, stop: Stop) -> (Status, RawFailure) {
-        let values = self.which.last().copied().unwrap_or(0) as i64;
-        let array = |dimension: usize| self.which.get(dimension).map_or(values, |which| *which as i64);
-        match stop {
-            Stop::Memory { entries } => (
-                Status::Memory,
-                RawFailure { which: values, index: i64::try_from(entries).unwrap_or(i64::MAX), len: 0 },
-            ),
-            Stop::Range { dimension, coordinate, size } => {
-                let raw = RawFailure { which: array(dimension), index: coordinate as i64, len: size as i64 };
+    /// Translates an error into the status of the kernel and its operands.
+    pub(super) fn failure(&self, error: WorkspaceError) -> (Status, RawFailure) {
+        let values = self.buffer_ids.last().copied().unwrap_or(0) as i64;
+        let array = |dimension: usize| self.buffer_ids.get(dimension).map_or(values, |id| *id as i64);
+        match error {
+            WorkspaceError::Memory { entries } => {
+                (Status::Memory, RawFailure { id: values, index: i64::try_from(entries).unwrap_or(i64::MAX), len: 0 })
+            }
+            WorkspaceError::Range { dimension, coordinate, size } => {
+                let raw = RawFailure { id: array(dimension), index: coordinate as i64, len: size as i64 };
                 (Status::Bounds, raw)
             }
-            Stop::Width { dimension, size } => {
-                let raw = RawFailure { which: array(dimension), index: size.wrapping_sub(1) as i64, len: 0 };
+            WorkspaceError::Width { dimension, size } => {
+                let raw = RawFailure { id: array(dimension), index: size.wrapping_sub(1) as i64, len: 0 };
                 (Status::Width, raw)
             }
-            Stop::Broken(broken) => (Status::Policy, RawFailure { which: values, index: broken as i64, len: 0 }),
+            WorkspaceError::PolicyViolation(violation) => {
+                (Status::Policy, RawFailure { id: values, index: violation as i64, len: 0 })
+            }
         }
     }
 }

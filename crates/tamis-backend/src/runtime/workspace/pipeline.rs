@@ -1,76 +1,78 @@
-//! A second thread that sorts and merges one accumulation array while another one is filled.
+//! Pipelined flushing: a worker thread sorts and merges one accumulation array while the kernel
+//! fills another (double buffering).
 
-use super::engine::{Batch, Engine};
-use super::key::Packing;
-use super::policy::{Lane, Policy};
-use super::{Broken, Stop};
+use super::engine::{Batch, MergeEngine};
+use super::packed_key::Packing;
+use super::policy::{CoordArray, Policy};
+use super::{PolicyViolation, WorkspaceError};
 use crate::runtime::memory::Storage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// What entries are merged into.
-pub(super) struct Core {
-    pub(super) engine: Box<dyn Engine>,
+/// The merge engine, with the layout of its keys.
+pub(super) struct MergeState {
+    pub(super) engine: Box<dyn MergeEngine>,
     pub(super) packing: Packing,
 }
 
-/// An accumulation array that nobody fills, and the policy that goes with it.
-pub(super) struct Side {
-    /// One array per dimension, and that of the values.
+/// The back buffer: a spare accumulation array and its policy.
+pub(super) struct SpareArrays {
+    /// One coordinate array per dimension, then the values.
     pub(super) arrays: Vec<Storage>,
     pub(super) policy: Box<dyn Policy>,
 }
 
-/// What the second thread does, and gives back.
-pub(super) struct Job {
-    pub(super) core: Box<Core>,
-    pub(super) side: Side,
-    pub(super) lanes: Vec<Lane>,
+/// A flush for the worker thread, which returns it when done.
+pub(super) struct FlushJob {
+    pub(super) state: Box<MergeState>,
+    pub(super) spare: SpareArrays,
+    pub(super) coord_arrays: Vec<CoordArray>,
     pub(super) count: usize,
 }
 
-// SAFETY: the lanes point into the arrays, which the job owns.
-unsafe impl Send for Job {}
+// SAFETY: the coordinate arrays point into `spare.arrays`, which the job owns.
+unsafe impl Send for FlushJob {}
 
-impl Core {
-    /// Takes entries; the policy forgets them.
+impl MergeState {
+    /// Absorbs entries, and clears the policy.
     ///
     /// # Safety
-    /// As for [`Engine::absorb`].
-    pub(super) unsafe fn absorb(&mut self, mut batch: Batch<'_>) -> Result<(), Stop> {
-        // SAFETY: promised by the caller.
+    /// As for [`MergeEngine::absorb`].
+    pub(super) unsafe fn absorb(&mut self, mut batch: Batch<'_>) -> Result<(), WorkspaceError> {
+        // SAFETY: guaranteed by the caller.
         unsafe { self.engine.absorb(&mut batch, &self.packing, false)? };
-        let Batch { lanes, count, policy, .. } = batch;
-        policy.clear(&super::Entries { lanes, sizes: &self.packing.sizes, count, full: false });
+        let Batch { coord_arrays, count, policy, .. } = batch;
+        policy.clear(&super::AccumulationView { coord_arrays, sizes: &self.packing.sizes, count, full: false });
         Ok(())
     }
 }
 
-impl Job {
-    pub(super) fn run(&mut self) -> Result<(), Stop> {
-        let values = self.side.arrays.last().map_or(std::ptr::null_mut(), |values| values.raw().data);
-        let batch = Batch { lanes: &self.lanes, values, count: self.count, policy: &mut *self.side.policy };
-        // SAFETY: the arrays have as many entries, which were all written before the job was made.
-        unsafe { self.core.absorb(batch) }
+impl FlushJob {
+    pub(super) fn run(&mut self) -> Result<(), WorkspaceError> {
+        let values = self.spare.arrays.last().map_or(std::ptr::null_mut(), |values| values.raw().data);
+        let batch =
+            Batch { coord_arrays: &self.coord_arrays, values, count: self.count, policy: &mut *self.spare.policy };
+        // SAFETY: the arrays have `count` entries, all written before the job was created.
+        unsafe { self.state.absorb(batch) }
     }
 }
 
-type Outcome = (Box<Job>, Result<(), Stop>);
+type FlushOutcome = (Box<FlushJob>, Result<(), WorkspaceError>);
 
-/// The second thread, how it is given jobs, and how it gives them back.
-type Thread = (Sender<Box<Job>>, Receiver<Outcome>, JoinHandle<()>);
+/// The worker thread with its input and output channels.
+type Worker = (Sender<Box<FlushJob>>, Receiver<FlushOutcome>, JoinHandle<()>);
 
-/// The second thread; it ends when this is dropped.
+/// The worker thread; it ends when this is dropped.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    thread: Option<Thread>,
+    thread: Option<Worker>,
     busy: bool,
 }
 
 impl Pipeline {
-    /// Starts a job; the one before has been waited for. Where there is no other thread to be had, the job is done now.
-    pub(super) fn start(&mut self, mut job: Box<Job>) -> Result<(), Outcome> {
+    /// Starts a job; the previous one has finished. If no thread can be spawned, the job runs here.
+    pub(super) fn start(&mut self, mut job: Box<FlushJob>) -> Result<(), FlushOutcome> {
         if self.thread.is_none() {
             self.thread = spawn();
         }
@@ -92,28 +94,29 @@ impl Pipeline {
         self.thread.is_some()
     }
 
-    /// What the job that was started has become; `None` if there is none.
-    pub(super) fn finish(&mut self) -> Option<Result<Outcome, Stop>> {
+    /// Waits for the running job and returns its outcome; `None` if there is none.
+    pub(super) fn finish(&mut self) -> Option<Result<FlushOutcome, WorkspaceError>> {
         if !std::mem::take(&mut self.busy) {
             return None;
         }
         let outcome = self.thread.as_ref().and_then(|(_, outcomes, _)| outcomes.recv().ok());
         if outcome.is_none() {
-            // The thread is gone, and the job with it.
+            // The worker has ended, and the job is lost.
             self.thread = None;
         }
-        Some(outcome.ok_or(Stop::Broken(Broken::Panicked)))
+        Some(outcome.ok_or(WorkspaceError::PolicyViolation(PolicyViolation::Panicked)))
     }
 }
 
-fn spawn() -> Option<Thread> {
-    let (jobs, next_job) = channel::<Box<Job>>();
+fn spawn() -> Option<Worker> {
+    let (jobs, next_job) = channel::<Box<FlushJob>>();
     let (done, outcomes) = channel();
     let work = move || {
         for mut job in next_job {
             let result = catch_unwind(AssertUnwindSafe(|| job.run()));
-            // A job that panicked is given back, too: its arrays are whole, whatever its policy is.
-            let result = result.unwrap_or(Err(Stop::Broken(Broken::Panicked)));
+            // A job that panicked is returned, too: its arrays are intact, only its policy may not
+            // be.
+            let result = result.unwrap_or(Err(WorkspaceError::PolicyViolation(PolicyViolation::Panicked)));
             if done.send((job, result)).is_err() {
                 return;
             }
@@ -127,7 +130,7 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         if let Some((jobs, outcomes, thread)) = self.thread.take() {
             drop((jobs, outcomes));
-            // Whatever it panicked about has been reported.
+            // A panic of the worker has already been reported.
             let _ = thread.join();
         }
     }

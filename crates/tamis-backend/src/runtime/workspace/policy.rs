@@ -1,49 +1,51 @@
-//! What a policy is (how an accumulation array finds a coordinate it has), and the table of policies by name.
+//! Workspace policies: the trait that finds coordinates in an accumulation array, and the registry
+//! of policies by name.
 
-use super::{bucket, coord, extremes, hash};
-use crate::runtime::typed::OutOfMemory;
+use super::{bucket, coord, hash, map_vector};
+use crate::runtime::scratch::OutOfMemory;
 use std::sync::RwLock;
 
-/// One array of coordinates as it lies in memory.
+/// A coordinate array of one dimension in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Lane {
-    Narrow(*mut u32),
-    Wide(*mut u64),
+pub(super) enum CoordArray {
+    U32(*mut u32),
+    U64(*mut u64),
 }
 
-impl Lane {
-    /// An element that is there (private to this room: places are checked by [`Entries`]).
-    pub(super) fn get(&self, place: usize) -> u64 {
-        // SAFETY: whoever holds a lane asks for places that are written only.
+impl CoordArray {
+    /// Reads an initialised element. Private to the workspace modules: [`AccumulationView`] checks
+    /// positions.
+    pub(super) fn get(&self, position: usize) -> u64 {
+        // SAFETY: the holders of a coordinate array read initialised positions only.
         unsafe {
             match self {
-                Lane::Narrow(data) => u64::from(data.add(place).read()),
-                Lane::Wide(data) => data.add(place).read(),
+                CoordArray::U32(data) => u64::from(data.add(position).read()),
+                CoordArray::U64(data) => data.add(position).read(),
             }
         }
     }
 }
 
-/// The entries in the accumulation array since it was last emptied, in the order in which they came.
-pub struct Entries<'a> {
-    pub(super) lanes: &'a [Lane],
+/// A view of the entries in the accumulation array since it was last cleared, in insertion order.
+pub struct AccumulationView<'a> {
+    pub(super) coord_arrays: &'a [CoordArray],
     pub(super) sizes: &'a [u64],
     pub(super) count: usize,
     pub(super) full: bool,
 }
 
-impl Entries<'_> {
-    /// How many there are; the next one gets this place.
+impl AccumulationView<'_> {
+    /// The number of entries, which is the position of the next one.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether there is no room for another one.
+    /// Whether there is no capacity for another entry.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -55,67 +57,69 @@ impl Entries<'_> {
 
     /// The coordinate of an entry in a dimension, or `None` if there is no such entry or dimension.
     #[inline]
-    pub fn coordinate(&self, place: usize, dimension: usize) -> Option<u64> {
-        let lane = self.lanes.get(dimension)?;
-        (place < self.count).then(|| lane.get(place))
+    pub fn coordinate(&self, position: usize, dimension: usize) -> Option<u64> {
+        let array = self.coord_arrays.get(dimension)?;
+        (position < self.count).then(|| array.get(position))
     }
 
-    /// Whether the entry at a place has these coordinates.
+    /// Whether the entry at a position has these coordinates.
     #[inline]
-    pub fn holds(&self, place: usize, coordinates: &[u64]) -> bool {
-        place < self.count
-            && coordinates.len() == self.lanes.len()
-            && self.lanes.iter().zip(coordinates).all(|(lane, coordinate)| lane.get(place) == *coordinate)
+    pub fn holds(&self, position: usize, coordinates: &[u64]) -> bool {
+        position < self.count
+            && coordinates.len() == self.coord_arrays.len()
+            && self.coord_arrays.iter().zip(coordinates).all(|(array, coordinate)| array.get(position) == *coordinate)
     }
 }
 
-/// Where an insertion goes.
+/// The result of looking up coordinates for an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The coordinates are those of the entry at this place.
+pub enum Lookup {
+    /// The entry at this position has these coordinates.
     Found(usize),
-    /// They are new: the entry gets the place `entries.len()`, which the policy remembers from now on.
+    /// They are new: the entry gets position `entries.len()`, and the policy has recorded it.
     New,
-    /// They are new, and there is no room: the workspace makes room (by growing, or by emptying the accumulation array,
-    /// in which case [`Policy::clear`] comes first), and asks once again.
+    /// They are new, and the accumulation array is full. The workspace grows or flushes it
+    /// ([`Policy::clear`] comes first), and looks them up once again.
     Full,
 }
 
-/// How an accumulation array finds the entry of a coordinate: the one thing to write for a policy of one's own.
+/// A workspace policy: finds the entry with given coordinates in the accumulation array. Custom
+/// policies implement this trait.
 ///
-/// A workspace collects entries in an *accumulation array*. When that is full, its entries are put aside to be combined with
-/// those before, and it starts anew. The policy decides what happens on insertion: it may find an entry
-/// with the same coordinates (then the new value is combined with it at once), or call every entry new (then
-/// equal ones are combined when they are merged). It keeps whatever tables it needs for that, and never the coordinates
-/// themselves: those are in [`Entries`].
+/// A workspace collects entries in an *accumulation array*. When it is full, its entries are
+/// flushed, to be combined with earlier ones, and it starts empty. The policy decides about each
+/// insertion. It may find an entry with the same coordinates, whose value is then updated in place.
+/// Or it may report a new entry; equal entries are then combined when they are merged. A policy
+/// keeps its own tables, but never the coordinates: those are in the [`AccumulationView`].
 ///
-/// A policy that breaks its contract (finds what is not there, is full when all is empty, panics) fails the
-/// kernel that uses it; an order that is none is noticed, and the shared sort is used.
+/// A policy that violates its contract (returns an invalid position, reports a full array when it
+/// is empty, panics) fails the kernel that uses it. An invalid sort order is detected, and the
+/// default sort is used.
 ///
 /// ```
-/// use tamis_backend::runtime::workspace::{Description, Entries, Merge, OwnedWorkspace, Place, Policy, register};
+/// use tamis_backend::runtime::workspace::{WorkspaceSpec, AccumulationView, MergeOp, OwnedWorkspace, Lookup, Policy, register};
 /// use tamis_backend::runtime::OutOfMemory;
 /// use tamis_ir::{DType, Value, algebra::Op};
 ///
-/// /// Remembers the last entry only: enough where equal coordinates come one after the other.
+/// /// Finds only the last entry: enough where equal coordinates are adjacent.
 /// #[derive(Default)]
-/// struct Last;
+/// struct LastEntry;
 ///
-/// impl Policy for Last {
-///     fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
+/// impl Policy for LastEntry {
+///     fn lookup(&mut self, coordinates: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
 ///         Ok(match entries.len().checked_sub(1) {
-///             Some(last) if entries.holds(last, coordinates) => Place::Found(last),
-///             _ if entries.is_full() => Place::Full,
-///             _ => Place::New,
+///             Some(last) if entries.holds(last, coordinates) => Lookup::Found(last),
+///             _ if entries.is_full() => Lookup::Full,
+///             _ => Lookup::New,
 ///         })
 ///     }
-///     fn clear(&mut self, _: &Entries<'_>) {}
+///     fn clear(&mut self, _: &AccumulationView<'_>) {}
 /// }
 ///
-/// register("last", || Box::new(Last));
-/// let description = Description {
+/// register("last", || Box::new(LastEntry));
+/// let description = WorkspaceSpec {
 ///     policy: "last".into(),
-///     ..Description::new(2, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
+///     ..WorkspaceSpec::new(2, DType::F64, Value::F64(0.0), Some(MergeOp::Op(Op::Add)))
 /// };
 /// let mut workspace = OwnedWorkspace::new(&description).unwrap();
 /// workspace.reset(&[10, 10]).unwrap();
@@ -126,76 +130,80 @@ pub enum Place {
 /// assert_eq!(entries, [(vec![0, 1], Value::F64(9.0)), (vec![2, 1], Value::F64(24.0))]);
 /// ```
 pub trait Policy: Send {
-    /// Whether every insertion is [`Place::New`] while there is room. Then [`Policy::place`] is not called at all, and
-    /// compiled code appends by itself.
+    /// Whether every lookup is [`Lookup::New`] while there is capacity. Then [`Policy::lookup`] is
+    /// never called, and compiled code appends inline.
     fn appends(&self) -> bool {
         false
     }
 
-    /// Whether no two entries ever have the same coordinates: [`Policy::place`] finds every entry since the last
-    /// [`Policy::clear`]. Needed where equal entries cannot be combined later.
+    /// Whether entries are unique: [`Policy::lookup`] finds every entry since the last
+    /// [`Policy::clear`]. Required where equal entries cannot be combined later.
     fn unique(&self) -> bool {
         false
     }
 
-    /// Without a capacity: how many entries are collected before they are put aside. The default is what caches hold.
-    fn patience(&self) -> usize {
-        super::CACHED
+    /// The number of entries after which an accumulation array without a capacity is flushed. The
+    /// default fits the cache.
+    fn flush_threshold(&self) -> usize {
+        super::DEFAULT_FLUSH_THRESHOLD
     }
 
-    /// New sizes of the dimensions. There are no entries; what is remembered of earlier ones has been cleared.
-    fn start(&mut self, _sizes: &[u64]) {}
+    /// Sets the sizes of the dimensions. There are no entries; earlier ones have been cleared.
+    fn set_sizes(&mut self, _sizes: &[u64]) {}
 
-    /// Finds the place of coordinates among the entries, or remembers them as those of the next entry.
-    fn place(&mut self, coordinates: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory>;
+    /// Looks up coordinates among the entries, or records them as those of the next
+    /// entry.
+    fn lookup(&mut self, coordinates: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory>;
 
-    /// Writes the places of all entries in the order of their coordinates, those of equal ones in the order in which they
-    /// came; there are as many `ids` as entries. `false`: the shared sort shall do it, which is the default, and
-    /// hard to beat. This is asked only if all entries are still there at the end: others are put in order with those before.
-    fn sort(&mut self, _entries: &Entries<'_>, _ids: &mut [u32]) -> bool {
+    /// Writes the positions of all entries in the order of their coordinates, and of equal
+    /// coordinates in insertion order; `ids` has one element per entry. Returns `false`, the
+    /// default, to use the shared sort, which is hard to beat. It is called only if no entry was
+    /// flushed before.
+    fn sort(&mut self, _entries: &AccumulationView<'_>, _ids: &mut [u32]) -> bool {
         false
     }
 
-    /// Forgets all entries, which are about to go. This should cost what was touched, not what there is room for.
-    fn clear(&mut self, entries: &Entries<'_>);
+    /// Forgets all entries, which are about to be removed. The cost should be proportional to the
+    /// entries, not to the capacity.
+    fn clear(&mut self, entries: &AccumulationView<'_>);
 
-    /// How many bytes the tables of the policy have.
+    /// The allocated bytes of the policy's tables.
     fn bytes(&self) -> u64 {
         0
     }
 }
 
-/// Makes a policy.
-pub type Constructor = fn() -> Box<dyn Policy>;
+/// Creates a policy.
+pub type PolicyConstructor = fn() -> Box<dyn Policy>;
 
-struct Row {
+struct RegisteredPolicy {
     name: String,
-    constructor: Constructor,
-    /// Ours do not panic.
-    trusted: bool,
+    constructor: PolicyConstructor,
+    /// Built-in policies never panic.
+    built_in: bool,
 }
 
-/// The policies that come with Tamis.
-const SHIPPED: &[(&str, Constructor)] = &[
+/// The built-in policies.
+const BUILT_IN: &[(&str, PolicyConstructor)] = &[
     ("coord", || Box::new(coord::Coord)),
     ("hash", || Box::<hash::Hash>::default()),
     ("bucket", || Box::<bucket::Bucket>::default()),
-    ("map", || Box::<extremes::Map>::default()),
-    ("vector", || Box::new(extremes::Vector)),
+    ("map", || Box::<map_vector::Map>::default()),
+    ("vector", || Box::new(map_vector::Vector)),
 ];
 
-static REGISTERED: RwLock<Vec<Row>> = RwLock::new(Vec::new());
+static REGISTERED: RwLock<Vec<RegisteredPolicy>> = RwLock::new(Vec::new());
 
-/// Makes a policy known by a name, from now on and in all threads. `false`, and nothing done, if the name is one of those
-/// that come with Tamis; a name that was registered before gets the new constructor.
-pub fn register(name: &str, constructor: Constructor) -> bool {
-    if SHIPPED.iter().any(|row| row.0 == name) {
+/// Registers a policy under a name, for all threads. Returns `false`, with nothing changed, if the
+/// name is a built-in policy. A name that is already registered gets the new constructor.
+pub fn register(name: &str, constructor: PolicyConstructor) -> bool {
+    if BUILT_IN.iter().any(|row| row.0 == name) {
         return false;
     }
-    // A thread that panics here has not left the table half-written.
+    // A thread that panics here leaves the registry consistent.
     let mut rows = REGISTERED.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     rows.retain(|row| row.name != name);
-    rows.push(Row { name: name.to_string(), constructor, trusted: false });
+    rows.push(RegisteredPolicy { name: name.to_string(), constructor, built_in: false });
     true
 }
 
@@ -207,20 +215,20 @@ pub fn register(name: &str, constructor: Constructor) -> bool {
 /// ```
 pub fn policies() -> Vec<String> {
     let rows = REGISTERED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-    SHIPPED.iter().map(|row| row.0.to_string()).chain(rows.iter().map(|row| row.name.clone())).collect()
+    BUILT_IN.iter().map(|row| row.0.to_string()).chain(rows.iter().map(|row| row.name.clone())).collect()
 }
 
-/// Whether insertions into a policy of this name always append, so that compiled code may do so by itself; `None` if there
-/// is no such policy.
+/// Whether insertions by the policy of this name always append, so that compiled code can append
+/// inline; `None` if there is no such policy.
 pub fn appends(name: &str) -> Option<bool> {
     find(name).map(|(constructor, _)| constructor().appends())
 }
 
-/// The constructor of a policy, and whether it is ours.
-pub(super) fn find(name: &str) -> Option<(Constructor, bool)> {
-    if let Some(row) = SHIPPED.iter().find(|row| row.0 == name) {
+/// The constructor of a policy, and whether it is built-in.
+pub(super) fn find(name: &str) -> Option<(PolicyConstructor, bool)> {
+    if let Some(row) = BUILT_IN.iter().find(|row| row.0 == name) {
         return Some((row.1, true));
     }
     let rows = REGISTERED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-    rows.iter().find(|row| row.name == name).map(|row| (row.constructor, row.trusted))
+    rows.iter().find(|row| row.name == name).map(|row| (row.constructor, row.built_in))
 }

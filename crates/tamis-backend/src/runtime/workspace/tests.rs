@@ -1,4 +1,5 @@
-//! Workspaces against a model: an ordered map that is updated entry by entry.
+//! Differential tests of workspaces against a reference model: an ordered map that is updated entry
+//! by entry.
 
 use super::*;
 use num_complex::Complex;
@@ -7,10 +8,10 @@ use tamis_ir::algebra::Op;
 
 type Stream = Vec<(Vec<u64>, Value)>;
 
-/// Numbers that look random.
-struct Numbers(u64);
+/// A deterministic pseudo-random generator.
+struct WorkspaceRng(u64);
 
-impl Numbers {
+impl WorkspaceRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let x = self.0 ^ self.0 >> 29;
@@ -21,7 +22,7 @@ impl Numbers {
         self.next() % bound
     }
 
-    /// A value with which sums and products of a few are exact, and now and then an odd one.
+    /// A value for which sums and products of a few are exact, with an occasional special value.
     fn value(&mut self, dtype: DType) -> Value {
         let (small, odd) = (self.below(5) as i64 - 2, self.below(40));
         match (dtype, odd) {
@@ -38,16 +39,16 @@ impl Numbers {
     }
 }
 
-fn model(stream: &Stream, merge: Option<Merge>, init: Value) -> Stream {
+fn model(stream: &Stream, merge: Option<MergeOp>, init: Value) -> Stream {
     let mut entries: BTreeMap<Vec<u64>, Value> = BTreeMap::new();
     for (coordinates, value) in stream {
         let entry = entries.entry(coordinates.clone()).or_insert(init);
-        *entry = merge.unwrap_or(Merge::Later).apply(*entry, *value, init);
+        *entry = merge.unwrap_or(MergeOp::KeepLast).apply(*entry, *value, init);
     }
     entries.into_iter().collect()
 }
 
-fn run(workspace: &mut OwnedWorkspace, sizes: &[u64], stream: &Stream) -> Result<Stream, Stop> {
+fn run(workspace: &mut OwnedWorkspace, sizes: &[u64], stream: &Stream) -> Result<Stream, WorkspaceError> {
     workspace.reset(sizes)?;
     for (coordinates, value) in stream {
         workspace.update(coordinates, *value)?;
@@ -65,22 +66,22 @@ fn capacities() -> [Option<NonZero<u64>>; 4] {
     [NonZero::new(1), NonZero::new(2), NonZero::new(6), None]
 }
 
-fn sum(dimensions: usize) -> Description {
-    Description::new(dimensions, DType::F64, Value::F64(0.0), Some(Merge::Op(Op::Add)))
+fn sum(dimensions: usize) -> WorkspaceSpec {
+    WorkspaceSpec::new(dimensions, DType::F64, Value::F64(0.0), Some(MergeOp::Op(Op::Add)))
 }
 
-/// The operators of the fast loops and some of the others, with what new entries hold.
-fn merges(dtype: DType) -> Vec<(Option<Merge>, Value)> {
+/// The operators with specialised loops and some of the others, with their initial values.
+fn merges(dtype: DType) -> Vec<(Option<MergeOp>, Value)> {
     let ops = [Op::Add, Op::Mul, Op::Min, Op::Max, Op::And, Op::Or, Op::BitAnd, Op::BitOr, Op::BitXor];
-    let mut merges = vec![(None, Value::zero(dtype)), (Some(Merge::Later), Value::one(dtype))];
+    let mut merges = vec![(None, Value::zero(dtype)), (Some(MergeOp::KeepLast), Value::one(dtype))];
     for init in [Value::zero(dtype), Value::I64(2).cast(dtype)] {
-        merges.push((Some(Merge::Op(Op::Choose)), init));
+        merges.push((Some(MergeOp::Op(Op::Choose)), init));
     }
     for op in ops {
-        let merge = Merge::Op(op);
+        let merge = MergeOp::Op(op);
         let identity = op.info().left_identity.and_then(|identity| identity.value(dtype));
         let identity = if op == Op::And { Some(Value::one(dtype)) } else { identity };
-        if let (Some(_), Some(identity)) = (merge.operand(dtype), identity) {
+        if let (Some(_), Some(identity)) = (merge.operand_type(dtype), identity) {
             merges.push((Some(merge), identity));
         }
     }
@@ -97,7 +98,7 @@ fn the_papers_outer_product() {
     for policy in POLICIES {
         for (capacity, flushes) in capacities().into_iter().zip([[5, 5], [2, 2], [0, 0], [0, 0]]) {
             let mut workspace =
-                OwnedWorkspace::new(&Description { policy: policy.into(), capacity, ..sum(2) }).unwrap();
+                OwnedWorkspace::new(&WorkspaceSpec { policy: policy.into(), capacity, ..sum(2) }).unwrap();
             assert_eq!(run(&mut workspace, &[3, 3], &stream).unwrap(), product, "{policy} {capacity:?}");
             let report = workspace.report();
             assert_eq!(
@@ -110,32 +111,33 @@ fn the_papers_outer_product() {
     }
 }
 
-/// Settling says what is there, and ends nothing.
+/// Finalizing keeps the entries, and more can be inserted.
 #[test]
-fn settled_entries_stay() {
-    let mut numbers = Numbers(7);
+fn finalized_entries_remain() {
+    let mut rng = WorkspaceRng(7);
     for (dtype, op) in [(DType::F64, Op::Add), (DType::I32, Op::Max), (DType::C128, Op::Mul)] {
         let init = op.info().left_identity.and_then(|identity| identity.value(dtype)).unwrap();
-        for merge in [Some(Merge::Op(op)), Some(Merge::Later), Some(Merge::Op(Op::Choose)), None] {
+        for merge in [Some(MergeOp::Op(op)), Some(MergeOp::KeepLast), Some(MergeOp::Op(Op::Choose)), None] {
             for sizes in [&[40][..], &[7, 9], &[1, 30, 2], &[]] {
-                let coordinates = |numbers: &mut Numbers| sizes.iter().map(|size| numbers.below(*size)).collect();
-                // Ones only, since products and sums of others may be rounded in another order.
-                let stream: Stream = (0..60).map(|_| (coordinates(&mut numbers), Value::one(dtype))).collect();
+                let coordinates = |rng: &mut WorkspaceRng| sizes.iter().map(|size| rng.below(*size)).collect();
+                // Only ones, since sums and products of other values depend on the order of
+                // rounding.
+                let stream: Stream = (0..60).map(|_| (coordinates(&mut rng), Value::one(dtype))).collect();
                 for policy in POLICIES {
                     for (capacity, pipelined) in capacities().into_iter().zip([false, true, false, true]) {
-                        let description = Description::new(sizes.len(), dtype, init, merge);
-                        let description = Description { policy: policy.into(), capacity, pipelined, ..description };
-                        let mut workspace = OwnedWorkspace::new(&description).unwrap();
+                        let spec = WorkspaceSpec::new(sizes.len(), dtype, init, merge);
+                        let spec = WorkspaceSpec { policy: policy.into(), capacity, pipelined, ..spec };
+                        let mut workspace = OwnedWorkspace::new(&spec).unwrap();
                         for _ in 0..2 {
                             workspace.reset(sizes).unwrap();
-                            // Nothing, much, nothing, little; after each of them, what is there.
-                            for part in [0..0, 0..40, 40..40, 40..43, 43..60] {
-                                for (coordinates, value) in &stream[part.clone()] {
+                            // No entries, many, none, a few; each finalized.
+                            for range in [0..0, 0..40, 40..40, 40..43, 43..60] {
+                                for (coordinates, value) in &stream[range.clone()] {
                                     workspace.update(coordinates, *value).unwrap();
                                 }
-                                let expected = model(&stream[..part.end].to_vec(), merge, init);
+                                let expected = model(&stream[..range.end].to_vec(), merge, init);
                                 let got = workspace.finalize().unwrap();
-                                assert!(same(&got, &expected), "{policy} {description:?}: {got:?}, not {expected:?}");
+                                assert!(same(&got, &expected), "{policy} {spec:?}: {got:?}, not {expected:?}");
                             }
                         }
                         assert_eq!(workspace.report().inserts, 120, "{policy} {capacity:?}");
@@ -148,25 +150,25 @@ fn settled_entries_stay() {
 
 #[test]
 fn every_policy_capacity_type_and_operator() {
-    let mut numbers = Numbers(1);
+    let mut rng = WorkspaceRng(1);
     let shapes: [&[u64]; 5] = [&[40], &[7, 9], &[1, 30, 2], &[3, 4, 1, 5], &[]];
     for dtype in DType::ALL {
         for (merge, init) in merges(dtype) {
             for sizes in shapes {
-                let coordinates = |numbers: &mut Numbers| sizes.iter().map(|size| numbers.below(*size)).collect();
-                let stream: Stream = (0..50).map(|_| (coordinates(&mut numbers), numbers.value(dtype))).collect();
+                let coordinates = |rng: &mut WorkspaceRng| sizes.iter().map(|size| rng.below(*size)).collect();
+                let stream: Stream = (0..50).map(|_| (coordinates(&mut rng), rng.value(dtype))).collect();
                 let expected = model(&stream, merge, init);
                 for policy in POLICIES {
                     for capacity in capacities() {
-                        let mut description = Description {
+                        let mut spec = WorkspaceSpec {
                             policy: policy.into(),
                             capacity,
-                            ..Description::new(sizes.len(), dtype, init, merge)
+                            ..WorkspaceSpec::new(sizes.len(), dtype, init, merge)
                         };
-                        if let Some(width) = description.widths.first_mut() {
+                        if let Some(width) = spec.widths.first_mut() {
                             *width = Width::U64;
                         }
-                        let mut workspace = OwnedWorkspace::new(&description).unwrap();
+                        let mut workspace = OwnedWorkspace::new(&spec).unwrap();
                         let got = run(&mut workspace, sizes, &stream).unwrap();
                         let what = format!("{policy} {capacity:?} {dtype} {merge:?} {sizes:?} {stream:?}");
                         assert!(same(&got, &expected), "{what}: {got:?}, not {expected:?}");
@@ -177,10 +179,10 @@ fn every_policy_capacity_type_and_operator() {
     }
 }
 
-/// Long streams, with keys of every width, used again with other sizes.
+/// Long streams, with keys of every width, in workspaces that are reset to other sizes.
 #[test]
 fn long_streams_and_all_widths_of_keys() {
-    let mut numbers = Numbers(7);
+    let mut rng = WorkspaceRng(7);
     let huge = 1 << 62;
     let shapes: [[u64; 4]; 7] = [
         [50, 60, 1, 1],
@@ -193,19 +195,19 @@ fn long_streams_and_all_widths_of_keys() {
     ];
     for policy in POLICIES {
         for (capacity, pipelined) in [(None, false), (NonZero::new(100), false), (NonZero::new(1000), true)] {
-            let description =
-                Description { policy: policy.into(), widths: vec![Width::U64; 4], capacity, pipelined, ..sum(4) };
-            let mut workspace = OwnedWorkspace::new(&description).unwrap();
+            let spec =
+                WorkspaceSpec { policy: policy.into(), widths: vec![Width::U64; 4], capacity, pipelined, ..sum(4) };
+            let mut workspace = OwnedWorkspace::new(&spec).unwrap();
             for sizes in shapes {
                 for len in [0, 1, 30, 3000, 20_000] {
-                    // Many come twice: only some coordinates of a large dimension are used.
+                    // Many coordinates repeat: only some coordinates of a large dimension occur.
                     let step = |size: u64| (size / 40).max(1);
-                    let coordinates = |numbers: &mut Numbers| {
-                        sizes.iter().map(|size| (numbers.below(40) * step(*size)) % size).collect::<Vec<_>>()
+                    let coordinates = |rng: &mut WorkspaceRng| {
+                        sizes.iter().map(|size| (rng.below(40) * step(*size)) % size).collect::<Vec<_>>()
                     };
-                    let value = |numbers: &mut Numbers| Value::F64(numbers.below(10) as f64);
-                    let stream: Stream = (0..len).map(|_| (coordinates(&mut numbers), value(&mut numbers))).collect();
-                    let expected = model(&stream, description.merge, description.init);
+                    let value = |rng: &mut WorkspaceRng| Value::F64(rng.below(10) as f64);
+                    let stream: Stream = (0..len).map(|_| (coordinates(&mut rng), value(&mut rng))).collect();
+                    let expected = model(&stream, spec.merge, spec.init);
                     let got = run(&mut workspace, &sizes, &stream).unwrap();
                     assert!(got == expected, "{policy} {capacity:?} {sizes:?} {len}");
                 }
@@ -214,27 +216,25 @@ fn long_streams_and_all_widths_of_keys() {
     }
 }
 
-/// More entries than are collected before the first merge, twice; the sums are exact in no order but that of insertion.
+/// Many flushes; the sums are exact only in insertion order.
 #[test]
-fn growing_workspaces_merge_now_and_then() {
-    let mut numbers = Numbers(3);
+fn growing_workspaces_flush() {
+    let mut rng = WorkspaceRng(3);
     for size in [1 << 20, 300] {
         let sizes = [size, 300];
-        let stream: Stream = (0..80 * CACHED as u64)
-            .map(|_| {
-                (
-                    vec![numbers.below(sizes[0]), numbers.below(sizes[1])],
-                    Value::F64(1.0 / (1 + numbers.below(99)) as f64),
-                )
-            })
+        let stream: Stream = (0..80 * DEFAULT_FLUSH_THRESHOLD as u64)
+            .map(|_| (vec![rng.below(sizes[0]), rng.below(sizes[1])], Value::F64(1.0 / (1 + rng.below(99)) as f64)))
             .collect();
         let expected = model(&stream, sum(2).merge, Value::F64(0.0));
         let mut workspace = OwnedWorkspace::new(&sum(2)).unwrap();
-        assert!(run(&mut workspace, &sizes, &stream).unwrap() == expected, "appended entries are added in their order");
+        assert!(
+            run(&mut workspace, &sizes, &stream).unwrap() == expected,
+            "appended entries are added in insertion order"
+        );
         let report = workspace.report();
-        assert_eq!((report.inserts, report.flushes), (80 * CACHED as u64, 79), "{report:?}");
+        assert_eq!((report.inserts, report.flushes), (80 * DEFAULT_FLUSH_THRESHOLD as u64, 79), "{report:?}");
         assert!(report.merged < 3 * report.inserts, "{report:?}");
-        let hash = Description { policy: "hash".into(), ..sum(2) };
+        let hash = WorkspaceSpec { policy: "hash".into(), ..sum(2) };
         let got = run(&mut OwnedWorkspace::new(&hash).unwrap(), &sizes, &stream).unwrap();
         assert_eq!(got.len(), expected.len());
         for (got, expected) in got.iter().zip(&expected) {
@@ -246,18 +246,18 @@ fn growing_workspaces_merge_now_and_then() {
 
 #[test]
 fn pipelined_is_serial_bit_by_bit() {
-    let mut numbers = Numbers(5);
+    let mut rng = WorkspaceRng(5);
     let stream: Stream = (0..200_000)
-        .map(|_| (vec![numbers.below(300), numbers.below(300)], Value::F64(1.0 / (1 + numbers.below(99)) as f64)))
+        .map(|_| (vec![rng.below(300), rng.below(300)], Value::F64(1.0 / (1 + rng.below(99)) as f64)))
         .collect();
     for policy in POLICIES {
         for capacity in [NonZero::new(777), NonZero::new(50_000), None] {
-            let serial = Description { policy: policy.into(), capacity, ..sum(2) };
-            let pipelined = Description { pipelined: true, ..serial.clone() };
-            let [mut a, mut b] = [serial, pipelined].map(|description| OwnedWorkspace::new(&description).unwrap());
-            for part in [&stream[..1000].to_vec(), &stream] {
+            let serial = WorkspaceSpec { policy: policy.into(), capacity, ..sum(2) };
+            let pipelined = WorkspaceSpec { pipelined: true, ..serial.clone() };
+            let [mut a, mut b] = [serial, pipelined].map(|spec| OwnedWorkspace::new(&spec).unwrap());
+            for range in [&stream[..1000].to_vec(), &stream] {
                 let (got, expected) =
-                    (run(&mut b, &[300, 300], part).unwrap(), run(&mut a, &[300, 300], part).unwrap());
+                    (run(&mut b, &[300, 300], range).unwrap(), run(&mut a, &[300, 300], range).unwrap());
                 assert!(got == expected, "{policy} {capacity:?}");
             }
             if capacity.is_some() {
@@ -269,8 +269,8 @@ fn pipelined_is_serial_bit_by_bit() {
 
 #[test]
 fn no_thread_before_the_first_flush() {
-    let description = Description { pipelined: true, capacity: NonZero::new(4), ..sum(1) };
-    let mut workspace = OwnedWorkspace::new(&description).unwrap();
+    let spec = WorkspaceSpec { pipelined: true, capacity: NonZero::new(4), ..sum(1) };
+    let mut workspace = OwnedWorkspace::new(&spec).unwrap();
     workspace.reset(&[9]).unwrap();
     for i in 0..4 {
         workspace.update(&[i], Value::F64(1.0)).unwrap();
@@ -278,7 +278,7 @@ fn no_thread_before_the_first_flush() {
     assert!(!workspace.workspace.pipeline.started());
     workspace.update(&[4], Value::F64(1.0)).unwrap();
     assert!(workspace.workspace.pipeline.started());
-    // Dropped in the middle, and reset in the middle: nothing hangs, nothing is left.
+    // Dropped or reset while a flush runs: nothing hangs or leaks.
     workspace.reset(&[9]).unwrap();
     assert_eq!(workspace.finalize().unwrap(), []);
 }
@@ -286,25 +286,31 @@ fn no_thread_before_the_first_flush() {
 #[test]
 fn hostile_sizes_and_coordinates() {
     for policy in POLICIES {
-        let description = Description { policy: policy.into(), ..sum(2) };
-        let mut workspace = OwnedWorkspace::new(&description).unwrap();
+        let spec = WorkspaceSpec { policy: policy.into(), ..sum(2) };
+        let mut workspace = OwnedWorkspace::new(&spec).unwrap();
         workspace.reset(&[0, 5]).unwrap();
-        assert_eq!(workspace.workspace.insert(&[0, 0]), Err(Stop::Range { dimension: 0, coordinate: 0, size: 0 }));
+        assert_eq!(
+            workspace.workspace.insert(&[0, 0]),
+            Err(WorkspaceError::Range { dimension: 0, coordinate: 0, size: 0 })
+        );
         assert_eq!(workspace.finalize().unwrap(), []);
-        let wide = Stop::Width { dimension: 1, size: 1 << 33 };
+        let wide = WorkspaceError::Width { dimension: 1, size: 1 << 33 };
         assert_eq!(workspace.reset(&[5, 1 << 33]), Err(wide));
-        // After a failure, too: nothing but an error.
+        // Insertions after a failure return an error.
         assert!(workspace.update(&[1, 1], Value::F64(1.0)).is_err());
         workspace.reset(&[1 << 32, 5]).unwrap();
         workspace.update(&[u64::from(u32::MAX), 4], Value::F64(1.0)).unwrap();
-        let outside = Stop::Range { dimension: 1, coordinate: 5, size: 5 };
+        let outside = WorkspaceError::Range { dimension: 1, coordinate: 5, size: 5 };
         assert_eq!(workspace.workspace.insert(&[3, 5]), Err(outside));
         assert!(workspace.workspace.insert(&[3]).is_err());
         assert_eq!(workspace.finalize().unwrap(), [(vec![u64::from(u32::MAX), 4], Value::F64(1.0))]);
     }
-    let wide = Description { widths: vec![Width::U64; 70], ..sum(70) };
+    let wide = WorkspaceSpec { widths: vec![Width::U64; 70], ..sum(70) };
     let mut workspace = OwnedWorkspace::new(&wide).unwrap();
-    assert!(matches!(workspace.reset(&[1 << 62; 70]), Err(Stop::Memory { .. })), "more bits than any key has");
+    assert!(
+        matches!(workspace.reset(&[1 << 62; 70]), Err(WorkspaceError::Memory { .. })),
+        "more bits than the widest key"
+    );
     let ends = vec![(1 << 62) - 1; 60];
     let mut sizes = [1 << 62; 70];
     sizes[60..].fill(1);
@@ -316,66 +322,66 @@ fn hostile_sizes_and_coordinates() {
     assert_eq!(workspace.finalize().unwrap()[1].0, coordinates);
 }
 
-/// Code that appends by itself is checked when its entries are sorted.
+/// Coordinates that compiled code appended are checked when they are sorted.
 #[test]
 fn appended_coordinates_are_checked() {
     let mut workspace = OwnedWorkspace::new(&sum(2)).unwrap();
     workspace.reset(&[10, 10]).unwrap();
     workspace.update(&[3, 4], Value::F64(1.0)).unwrap();
-    let Lane::Narrow(data) = workspace.workspace.lanes[1] else { panic!("is wide") };
+    let CoordArray::U32(data) = workspace.workspace.coord_arrays[1] else { panic!("is wide") };
     // SAFETY: there is one entry.
     unsafe { data.write(10) };
-    assert_eq!(workspace.finalize(), Err(Stop::Range { dimension: 1, coordinate: 10, size: 10 }));
+    assert_eq!(workspace.finalize(), Err(WorkspaceError::Range { dimension: 1, coordinate: 10, size: 10 }));
     workspace.reset(&[10, 10]).unwrap();
     assert_eq!(workspace.finalize(), Ok(vec![]));
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    let refused = |description: Description| OwnedWorkspace::new(&description).unwrap_err();
-    assert!(refused(Description { policy: "none".into(), ..sum(1) }).contains("no policy `none`"));
-    assert!(refused(Description { widths: vec![Width::U16], ..sum(1) }).contains("u32"));
-    assert!(refused(Description { init: Value::I8(0), ..sum(1) }).contains("f64"));
-    let smallest = Description::new(1, DType::C64, Value::zero(DType::C64), Some(Merge::Op(Op::Min)));
+fn invalid_specifications_are_rejected() {
+    let refused = |spec: WorkspaceSpec| OwnedWorkspace::new(&spec).unwrap_err();
+    assert!(refused(WorkspaceSpec { policy: "none".into(), ..sum(1) }).contains("unknown policy `none`"));
+    assert!(refused(WorkspaceSpec { widths: vec![Width::U16], ..sum(1) }).contains("u32"));
+    assert!(refused(WorkspaceSpec { init: Value::I8(0), ..sum(1) }).contains("f64"));
+    let smallest = WorkspaceSpec::new(1, DType::C64, Value::zero(DType::C64), Some(MergeOp::Op(Op::Min)));
     assert!(refused(smallest).contains("cannot be merged"));
-    assert!(refused(Description { merge: Some(Merge::Op(Op::Sin)), ..sum(1) }).contains("cannot be merged"));
+    assert!(refused(WorkspaceSpec { merge: Some(MergeOp::Op(Op::Sin)), ..sum(1) }).contains("cannot be merged"));
     assert!(!register("coord", || Box::new(coord::Coord)));
 }
 
-/// Policies that break their contract.
-struct Bad(fn(&Entries<'_>) -> Place, bool);
+/// Policies that violate their contract.
+struct ViolatingPolicy(fn(&AccumulationView<'_>) -> Lookup, bool);
 
-impl Policy for Bad {
-    fn place(&mut self, _: &[u64], entries: &Entries<'_>) -> Result<Place, OutOfMemory> {
+impl Policy for ViolatingPolicy {
+    fn lookup(&mut self, _: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
         Ok((self.0)(entries))
     }
-    fn sort(&mut self, _: &Entries<'_>, ids: &mut [u32]) -> bool {
-        // None of these is an order.
+    fn sort(&mut self, _: &AccumulationView<'_>, ids: &mut [u32]) -> bool {
+        // An invalid order.
         ids.fill(u32::MAX);
         true
     }
-    fn clear(&mut self, _: &Entries<'_>) {
-        assert!(!self.1, "panics in the other thread");
+    fn clear(&mut self, _: &AccumulationView<'_>) {
+        assert!(!self.1, "panics on the worker thread");
     }
 }
 
 #[test]
-fn bad_policies_fail_and_harm_nobody() {
-    register("bad-lost", || Box::new(Bad(|entries| Place::Found(entries.len()), false)));
-    register("bad-full", || Box::new(Bad(|_| Place::Full, false)));
-    register("bad-new", || Box::new(Bad(|_| Place::New, false)));
-    register("bad-panic", || Box::new(Bad(|_| Place::New, true)));
+fn policy_violations_fail_cleanly() {
+    register("bad-position", || Box::new(ViolatingPolicy(|entries| Lookup::Found(entries.len()), false)));
+    register("bad-full", || Box::new(ViolatingPolicy(|_| Lookup::Full, false)));
+    register("bad-new", || Box::new(ViolatingPolicy(|_| Lookup::New, false)));
+    register("bad-panic", || Box::new(ViolatingPolicy(|_| Lookup::New, true)));
     assert!(policies().contains(&"bad-new".to_string()));
     let insert = |name: &str, pipelined: bool| {
-        let description = Description { policy: name.into(), capacity: NonZero::new(5), pipelined, ..sum(1) };
+        let spec = WorkspaceSpec { policy: name.into(), capacity: NonZero::new(5), pipelined, ..sum(1) };
         let stream: Stream = [9, 3, 7, 3, 1, 4, 2, 9].map(|i| (vec![i], Value::F64(1.0))).to_vec();
-        run(&mut OwnedWorkspace::new(&description).unwrap(), &[10], &stream)
+        run(&mut OwnedWorkspace::new(&spec).unwrap(), &[10], &stream)
     };
-    assert_eq!(insert("bad-lost", false), Err(Stop::Broken(Broken::Lost)));
-    assert_eq!(insert("bad-full", false), Err(Stop::Broken(Broken::Full)));
+    assert_eq!(insert("bad-position", false), Err(WorkspaceError::PolicyViolation(PolicyViolation::InvalidPosition)));
+    assert_eq!(insert("bad-full", false), Err(WorkspaceError::PolicyViolation(PolicyViolation::FullWhenEmpty)));
     let sums = [(1, 1.0), (2, 1.0), (3, 2.0), (4, 1.0), (7, 1.0), (9, 2.0)];
     let sums = sums.map(|(i, value)| (vec![i], Value::F64(value))).to_vec();
-    assert_eq!(insert("bad-new", false), Ok(sums.clone()), "an order that is none is not used");
+    assert_eq!(insert("bad-new", false), Ok(sums.clone()), "an invalid order is ignored");
     assert_eq!(insert("bad-new", true), Ok(sums));
-    assert_eq!(insert("bad-panic", true), Err(Stop::Broken(Broken::Panicked)));
+    assert_eq!(insert("bad-panic", true), Err(WorkspaceError::PolicyViolation(PolicyViolation::Panicked)));
 }

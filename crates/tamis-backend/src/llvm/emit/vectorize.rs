@@ -1,66 +1,69 @@
-//! Loops over neighbours as explicit vectors.
+//! Explicit vectorisation of inner loops: strip-mining, masked tails, and single-vector loops over
+//! tiles.
 //!
-//! Most loops with a hint add and multiply elements of one type that lie side by side. These are written with vectors in
-//! them right away, since having LLVM find out what is known here takes longer than all else in a compilation. A loop over
-//! a tile is a single vector as long as the tile; any other is a loop over vectors of the processor's size, and one over
-//! what is left. What is left of a sum is added up in vectors, too, whose last one is filled with zeros: one by one, each addition would
-//! wait for the one before. Loops that hold anything else are written as they are, and LLVM's passes look at them.
+//! Most loops with a hint combine contiguous elements of one type by arithmetic. They are emitted
+//! with vector instructions here, since LLVM's loop vectoriser takes more time than all other
+//! stages together. A loop over a tile becomes a single vector as long as the tile. Any other loop
+//! is strip-mined by the vector width of the target, with a remainder loop. The tail of a reduction
+//! is a masked vector, because scalar additions would wait for each other. All other loops are
+//! emitted as scalar code, and LLVM may vectorise them.
 
 mod gather;
-mod some;
-mod sums;
+mod masked;
+mod reductions;
 
-pub(super) use sums::Carried;
+pub(super) use reductions::LoopAccumulator;
 
-use some::Part;
+use masked::ActiveLanes;
 
 use super::super::TargetCpu;
 use super::stmt::RELAXED;
-use super::{Emitter, FEW, Val, stored, ty};
+use super::{Emitter, SHORT_TRIP_LANES, Val, stored, ty};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
-/// Sums need several vectors: each addition waits for the one before.
-const SUMS: usize = 4;
+/// Vectors per iteration of a reduction: independent accumulators hide the latency of additions.
+const ACCUMULATOR_VECTORS: usize = 4;
 
-/// Loops of so few turns that fill no vector, or go over arrays that are none, are written turn by turn.
-const SHORTEST: i64 = 4;
+/// Maximum trip count of loops that are unrolled to scalar code, if they fill no vector or access
+/// tiles in memory.
+const MAX_SHORT_TRIP: i64 = 4;
 
-/// What a loop over a tile may hold in one vector, in bytes.
-const LARGEST: usize = 1024;
+/// Maximum bytes of a single-vector loop over a tile.
+const MAX_SINGLE_VECTOR_BYTES: usize = 1024;
 
-/// How the value of a variable or an expression changes from one turn to the next.
+/// The change of a variable or an expression from one iteration to the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// Not at all.
-    None,
-    /// An index that grows by one.
-    Next,
-    /// Elements of a vector.
+enum Stride {
+    /// Loop-invariant.
+    Invariant,
+    /// An index with stride one.
+    Unit,
+    /// A vector of values.
     Vector,
-    /// An index that is computed for each turn from a list of coordinates.
-    Apart,
+    /// A vector of indices from a coordinate list: its accesses are gathers.
+    Gathered,
 }
 
-/// A loop that can be written with vectors.
-pub(super) struct Plan<'a> {
+/// The analysis of a loop that can be vectorised.
+pub(super) struct VectorPlan<'a> {
     kernel: &'a Kernel,
     dtype: DType,
-    /// Whether elements may lie apart, at places that a list names.
-    apart: bool,
-    changes: FxHashMap<VarId, Change>,
-    /// What is known of expressions: how they change, or that they cannot be written.
-    known: FxHashMap<ExprId, Option<Change>>,
-    /// What the loop adds to, and whether it subtracts.
-    sums: Vec<(VarId, bool)>,
-    /// What is written, and where.
+    /// Whether loads may be gathers.
+    gathers: bool,
+    strides: FxHashMap<VarId, Stride>,
+    /// Memoised strides of expressions; `None` if an expression cannot be vectorised.
+    expr_strides: FxHashMap<ExprId, Option<Stride>>,
+    /// The variables that the loop adds to, and whether it subtracts.
+    reductions: Vec<(VarId, bool)>,
+    /// The stores of the loop: buffers and indices.
     stores: Vec<(BufferId, ExprId)>,
 }
 
-impl<'a> Plan<'a> {
-    fn new(kernel: &'a Kernel, counter: VarId, body: &[Stmt], apart: bool) -> Option<Plan<'a>> {
+impl<'a> VectorPlan<'a> {
+    fn new(kernel: &'a Kernel, counter: VarId, body: &[Stmt], gathers: bool) -> Option<VectorPlan<'a>> {
         let dtype = body.iter().find_map(|stmt| match stmt {
             Stmt::Store { buffer, .. } => match kernel.buffer(*buffer).elem {
                 Elem::Value(dtype) => Some(dtype),
@@ -72,7 +75,7 @@ impl<'a> Plan<'a> {
         if !matches!(dtype.kind(), Kind::Int | Kind::Float) {
             return None;
         }
-        let changes = FxHashMap::from_iter([(counter, Change::Next)]);
+        let strides = FxHashMap::from_iter([(counter, Stride::Unit)]);
         let stores = body.iter().filter_map(|stmt| match stmt {
             Stmt::Store { buffer, index, .. } => Some((*buffer, *index)),
             _ => None,
@@ -81,46 +84,54 @@ impl<'a> Plan<'a> {
         if stores.iter().any(|(buffer, index)| stores.iter().any(|(b, i)| b == buffer && i != index)) {
             return None;
         }
-        let mut plan = Plan { kernel, dtype, apart, changes, known: FxHashMap::default(), sums: Vec::new(), stores };
+        let mut plan = VectorPlan {
+            kernel,
+            dtype,
+            gathers,
+            strides,
+            expr_strides: FxHashMap::default(),
+            reductions: Vec::new(),
+            stores,
+        };
         for stmt in body {
             match stmt {
                 Stmt::Let { var, value } if !kernel.var(*var).mutable => {
-                    let change = plan.change(*value)?;
-                    plan.changes.insert(*var, change);
+                    let stride = plan.stride(*value)?;
+                    plan.strides.insert(*var, stride);
                 }
                 Stmt::Store { buffer, index, value } => {
                     let fits = kernel.buffer(*buffer).elem == Elem::Value(dtype)
                         && kernel.exprs.dtype(*value) == dtype
-                        && plan.change(*index)? == Change::Next;
-                    (fits && matches!(plan.change(*value)?, Change::None | Change::Vector)).then_some(())?;
+                        && plan.stride(*index)? == Stride::Unit;
+                    (fits && matches!(plan.stride(*value)?, Stride::Invariant | Stride::Vector)).then_some(())?;
                 }
                 Stmt::Assign { var, value } => {
                     let (subtracts, added) = plan.added(*var, *value)?;
-                    matches!(plan.change(added)?, Change::None | Change::Vector).then_some(())?;
-                    plan.sums.push((*var, subtracts));
+                    matches!(plan.stride(added)?, Stride::Invariant | Stride::Vector).then_some(())?;
+                    plan.reductions.push((*var, subtracts));
                 }
                 _ => return None,
             }
         }
-        // A sum that is read while it grows would be another number.
-        let sums = &plan.sums;
-        let reads_sum = |id: ExprId| {
+        // A reduction variable that the loop reads would have partial values.
+        let reductions = &plan.reductions;
+        let reads_reduction = |id: ExprId| {
             let mut found = false;
             kernel.visit_expr(id, &mut |expr| {
-                found |= matches!(expr, Expr::Var(var) if sums.iter().any(|(sum, _)| sum == var));
+                found |= matches!(expr, Expr::Var(var) if reductions.iter().any(|(sum, _)| sum == var));
             });
             found
         };
-        let alone = body.iter().all(|stmt| match stmt {
-            Stmt::Let { value, .. } => !reads_sum(*value),
-            Stmt::Store { index, value, .. } => !reads_sum(*index) && !reads_sum(*value),
-            Stmt::Assign { var, value } => plan.added(*var, *value).is_some_and(|(_, added)| !reads_sum(added)),
+        let independent = body.iter().all(|stmt| match stmt {
+            Stmt::Let { value, .. } => !reads_reduction(*value),
+            Stmt::Store { index, value, .. } => !reads_reduction(*index) && !reads_reduction(*value),
+            Stmt::Assign { var, value } => plan.added(*var, *value).is_some_and(|(_, added)| !reads_reduction(added)),
             _ => false,
         });
-        alone.then_some(plan)
+        independent.then_some(plan)
     }
 
-    /// What an assignment adds to a variable (or subtracts from it).
+    /// The operand that an assignment adds to (or subtracts from) a variable.
     fn added(&self, var: VarId, value: ExprId) -> Option<(bool, ExprId)> {
         let Expr::Call(op, dtype, operands) = self.kernel.expr(value) else { return None };
         let [first, second] = operands[..] else { return None };
@@ -135,74 +146,74 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether an expression is zero where neighbours that it loads are.
-    fn is_zero_without(&self, id: ExprId) -> bool {
-        let vector = |id: ExprId| self.known.get(&id) == Some(&Some(Change::Vector));
+    /// Whether an expression is zero in lanes whose loads are masked.
+    fn is_zero_when_masked(&self, id: ExprId) -> bool {
+        let vector = |id: ExprId| self.expr_strides.get(&id) == Some(&Some(Stride::Vector));
         match self.kernel.expr(id) {
-            Expr::Load(_, index) => vector(id) && self.known.get(index) == Some(&Some(Change::Next)),
-            Expr::Call(Op::Mul, _, operands) => operands.iter().all(|id| vector(*id) && self.is_zero_without(*id)),
+            Expr::Load(_, index) => vector(id) && self.expr_strides.get(index) == Some(&Some(Stride::Unit)),
+            Expr::Call(Op::Mul, _, operands) => operands.iter().all(|id| vector(*id) && self.is_zero_when_masked(*id)),
             _ => false,
         }
     }
 
-    /// How an expression changes, if it can be written at all.
-    fn change(&mut self, id: ExprId) -> Option<Change> {
-        if let Some(change) = self.known.get(&id) {
-            return *change;
+    /// The stride of an expression; `None` if it cannot be vectorised.
+    fn stride(&mut self, id: ExprId) -> Option<Stride> {
+        if let Some(stride) = self.expr_strides.get(&id) {
+            return *stride;
         }
-        // A variable is declared before it is used, so what is found stays.
-        let change = self.find_change(id);
-        self.known.insert(id, change);
-        change
+        // Declarations precede uses, so the result is final.
+        let stride = self.compute_stride(id);
+        self.expr_strides.insert(id, stride);
+        stride
     }
 
-    fn find_change(&mut self, id: ExprId) -> Option<Change> {
+    fn compute_stride(&mut self, id: ExprId) -> Option<Stride> {
         let kernel = self.kernel;
         match kernel.expr(id) {
-            Expr::Const(_) => Some(Change::None),
-            Expr::Var(var) => Some(self.changes.get(var).copied().unwrap_or(Change::None)),
+            Expr::Const(_) => Some(Stride::Invariant),
+            Expr::Var(var) => Some(self.strides.get(var).copied().unwrap_or(Stride::Invariant)),
             Expr::Load(buffer, index) => {
-                let written = self.stores.iter().find(|(written, _)| written == buffer).map(|(_, place)| *place);
-                match self.change(*index)? {
-                    Change::None => written.is_none().then_some(Change::None),
-                    // What other turns write is not read.
-                    Change::Next => {
-                        let own = written.is_none_or(|place| place == *index);
+                let written = self.stores.iter().find(|(written, _)| written == buffer).map(|(_, index)| *index);
+                match self.stride(*index)? {
+                    Stride::Invariant => written.is_none().then_some(Stride::Invariant),
+                    // Loads must not read what other iterations store.
+                    Stride::Unit => {
+                        let same_element = written.is_none_or(|stored| stored == *index);
                         match kernel.buffer(*buffer).elem {
-                            Elem::Value(dtype) => (own && dtype == self.dtype).then_some(Change::Vector),
-                            Elem::Index(_) => (self.apart && written.is_none()).then_some(Change::Apart),
+                            Elem::Value(dtype) => (same_element && dtype == self.dtype).then_some(Stride::Vector),
+                            Elem::Index(_) => (self.gathers && written.is_none()).then_some(Stride::Gathered),
                         }
                     }
-                    Change::Apart => {
+                    Stride::Gathered => {
                         let fits = written.is_none() && kernel.buffer(*buffer).elem == Elem::Value(self.dtype);
-                        fits.then_some(Change::Vector)
+                        fits.then_some(Stride::Vector)
                     }
-                    Change::Vector => None,
+                    Stride::Vector => None,
                 }
             }
             Expr::Call(op, dtype, operands) => {
-                let changes: Vec<Change> = operands.iter().map(|id| self.change(*id)).collect::<Option<_>>()?;
-                if changes.iter().all(|change| *change == Change::None) {
-                    return Some(Change::None);
+                let strides: Vec<Stride> = operands.iter().map(|id| self.stride(*id)).collect::<Option<_>>()?;
+                if strides.iter().all(|stride| *stride == Stride::Invariant) {
+                    return Some(Stride::Invariant);
                 }
                 let one_type = operands.iter().all(|id| kernel.exprs.dtype(*id) == *dtype);
-                match (op, &changes[..]) {
-                    (Op::Add, [Change::Next, Change::None] | [Change::None, Change::Next])
-                    | (Op::Sub, [Change::Next, Change::None])
+                match (op, &strides[..]) {
+                    (Op::Add, [Stride::Unit, Stride::Invariant] | [Stride::Invariant, Stride::Unit])
+                    | (Op::Sub, [Stride::Unit, Stride::Invariant])
                         if *dtype == DType::I64 && one_type =>
                     {
-                        Some(Change::Next)
+                        Some(Stride::Unit)
                     }
                     (Op::Add | Op::Sub | Op::Mul, [_, _])
-                        if changes.contains(&Change::Apart) && *dtype == DType::I64 && one_type =>
+                        if strides.contains(&Stride::Gathered) && *dtype == DType::I64 && one_type =>
                     {
-                        (!changes.contains(&Change::Vector)).then_some(Change::Apart)
+                        (!strides.contains(&Stride::Vector)).then_some(Stride::Gathered)
                     }
                     _ => {
-                        let plain = |change: &Change| matches!(change, Change::None | Change::Vector);
-                        let fits = one_type && *dtype == self.dtype && changes.iter().all(plain);
-                        let written = changes.len() > 1 && instruction(*op, *dtype).is_some();
-                        (fits && written).then_some(Change::Vector)
+                        let plain = |stride: &Stride| matches!(stride, Stride::Invariant | Stride::Vector);
+                        let fits = one_type && *dtype == self.dtype && strides.iter().all(plain);
+                        let written = strides.len() > 1 && instruction(*op, *dtype).is_some();
+                        (fits && written).then_some(Stride::Vector)
                     }
                 }
             }
@@ -210,15 +221,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// An operator on vectors.
+/// A vector instruction.
 enum Instruction {
-    /// With the flags of the loop, if its operands are floats.
+    /// An LLVM instruction, with the fast-math flags of the loop for floats.
     Plain(&'static str),
-    /// A function of LLVM.
+    /// An LLVM intrinsic.
     Function(&'static str),
 }
 
-/// What an operator of two operands is on vectors of floats or integers.
+/// The vector instruction of a binary operator on floats or integers.
 fn instruction(op: Op, dtype: DType) -> Option<Instruction> {
     let float = dtype.kind() == Kind::Float;
     let signed = dtype.is_signed_int();
@@ -247,12 +258,13 @@ fn instruction(op: Op, dtype: DType) -> Option<Instruction> {
     })
 }
 
-/// What the names of LLVM's functions say of a vector.
+/// The type suffix of LLVM intrinsics on a vector.
 fn suffix(dtype: DType, lanes: usize) -> String {
     format!("v{lanes}{}{}", if dtype.kind() == Kind::Float { "f" } else { "i" }, 8 * dtype.size())
 }
 
-/// The size of the processor's vectors. Any would do; this one is neither split nor left empty.
+/// The vector width of a CPU in bytes. Any width would be correct; this one is neither split nor
+/// partly unused.
 pub(super) fn vector_bytes(target: &TargetCpu) -> usize {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
     match target.cpu.as_str() {
@@ -265,21 +277,21 @@ pub(super) fn vector_bytes(target: &TargetCpu) -> usize {
     }
 }
 
-/// Whether a processor chooses among vectors by a mask in a vector, and has no other way for floating-point numbers.
-pub(super) fn blends(target: &TargetCpu) -> bool {
+/// Whether a CPU has vector blends, but no conditional move for floats.
+pub(super) fn needs_blend(target: &TargetCpu) -> bool {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
     let known = matches!(target.cpu.as_str(), "x86-64-v2" | "x86-64-v3");
     target.triple.starts_with("x86_64") && (known || has("+sse4.1")) && !has("+avx512f")
 }
 
-/// The tiles that are vectors. A tile that is now a vector and now an array would stay in memory, so it is one that all
-/// loops over it can be written for.
-pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSet<BufferId> {
+/// The tiles that are held in vector registers: those for which every loop over them is a single
+/// vector. A tile with mixed accesses would stay in memory.
+pub(super) fn vector_tiles(kernel: &Kernel, vector_bytes: usize) -> FxHashSet<BufferId> {
     let is_tile = |buffer: BufferId| matches!(kernel.buffer(buffer).role, Role::Tile(_));
-    // What is used together, and whether that is as a vector.
+    // The sets of tiles that are used together, and whether as vectors.
     let mut uses: Vec<(FxHashSet<BufferId>, bool)> = Vec::new();
-    let mut open: Vec<&[Stmt]> = vec![&kernel.body];
-    while let Some(block) = open.pop() {
+    let mut worklist: Vec<&[Stmt]> = vec![&kernel.body];
+    while let Some(block) = worklist.pop() {
         for stmt in block {
             let mut used = FxHashSet::default();
             let mut note = |stmt: &Stmt| {
@@ -294,20 +306,21 @@ pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSe
                     });
                 });
             };
-            let turns = match stmt {
+            let single = match stmt {
                 Stmt::For { var, start, stop, body, hint } if hint.vectorise => {
-                    Plan::new(kernel, *var, body, false).and_then(|plan| plan.whole(*start, *stop, vector_bytes))
+                    VectorPlan::new(kernel, *var, body, false)
+                        .and_then(|plan| plan.single_vector(*start, *stop, vector_bytes))
                 }
                 _ => None,
             };
             note(stmt);
-            if turns.is_some() {
+            if single.is_some() {
                 stmt.blocks().flatten().for_each(note);
             } else {
-                open.extend(stmt.blocks().map(|block| &block[..]));
+                worklist.extend(stmt.blocks().map(|block| &block[..]));
             }
             if !used.is_empty() {
-                uses.push((used, turns.is_some()));
+                uses.push((used, single.is_some()));
             }
         }
     }
@@ -320,39 +333,39 @@ pub(super) fn tiles_as_vectors(kernel: &Kernel, vector_bytes: usize) -> FxHashSe
     tiles
 }
 
-/// How a loop is one turn of a vector.
+/// A loop that is a single vector iteration.
 #[derive(Clone, Copy)]
-struct Whole {
+struct SingleVector {
     lanes: usize,
-    /// Whether its length is known only when it runs: at most the lanes.
+    /// Whether its length is known at run time only: at most the lanes.
     masked: bool,
 }
 
-impl Plan<'_> {
-    /// The vector that a loop of a constant length, or over the first elements of a tile, is a single turn of.
-    fn whole(&self, start: ExprId, stop: ExprId, vector_bytes: usize) -> Option<Whole> {
+impl VectorPlan<'_> {
+    /// The single vector of a loop of a constant length, or over a prefix of a tile.
+    fn single_vector(&self, start: ExprId, stop: ExprId, vector_bytes: usize) -> Option<SingleVector> {
         let constant = |id: ExprId| match self.kernel.expr(id) {
             Expr::Const(value) => value.as_i64(),
             _ => None,
         };
-        let start = constant(start).filter(|_| self.sums.is_empty())?;
+        let start = constant(start).filter(|_| self.reductions.is_empty())?;
         let (length, masked) = match constant(stop) {
             Some(stop) => (stop.checked_sub(start)?, false),
             None => (self.tile().filter(|_| start == 0 && has_masks(self.dtype, vector_bytes))?, true),
         };
         let lanes = usize::try_from(length).ok()?;
-        let fits = lanes.is_power_of_two() && lanes > 1 && lanes <= LARGEST / self.dtype.size();
-        fits.then_some(Whole { lanes, masked })
+        let fits = lanes.is_power_of_two() && lanes > 1 && lanes <= MAX_SINGLE_VECTOR_BYTES / self.dtype.size();
+        fits.then_some(SingleVector { lanes, masked })
     }
 
-    /// What a loop loads at indices that change in this way, but from tiles.
-    fn loads(&self, body: &[Stmt], change: Change) -> Vec<(BufferId, ExprId)> {
+    /// The loads of a loop at indices of this stride, except from tiles.
+    fn loads(&self, body: &[Stmt], stride: Stride) -> Vec<(BufferId, ExprId)> {
         let mut found = Vec::new();
         for stmt in body {
             stmt.each_expr(|id| {
                 self.kernel.visit_expr(id, &mut |expr| {
                     if let Expr::Load(buffer, index) = expr
-                        && self.known.get(index) == Some(&Some(change))
+                        && self.expr_strides.get(index) == Some(&Some(stride))
                         && !matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
                         && !found.contains(&(*buffer, *index))
                     {
@@ -364,18 +377,18 @@ impl Plan<'_> {
         found
     }
 
-    /// Whether an index is known before the loop, but for the loop's own: what the loop itself declares is not.
-    fn is_known_before(&self, counter: VarId, index: ExprId) -> bool {
+    /// Whether an index depends only on the counter and on values from before the loop.
+    fn is_known_at_entry(&self, counter: VarId, index: ExprId) -> bool {
         let mut known = true;
         self.kernel.visit_expr(index, &mut |expr| {
-            known &= !matches!(expr, Expr::Var(v) if *v != counter && self.changes.contains_key(v));
+            known &= !matches!(expr, Expr::Var(v) if *v != counter && self.strides.contains_key(v));
         });
         known
     }
 
-    /// The tiles that are read or written.
+    /// The tiles that the loop accesses.
     fn tiles(&self) -> impl Iterator<Item = BufferId> {
-        let loads = self.known.keys().filter_map(|id| match self.kernel.expr(*id) {
+        let loads = self.expr_strides.keys().filter_map(|id| match self.kernel.expr(*id) {
             Expr::Load(buffer, _) => Some(*buffer),
             _ => None,
         });
@@ -383,7 +396,7 @@ impl Plan<'_> {
         buffers.filter(|buffer| matches!(self.kernel.buffer(*buffer).role, Role::Tile(_)))
     }
 
-    /// How long they are, if they agree.
+    /// Their length, if all are equal.
     fn tile(&self) -> Option<i64> {
         let mut lengths = self.tiles().filter_map(|buffer| match self.kernel.buffer(buffer).role {
             Role::Tile(length) => Some(i64::from(length)),
@@ -394,188 +407,193 @@ impl Plan<'_> {
     }
 }
 
-/// Whether some of a vector's lanes can be loaded as fast as all of them.
+/// Whether masked loads are fast on the target.
 fn has_masks(dtype: DType, vector_bytes: usize) -> bool {
     vector_bytes >= 32 && dtype.size() >= 4
 }
 
-/// Vectors in registers: those of variables, and of expressions of one statement.
+/// The vector values in registers: of variables, and of expressions of one statement.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct VectorValues {
     vars: FxHashMap<VarId, String>,
-    /// Indices, one for each lane.
-    apart: FxHashMap<VarId, Vec<String>>,
+    /// Gathered indices, one per lane.
+    gathered: FxHashMap<VarId, Vec<String>>,
     exprs: FxHashMap<ExprId, String>,
-    /// Which lanes there is something for.
-    part: Part,
+    /// The active lanes.
+    active: ActiveLanes,
 }
 
 impl Emitter<'_> {
-    /// Writes a loop with vectors, or says that it cannot be.
+    /// Emits a loop with vector instructions; returns `false`, with nothing emitted, if that is not
+    /// possible.
     pub(super) fn vector_loop(&mut self, stmt: &Stmt) -> bool {
         let Stmt::For { var, start, stop, body, hint } = stmt else { return false };
         if self.check || !hint.vectorise {
             return false;
         }
-        let Some(plan) = Plan::new(self.kernel, *var, body, hint.short_trip) else { return false };
-        let whole = plan.whole(*start, *stop, self.vector_bytes).filter(|whole| hint.unroll || whole.masked);
+        let Some(plan) = VectorPlan::new(self.kernel, *var, body, hint.short_trip) else { return false };
+        let single = plan.single_vector(*start, *stop, self.vector_bytes).filter(|single| hint.unroll || single.masked);
         let in_memory = plan.tiles().any(|tile| !self.tiles.contains(&tile));
-        let short = self.turns(*start, *stop).filter(|turns| hint.unroll && *turns <= SHORTEST);
-        if let Some(turns) = short
-            && (in_memory || whole.is_none())
+        let short = self.trip_count(*start, *stop).filter(|count| hint.unroll && *count <= MAX_SHORT_TRIP);
+        if let Some(count) = short
+            && (in_memory || single.is_none())
         {
-            self.one_by_one(*var, *start, turns, body, *hint);
+            self.unroll_fully(*var, *start, count, body, *hint);
             return true;
         }
-        // A tile in memory is read and written by loops that LLVM takes apart.
-        if in_memory || hint.unroll && whole.is_none() {
+        // LLVM scalarises loops over tiles in memory.
+        if in_memory || hint.unroll && single.is_none() {
             return false;
         }
         let outer = std::mem::replace(&mut self.flags, RELAXED);
-        if whole.is_none() && hint.short_trip && self.is_sum_apart(&plan) {
-            self.sum_apart(&plan, *var, *start, *stop, body);
-        } else if whole.is_none() && !hint.short_trip && self.is_sum(&plan) {
-            self.sum_strips(&plan, *var, *start, *stop, body);
+        if single.is_none() && hint.short_trip && self.is_gathered_reduction(&plan) {
+            self.gathered_reduction(&plan, *var, *start, *stop, body);
+        } else if single.is_none() && !hint.short_trip && self.is_reduction_loop(&plan) {
+            self.reduction_loop(&plan, *var, *start, *stop, body);
         } else {
             let (start, stop) = (self.index(*start), self.index(*stop));
-            match whole {
-                Some(Whole { lanes, masked: false }) => self.turn(&plan, lanes, *var, &start, body, &[], Part::All),
-                Some(Whole { lanes, masked: true }) => {
-                    if !self.stores_some(&plan, lanes, (*var, &start, &stop), body) {
+            match single {
+                Some(SingleVector { lanes, masked: false }) => {
+                    self.vector_iteration(&plan, lanes, *var, &start, body, &[], ActiveLanes::All)
+                }
+                Some(SingleVector { lanes, masked: true }) => {
+                    if !self.store_tile_prefix(&plan, lanes, (*var, &start, &stop), body) {
                         let mask = self.mask(plan.dtype, lanes, &stop);
-                        self.turn(&plan, lanes, *var, &start, body, &[], Part::Masked(mask));
+                        self.vector_iteration(&plan, lanes, *var, &start, body, &[], ActiveLanes::Masked(mask));
                     }
                 }
-                None => self.strips(&plan, *var, &start, &stop, body),
+                None => self.strip_mine(&plan, *var, &start, &stop, body),
             }
         }
         self.flags = outer;
         true
     }
 
-    /// How many turns a loop has, if that is known: between constants, or up to a constant more than its start.
-    pub(super) fn turns(&self, start: ExprId, stop: ExprId) -> Option<i64> {
+    /// The trip count of a loop, if it is known: between constants, or up to the start plus a
+    /// constant.
+    pub(super) fn trip_count(&self, start: ExprId, stop: ExprId) -> Option<i64> {
         let constant = |id: ExprId| match self.kernel.expr(id) {
             Expr::Const(value) => value.as_i64(),
             _ => None,
         };
-        let turns = match self.kernel.expr(stop) {
+        let count = match self.kernel.expr(stop) {
             Expr::Call(Op::Add, _, sum) if sum.first() == Some(&start) => constant(*sum.get(1)?)?,
             _ => constant(stop)?.checked_sub(constant(start)?)?,
         };
-        (turns > 0).then_some(turns)
+        (count > 0).then_some(count)
     }
 
-    /// A few turns one after the other. Elements of a short array are in registers then, as they are not where some of them are a vector.
-    pub(super) fn one_by_one(&mut self, var: VarId, start: ExprId, turns: i64, body: &[Stmt], hint: Hint) {
+    /// Emits a few iterations as straight-line code. Elements of a short tile then stay in scalar
+    /// registers, unlike with vector accesses.
+    pub(super) fn unroll_fully(&mut self, var: VarId, start: ExprId, count: i64, body: &[Stmt], hint: Hint) {
         let start = self.index(start);
         let outer = self.flags;
         if hint.vectorise {
             self.flags = RELAXED;
         }
-        for turn in 0..turns {
+        for k in 0..count {
             self.forget();
-            let index = self.op(format!("add nsw i64 {start}, {turn}"));
+            let index = self.op(format!("add nsw i64 {start}, {k}"));
             self.define(var, Val::One(index));
             self.stmts(body);
         }
         self.flags = outer;
     }
 
-    /// Writes one number to all elements from `start` to `stop`.
-    pub(super) fn fill_strips(&mut self, buffer: BufferId, start: &str, stop: &str, value: &Val) {
+    /// Stores one value into all elements from `start` to `stop`.
+    pub(super) fn fill_vectors(&mut self, buffer: BufferId, start: &str, stop: &str, value: &Val) {
         let elem = self.kernel.buffer(buffer).elem;
         let lanes = (self.vector_bytes / elem.size()).max(2);
         let vector = format!("<{lanes} x {}>", stored(elem));
         let stored_value = self.as_stored(buffer, value);
         let all = self.splat(stored(elem), lanes, &stored_value);
-        let rest = self.whole_strips(start, stop, lanes);
-        self.count("k", start, &rest, lanes, Hint::default(), |e, k| {
-            let (place, align) = e.neighbours(buffer, k);
+        let remainder = self.vector_end(start, stop, lanes);
+        self.count("k", start, &remainder, lanes, Hint::default(), |e, k| {
+            let (address, align) = e.element_address(buffer, k);
             let scope = e.scope(buffer);
-            e.line(format!("store {vector} {all}, ptr {place}, align {align}{scope}"));
+            e.line(format!("store {vector} {all}, ptr {address}, align {align}{scope}"));
         });
-        self.count("k", &rest, stop, 1, Hint::default(), |e, k| e.store(buffer, k, value));
+        self.count("k", &remainder, stop, 1, Hint::default(), |e, k| e.store(buffer, k, value));
     }
 
-    /// Where what is left begins after as many vectors as there are.
-    fn whole_strips(&mut self, start: &str, stop: &str, lanes: usize) -> String {
+    /// The start of the remainder after as many full vectors as fit.
+    fn vector_end(&mut self, start: &str, stop: &str, lanes: usize) -> String {
         let length = self.op(format!("sub nsw i64 {stop}, {start}"));
         let length = self.intrinsic("smax", DType::I64, &[&length, "0"]);
-        let strips = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
-        self.op(format!("add nsw i64 {start}, {strips}"))
+        let vector_length = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
+        self.op(format!("add nsw i64 {start}, {vector_length}"))
     }
 
-    /// A vector with the same number everywhere.
+    /// Broadcasts a value to all lanes.
     fn splat(&mut self, scalar: &str, lanes: usize, value: &str) -> String {
         let vector = format!("<{lanes} x {scalar}>");
         let first = self.op(format!("insertelement {vector} poison, {scalar} {value}, i64 0"));
         self.op(format!("shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer"))
     }
 
-    /// A loop over vectors, and one over what is left.
-    fn strips(&mut self, plan: &Plan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
+    /// Strip-mines a loop: a vector loop, and a scalar remainder loop.
+    fn strip_mine(&mut self, plan: &VectorPlan, var: VarId, start: &str, stop: &str, body: &[Stmt]) {
         let native = (self.vector_bytes / plan.dtype.size()).max(2);
         let lanes = match () {
-            () if plan.apart => FEW,
-            () if plan.sums.is_empty() => native,
-            () => SUMS * native,
+            () if plan.gathers => SHORT_TRIP_LANES,
+            () if plan.reductions.is_empty() => native,
+            () => ACCUMULATOR_VECTORS * native,
         };
         let name = self.kernel.var(var).name.clone();
-        // Whoever has too few turns learns so at once: rows are often short.
-        let (ahead, after, before) = (self.fresh("strips"), self.fresh("rest"), self.block.clone());
+        // A short trip count skips the vector loop with one branch: rows are often short.
+        let (preheader, after, before) = (self.fresh("vector"), self.fresh("remainder"), self.block.clone());
         let length = self.op(format!("sub nsw i64 {stop}, {start}"));
         let any = self.op(format!("icmp sge i64 {length}, {lanes}"));
-        self.fork(&any, &ahead, &after);
-        self.start(&ahead);
-        let strips = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
-        let strips_end = self.op(format!("add nsw i64 {start}, {strips}"));
+        self.fork(&any, &preheader, &after);
+        self.start(&preheader);
+        let vector_length = self.op(format!("and i64 {length}, {}", -(lanes as i64)));
+        let vector_end = self.op(format!("add nsw i64 {start}, {vector_length}"));
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let slots: Vec<String> = plan.sums.iter().map(|_| self.sums(&vector)).collect();
-        self.count(&name, start, &strips_end, lanes, Hint::default(), |e, i| {
-            e.turn(plan, lanes, var, i, body, &slots, Part::All);
+        let slots: Vec<String> = plan.reductions.iter().map(|_| self.new_accumulator(&vector)).collect();
+        self.count(&name, start, &vector_end, lanes, Hint::default(), |e, i| {
+            e.vector_iteration(plan, lanes, var, i, body, &slots, ActiveLanes::All);
         });
-        for ((sum, subtracts), slot) in plan.sums.iter().zip(&slots) {
-            self.add_up(plan.dtype, lanes, *sum, *subtracts, slot);
+        for ((sum, subtracts), slot) in plan.reductions.iter().zip(&slots) {
+            self.reduce_lanes(plan.dtype, lanes, *sum, *subtracts, slot);
         }
         let last = self.block.clone();
         self.jump(&after);
         self.start(&after);
-        let rest = self.op(format!("phi i64 [ {start}, %{before} ], [ {strips_end}, %{last} ]"));
-        self.count(&name, &rest, stop, 1, Hint::default(), |e, i| {
+        let remainder = self.op(format!("phi i64 [ {start}, %{before} ], [ {vector_end}, %{last} ]"));
+        self.count(&name, &remainder, stop, 1, Hint::default(), |e, i| {
             e.define(var, Val::One(i.to_string()));
             e.stmts(body);
         });
     }
 
-    /// One turn for as many elements as there are lanes (that the mask leaves), from this index on.
+    /// Emits one vector iteration from index `first` on, for the active lanes.
     #[expect(clippy::too_many_arguments, reason = "a loop, where it is, and what it adds to")]
-    fn turn(
+    fn vector_iteration(
         &mut self,
-        plan: &Plan,
+        plan: &VectorPlan,
         lanes: usize,
         counter: VarId,
         first: &str,
         body: &[Stmt],
         slots: &[String],
-        part: Part,
+        active: ActiveLanes,
     ) {
         let vector = format!("<{lanes} x {}>", ty(plan.dtype));
-        let mut known = Known { part, ..Known::default() };
-        let mut sums = plan.sums.iter().zip(slots);
+        let mut known = VectorValues { active, ..VectorValues::default() };
+        let mut accumulators = plan.reductions.iter().zip(slots);
         self.define(counter, Val::One(first.to_string()));
         for stmt in body {
             self.forget();
             known.exprs.clear();
             match stmt {
-                Stmt::Let { var, value } => match plan.changes.get(var) {
-                    Some(Change::Vector) => {
+                Stmt::Let { var, value } => match plan.strides.get(var) {
+                    Some(Stride::Vector) => {
                         let value = self.vector(plan, lanes, *value, &mut known);
                         known.vars.insert(*var, value);
                     }
-                    Some(Change::Apart) => {
-                        let places = self.places_of(plan, lanes, *value, &known);
-                        known.apart.insert(*var, places);
+                    Some(Stride::Gathered) => {
+                        let indices = self.lane_indices(plan, lanes, *value, &known);
+                        known.gathered.insert(*var, indices);
                     }
                     _ => {
                         let value = self.value(*value);
@@ -585,43 +603,44 @@ impl Emitter<'_> {
                 Stmt::Store { buffer, index, value } => {
                     let index = self.index(*index);
                     let value = self.vector(plan, lanes, *value, &mut known);
-                    let (place, align) = self.neighbours(*buffer, &index);
+                    let (address, align) = self.element_address(*buffer, &index);
                     let scope = self.scope(*buffer);
                     match known.mask().filter(|_| !self.is_tile(*buffer)) {
-                        None => self.line(format!("store {vector} {value}, ptr {place}, align {align}{scope}")),
+                        None => self.line(format!("store {vector} {value}, ptr {address}, align {align}{scope}")),
                         Some(mask) => {
                             let name = format!("llvm.masked.store.{}.p0", suffix(plan.dtype, lanes));
                             let masks = format!("<{lanes} x i1>");
                             self.declare(&name, || format!("declare void @{name}({vector}, ptr, i32 immarg, {masks})"));
-                            let (value, place) = (format!("{vector} {value}"), format!("ptr {place}"));
+                            let (value, address) = (format!("{vector} {value}"), format!("ptr {address}"));
                             self.line(format!(
-                                "call void @{name}({value}, {place}, i32 {align}, {masks} {mask}){scope}"
+                                "call void @{name}({value}, {address}, i32 {align}, {masks} {mask}){scope}"
                             ));
                         }
                     }
                 }
                 Stmt::Assign { var, value } => {
                     let Some((_, added)) = plan.added(*var, *value) else { continue };
-                    let Some((_, slot)) = sums.next() else { continue };
-                    let so_far = self.op(format!("load {vector}, ptr {slot}, align 64"));
-                    let zero = plan.is_zero_without(added);
-                    let changes = plan.known.get(&added) == Some(&Some(Change::Vector));
+                    let Some((_, slot)) = accumulators.next() else { continue };
+                    let accumulated = self.op(format!("load {vector}, ptr {slot}, align 64"));
+                    let zero = plan.is_zero_when_masked(added);
+                    let varies = plan.expr_strides.get(&added) == Some(&Some(Stride::Vector));
                     let mut sum = match self.kernel.expr(added) {
-                        // Once and for all: added to one by one, some products would be rounded and others not.
+                        // A single fused multiply-add per lane: otherwise LLVM could fuse some
+                        // products but not others.
                         Expr::Call(Op::Mul, _, factors)
-                            if changes && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
+                            if varies && factors.len() == 2 && plan.dtype.kind() == Kind::Float =>
                         {
                             let [a, b] = [factors[0], factors[1]].map(|id| self.vector(plan, lanes, id, &mut known));
-                            self.multiply_add(plan.dtype, lanes, &a, &b, &so_far)
+                            self.multiply_add(plan.dtype, lanes, &a, &b, &accumulated)
                         }
                         _ => {
                             let added = self.vector(plan, lanes, added, &mut known);
-                            self.vector_op(Op::Add, plan.dtype, lanes, &so_far, &added)
+                            self.vector_op(Op::Add, plan.dtype, lanes, &accumulated, &added)
                         }
                     };
                     if let Some(mask) = known.kept(zero) {
                         let lanes_kept = format!("select <{lanes} x i1> {mask}, {vector} {sum}");
-                        sum = self.op(format!("{lanes_kept}, {vector} {so_far}"));
+                        sum = self.op(format!("{lanes_kept}, {vector} {accumulated}"));
                     }
                     self.line(format!("store {vector} {sum}, ptr {slot}, align 64"));
                 }
@@ -634,49 +653,49 @@ impl Emitter<'_> {
         matches!(self.kernel.buffer(buffer).role, Role::Tile(_))
     }
 
-    /// The place of the first of some elements side by side, and its alignment.
-    fn neighbours(&mut self, buffer: BufferId, index: &str) -> (String, usize) {
+    /// The address of an element, and its alignment.
+    fn element_address(&mut self, buffer: BufferId, index: &str) -> (String, usize) {
         let elem = self.kernel.buffer(buffer).elem;
         let (ty, data) = (stored(elem), self.data(buffer));
-        let place = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
-        (place, crate::runtime::memory::align(elem))
+        let address = self.op(format!("getelementptr inbounds {ty}, ptr {data}, i64 {index}"));
+        (address, crate::runtime::memory::align(elem))
     }
 
-    /// The value of an expression for all lanes.
-    fn vector(&mut self, plan: &Plan, lanes: usize, id: ExprId, known: &mut Known) -> String {
+    /// Evaluates an expression for all lanes.
+    fn vector(&mut self, plan: &VectorPlan, lanes: usize, id: ExprId, known: &mut VectorValues) -> String {
         if let Some(value) = known.exprs.get(&id) {
             return value.clone();
         }
         let scalar = ty(plan.dtype);
         let vector = format!("<{lanes} x {scalar}>");
-        let unchanged = plan.known.get(&id) == Some(&Some(Change::None));
+        let unchanged = plan.expr_strides.get(&id) == Some(&Some(Stride::Invariant));
         let value = match self.kernel.expr(id) {
             Expr::Const(value) => return format!("splat ({scalar} {})", self.constant(*value).re()),
             _ if unchanged => {
                 let value = self.value(id);
                 self.splat(scalar, lanes, value.re())
             }
-            Expr::Load(buffer, index) if plan.known.get(index) == Some(&Some(Change::Apart)) => {
+            Expr::Load(buffer, index) if plan.expr_strides.get(index) == Some(&Some(Stride::Gathered)) => {
                 self.gather(plan, lanes, *buffer, *index, known)
             }
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
                 match known.mask().filter(|_| !self.is_tile(buffer)) {
                     None => {
-                        let (place, align) = self.neighbours(buffer, &index);
+                        let (address, align) = self.element_address(buffer, &index);
                         let metadata = self.load_metadata(buffer);
-                        self.op(format!("load {vector}, ptr {place}, align {align}{metadata}"))
+                        self.op(format!("load {vector}, ptr {address}, align {align}{metadata}"))
                     }
                     Some(mask) => {
-                        // The first lanes may be those that are left out, and lie before the array.
+                        // The first lanes may be inactive, with an address before the array.
                         let elem = self.kernel.buffer(buffer).elem;
                         let (data, align) = (self.data(buffer), crate::runtime::memory::align(elem));
-                        let place = self.op(format!("getelementptr {}, ptr {data}, i64 {index}", stored(elem)));
+                        let address = self.op(format!("getelementptr {}, ptr {data}, i64 {index}", stored(elem)));
                         let name = format!("llvm.masked.load.{}.p0", suffix(plan.dtype, lanes));
                         let masks = format!("<{lanes} x i1>");
                         self.declare(&name, || format!("declare {vector} @{name}(ptr, i32 immarg, {masks}, {vector})"));
                         self.op(format!(
-                            "call {vector} @{name}(ptr {place}, i32 {align}, {masks} {mask}, {vector} zeroinitializer)"
+                            "call {vector} @{name}(ptr {address}, i32 {align}, {masks} {mask}, {vector} zeroinitializer)"
                         ))
                     }
                 }
@@ -686,14 +705,14 @@ impl Emitter<'_> {
                 let folded = values.into_iter().reduce(|a, b| self.vector_op(*op, plan.dtype, lanes, &a, &b));
                 folded.unwrap_or_default()
             }
-            // The plan has seen a declaration in the loop.
+            // The plan has checked that the declaration is in the loop.
             Expr::Var(var) => known.vars.get(var).cloned().unwrap_or_else(|| "poison".into()),
         };
         known.exprs.insert(id, value.clone());
         value
     }
 
-    /// `a * b + c`, rounded once if the processor does that in one go.
+    /// `a * b + c`, fused if the target has such an instruction.
     fn multiply_add(&mut self, dtype: DType, lanes: usize, a: &str, b: &str, c: &str) -> String {
         let vector = format!("<{lanes} x {}>", ty(dtype));
         let name = format!("llvm.fmuladd.{}", suffix(dtype, lanes));

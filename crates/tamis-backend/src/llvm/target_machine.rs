@@ -1,4 +1,4 @@
-//! From text to an object file: parsing, passes and code generation for a processor.
+//! LLVM pipeline: parsing of IR, optimisation passes, and code generation for a target CPU.
 
 use super::emit::Emitted;
 use super::{OptLevel, Timings};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tamis_ir::Diagnostic;
 
-/// The processor that code is made for.
+/// The CPU that code is generated for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct TargetCpu {
@@ -29,16 +29,18 @@ pub struct TargetCpu {
 }
 
 impl TargetCpu {
-    /// This machine's processor, or the one that `TAMIS_CPU` names (`x86-64-v3`, `znver3`, `x86-64-v4,-avx512vl`).
+    /// The host CPU, or the one that `TAMIS_CPU` names (`x86-64-v3`, `znver3`,
+    /// `x86-64-v4,-avx512vl`).
     pub fn host() -> Result<Arc<TargetCpu>, Diagnostic> {
         static HOST: OnceLock<Result<Arc<TargetCpu>, Diagnostic>> = OnceLock::new();
         HOST.get_or_init(|| TargetCpu::named(std::env::var("TAMIS_CPU").ok().as_deref()).map(Arc::new)).clone()
     }
 
-    /// A processor of this machine's kind by name, with features after commas; without a name, this machine's.
+    /// A CPU of the host architecture by name, with comma-separated features; without a name, the
+    /// host CPU.
     pub fn named(name: Option<&str>) -> Result<TargetCpu, Diagnostic> {
         let triple = initialise()?;
-        let named = name.map(|name| super::names::read(name, &triple)).transpose()?.flatten();
+        let named = name.map(|name| super::cpu_names::parse(name, &triple)).transpose()?.flatten();
         let (cpu, features) = named.unwrap_or_else(|| {
             (
                 TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(),
@@ -49,38 +51,41 @@ impl TargetCpu {
     }
 }
 
-/// What can be said to LLVM in no other way, after the name of a program. Where values that live long are kept takes a third of the time of
-/// code generation for kernels with many loops, unless the search ends early; machine code is no slower, and shorter.
-const OPTIONS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=100"];
+/// LLVM options without another interface, after the program name. Limiting the region-splitting
+/// search of the register allocator saves a third of code generation time for kernels with many
+/// loops; the machine code is no slower, and shorter.
+const LLVM_ARGUMENTS: [&CStr; 2] = [c"tamis", c"-grow-region-complexity-budget=100"];
 
-/// Gets LLVM ready, once; gives the triple of this machine.
+/// Initialises LLVM, once; returns the host triple.
 fn initialise() -> Result<String, Diagnostic> {
     static READY: OnceLock<Result<String, String>> = OnceLock::new();
     let ready = READY.get_or_init(|| {
         LlvmTarget::initialize_native(&InitializationConfig::default())?;
-        let options = OPTIONS.map(CStr::as_ptr);
-        // SAFETY: the strings live as long as the program, and there are as many as said. LLVM of this version knows the options, and this
-        // happens once.
+        let options = LLVM_ARGUMENTS.map(CStr::as_ptr);
+        // SAFETY: the strings live as long as the program, and the count is right. This version of
+        // LLVM knows the options, and this runs once.
         unsafe { LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null()) };
         Ok(TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned())
     });
-    ready.clone().map_err(|reason| bug(format!("LLVM does not know this processor: {reason}")))
+    ready.clone().map_err(|reason| bug(format!("LLVM does not support this CPU: {reason}")))
 }
 
-/// The machines that were compiled for last, each while no thread compiles for it: making one takes longer than compiling a small kernel.
-static MACHINES: Mutex<Vec<(TargetCpu, OptimizationLevel, Machine)>> = Mutex::new(Vec::new());
+/// The idle target machines of recent compilations: creating one takes longer than compiling a
+/// small kernel.
+static IDLE_MACHINES: Mutex<Vec<(TargetCpu, OptimizationLevel, IdleMachine)>> = Mutex::new(Vec::new());
 
-/// How many machines are kept.
-const KEPT: usize = 6;
+/// Maximum number of idle target machines.
+const MAX_IDLE_MACHINES: usize = 6;
 
-/// A machine that threads hand on to each other.
-struct Machine(TargetMachine);
+/// A target machine that can move between threads.
+struct IdleMachine(TargetMachine);
 
-// SAFETY: a machine knows nothing of the thread that made it, and one thread has it at a time.
-unsafe impl Send for Machine {}
+// SAFETY: a target machine has no thread affinity, and one thread has it at a time.
+unsafe impl Send for IdleMachine {}
 
-/// How hard code generation tries. Large kernels are mostly code that runs once, which need not be the best.
-fn effort(ir: &Emitted, level: OptLevel) -> OptimizationLevel {
+/// The optimisation level of code generation. Large kernels are mostly code that runs once, which
+/// needs less codegen_level.
+fn codegen_level(ir: &Emitted, level: OptLevel) -> OptimizationLevel {
     match level {
         OptLevel::None => OptimizationLevel::None,
         OptLevel::Tuned if ir.large => OptimizationLevel::Less,
@@ -90,48 +95,49 @@ fn effort(ir: &Emitted, level: OptLevel) -> OptimizationLevel {
 
 fn with_machine<T>(
     target: &TargetCpu,
-    effort: OptimizationLevel,
+    codegen_level: OptimizationLevel,
     work: impl FnOnce(&TargetMachine) -> Result<T, Diagnostic>,
 ) -> Result<T, Diagnostic> {
     initialise()?;
-    let machines = || MACHINES.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = {
+    let machines = || IDLE_MACHINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let idle = {
         let mut machines = machines();
-        let at = machines.iter().position(|(known, at, _)| known == target && *at == effort);
+        let at = machines.iter().position(|(known, at, _)| known == target && *at == codegen_level);
         at.map(|at| machines.remove(at).2)
     };
-    let machine = match kept {
+    let machine = match idle {
         Some(machine) => machine,
         None => {
             let triple = TargetTriple::create(&target.triple);
             let llvm = LlvmTarget::from_triple(&triple).map_err(|reason| bug(reason.to_string_lossy()))?;
             let (cpu, features) = (&target.cpu, &target.features);
             let machine =
-                llvm.create_target_machine(&triple, cpu, features, effort, RelocMode::PIC, CodeModel::Default);
-            Machine(machine.ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?)
+                llvm.create_target_machine(&triple, cpu, features, codegen_level, RelocMode::PIC, CodeModel::Default);
+            IdleMachine(machine.ok_or_else(|| bug(format!("LLVM has no machine for {}", target.triple)))?)
         }
     };
     let result = work(&machine.0);
     let mut machines = machines();
-    machines.insert(0, (target.clone(), effort, machine));
-    machines.truncate(KEPT);
+    machines.insert(0, (target.clone(), codegen_level, machine));
+    machines.truncate(MAX_IDLE_MACHINES);
     result
 }
 
-/// The first passes of the short pipeline: slots go into registers, and loops get their form.
-const SHORT: &str = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
+/// The tuned pipeline, first part: stack slots become registers, and loops get their canonical
+/// form.
+const BASE_PASSES: &str = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
     instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg)";
 
-/// The passes that follow for loops with a hint. Tiles become registers when the loops over them are gone, which is
-/// why slots are looked at again after unrolling; what is invariant in vectors shows only then, too.
-const LOOPS: &str = "function(loop(indvars),loop-vectorize,\
+/// The tuned pipeline, second part, for loops with a hint. SROA runs again after unrolling, when
+/// tiles become registers; LICM then hoists the invariant vectors that appear.
+const LOOP_PASSES: &str = "function(loop(indvars),loop-vectorize,\
     loop-unroll<O2;full-unroll-max=256;no-runtime;no-partial>,early-cse,simplifycfg,\
     instcombine<max-iterations=1;no-verify-fixpoint>,sroa<modify-cfg>,early-cse<memssa>,\
     loop-mssa(licm<allowspeculation>),instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg)";
 
 extern "C" fn ignore(_: LLVMDiagnosticInfoRef, _: *mut libc::c_void) {}
 
-/// Parses IR and runs the passes.
+/// Parses IR and runs the optimisation passes.
 fn optimised<'c>(
     context: &'c Context,
     ir: &Emitted,
@@ -139,7 +145,7 @@ fn optimised<'c>(
     machine: &TargetMachine,
     timings: &mut Timings,
 ) -> Result<Module<'c>, Diagnostic> {
-    // SAFETY: the handler is a function that ignores its arguments, so that LLVM's remarks do not reach the terminal.
+    // SAFETY: the handler ignores its arguments; it keeps LLVM's remarks off the terminal.
     unsafe { LLVMContextSetDiagnosticHandler(context.raw(), Some(ignore), std::ptr::null_mut()) };
     let start = Instant::now();
     let buffer = MemoryBuffer::create_from_memory_range_copy(ir.text.as_bytes(), "kernel");
@@ -150,11 +156,11 @@ fn optimised<'c>(
     }
     timings.parse = start.elapsed();
     let start = Instant::now();
-    let both = format!("{SHORT},{LOOPS}");
+    let base_and_loops = format!("{BASE_PASSES},{LOOP_PASSES}");
     let passes = match level {
         OptLevel::None => "always-inline",
-        OptLevel::Tuned if ir.hinted => &both,
-        OptLevel::Tuned => SHORT,
+        OptLevel::Tuned if ir.hinted => &base_and_loops,
+        OptLevel::Tuned => BASE_PASSES,
         OptLevel::O2 => "default<O2>",
     };
     let options = PassBuilderOptions::create();
@@ -163,14 +169,14 @@ fn optimised<'c>(
     Ok(module)
 }
 
-/// The object file of a kernel.
+/// Compiles a kernel to an object file.
 pub(super) fn object(
     ir: &Emitted,
     target: &TargetCpu,
     level: OptLevel,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
-    with_machine(target, effort(ir, level), |machine| {
+    with_machine(target, codegen_level(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, timings)?;
         let start = Instant::now();
@@ -182,9 +188,9 @@ pub(super) fn object(
     })
 }
 
-/// What passes and code generation made of a kernel, to be read: IR and assembly.
-pub(super) fn texts(ir: &Emitted, target: &TargetCpu, level: OptLevel) -> Result<(String, String), Diagnostic> {
-    with_machine(target, effort(ir, level), |machine| {
+/// Compiles a kernel to readable listings: optimised IR and assembly.
+pub(super) fn listings(ir: &Emitted, target: &TargetCpu, level: OptLevel) -> Result<(String, String), Diagnostic> {
+    with_machine(target, codegen_level(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, &mut Timings::default())?;
         let llvm = module.print_to_string().to_string_lossy().into_owned();

@@ -1,10 +1,10 @@
-//! Names of processors, and of what they may do without. LLVM goes on with a name that it does not know as if it were that of a processor of forty
-//! years ago, and ends the process when that one cannot do what is asked.
+//! CPU names and features for `TAMIS_CPU`. They are validated here: for an unknown name LLVM falls
+//! back to a baseline 32-bit CPU, and aborts the process when code generation needs more.
 
 use tamis_ir::diag::did_you_mean;
 use tamis_ir::{Code, Diagnostic};
 
-/// The processors of 64 bits that LLVM knows.
+/// The x86-64 CPUs that LLVM knows.
 const X86_64: [&str; 77] = [
     "alderlake",
     "amdfam10",
@@ -85,7 +85,7 @@ const X86_64: [&str; 77] = [
     "core_4th_gen_avx",
 ];
 
-/// What makes a difference to the code of kernels, and can be done without.
+/// The features that affect the code of kernels and can be disabled.
 const X86_64_FEATURES: [&str; 35] = [
     "adx",
     "avx",
@@ -124,42 +124,42 @@ const X86_64_FEATURES: [&str; 35] = [
     "xop",
 ];
 
-/// What `TAMIS_CPU` says: a processor and its features, none of them for this machine's own.
-pub(super) fn read(text: &str, triple: &str) -> Result<Option<(String, String)>, Diagnostic> {
+/// Parses `TAMIS_CPU`: a CPU and its features; `None` for the host CPU.
+pub(super) fn parse(text: &str, triple: &str) -> Result<Option<(String, String)>, Diagnostic> {
     let (cpu, features) = text.split_once(',').unwrap_or((text, ""));
     let known = triple.starts_with("x86_64");
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-+_.,".contains(c);
-    if !text.chars().all(allowed) || known && !X86_64.contains(&cpu) && !is_own(cpu) {
-        let message = format!("TAMIS_CPU is `{text}`, and `{cpu}` is not the name of a processor");
+    if !text.chars().all(allowed) || known && !X86_64.contains(&cpu) && !is_host(cpu) {
+        let message = format!("TAMIS_CPU is `{text}`, but `{cpu}` is not a known CPU");
         let mut problem = Diagnostic::new(Code::E0906, message);
         if let Some(meant) = did_you_mean(cpu, X86_64).filter(|_| known) {
             problem = problem.help(format!("did you mean `{meant}`?"));
         }
         return Err(problem
-            .help("unset TAMIS_CPU to compile for this machine")
-            .help("name a processor as `llc -mcpu=help` lists them, such as TAMIS_CPU=x86-64-v3"));
+            .help("unset TAMIS_CPU to compile for the host CPU")
+            .help("use a CPU name that `llc -mcpu=help` lists, as in TAMIS_CPU=x86-64-v3"));
     }
     for feature in features.split(',').filter(|feature| !feature.is_empty()) {
         let name = feature.strip_prefix(['+', '-']).filter(|name| !known || X86_64_FEATURES.contains(name));
-        if is_own(cpu) {
-            let message = format!("TAMIS_CPU is `{text}`, but this machine's processor is taken as it is");
+        if is_host(cpu) {
+            let message = format!("TAMIS_CPU is `{text}`, but features of the host CPU cannot be changed");
             return Err(Diagnostic::new(Code::E0906, message)
-                .help("name a processor to say what it lacks, as in TAMIS_CPU=x86-64-v4,-avx512vl"));
+                .help("name a CPU before its features, as in TAMIS_CPU=x86-64-v4,-avx512vl"));
         }
         if name.is_none() {
-            let message = format!("TAMIS_CPU is `{text}`, and `{feature}` does not say what a processor can do");
+            let message = format!("TAMIS_CPU is `{text}`, but `{feature}` is not a known CPU feature");
             let mut problem = Diagnostic::new(Code::E0906, message);
             if let Some(meant) = did_you_mean(feature.trim_start_matches(['+', '-']), X86_64_FEATURES) {
-                problem = problem.help(format!("after the name of a processor write `+{meant}` or `-{meant}`"));
+                problem = problem.help(format!("after the CPU name write `+{meant}` or `-{meant}`"));
             }
             return Err(problem.help("such as TAMIS_CPU=x86-64-v4,-avx512vl"));
         }
     }
-    Ok((!is_own(cpu)).then(|| (cpu.to_string(), features.to_string())))
+    Ok((!is_host(cpu)).then(|| (cpu.to_string(), features.to_string())))
 }
 
-/// Whether this means the processor of this machine, whatever its name.
-fn is_own(cpu: &str) -> bool {
+/// Whether the name means the host CPU.
+fn is_host(cpu: &str) -> bool {
     matches!(cpu, "" | "native" | "host")
 }
 
@@ -168,23 +168,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_or_refused() {
-        let read = |text: &str| read(text, "x86_64-unknown-linux-gnu");
-        assert_eq!(read("znver3").unwrap(), Some(("znver3".into(), String::new())));
+    fn unknown_names_are_rejected() {
+        let parse = |text: &str| parse(text, "x86_64-unknown-linux-gnu");
+        assert_eq!(parse("znver3").unwrap(), Some(("znver3".into(), String::new())));
         let without = Some(("x86-64-v4".to_string(), "-avx512vl,+f16c".to_string()));
-        assert_eq!(read("x86-64-v4,-avx512vl,+f16c").unwrap(), without);
-        assert!(["native", "host", ""].iter().all(|text| read(text).unwrap().is_none()));
+        assert_eq!(parse("x86-64-v4,-avx512vl,+f16c").unwrap(), without);
+        assert!(["native", "host", ""].iter().all(|text| parse(text).unwrap().is_none()));
         for text in ["no such thing", "i386", "pentium4", "x86-64-v5", "znver3,avx2", "x86-64,-64bit", "native,+avx"] {
-            assert_eq!(read(text).unwrap_err().code, Code::E0906, "{text}");
+            assert_eq!(parse(text).unwrap_err().code, Code::E0906, "{text}");
         }
-        let told = format!("{:?}", read("x86_64-v3").unwrap_err());
+        let told = format!("{:?}", parse("x86_64-v3").unwrap_err());
         assert!(told.contains("did you mean `x86-64-v3`?"), "{told}");
     }
 
     #[test]
     fn other_kinds_of_processors_are_left_to_llvm() {
-        let read = |text: &str| read(text, "aarch64-unknown-linux-gnu");
-        assert_eq!(read("neoverse-v2,+sve").unwrap(), Some(("neoverse-v2".into(), "+sve".into())));
-        assert_eq!(read("a b").unwrap_err().code, Code::E0906);
+        let parse = |text: &str| parse(text, "aarch64-unknown-linux-gnu");
+        assert_eq!(parse("neoverse-v2,+sve").unwrap(), Some(("neoverse-v2".into(), "+sve".into())));
+        assert_eq!(parse("a b").unwrap_err().code, Code::E0906);
     }
 }

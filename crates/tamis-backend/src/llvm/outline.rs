@@ -1,64 +1,67 @@
-//! Large kernels are compiled in pieces, each a function of its own: code generation takes longer for one function than for its halves, and
-//! halves can be compiled at the same time.
+//! Function outlining: a large kernel is split into several functions, which are compiled in
+//! parallel. Code generation is superlinear, so two halves also take less time than the whole.
 //!
-//! Pieces are cut between statements of the kernel itself, never inside a loop, so nothing is slower for it. They are called one after the other with
-//! the same buffers; variables that a later piece reads are handed on in memory.
+//! Functions are split between top-level statements, never inside a loop, so run time does not
+//! change. They are called in sequence with the same buffers. Variables that are live across a
+//! split are passed in memory.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use tamis_ir::kernel::{BufferId, Expr, Kernel, Role, Stmt, VarId};
 
-/// How many statements a piece has, or more: each costs a millisecond or two of its own, as much as thirty statements.
-const SIZE: usize = 70;
+/// Minimum statements of an outlined function: each costs one or two milliseconds by itself, as
+/// much as thirty statements.
+const MIN_STATEMENTS: usize = 70;
 
-/// More pieces than this are never made.
-const MOST: usize = 2;
+/// Maximum number of outlined functions.
+const MAX_FUNCTIONS: usize = 2;
 
-/// Bytes between variables that are handed on: the largest is a complex number.
-pub(super) const STRIDE: usize = 16;
+/// Stride of the live variables in memory: the size of the largest, a complex number.
+pub(super) const LIVE_VAR_BYTES: usize = 16;
 
 thread_local! {
-    /// Whether what this thread compiles is compiled by it alone.
-    static ALONE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread compiles without helper threads.
+    static SINGLE_THREADED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Compiles without the help of other threads, if so asked: whoever wants one thread wants no others here either.
-pub fn single_threaded<T>(alone: bool, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was said before.
-    struct Before(bool);
-    impl Drop for Before {
+/// Runs `work` without helper threads for compilation if `enabled`: a user of one thread wants no
+/// others here either.
+pub fn single_threaded<T>(enabled: bool, work: impl FnOnce() -> T) -> T {
+    /// Restores the previous setting.
+    struct PreviousSetting(bool);
+    impl Drop for PreviousSetting {
         fn drop(&mut self) {
-            ALONE.set(self.0);
+            SINGLE_THREADED.set(self.0);
         }
     }
-    let _before = Before(ALONE.replace(alone));
+    let _previous = PreviousSetting(SINGLE_THREADED.replace(enabled));
     work()
 }
 
-/// Whether other threads may help.
-pub(super) fn helped() -> bool {
-    !ALONE.get() && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+/// Whether other threads may compile.
+pub(super) fn uses_threads() -> bool {
+    !SINGLE_THREADED.get() && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }
 
-/// Some statements of a kernel.
-pub(super) struct Piece<'a> {
+/// A range of top-level statements that becomes a function.
+pub(super) struct OutlinedFunction<'a> {
     pub(super) stmts: &'a [Stmt],
-    /// The variables that earlier pieces have declared, by the places where they are handed on.
-    pub(super) takes: Vec<(usize, VarId)>,
-    /// Those that later pieces need.
-    pub(super) gives: Vec<(usize, VarId)>,
+    /// Variables that earlier functions define, with their slots in memory.
+    pub(super) live_in: Vec<(usize, VarId)>,
+    /// Variables that later functions need.
+    pub(super) live_out: Vec<(usize, VarId)>,
 }
 
-/// What a statement, or anything in it, speaks of.
+/// The variables and tiles that a statement uses, including nested ones.
 #[derive(Default)]
-struct Mentions {
+struct StmtUses {
     vars: BTreeSet<VarId>,
     tiles: BTreeSet<BufferId>,
     size: usize,
 }
 
-fn mentions(kernel: &Kernel, stmt: &Stmt) -> Mentions {
-    let mut found = Mentions::default();
+fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
+    let mut found = StmtUses::default();
     stmt.visit(&mut |stmt| {
         found.size += 1;
         found.vars.extend(declared(stmt));
@@ -86,7 +89,7 @@ fn mentions(kernel: &Kernel, stmt: &Stmt) -> Mentions {
     found
 }
 
-/// The variable that a statement declares for those after it.
+/// The variable that a statement declares for the statements after it.
 fn declared(stmt: &Stmt) -> Option<VarId> {
     match stmt {
         Stmt::Let { var, .. } | Stmt::Search { var, .. } | Stmt::Insert { var, .. } | Stmt::Finalize { var, .. } => {
@@ -96,20 +99,21 @@ fn declared(stmt: &Stmt) -> Option<VarId> {
     }
 }
 
-/// Cuts a kernel into pieces of at least this many statements: one, if that is all there are, or nothing can be handed on.
-pub(super) fn cut(kernel: &Kernel, size: Option<usize>) -> Vec<Piece<'_>> {
-    let size = size.unwrap_or(SIZE).max(1);
-    let all: Vec<Mentions> = kernel.body.iter().map(|stmt| mentions(kernel, stmt)).collect();
+/// Splits a kernel into functions of at least this many statements. The result is one function if
+/// the kernel is small, or no split is possible.
+pub(super) fn outline(kernel: &Kernel, size: Option<usize>) -> Vec<OutlinedFunction<'_>> {
+    let size = size.unwrap_or(MIN_STATEMENTS).max(1);
+    let all: Vec<StmtUses> = kernel.body.iter().map(|stmt| uses_of(kernel, stmt)).collect();
     let total: usize = all.iter().map(|found| found.size).sum();
-    let number = (total / size).clamp(1, MOST);
-    // Tiles are a function's own.
+    let count = (total / size).clamp(1, MAX_FUNCTIONS);
+    // Tiles are local to a function.
     let tiles =
-        |range: &[Mentions]| -> BTreeSet<BufferId> { range.iter().flat_map(|f| f.tiles.iter().copied()).collect() };
+        |range: &[StmtUses]| -> BTreeSet<BufferId> { range.iter().flat_map(|f| f.tiles.iter().copied()).collect() };
     let possible = |at: &usize| tiles(&all[..*at]).is_disjoint(&tiles(&all[*at..]));
     let before = |at: usize| all[..at].iter().map(|found| found.size).sum::<usize>();
     let mut cuts: Vec<usize> = vec![0];
-    for piece in 1..number {
-        let wanted = total * piece / number;
+    for k in 1..count {
+        let wanted = total * k / count;
         let possible = (cuts[cuts.len() - 1] + 1..all.len()).filter(possible);
         let best = possible.min_by_key(|at| before(*at).abs_diff(wanted));
         cuts.extend(
@@ -121,30 +125,30 @@ pub(super) fn cut(kernel: &Kernel, size: Option<usize>) -> Vec<Piece<'_>> {
     let vars = |range: std::ops::Range<usize>| -> BTreeSet<VarId> {
         all[range].iter().flat_map(|found| found.vars.iter().copied()).collect()
     };
-    // Parameters that change are no longer what they were given as.
+    // Mutable parameters may have other values than the arguments.
     let params = || kernel.params.iter().copied().filter(|var| kernel.var(*var).mutable);
-    let known = |end: usize| -> BTreeSet<VarId> {
+    let defined = |end: usize| -> BTreeSet<VarId> {
         if end == 0 {
             BTreeSet::new()
         } else {
             kernel.body[..end].iter().filter_map(declared).chain(params()).collect()
         }
     };
-    let handed: BTreeSet<VarId> = ranges
+    let live: BTreeSet<VarId> = ranges
         .iter()
-        .flat_map(|range| known(range.start).intersection(&vars(range.clone())).copied().collect::<Vec<_>>())
+        .flat_map(|range| defined(range.start).intersection(&vars(range.clone())).copied().collect::<Vec<_>>())
         .collect();
-    let piece = |range: &std::ops::Range<usize>| {
-        let (before, after) = (known(range.start), known(range.end));
+    let function = |range: &std::ops::Range<usize>| {
+        let (before, after) = (defined(range.start), defined(range.end));
         let (here, later) = (vars(range.clone()), vars(range.end..all.len()));
         let of = |wanted: &dyn Fn(&VarId) -> bool| -> Vec<(usize, VarId)> {
-            handed.iter().copied().enumerate().filter(|(_, var)| wanted(var)).collect()
+            live.iter().copied().enumerate().filter(|(_, var)| wanted(var)).collect()
         };
         let may_be_new = |var: &VarId| !before.contains(var) || kernel.var(*var).mutable;
-        Piece {
+        OutlinedFunction {
             stmts: &kernel.body[range.clone()],
-            takes: of(&|var| before.contains(var) && here.contains(var)),
-            gives: of(&|var| {
+            live_in: of(&|var| before.contains(var) && here.contains(var)),
+            live_out: of(&|var| {
                 after.contains(var)
                     && later.contains(var)
                     && may_be_new(var)
@@ -152,11 +156,11 @@ pub(super) fn cut(kernel: &Kernel, size: Option<usize>) -> Vec<Piece<'_>> {
             }),
         }
     };
-    ranges.iter().map(piece).collect()
+    ranges.iter().map(function).collect()
 }
 
-/// Several objects as one.
-pub(super) fn joined(objects: &[Vec<u8>]) -> Vec<u8> {
+/// Concatenates object files, with length prefixes.
+pub(super) fn join_objects(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut all = Vec::with_capacity(8 + objects.iter().map(|object| object.len() + 8).sum::<usize>());
     for object in objects {
         all.extend((object.len() as u64).to_le_bytes());
@@ -165,8 +169,8 @@ pub(super) fn joined(objects: &[Vec<u8>]) -> Vec<u8> {
     all
 }
 
-/// The objects in what [`joined`] has made; nothing if it has not.
-pub(super) fn parted(mut all: &[u8]) -> Option<Vec<&[u8]>> {
+/// Splits the result of [`join_objects`]; `None` if it is truncated.
+pub(super) fn split_objects(mut all: &[u8]) -> Option<Vec<&[u8]>> {
     let mut objects = Vec::new();
     while !all.is_empty() {
         let (len, rest) = all.split_first_chunk::<8>()?;

@@ -1,28 +1,29 @@
-//! Short lists: an element's place is how many are smaller. All are compared with all, many at a time, without a branch.
+//! Rank sort (enumeration sort) of short lists: an element's position is the number of smaller
+//! ones. All pairs are compared with vector instructions, without a branch.
 
-use super::{Bits, Coordinate};
+use super::{BitRange, Coordinate};
 
-/// Up to this length everything else costs more than inserting: vectors would wait for the elements that were just
-/// written one by one, and rows of a grid are so much like each other that branches are predicted.
+/// Maximum length for insertion sort. Vector loads would stall on the elements that were just
+/// stored one by one, and the rows of a grid are so similar that branches are predicted.
 pub(super) const TINY: usize = 16;
 
-/// The longest lists for which comparing all with all is faster than digits: when no more than 16 bits differ, and when
-/// no more than 32 do; with vectors of 32 bytes, and with those that every processor has.
-const LONGEST: [[usize; 2]; 2] = [[128, 64], [48, 24]];
+/// Maximum lengths for which rank sort beats radix sort: when at most 16 bits differ, and when at
+/// most 32 do; with 32-byte vectors, and with 16-byte ones.
+const MAX_LENGTHS: [[usize; 2]; 2] = [[128, 64], [48, 24]];
 
-/// The longest list that is sorted by insertion, when any bits differ.
-const WIDE: usize = TINY;
+/// Maximum length for insertion sort, when more bits differ.
+const MAX_WIDE_LENGTH: usize = TINY;
 
-pub(super) fn suits(len: usize, bits: Bits) -> bool {
-    let [narrow, middle] = LONGEST[usize::from(!wide_vectors())];
+pub(super) fn suits(len: usize, bits: BitRange) -> bool {
+    let [narrow, medium] = MAX_LENGTHS[usize::from(!wide_vectors())];
     len <= match bits.high {
         0..=16 => narrow,
-        17..=32 => middle,
-        _ => WIDE,
+        17..=32 => medium,
+        _ => MAX_WIDE_LENGTH,
     }
 }
 
-/// Vectors of 32 bytes, and the instructions for bits that came with them.
+/// Whether the CPU has 32-byte vectors and the bit instructions (AVX2, BMI1, BMI2, POPCNT).
 #[inline(always)]
 pub(super) fn wide_vectors() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -34,7 +35,7 @@ pub(super) fn wide_vectors() -> bool {
     false
 }
 
-pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: Bits) {
+pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: BitRange) {
     if elements.len() > TINY && bits.high <= 32 {
         #[cfg(target_arch = "x86_64")]
         if wide_vectors() {
@@ -49,21 +50,21 @@ pub(super) fn sort<T: Coordinate>(elements: &mut [T], bits: Bits) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn with_wide_vectors<T: Coordinate>(elements: &mut [T], bits: Bits) {
+fn with_wide_vectors<T: Coordinate>(elements: &mut [T], bits: BitRange) {
     by_rank(elements, bits);
 }
 
 #[inline(always)]
-fn by_rank<T: Coordinate>(elements: &mut [T], bits: Bits) {
-    // The bits above those that differ are the same in all, so the low ones decide.
+fn by_rank<T: Coordinate>(elements: &mut [T], bits: BitRange) {
+    // The bits above the range are equal, so the low bits decide.
     let narrow = |x: T| (x.wide() as u16 ^ 1 << 15) as i16;
-    let middle = |x: T| (x.wide() as u32 ^ 1 << 31) as i32;
-    // Blocks of many lanes: the optimiser makes vectors of long loops only.
+    let medium = |x: T| (x.wide() as u32 ^ 1 << 31) as i32;
+    // Large blocks: LLVM vectorises only long loops.
     let done = match (elements.len(), bits.high) {
         (0..=64, 0..=16) => ranked::<T, i16, 64, 64>(elements, narrow),
         (65..=96, 0..=16) => ranked::<T, i16, 96, 48>(elements, narrow),
         (97..=128, 0..=16) => ranked::<T, i16, 128, 64>(elements, narrow),
-        (0..=64, 17..=32) => ranked::<T, i32, 64, 64>(elements, middle),
+        (0..=64, 17..=32) => ranked::<T, i32, 64, 64>(elements, medium),
         _ => false,
     };
     if !done {
@@ -71,18 +72,18 @@ fn by_rank<T: Coordinate>(elements: &mut [T], bits: Bits) {
     }
 }
 
-/// Signed integers, since that is how vectors are compared.
-trait Lane: Copy + PartialOrd {
+/// A vector lane: signed, since vector comparisons are.
+trait RankLane: Copy + PartialOrd {
     const ZERO: Self;
-    /// This number, one less if `below`: a comparison of vectors gives all bits, that is minus one.
+    /// Decrements if `below`: a vector comparison yields minus one.
     fn less(self, below: bool) -> Self;
-    /// How much less than zero.
+    /// The count below zero.
     fn count(self) -> usize;
 }
 
 macro_rules! lanes {
     ($($lane:ty),*) => {$(
-        impl Lane for $lane {
+        impl RankLane for $lane {
             const ZERO: $lane = 0;
             #[inline(always)]
             fn less(self, below: bool) -> $lane {
@@ -97,10 +98,11 @@ macro_rules! lanes {
 }
 lanes!(i16, i32);
 
-/// Sorts at most `N` elements whose keys are in the order of the elements; `false`, and nothing done, if some are equal.
-/// So many lanes are counted at once as have their counters in registers: `BLOCK`, of which `N` is a multiple.
+/// Sorts at most `N` elements whose keys have the order of the elements; returns `false`, with
+/// nothing changed, if some are equal. `BLOCK` lanes, whose counters fit the registers, are counted
+/// at a time; it divides `N`.
 #[inline(always)]
-fn ranked<T: Coordinate, L: Lane, const N: usize, const BLOCK: usize>(
+fn ranked<T: Coordinate, L: RankLane, const N: usize, const BLOCK: usize>(
     elements: &mut [T],
     key: impl Fn(T) -> L,
 ) -> bool {
@@ -128,7 +130,8 @@ fn ranked<T: Coordinate, L: Lane, const N: usize, const BLOCK: usize>(
         sum += rank;
         elements[rank] = *element;
     }
-    // Distinct elements have the ranks from zero on; equal ones share a rank, which makes the sum smaller.
+    // Distinct elements have the ranks 0..len; equal ones share a rank, which makes the sum
+    // smaller.
     let distinct = sum == len * (len - 1) / 2;
     if !distinct {
         elements.copy_from_slice(&saved[..len]);

@@ -1,29 +1,30 @@
-//! Keys: the coordinates of an entry packed into one number that is ordered as they are, and back.
+//! Packed keys: the coordinates of an entry in one integer that preserves their lexicographic
+//! order, and back.
 
-use super::Stop;
-use super::policy::Lane;
-use crate::runtime::sort::ids::Item;
+use super::WorkspaceError;
+use super::policy::CoordArray;
+use crate::runtime::sort::ids::SortItem;
 
-/// A number that holds packed coordinates.
+/// An integer of packed coordinates.
 pub(super) trait Key: Copy + Ord + Send + 'static {
-    /// How many bits it has.
+    /// The width in bits.
     const BITS: u32;
-    /// Whether keys are sorted by their digits.
-    const DIGITS: bool;
+    /// Whether keys have digits for radix sort; wider keys are compared.
+    const HAS_DIGITS: bool;
     const ZERO: Self;
-    /// Makes room for `bits` low bits (at most 63), and writes a number that fits there.
+    /// Shifts left by `bits` (at most 63), and writes a number into the low bits.
     fn push(self, bits: u32, number: u64) -> Self;
-    /// The number in the low `bits` bits (at most 63), and the key without them.
+    /// Returns the low `bits` bits (at most 63), and the key shifted right by them.
     fn pop(self, bits: u32) -> (u64, Self);
-    /// The low bits from a bit on.
+    /// The low word of the key shifted right by `shift`.
     fn digit(self, shift: u32) -> usize;
-    /// The bits in which both differ, if there are not too many.
+    /// The bits in which both keys differ; 0 if keys have no digits.
     fn differing(self, other: Self) -> u128;
 }
 
 impl Key for u64 {
     const BITS: u32 = 64;
-    const DIGITS: bool = true;
+    const HAS_DIGITS: bool = true;
     const ZERO: u64 = 0;
     #[inline(always)]
     fn push(self, bits: u32, number: u64) -> u64 {
@@ -45,7 +46,7 @@ impl Key for u64 {
 
 impl Key for u128 {
     const BITS: u32 = 128;
-    const DIGITS: bool = true;
+    const HAS_DIGITS: bool = true;
     const ZERO: u128 = 0;
     #[inline(always)]
     fn push(self, bits: u32, number: u64) -> u128 {
@@ -65,10 +66,10 @@ impl Key for u128 {
     }
 }
 
-/// The most significant word first, so that arrays compare as numbers do.
+/// The most significant word comes first, so that arrays compare as integers do.
 impl<const N: usize> Key for [u64; N] {
     const BITS: u32 = 64 * N as u32;
-    const DIGITS: bool = false;
+    const HAS_DIGITS: bool = false;
     const ZERO: [u64; N] = [0; N];
     fn push(mut self, bits: u32, number: u64) -> [u64; N] {
         if bits > 0 {
@@ -98,26 +99,26 @@ impl<const N: usize> Key for [u64; N] {
     }
 }
 
-/// A key and the number of its entry, side by side.
+/// A key and its entry id.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<K> {
+pub(super) struct KeyedId<K> {
     pub(super) key: K,
     pub(super) id: u32,
 }
 
-impl<K: Key> Item for Pair<K> {
+impl<K: Key> SortItem for KeyedId<K> {
     #[inline(always)]
     fn digit(self, shift: u32) -> usize {
         self.key.digit(shift)
     }
     #[inline(always)]
-    fn before(&self, other: &Pair<K>) -> bool {
+    fn before(&self, other: &KeyedId<K>) -> bool {
         (self.key, self.id) < (other.key, other.id)
     }
 }
 
-/// A key and the number of its entry in one word: the key above.
-impl Item for u64 {
+/// A key and its entry id fused into one word, the key in the high bits.
+impl SortItem for u64 {
     #[inline(always)]
     fn digit(self, shift: u32) -> usize {
         (self >> shift) as usize
@@ -128,20 +129,20 @@ impl Item for u64 {
     }
 }
 
-/// How coordinates are packed: dimension by dimension, the first one in the highest bits.
+/// The bit layout of keys: dimension by dimension, the outermost one in the highest bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packing {
     pub(super) sizes: Vec<u64>,
     bits: Vec<u32>,
-    /// All bits together.
+    /// The sum of all bits.
     pub(super) total: u32,
 }
 
-/// So many entries are packed at a time, which stay in the cache.
+/// Entries packed at a time; they stay in the L1 cache.
 const BLOCK: usize = 512;
 
 impl Packing {
-    /// For dimensions of these sizes, none above 2^63.
+    /// Sets the layout for dimensions of these sizes, none above 2^63.
     pub(super) fn set(&mut self, sizes: impl Iterator<Item = u64>) {
         self.sizes.clear();
         self.sizes.extend(sizes);
@@ -150,64 +151,65 @@ impl Packing {
         self.total = self.bits.iter().sum();
     }
 
-    /// How many bits the innermost coordinate has.
-    pub(super) fn inner(&self) -> u32 {
+    /// The bits of the innermost coordinate.
+    pub(super) fn innermost_bits(&self) -> u32 {
         self.bits.last().copied().unwrap_or(0)
     }
 
-    /// Packs the coordinates of the entries `0..count` and hands them over in order, a block at a time, with the number of
-    /// the first. A coordinate that its dimension does not have is refused.
+    /// Packs the coordinates of the entries `0..count`, and passes them to `take` in order: one
+    /// block at a time, with the id of its first entry. Returns an error for a coordinate out of
+    /// range.
     ///
     /// # Safety
-    /// There is one lane per dimension, each with `count` elements.
+    /// There is one coordinate array per dimension, each with `count` elements.
     #[inline(always)]
     pub(super) unsafe fn pack<K: Key>(
         &self,
-        lanes: &[Lane],
+        coord_arrays: &[CoordArray],
         count: usize,
-        take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
-        // SAFETY: promised by the caller.
-        unsafe { self.pack_part(lanes, 0, count, take) }
+        take: impl FnMut(usize, &[K]) -> Result<(), WorkspaceError>,
+    ) -> Result<(), WorkspaceError> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.pack_range(coord_arrays, 0, count, take) }
     }
 
-    /// [`Packing::pack`] for the entries from `first` on.
+    /// [`Packing::pack`] for `count` entries from `first` on.
     ///
     /// # Safety
-    /// There is one lane per dimension, each with `first + count` elements.
+    /// There is one coordinate array per dimension, each with `first + count` elements.
     #[inline(always)]
-    pub(super) unsafe fn pack_part<K: Key>(
+    pub(super) unsafe fn pack_range<K: Key>(
         &self,
-        lanes: &[Lane],
+        coord_arrays: &[CoordArray],
         first: usize,
         count: usize,
-        mut take: impl FnMut(usize, &[K]) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        mut take: impl FnMut(usize, &[K]) -> Result<(), WorkspaceError>,
+    ) -> Result<(), WorkspaceError> {
         let mut block = [K::ZERO; BLOCK];
         let mut start = first;
         while start < first + count {
             let len = BLOCK.min(first + count - start);
             let keys = &mut block[..len];
-            if lanes.is_empty() {
+            if coord_arrays.is_empty() {
                 keys.fill(K::ZERO);
             }
-            // SAFETY: promised by the caller.
-            let packed = unsafe { self.pack_two(lanes, start, keys) };
-            for (dimension, ((lane, bits), size)) in lanes.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
+            // SAFETY: guaranteed by the caller.
+            let packed = unsafe { self.pack_two(coord_arrays, start, keys) };
+            for (dimension, ((array, bits), size)) in coord_arrays.iter().zip(&self.bits).zip(&self.sizes).enumerate() {
                 if packed {
                     break;
                 }
-                // SAFETY: promised by the caller.
+                // SAFETY: guaranteed by the caller.
                 let inside = unsafe {
-                    match *lane {
-                        Lane::Narrow(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
-                        Lane::Wide(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
+                    match *array {
+                        CoordArray::U32(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
+                        CoordArray::U64(data) => push_all(keys, data.add(start), *bits, *size, dimension == 0),
                     }
                 };
                 if !inside {
-                    let outside = |place: &usize| lane.get(*place) >= *size;
-                    let coordinate = (start..start + len).find(outside).map_or(0, |place| lane.get(place));
-                    return Err(Stop::Range { dimension, coordinate, size: *size });
+                    let outside = |position: &usize| array.get(*position) >= *size;
+                    let coordinate = (start..start + len).find(outside).map_or(0, |position| array.get(position));
+                    return Err(WorkspaceError::Range { dimension, coordinate, size: *size });
                 }
             }
             take(start, keys)?;
@@ -216,21 +218,21 @@ impl Packing {
         Ok(())
     }
 
-    /// Packs the coordinates of entries of two dimensions, as most have; `false` if there are others, or one coordinate is not
-    /// one of its dimension.
+    /// Fast path for two dimensions of 32-bit coordinates. Returns `false` if the entries have
+    /// another shape, or a coordinate is out of range.
     ///
     /// # Safety
     /// As for [`Packing::pack`].
     #[inline(always)]
-    unsafe fn pack_two<K: Key>(&self, lanes: &[Lane], start: usize, keys: &mut [K]) -> bool {
-        let ([Lane::Narrow(a), Lane::Narrow(b)], [a_bits, b_bits], [a_size, b_size]) =
-            (lanes, &self.bits[..], &self.sizes[..])
+    unsafe fn pack_two<K: Key>(&self, coord_arrays: &[CoordArray], start: usize, keys: &mut [K]) -> bool {
+        let ([CoordArray::U32(a), CoordArray::U32(b)], [a_bits, b_bits], [a_size, b_size]) =
+            (coord_arrays, &self.bits[..], &self.sizes[..])
         else {
             return false;
         };
         let (a_last, b_last, mut outside) = (a_size.wrapping_sub(1), b_size.wrapping_sub(1), 0);
         for (k, key) in keys.iter_mut().enumerate() {
-            // SAFETY: promised by the caller.
+            // SAFETY: guaranteed by the caller.
             let (a, b) = unsafe { (u64::from(a.add(start + k).read()), u64::from(b.add(start + k).read())) };
             outside |= a_last.wrapping_sub(a) | b_last.wrapping_sub(b);
             *key = K::ZERO.push(*a_bits, a).push(*b_bits, b);
@@ -238,16 +240,16 @@ impl Packing {
         *a_size > 0 && *b_size > 0 && outside >> 63 == 0
     }
 
-    /// Writes the coordinates of keys, those of the first one at place `first`.
+    /// Unpacks keys into the coordinate arrays, from position `first` on.
     ///
     /// # Safety
-    /// There is one lane per dimension, each with room for as many elements from there on as there are keys, that nobody else
-    /// uses.
-    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], lanes: &[Lane], first: usize) {
-        if let ([Lane::Narrow(a), Lane::Narrow(b)], [a_bits, b_bits]) = (lanes, &self.bits[..]) {
+    /// There is one coordinate array per dimension, each with space for all keys from there on, and
+    /// not aliased.
+    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], coord_arrays: &[CoordArray], first: usize) {
+        if let ([CoordArray::U32(a), CoordArray::U32(b)], [a_bits, b_bits]) = (coord_arrays, &self.bits[..]) {
             for (k, key) in keys.iter().enumerate() {
                 let (inner, rest) = key.pop(*b_bits);
-                // SAFETY: promised by the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     a.add(first + k).write(rest.pop(*a_bits).0 as u32);
                     b.add(first + k).write(inner as u32);
@@ -256,16 +258,16 @@ impl Packing {
             return;
         }
         let mut block = [K::ZERO; BLOCK];
-        for (number, part) in keys.chunks(BLOCK).enumerate() {
-            let start = first + number * BLOCK;
-            let block = &mut block[..part.len()];
-            block.copy_from_slice(part);
-            for (lane, bits) in lanes.iter().zip(&self.bits).rev() {
-                // SAFETY: promised by the caller.
+        for (index, chunk) in keys.chunks(BLOCK).enumerate() {
+            let start = first + index * BLOCK;
+            let block = &mut block[..chunk.len()];
+            block.copy_from_slice(chunk);
+            for (array, bits) in coord_arrays.iter().zip(&self.bits).rev() {
+                // SAFETY: guaranteed by the caller.
                 unsafe {
-                    match *lane {
-                        Lane::Narrow(data) => pop_all(block, data.add(start), *bits, |x| x as u32),
-                        Lane::Wide(data) => pop_all(block, data.add(start), *bits, |x| x),
+                    match *array {
+                        CoordArray::U32(data) => pop_all(block, data.add(start), *bits, |x| x as u32),
+                        CoordArray::U64(data) => pop_all(block, data.add(start), *bits, |x| x),
                     }
                 }
             }
@@ -273,7 +275,8 @@ impl Packing {
     }
 }
 
-/// Pushes one coordinate onto each key, or onto nothing if it is the first; `false` if one is not below `size`.
+/// Pushes one coordinate onto each key, or starts the keys with it if it is the `first`. Returns
+/// `false` if one is not below `size`.
 ///
 /// # Safety
 /// There are as many coordinates as keys.
@@ -285,10 +288,10 @@ unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
     size: u64,
     first: bool,
 ) -> bool {
-    // Sizes are at most 2^63. A coordinate that is larger than the last one makes the difference negative, or is negative
-    // itself: this takes no comparison, so that several are done at once.
+    // Sizes are at most 2^63. A coordinate out of range makes the difference or itself negative.
+    // This check needs no comparison, so that the loop vectorises.
     let (last, mut outside) = (size.wrapping_sub(1), 0);
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     let coordinate = |k: usize| unsafe { data.add(k).read() }.into();
     if first {
         for (k, key) in keys.iter_mut().enumerate() {
@@ -309,13 +312,13 @@ unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
 /// Pops one coordinate from each key.
 ///
 /// # Safety
-/// There is room for as many coordinates as there are keys.
+/// There is space for as many coordinates as there are keys.
 #[inline(always)]
 unsafe fn pop_all<K: Key, C>(keys: &mut [K], data: *mut C, bits: u32, narrow: impl Fn(u64) -> C) {
     for (k, key) in keys.iter_mut().enumerate() {
         let (coordinate, rest) = key.pop(bits);
         *key = rest;
-        // SAFETY: promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { data.add(k).write(narrow(coordinate)) };
     }
 }
@@ -333,11 +336,12 @@ mod tests {
             (k as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7 * d as u32) % sizes[d]
         };
         let mut columns: Vec<Vec<u64>> = (0..sizes.len()).map(|d| (0..count).map(|k| value(k, d)).collect()).collect();
-        let lanes: Vec<Lane> = columns.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
+        let coord_arrays: Vec<CoordArray> =
+            columns.iter_mut().map(|column| CoordArray::U64(column.as_mut_ptr())).collect();
         let mut keys = Vec::new();
         // SAFETY: the columns are that long.
         unsafe {
-            packing.pack::<K>(&lanes, count, |_, block| {
+            packing.pack::<K>(&coord_arrays, count, |_, block| {
                 keys.extend_from_slice(block);
                 Ok(())
             })
@@ -348,14 +352,15 @@ mod tests {
             assert_eq!(keys[a].cmp(&keys[b]), tuple(a).cmp(&tuple(b)));
         }
         let mut back: Vec<Vec<u64>> = vec![vec![0; count]; sizes.len()];
-        let lanes: Vec<Lane> = back.iter_mut().map(|column| Lane::Wide(column.as_mut_ptr())).collect();
+        let coord_arrays: Vec<CoordArray> =
+            back.iter_mut().map(|column| CoordArray::U64(column.as_mut_ptr())).collect();
         // SAFETY: as above.
-        unsafe { packing.unpack(&keys, &lanes, 0) };
+        unsafe { packing.unpack(&keys, &coord_arrays, 0) };
         assert_eq!(back, columns);
     }
 
     #[test]
-    fn keys_are_ordered_as_coordinates_and_come_back() {
+    fn keys_preserve_order_and_round_trip() {
         round_trip::<u64>(&[1 << 63, 1]);
         round_trip::<u64>(&[1000, 3, 1 << 40]);
         round_trip::<u128>(&[1 << 62, 1 << 63]);
