@@ -1,11 +1,11 @@
-"""Sparse convolutions beside dense ones: python convolution.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--out FOLDER]
+"""Benchmark of sparse convolutions against dense ones: python convolution.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--out FOLDER]
 
-BENCH is the program `convolution`; a STUDY is one of 1, 2, 3 (cubes of so many dimensions, beside C), inputs and filters (layers of ResNet-50 whose input or filter is
-sparse, beside PyTorch); all of them, if none is named. Results are compared with dense ones before anything is timed; then all sides run by turns, each with one thread,
-starting with another one every round. Times are medians in milliseconds, with the least in brackets; with `--cpu`, those that the processor worked, for a machine that others use, too.
+BENCH is the program `convolution`; a STUDY is one of 1, 2, 3 (cubes of this rank, against C), inputs and filters (layers of ResNet-50 whose input or filter is
+sparse, against PyTorch); all of them by default. Results are compared with dense ones before anything is timed; then all variants run alternately, each on one thread,
+starting with another one every round. Times are medians in milliseconds, with minima in brackets; `--cpu` measures CPU time, for a shared machine.
 
-When all studies were run, the report is written to docs/benchmarks (or FOLDER): tables as Markdown, and a plot of time against non-zeros. PyTorch is measured if it can be
-imported here or by the Python that TAMIS_TORCH_PYTHON names. Files are looked for in `../shared/data`, or where TAMIS_DATA says.
+After all studies, the report is written to docs/benchmarks (or FOLDER): tables as Markdown, and a plot of time against nnz. PyTorch is measured if it can be
+imported here or by the Python interpreter TAMIS_TORCH_PYTHON. Files are searched for in `../shared/data`, or in TAMIS_DATA.
 """
 
 import csv

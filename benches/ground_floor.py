@@ -1,6 +1,6 @@
-"""Reading and converting, beside SciPy, interleaved in one run: python ground_floor.py TAMIS BENCH [ROUNDS]
+"""Benchmark of file reading and format conversion against SciPy, interleaved: python ground_floor.py TAMIS BENCH [ROUNDS]
 
-TAMIS is the command, BENCH the program `ground_floor`. Prints a table of medians and ratios (SciPy's time over ours: above 1, we are faster).
+TAMIS is the command, BENCH the program `ground_floor`. Prints a table of medians and ratios (SciPy's time over Tamis'; above 1, Tamis is faster).
 """
 
 import math

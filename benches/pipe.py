@@ -1,10 +1,10 @@
-"""A program at the other end of a pipe."""
+"""A benchmark program at the other end of a pipe."""
 
 import subprocess
 
 
 class Process:
-    """It is told what to do, a line each with tabs between the words, and answers with a line."""
+    """Commands are lines of tab-separated words; each answer is a line."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

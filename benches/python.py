@@ -1,7 +1,7 @@
-"""What Python users write, beside SciPy on the same matrices, one thread: python python.py [--rounds N] [MATRIX ...]
+"""Benchmark of the Python API against SciPy on the same matrices, one thread: python python.py [--rounds N] [MATRIX ...]
 
-Every result is compared with SciPy's before anything is timed. Both run by turns; the least of the rounds counts. Times are in microseconds, ratios
-are SciPy's time over ours: above 1, we are faster. The last lines are geometric means over the matrices, and what a call costs on a small one.
+Every result is compared with SciPy's before anything is timed. Both run alternately; the minimum over the rounds counts. Times are in microseconds, ratios
+are SciPy's time over Tamis' (above 1, Tamis is faster). The last lines are geometric means over the matrices, and the overhead of a call.
 """
 
 import math

@@ -1,11 +1,11 @@
-"""A sparse matrix times itself, rows sorted, one thread, beside SciPy, Intel MKL and SuiteSparse:GraphBLAS: python spgemm.py BENCH [--rounds N] [--cpu] [MATRIX ...]
+"""Benchmark of SpGEMM: squares a sparse matrix with sorted rows on one thread, against SciPy, Intel MKL and SuiteSparse:GraphBLAS: python spgemm.py BENCH [--rounds N] [--cpu] [MATRIX ...]
 
-BENCH is the program `spgemm`; a MATRIX is a call of the gallery, or a file. All results are compared with ours before anything is timed. Then all run by turns in
-one process each, starting with another one every round. Times are in milliseconds; ratios are a peer's time over ours: above 1, we are faster.
+BENCH is the program `spgemm`; a MATRIX is a gallery call, or a file. All results are compared with Tamis' before anything is timed. Then all run alternately in
+one process each, starting with another one every round. Times are in milliseconds; ratios are a peer's time over Tamis' (above 1, Tamis is faster).
 
-With `--cpu`, times are those that the processor worked, for a machine that others use, too.
+`--cpu` measures CPU time, for a shared machine.
 
-Peers are timed from matrices that they hold to a result that they hold, with its rows sorted: no copy into or out of Python is counted.
+Peers are timed from their own matrices to their own result with sorted rows: no copy into or out of Python is counted.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ SECONDS = 40  # for one matrix, unless three rounds take longer
 
 
 class Ours:
-    """The program at the other end of a pipe."""
+    """The benchmark program at the other end of a pipe."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -155,7 +155,7 @@ class GraphBlas:
 
 
 def difference(ours, theirs):
-    """What is different, if anything is."""
+    """Describes the mismatch, if there is one."""
     if ours.shape != theirs.shape or ours.nnz != theirs.nnz:
         return f"{theirs.shape} with {theirs.nnz} entries, ours {ours.shape} with {ours.nnz}"
     if not np.array_equal(ours.indptr, theirs.indptr) or not np.array_equal(ours.indices, theirs.indices):
@@ -173,12 +173,12 @@ def timed(peer, clock):
 
 
 def path_of(name):
-    """A matrix of the gallery, a file, or a file among the data."""
+    """A gallery matrix, a file, or a file of the shared data."""
     return name if "(" in name or os.path.exists(name) else os.path.join(DATA, name)
 
 
 def measure(ours, peers, name, rounds, cpu, folder):
-    """The times of each, ours as pairs of the whole call and the kernel."""
+    """The times of each; Tamis' are pairs of the whole call and the kernel."""
     ours(f"load {path_of(name)}")
     matrix_path, result_path = os.path.join(folder, "matrix.npz"), os.path.join(folder, "result.npz")
     ours(f"matrix {matrix_path}")

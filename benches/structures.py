@@ -1,9 +1,9 @@
-"""The case studies beside their peers: python structures.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--only WORD]
+"""Benchmark of the case studies against their peers: python structures.py BENCH [STUDY ...] [--rounds N] [--cpu] [--quick] [--only WORD]
 
-BENCH is the program `structures`; a STUDY is one of spmv, spgemm, graphs, erosion, histogram (all of them, if none is named). Results are compared before anything is
-timed; then all sides run by turns, each with one thread, starting with another one every round. Times are medians in milliseconds; ratios are the best peer's time over
-ours, of medians and of least times: above 1, we are faster. With `--cpu`, times are those that the processor worked, for a machine that others use, too. `--only` takes the graphs and images
-whose name has this word, `--quick` the first few.
+BENCH is the program `structures`; a STUDY is one of spmv, spgemm, graphs, erosion, histogram (all of them by default). Results are compared before anything is
+timed; then all sides run alternately, each on one thread, starting with another one every round. Times are medians in milliseconds; ratios are the best peer's time over
+Tamis', of medians and of minima (above 1, Tamis is faster). `--cpu` measures CPU time, for a shared machine. `--only` selects the graphs and images
+with this word in their name, `--quick` the first few.
 """
 
 import gzip

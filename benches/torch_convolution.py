@@ -1,7 +1,7 @@
-"""PyTorch's side of convolution.py: dense layers of three by three with a border of one, on one thread, by command over standard input.
+"""The PyTorch side of convolution.py: dense 3 x 3 layers with a padding of one, on one thread, controlled by commands on standard input.
 
 `load INPUT FILTER` takes arrays of NumPy (rows, columns, channels; rows, columns, channels, results), `run LAYOUT` answers with seconds, where the
-layout is `channels_last` or `channels_first`, `result PATH` writes the last result, and `version` says what runs.
+layout is `channels_last` or `channels_first`, `result PATH` writes the last result, and `version` prints the version.
 """
 
 import os

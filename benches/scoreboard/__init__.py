@@ -1,1 +1,1 @@
-"""The scoreboard: every kernel beside every peer; see `__main__`."""
+"""The scoreboard benchmark: every kernel against every peer; see `__main__`."""

@@ -1,11 +1,11 @@
-"""Every kernel beside every peer: python -m scoreboard [--quick] [--only KERNEL,...] [--threads 1,2] [--peers NAME,...] [--torch-python PYTHON] [--out FOLDER]
+"""The scoreboard benchmark, every kernel against every peer: python -m scoreboard [--quick] [--only KERNEL,...] [--threads 1,2] [--peers NAME,...] [--torch-python PYTHON] [--out FOLDER]
 
 KERNEL is one of the keys of `kernels.py`: spmv, spmm, spgemm, sddmm, add, add3, multiply, mttkrp, ttm, ttv, convert, read, convolution, bfs, paths, pagerank, triangles, erosion, histogram;
-`--peers` takes some of the sides that `peers/__init__.py` lists (ours and SciPy's always). There is a process for each number of threads, another one for compile times and growth, and one for each side whose memory is
-measured. `--quick` takes small inputs and few rounds, to see that everything works. `--again` draws the report from the numbers of the last run.
+`--peers` selects sides from the list in `peers/__init__.py` (Tamis and SciPy are always included). There is a process for each number of threads, another one for compile times and growth, and one for each side whose memory is
+measured. `--quick` is a smoke test with small inputs and few rounds. `--again` regenerates the report from the numbers of the last run.
 
 The report is written to docs/benchmarks (or FOLDER) as scoreboard.md with its plots, and every number as scoreboard.json. A part of it (`--only`, `--peers`, `--quick`) is written to FOLDER,
-or to target/scoreboard if none is named, so that it never replaces the whole. Files are looked for in `../shared/data`, or where TAMIS_DATA says.
+or to target/scoreboard by default, so that it never replaces the full report. Files are searched for in `../shared/data`, or in TAMIS_DATA.
 """
 
 from __future__ import annotations

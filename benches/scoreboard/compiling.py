@@ -1,4 +1,4 @@
-"""How long compiling takes: ours for each kernel in a process that has compiled before, without the cache, beside MLIR's pipeline."""
+"""Compile times of each kernel in a process that has compiled before, without the cache, against MLIR's pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE = 40
 
 
 def ranks(text: str) -> dict[str, int]:
-    """How many subscripts each tensor of a text has."""
+    """The number of subscripts of each tensor in a text."""
     return {name: subscripts.count(",") + 1 for name, subscripts in re.findall(r"(\w+)\[([^\]]*)\]", text)}
 
 
@@ -41,7 +41,7 @@ def operands(text: str, formats: dict[str, str]) -> dict[str, Any]:
 
 
 def seconds(text: str, formats: dict[str, str], result: str, rounds: int) -> float:
-    """The median time to plan and to compile. A factor that is another one each time makes another kernel, so that nothing is remembered."""
+    """The median time to schedule and compile. A fresh constant factor in each round makes a new kernel, so that nothing is cached."""
     import tamis as tm
 
     tensors, times = operands(text, formats), []
@@ -63,7 +63,7 @@ def compile_times(quick: bool) -> dict[str, float]:
 
 
 def sum_text(count: int) -> tuple[str, dict[str, str], str]:
-    """A sum of so many sparse matrices."""
+    """A sum of `n` sparse matrices."""
     names = "ABCDEF"[:count]
     return f"R[i,j] = {' + '.join(f'{n}[i,j]' for n in names)}", {n: "csr" for n in names}, "csr"
 
@@ -74,7 +74,7 @@ def product_text(count: int) -> tuple[str, dict[str, str], str]:
 
 
 def rank_text(rank: int) -> tuple[str, dict[str, str], str]:
-    """A tensor of lists times a vector along its last dimension."""
+    """A tensor with sparse levels times a vector along its last dimension."""
     subscripts = [f"i{k}" for k in range(rank)]
     lists = "csf" if rank > 2 else "dcsr" if rank == 2 else "sparse"
     return f"r = T[{','.join(subscripts)}] * x[{subscripts[-1]}]", {"T": lists, "x": "dense"}, "dense"

@@ -1,4 +1,4 @@
-"""How our time grows: against entries, rows, operands and rank, with the slopes of lines through the points, both axes logarithmic."""
+"""Asymptotic growth of Tamis' time with nnz, rows, operands and rank: slopes in log-log plots."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def matrix_work(a: Any) -> dict[str, Callable[[], Any]]:
 
 
 def against_entries(quick: bool) -> dict[str, list[Point]]:
-    """A fixed number of rows, and ever more entries in each. A product of two grows with the square: its operations are what is counted."""
+    """A fixed number of rows with a growing number of entries. A matrix product grows quadratically, so its operations are counted."""
     import tamis as tm
 
     rows = 2_000 if quick else 20_000

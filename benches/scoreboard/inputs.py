@@ -1,4 +1,4 @@
-"""What is computed on: synthetic matrices, tensors and images, and files of the shared data."""
+"""Benchmark inputs: synthetic matrices, tensors and images, and files of the shared data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from .tensors import Coordinates, small
 
-#: Where the files are: beside the project, or where TAMIS_DATA says.
+#: The data folder: next to the project, or TAMIS_DATA.
 DATA = os.environ.get("TAMIS_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
 
-#: Synthetic matrices: how each is made, in full and for a quick look.
+#: Generators of synthetic matrices, in full size and for `--quick`.
 SYNTHETIC = {
     "rand200k": (("random", 200_000, 10), ("random", 20_000, 10)),
     "lap1000": (("laplacian", 1000), ("laplacian", 200)),
@@ -33,7 +33,7 @@ SYNTHETIC = {
 
 
 class Absent(Exception):
-    """An input that cannot be had, and why."""
+    """A missing input, with the reason."""
 
 
 def path_of(folder: str, name: str) -> str:
@@ -45,7 +45,7 @@ def path_of(folder: str, name: str) -> str:
 
 
 class Inputs:
-    """Makes or reads inputs once and keeps them."""
+    """Generates or reads inputs, and caches them."""
 
     def __init__(self, quick: bool) -> None:
         self.quick = quick
@@ -53,14 +53,14 @@ class Inputs:
 
     def kept(self, key: Any, make: Any) -> Any:
         if key not in self._kept:
-            # A few at a time: the largest have a hundred megabytes.
+            # The cache is small: the largest inputs have a hundred megabytes.
             if len(self._kept) > 12:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[key] = make()
         return self._kept[key]
 
     def matrix(self, name: str) -> sp.csr_array:
-        """A synthetic matrix, or a file of `matrices`, or of another folder that is named; f64, sorted rows."""
+        """A synthetic matrix, or a file of `matrices` or another folder; f64, sorted rows."""
         return self.kept(name, lambda: self._matrix(name))
 
     def _matrix(self, name: str) -> sp.csr_array:
@@ -77,7 +77,7 @@ class Inputs:
         return small(sp.csr_array(tm.gallery.generate(f"{kind}({','.join(map(str, numbers))})").to_scipy()).astype(np.float64))
 
     def graph(self, name: str) -> sp.csr_array:
-        """Edges with weights between 1/2 and 3/2, none from a node to itself."""
+        """Edges with weights between 1/2 and 3/2, without self-loops."""
 
         def make() -> sp.csr_array:
             edges = sp.coo_array(self.matrix(name))
@@ -110,12 +110,12 @@ class Inputs:
         return Coordinates(shape, coords, np.random.default_rng(4).random(len(drawn)))
 
     def dense(self, rows: int, columns: int, dtype: Any = np.float64, seed: int = 0) -> NDArray[Any]:
-        """A dense matrix of random numbers; those of `columns` = 0 are a vector."""
+        """A random dense matrix; a vector if `columns` is 0."""
         shape = (rows, columns) if columns else (rows,)
         return self.kept((shape, np.dtype(dtype).name, seed), lambda: np.random.default_rng(seed).random(shape).astype(dtype))
 
     def image(self, name: str) -> NDArray[np.uint8]:
-        """Bytes, row by row; binary images have 0 and 255. `NAME*4` is magnified four times."""
+        """Bytes in row-major order; binary images have 0 and 255. `NAME*4` is magnified four times."""
 
         def make() -> NDArray[np.uint8]:
             file, _, scale = name.partition("*")
@@ -125,7 +125,7 @@ class Inputs:
         return self.kept(("image", name), make)
 
     def sparse_image(self, name: str) -> sp.csr_array:
-        """Numbers where an image is not zero; `img999` is drawn."""
+        """Random values at the nonzeros of an image; `img999` is synthetic."""
         if name != "img999":
             return small(sp.csr_array(self.image(name).astype(np.float64) / 255))
         n = 199 if self.quick else 999
@@ -134,7 +134,7 @@ class Inputs:
 
 
 def random_rows(rows: int, entries: int, seed: int = 1) -> sp.csr_array:
-    """So many entries in each row (a few less where columns were drawn twice), uniform in (0, 1)."""
+    """A random matrix with a number of entries per row (fewer where columns coincide), uniform in (0, 1)."""
     rng = np.random.default_rng(seed)
     columns = rng.integers(0, rows, rows * entries)
     matrix = sp.csr_array((rng.random(rows * entries), columns, np.arange(0, rows * entries + 1, entries)), shape=(rows, rows))
@@ -142,7 +142,7 @@ def random_rows(rows: int, entries: int, seed: int = 1) -> sp.csr_array:
 
 
 def blocked(rows: int, block: int, entries: int) -> sp.csr_array:
-    """Dense blocks, so many in each row of blocks."""
+    """A matrix of dense blocks, with a number of blocks per block row."""
     places = random_rows(rows // block, entries, 5)
     values = np.random.default_rng(6).random((places.nnz, block, block))
     return small(sp.csr_array(sp.bsr_array((values, places.indices, places.indptr), shape=(rows, rows)).tocsr()))
@@ -150,7 +150,7 @@ def blocked(rows: int, block: int, entries: int) -> sp.csr_array:
 
 @lru_cache(maxsize=16)
 def file_matrix(name: str) -> sp.csr_array:
-    """A file of the shared data; where it has a pattern only, values are drawn."""
+    """A file of the shared data; patterns get pseudo-random values."""
     from scipy.io import mmread
 
     folder, _, file = name.rpartition("/")
@@ -167,13 +167,13 @@ def file_matrix(name: str) -> sp.csr_array:
 
 
 def weights(row: NDArray[np.int64], col: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Numbers between 1/2 and 3/2 that look drawn, the same for an entry and its mirror image."""
+    """Pseudo-random values between 1/2 and 3/2, symmetric."""
     mixed = (np.minimum(row, col) * 2_654_435_761 ^ np.maximum(row, col) * 40_503) % 1_000_003
     return 0.5 + mixed / 1_000_003
 
 
 def read_smtx(path: str) -> sp.csr_array:
-    """Weights of the Deep Learning Matrix Collection: where they are not zero."""
+    """A weight matrix of the Deep Learning Matrix Collection: its pattern."""
     with gzip.open(path, "rt") as file:
         rows, columns, _ = map(int, file.readline().replace(",", " ").split())
         offsets, places = (np.array(file.readline().split(), dtype=np.int32) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Every kernel of the scoreboard: its operation, its inputs, the bytes that it must move, and how its results are compared."""
+"""The kernels of the scoreboard: operation, inputs, bytes moved, and comparison of results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Case:
 
     name: str
     operands: Callable[[Inputs], tuple[Any, ...]]
-    #: Real data, which may be absent.
+    #: Real data, which may be missing.
     real: bool = False
 
 
@@ -29,13 +29,13 @@ class Case:
 class Kernel:
     """An operation on its inputs."""
 
-    #: What `--only` names.
+    #: The key for `--only`.
     key: str
     title: str
-    #: The method of every side.
+    #: The method of each side.
     operation: str
     cases: tuple[Case, ...]
-    #: Bytes that our format makes us move at least, of the operands; nothing if the kernel is not bound by memory.
+    #: The minimum bytes of operands that Tamis' format moves; `None` if the kernel is not memory-bound.
     moved: Callable[..., int] | None = None
     compare: Callable[..., str | None] = lambda operands, expected, found: difference(expected, found, 1e-9)
 
@@ -50,7 +50,7 @@ def x_for(inputs: Inputs, a: sp.csr_array) -> Any:
 
 
 def matrices(*names: str, real: tuple[str, ...] = (), more: tuple[Any, ...] = (), make: Any = None) -> tuple[Case, ...]:
-    """A case for each matrix: `make` turns it into operands, a matrix and a vector if nothing is said."""
+    """A case per matrix: `make` turns it into operands, by default a matrix and a vector."""
     build = make or (lambda inputs, a: (a, *more, x_for(inputs, a)))
     return tuple(
         Case(os.path.basename(name), bound(lambda inputs, name: build(inputs, inputs.matrix(name)), name), name in real) for name in (*names, *real)
@@ -87,7 +87,7 @@ def pattern_bytes(a: sp.csr_array, x: Any) -> int:
 
 
 def sum_bytes(*operands: sp.csr_array) -> int:
-    """All operands, and a result with as many entries as the union has."""
+    """The bytes of all operands, and of a result with the nnz of their union."""
     places = sum((sp.csr_array((np.ones(m.nnz, np.int8), m.indices, m.indptr), shape=m.shape) for m in operands[1:]), operands[0])
     return 12 * (sum(m.nnz for m in operands) + places.nnz) + 4 * (operands[0].shape[0] + 1) * (len(operands) + 1)
 
@@ -121,7 +121,7 @@ def sampled(inputs: Inputs, a: sp.csr_array) -> tuple[Any, ...]:
 
 
 def shifted(a: sp.csr_array, by: int) -> sp.csr_array:
-    """The same entries some columns to the right, so that some meet those of the matrix and others do not."""
+    """The same entries shifted by some columns, so that some coincide with those of the matrix."""
     entries = a.tocoo()
     return small(sp.csr_array((entries.data * 0.5, (entries.row, (entries.col + by) % a.shape[1])), shape=a.shape))
 
@@ -148,7 +148,7 @@ def graphs(make: Any, *names: str, undirected: bool = False) -> tuple[Case, ...]
 
 
 def from_hub(graph: sp.csr_array) -> tuple[Any, ...]:
-    """The search starts where most edges do."""
+    """The search starts at the node of maximum degree."""
     return graph, int(np.argmax(np.diff(graph.indptr)))
 
 
@@ -161,7 +161,7 @@ def images(make: Any, *names: str) -> tuple[Case, ...]:
 
 
 def masked(inputs: Inputs, name: str) -> tuple[Any, ...]:
-    """A grey image, and a mask that is stretched over it."""
+    """A grey image, and a mask that is magnified to its size."""
     file, _, scale = name.partition("*")
     image = inputs.image(f"skimage-{file}.pgm.gz*{scale}" if scale else f"skimage-{file}.pgm.gz")
     mask = inputs.image("mask-triangle.pbm.gz")
@@ -173,7 +173,7 @@ _folder: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def file_for(inputs: Inputs, name: str, write: Any) -> str:
-    """A file that is written once, and vanishes with the process."""
+    """A file that is written once, and deleted with the process."""
     if not _folder:
         _folder.append(tempfile.TemporaryDirectory(prefix="scoreboard-"))
     path = os.path.join(_folder[0].name, name)
@@ -200,11 +200,11 @@ def tns_file(inputs: Inputs, t: Any) -> tuple[Any, ...]:
     return file_for(inputs, f"{t.nnz}.tns", write), t.shape
 
 
-# Comparing parents: any tree of shortest paths will do
+# Comparing parents: any tree of shortest paths is valid
 
 
 def depths(graph: sp.csr_array, parents: Any, source: int) -> Any:
-    """How far each node is from the source, following parents along edges that exist; nothing if they do not."""
+    """The distance of each node from the source along its parents; `None` if an edge does not exist."""
     parents = np.asarray(parents).astype(np.int64)
     others = np.flatnonzero(parents >= 0)
     others = others[others != source]
@@ -231,7 +231,7 @@ def same_depths(operands: tuple[Any, ...], expected: Any, found: Any) -> str | N
 
 
 def same_fibers(operands: tuple[Any, ...], expected: Any, found: Any) -> str | None:
-    """Values by place; whether a sum that is zero is stored is everyone's own choice."""
+    """Values by coordinates; sides may or may not store sums that are zero."""
     (places, values), (other_places, other_values) = ((p[v != 0], v[v != 0]) for p, v in (expected, found))
     return difference((places, values), (other_places, other_values), 1e-9)
 

@@ -72,9 +72,9 @@ def once(side: Prepared) -> float:
 
 
 def take_turns(sides: dict[str, Prepared], budget: Budget, failed: dict[str, str] | None = None) -> dict[str, Times]:
-    """Times of all sides, which run by turns, another one first in every round; who fails is left out and told in `failed`.
+    """Times of all sides, which run alternately, with another one first in every round; failing sides are excluded and reported in `failed`.
 
-    A side that is slow takes part in fewer rounds, spread over all of them, so that a disturbance meets everyone.
+    A slow side takes part in fewer rounds, spread over all of them, so that disturbances affect all sides.
     """
     sides = dict(sides)
     times = {name: Times() for name in sides}

@@ -1,4 +1,4 @@
-"""Our side: index notation and loop programs, on tensors in the formats that a knowing user would choose."""
+"""The Tamis side: index notation and loop programs, on tensors in the formats that an expert would choose."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Tamis(Peer):
         return Prepared(lambda: einsum(text, format=format, **tensors), read)
 
     def csr(self, a: sp.csr_array) -> Any:
-        """Memory of our own, so that nobody else's arrays are in the caches."""
+        """A private copy, so that the caches hold no other side's arrays."""
         return self.tm.tensor(a, format="csr")
 
     # Matrix times vector
@@ -154,7 +154,7 @@ class Tamis(Peer):
         return Prepared(lambda: x.convert("csc"), lambda r: r.to_scipy())
 
     def coo_to_csr(self, a: sp.csr_array, order: Any) -> Ways:
-        """Coordinates in any order, from NumPy's arrays, as SciPy's are."""
+        """Unordered coordinates from NumPy arrays, like SciPy's."""
         entries = a.tocoo()
         coords, values = (entries.row[order], entries.col[order]), entries.data[order]
         tensor, shape = self.tm.tensor, a.shape
@@ -207,7 +207,7 @@ class Tamis(Peer):
         return Prepared(lambda: program(edges, source), first)
 
     def pagerank(self, graph: sp.csr_array, rounds: int) -> Ways:
-        """Ranks handed on along edges, two kernels for each round: each is a single nest of loops, which threads can share."""
+        """PageRank with two kernels per iteration: each is a single loop nest, which can be parallelised."""
         tm, n = self.tm, graph.shape[0]
         into = self.edges(sp.csr_array(graph.T.tocsr()))
         share = tm.tensor(0.85 / np.maximum(np.diff(graph.indptr), 1))
@@ -258,7 +258,7 @@ class Tamis(Peer):
 
 
 def in_words(pixels: Any) -> Any:
-    """64 pixels in each word, what is missing in the last one of a row set."""
+    """64 pixels per word; missing pixels of the last word of a row are set."""
     width = -(-pixels.shape[1] // 64) * 64
     wide = np.ones((pixels.shape[0], width), bool)
     wide[:, : pixels.shape[1]] = pixels

@@ -9,7 +9,7 @@ from .growth import slope
 from .report import Report, threads_text
 from .results import OURS, geometric_mean
 
-#: Peers that have a colour of their own, the same in every plot.
+#: The colours of peers, the same in every plot.
 COLOURS = {
     "scipy": "#4c72b0", "mkl": "#dd8452", "eigen": "#55a868", "C loops": "#937860", "C by hand": "#8c8c8c",
     "mlir": "#c44e52", "graphblas": "#8172b3", "opencv": "#da8bc3", "torch": "#ccb974", "pydata/sparse": "#64b5cd",
@@ -17,7 +17,7 @@ COLOURS = {
 
 
 def draw(measured: dict[str, Any], folder: str) -> dict[str, str]:
-    """Draws what was measured; the names of the files without their endings, with their titles."""
+    """Draws the plots; returns the file names without extensions, with their titles."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -112,7 +112,7 @@ def compiling(measured: dict[str, Any], pyplot: Any) -> Any:
     figure, axis = pyplot.subplots(figsize=(6.5, 4.2), layout="constrained")
     titles = {"sums": "sum of n sparse matrices", "products": "product of n, element by element", "rank": "lists of rank n times a vector"}
     for name, points in measured["compile_growth"].items():
-        # What is not compiled at all (a copy) has no time that a logarithm could show.
+        # A copy is not compiled: its time of 0 has no logarithm.
         shown = [point for point in points if point[1] > 0.1]
         axis.loglog(*zip(*shown), "o-", markersize=4, label=f"{titles[name]}: {slope(shown):.2f}")
     axis.set(xlabel="n", ylabel="milliseconds", title="compile time: slopes")

@@ -1,4 +1,4 @@
-"""The report: Markdown with the machine, the headline, every number, and what is not explained."""
+"""The scoreboard report: Markdown with the machine, the summary, every number, and unexplained results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def size(number: float) -> str:
 
 
 class Report:
-    """Text that grows."""
+    """A text builder."""
 
     def __init__(self, measured: dict[str, Any]) -> None:
         self.measured, self.results = measured, Results(measured)
@@ -94,7 +94,7 @@ class Report:
 
     @staticmethod
     def judged(found: list[tuple[float, Row, str]], target: Target) -> str:
-        """The mean and whether it is enough. What is asked of every kernel is asked of each: one that is far ahead makes up for none."""
+        """The mean, and whether it reaches the target. A target for all kernels applies to each of them: a fast kernel does not compensate a slow one."""
         if target.kernels is not None:
             mean = geometric_mean(r for r, _, _ in found)
             return f"{mean:.2f}, {'met' if mean >= target.aim else '**not met**'}"
@@ -162,7 +162,7 @@ class Report:
     # Threads, bandwidth
 
     def scaled(self) -> list[tuple[float, Row]]:
-        """One thread's time over two threads', with the row of two."""
+        """The speed-up of two threads over one, with the row of two threads."""
         times = {(r.kernel, r.input): r.least(OURS) for r in self.results.rows if r.threads == 1}
         found = []
         for row in self.results.rows:
@@ -172,12 +172,12 @@ class Report:
         return found
 
     def past_caches(self) -> list[Row]:
-        """Rows whose bytes no cache holds."""
+        """Rows whose data exceed the caches."""
         largest = max(self.measured["machine"]["caches"].values(), default=0)
         return [r for r in self.results.rows if r.data.get("bytes", 0) > largest and r.least(OURS)]
 
     def share(self, row: Row, side: str = OURS) -> float:
-        """Of the triad's bandwidth."""
+        """The fraction of the triad's bandwidth."""
         triad = next(run["bandwidth"]["triad"] for run in self.results.runs if run["threads"] == row.threads)
         return row.data["bytes"] / (row.least(side) or 1.0) / 1e6 / triad
 

@@ -21,7 +21,7 @@ FULL = Budget(seconds=0.15, least_rounds=3, most_rounds=40)
 def measure_all(
     threads: int, quick: bool, only: Iterable[str] | None, wanted: Iterable[str] | None, keep: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Everything that the report says about this number of threads; `keep` is given what there is after each kernel, for the case that a peer ends the process."""
+    """All measurements for this number of threads; `keep` receives the results after each kernel, in case a peer aborts the process."""
     peers, absent = load(threads, None if wanted is None else {"tamis", "scipy", *wanted})
     for name, reason in absent.items():
         print(f"{name} is NOT measured: {reason}", flush=True)

@@ -1,4 +1,4 @@
-"""What is aimed at: ratios to be reached, of geometric means over the inputs of each kernel."""
+"""Performance targets: ratios of geometric means over the inputs of each kernel."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 #: A single input below this ratio needs an explanation.
 LEAST = 0.8
-#: Of the bandwidth that a triad reaches, for products with vectors that no cache holds.
+#: The fraction of the triad's bandwidth, for products with vectors that exceed the caches.
 STREAM = 0.85
-#: Two threads beside one, past the caches.
+#: The speed-up of two threads, for data that exceed the caches.
 SCALING = 1.7
 
 SPMV = ("SpMV, CSR", "SpMV, CSC", "SpMV, symmetric", "SpMV, band", "SpMV, blocks", "SpMV, pattern")
@@ -19,11 +19,11 @@ SORTED = ("scipy", "mkl", "eigen", "graphblas", "mlir", "C loops", "pydata/spars
 
 @dataclass(frozen=True)
 class Target:
-    """A ratio that a peer's time over ours is to reach."""
+    """The target of the ratio of a peer's time to Tamis'."""
 
     text: str
     aim: float
-    #: Each kernel there is, if none is named.
+    #: The kernels; all of them by default.
     kernels: tuple[str, ...] | None
     #: The peer; of several, the fastest on each input.
     peers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Sparse tensors as the peers take them: coordinates, the lists of CSF, and unfolded matrices."""
+"""Sparse tensors in the formats of the peers: COO, CSF, and unfolded matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Lists:
-    """CSF: positions and coordinates of each level, and the values; 32 bits like everyone's."""
+    """CSF: positions and coordinates of each level, and the values; 32-bit indices on all sides."""
 
     pos: tuple[NDArray[np.int32], ...]
     crd: tuple[NDArray[np.int32], ...]
@@ -21,7 +21,7 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Entries sorted by their coordinates, each once."""
+    """A COO tensor with sorted, unique coordinates."""
 
     shape: tuple[int, ...]
     coords: NDArray[np.int64]
@@ -48,7 +48,7 @@ class Coordinates:
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """The place of each fiber along the last dimension, counted through all dimensions before it: sorted, each once."""
+        """The linearised coordinates of the fibers along the last dimension: sorted, unique."""
         return np.unique(self._leading)
 
     @cached_property
@@ -60,7 +60,7 @@ class Coordinates:
 
     @cached_property
     def unfolded(self) -> sp.csr_array:
-        """A row for each fiber along the last dimension that has an entry."""
+        """The unfolded matrix: a row per nonempty fiber along the last dimension."""
         rows = np.searchsorted(self.pairs, self._leading)
         shape = (len(self.pairs), self.shape[-1])
         return small(sp.csr_array((self.values, (rows, self.coords[-1])), shape=shape))

@@ -1,10 +1,11 @@
-//! Kernels in C as an expert writes them by hand (`benches/baseline/`), compiled by the system's compiler with all it can do.
+//! The baseline: hand-written C kernels (`benches/baseline/`), compiled by the system's C compiler
+//! with full optimisation.
 
-use crate::inputs::{Fibers, Rows};
+use crate::inputs::{CsfArrays, CsrArrays};
 use libloading::Library;
 use std::process::Command;
 
-/// What the C is compiled with.
+/// The flags of the C compiler.
 pub const FLAGS: [&str; 6] = ["-O3", "-march=native", "-ffast-math", "-fno-loop-unroll-and-jam", "-shared", "-fPIC"];
 
 const SOURCES: [(&str, &str); 7] = [
@@ -17,23 +18,23 @@ const SOURCES: [(&str, &str); 7] = [
     ("convolution.c", include_str!("../baseline/convolution.c")),
 ];
 
-/// A matrix by rows that is written: its positions, and room for the entries it may get.
+/// A CSR matrix under construction: its positions, and space for its entries.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Product {
+pub struct CsrOutput {
     pub pos: Vec<u32>,
     pub crd: Vec<u32>,
     pub val: Vec<f64>,
 }
 
-impl Product {
-    /// Room for so many rows and entries, all of it touched, so that no page is new to a measurement.
-    pub fn with_room(rows: usize, entries: usize) -> Product {
-        Product { pos: vec![1; rows + 1], crd: vec![1; entries], val: vec![1.0; entries] }
+impl CsrOutput {
+    /// Allocates and touches the arrays, so that no page faults are measured.
+    pub fn with_capacity(rows: usize, entries: usize) -> CsrOutput {
+        CsrOutput { pos: vec![1; rows + 1], crd: vec![1; entries], val: vec![1.0; entries] }
     }
 }
 
-/// The compiled C.
+/// The compiled C library.
 #[derive(Debug)]
 pub struct Baseline {
     library: Library,
@@ -41,19 +42,19 @@ pub struct Baseline {
 }
 
 type Index = *const u32;
-type Numbers = *const f64;
-type Convolution = unsafe extern "C" fn(i64, i64, Numbers, Numbers, *mut f64);
-type Spmv = unsafe extern "C" fn(i64, Index, Index, Numbers, Numbers, *mut f64);
+type Values = *const f64;
+type Convolution = unsafe extern "C" fn(i64, i64, Values, Values, *mut f64);
+type Spmv = unsafe extern "C" fn(i64, Index, Index, Values, Values, *mut f64);
 type Spmm = unsafe extern "C" fn(i64, i64, Index, Index, *const f32, *const f32, *mut f32);
-type Add = unsafe extern "C" fn(i64, Index, Index, Numbers, Index, Index, Numbers, *mut u32, *mut u32, *mut f64) -> i64;
+type Add = unsafe extern "C" fn(i64, Index, Index, Values, Index, Index, Values, *mut u32, *mut u32, *mut f64) -> i64;
 type Mttkrp =
-    unsafe extern "C" fn(i64, i64, Index, Index, Index, Index, Index, Index, Numbers, Numbers, Numbers, *mut f64);
-type Sddmm = unsafe extern "C" fn(i64, i64, Index, Index, Numbers, Numbers, Numbers, *mut u32, *mut u32, *mut f64);
+    unsafe extern "C" fn(i64, i64, Index, Index, Index, Index, Index, Index, Values, Values, Values, *mut f64);
+type Sddmm = unsafe extern "C" fn(i64, i64, Index, Index, Values, Values, Values, *mut u32, *mut u32, *mut f64);
 type Spgemm =
-    unsafe extern "C" fn(i64, i64, Index, Index, Numbers, Index, Index, Numbers, *mut u32, *mut u32, *mut f64) -> i64;
+    unsafe extern "C" fn(i64, i64, Index, Index, Values, Index, Index, Values, *mut u32, *mut u32, *mut f64) -> i64;
 
 impl Baseline {
-    /// Compiles and loads the C.
+    /// Compiles and loads the C library.
     pub fn compile() -> Result<Baseline, String> {
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
         let object = folder.path().join("baseline.so");
@@ -68,7 +69,8 @@ impl Baseline {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
-        // SAFETY: the library was just made from our own C, which has no initialisers.
+        // SAFETY: the library was just made from the C sources of the baseline, which has no
+        // initialisers.
         let library = unsafe { Library::new(&object) }.map_err(|e| e.to_string())?;
         Ok(Baseline { library, _folder: folder })
     }
@@ -76,12 +78,13 @@ impl Baseline {
     /// # Safety
     /// The function has this type.
     unsafe fn function<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: promised by the caller; every function is in the library that was made from `SOURCES`.
+        // SAFETY: guaranteed by the caller; every function is in the library that was made from
+        // `SOURCES`.
         *unsafe { self.library.get::<F>(name.as_bytes()) }.expect("a function of the baseline")
     }
 
-    /// A convolution of a cube of `rank` dimensions with a filter of three to a side, where that fits; by the function for such
-    /// filters alone, or by the one for filters of any size.
+    /// A convolution of a cube of `rank` dimensions with a filter of three to a side, where that
+    /// fits; by the function for such filters alone, or by the one for filters of any size.
     pub fn convolution(&self, rank: usize, unrolled: bool, size: u64, input: &[f64], filter: &[f64], out: &mut [f64]) {
         let cells = |size: u64| size.pow(rank as u32) as usize;
         assert!(size > 2 && input.len() == cells(size) && filter.len() == cells(3) && out.len() == cells(size - 2));
@@ -94,7 +97,7 @@ impl Baseline {
     }
 
     /// `y = A x`.
-    pub fn spmv(&self, a: &Rows<f64>, x: &[f64], y: &mut [f64]) {
+    pub fn spmv(&self, a: &CsrArrays<f64>, x: &[f64], y: &mut [f64]) {
         assert_eq!(y.len(), a.pos.len() - 1);
         // SAFETY: the arrays are those of a checked matrix, whose coordinates are within `x`.
         unsafe {
@@ -103,8 +106,8 @@ impl Baseline {
         }
     }
 
-    /// `C = A B` with so many columns.
-    pub fn spmm(&self, a: &Rows<f32>, columns: usize, b: &[f32], c: &mut [f32]) {
+    /// `C = A B` for a dense `B`.
+    pub fn spmm(&self, a: &CsrArrays<f32>, columns: usize, b: &[f32], c: &mut [f32]) {
         let rows = a.pos.len() - 1;
         assert_eq!(c.len(), rows * columns);
         // SAFETY: the arrays are those of a checked matrix, whose coordinates are rows of `b`.
@@ -115,11 +118,12 @@ impl Baseline {
         }
     }
 
-    /// `C = A + B`; gives how many entries there are.
-    pub fn add(&self, a: &Rows<f64>, b: &Rows<f64>, c: &mut Product) -> usize {
+    /// `C = A + B`; returns nnz.
+    pub fn add(&self, a: &CsrArrays<f64>, b: &CsrArrays<f64>, c: &mut CsrOutput) -> usize {
         assert!(a.pos.len() == c.pos.len() && b.pos.len() == c.pos.len());
         assert!(c.crd.len() >= a.crd.len() + b.crd.len() && c.val.len() == c.crd.len());
-        // SAFETY: the arrays are those of checked matrices with as many rows; there is room for all entries.
+        // SAFETY: the arrays are those of checked matrices with as many rows; the output has space
+        // for all entries.
         let entries = unsafe {
             let add: Add = self.function("add");
             add(
@@ -138,9 +142,10 @@ impl Baseline {
         entries as usize
     }
 
-    /// `A[i,j] = B[i,k,l] * C[k,j] * D[l,j]`, with so many columns `j`.
-    pub fn mttkrp(&self, b: &Fibers, columns: usize, c: &[f64], d: &[f64], a: &mut [f64]) {
-        // SAFETY: the arrays are those of a checked tensor, whose coordinates are rows of `a`, `c` and `d`.
+    /// `A[i,j] = B[i,k,l] * C[k,j] * D[l,j]`.
+    pub fn mttkrp(&self, b: &CsfArrays, columns: usize, c: &[f64], d: &[f64], a: &mut [f64]) {
+        // SAFETY: the arrays are those of a checked tensor, whose coordinates are rows of `a`, `c`
+        // and `d`.
         unsafe {
             let mttkrp: Mttkrp = self.function("mttkrp");
             mttkrp(
@@ -161,7 +166,7 @@ impl Baseline {
     }
 
     /// `X[i,j] = S[i,j] * A[i,k] * B[k,j]`, `B` stored by columns of `inner` elements.
-    pub fn sddmm(&self, s: &Rows<f64>, inner: usize, a: &[f64], b: &[f64], x: &mut Product) {
+    pub fn sddmm(&self, s: &CsrArrays<f64>, inner: usize, a: &[f64], b: &[f64], x: &mut CsrOutput) {
         assert!(x.pos.len() == s.pos.len() && x.crd.len() == s.crd.len() && x.val.len() == s.val.len());
         // SAFETY: the arrays are those of a checked matrix, whose coordinates are columns of `b`.
         unsafe {
@@ -181,11 +186,12 @@ impl Baseline {
         }
     }
 
-    /// `C = A B` for matrices by rows, `B` with so many columns; gives how many entries there are, if there was memory.
-    pub fn spgemm(&self, a: &Rows<f64>, b: &Rows<f64>, columns: usize, c: &mut Product) -> Option<usize> {
+    /// `C = A B` for CSR matrices; returns nnz, or `None` if memory is exhausted.
+    pub fn spgemm(&self, a: &CsrArrays<f64>, b: &CsrArrays<f64>, columns: usize, c: &mut CsrOutput) -> Option<usize> {
         let products: u64 = a.crd.iter().map(|j| u64::from(b.pos[*j as usize + 1] - b.pos[*j as usize])).sum();
         assert!(c.pos.len() == a.pos.len() && c.crd.len() as u64 >= products && c.val.len() == c.crd.len());
-        // SAFETY: the arrays are those of checked matrices that can be multiplied; there is room for all products.
+        // SAFETY: the arrays are those of checked matrices that can be multiplied; the output has
+        // space for all products.
         let entries = unsafe {
             let spgemm: Spgemm = self.function("spgemm");
             spgemm(

@@ -1,4 +1,4 @@
-//! Benchmarks of Tamis beside its peers: run by command, never asserted in tests.
+//! Benchmarks of Tamis against other systems: run by command, never asserted in tests.
 
 pub mod baseline;
 pub mod convolution;

@@ -1,14 +1,14 @@
-//! Two sides by turns: medians, least times and ratios, as rows of a table.
+//! Interleaved timing of two sides: medians, minima and ratios, as rows of a table.
 
-use crate::ours::Ours;
+use crate::ours::TamisCall;
 use std::time::Instant;
 
-/// How often each side runs.
+/// The number of runs per side.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
     /// Timed runs.
     pub timed: usize,
-    /// Compilations of which the median is shown.
+    /// Compilations, of which the median is shown.
     pub compilations: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Row {
     pub outcome: Result<Times, String>,
 }
 
-/// What was measured, in milliseconds.
+/// Measured times in milliseconds.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Times {
@@ -29,27 +29,28 @@ pub struct Times {
     pub ours_least: f64,
     pub theirs: f64,
     pub theirs_least: f64,
-    /// The median of the ratios of each round.
+    /// The median of the ratios of all rounds.
     pub ratio: f64,
     pub compile: f64,
 }
 
-/// The middle of some numbers; NaN if there are none.
+/// The median; NaN of an empty list.
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The least of some numbers.
+/// The minimum.
 pub fn least(numbers: &[f64]) -> f64 {
     numbers.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Runs both sides by turns, each first in every other round, so that neither always finds a cache as the other left it.
+/// Runs both sides alternately; each is first in every other round, so that neither always inherits
+/// the other's cache contents.
 pub fn compare(
-    ours: &mut Ours,
+    ours: &mut TamisCall,
     theirs: &mut dyn FnMut(),
-    compile: impl Fn() -> Result<Ours, String>,
+    compile: impl Fn() -> Result<TamisCall, String>,
     rounds: Rounds,
 ) -> Result<Times, String> {
     let (mut mine, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -83,7 +84,7 @@ pub fn compare(
     })
 }
 
-/// The first place where two lists of numbers differ by more than rounding of this size allows.
+/// The first position where two lists differ by more than this tolerance.
 pub fn difference(ours: &[f64], theirs: &[f64], rounding: f64) -> Result<(), String> {
     if ours.len() != theirs.len() {
         return Err(format!("{} numbers, not {}", ours.len(), theirs.len()));

@@ -1,4 +1,5 @@
-//! Our side: a program and tensors become something that can be called, timed, and asked for its results.
+//! The Tamis side of benchmarks: compiles a program for tensors, times its calls, and returns its
+//! results.
 
 use std::time::{Duration, Instant};
 use tamis::prelude::*;
@@ -10,7 +11,7 @@ use tamis_ir::program::ParamType;
 
 /// A compiled program with its tensors.
 #[derive(Debug)]
-pub struct Ours {
+pub struct TamisCall {
     executable: Executable,
     tensors: Vec<Tensor>,
     results: Results,
@@ -19,25 +20,26 @@ pub struct Ours {
     report: Option<tamis::compile::WorkspaceReport>,
 }
 
-/// What a compilation took: all of it, and the backend's part by stages.
+/// The times of a compilation: the total, and the back end's stages.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileTime {
-    /// Text to runnable.
+    /// From text to an executable.
     pub total: Duration,
-    /// The time of this thread alone: the same on a machine that does nothing else.
+    /// The CPU time of this thread, which does not depend on the load of the machine.
     pub thread: Duration,
-    /// The backend's part.
+    /// The stages of the back end.
     pub backend: llvm::Timings,
 }
 
-/// Compiles a program for tensors, in the order of its parameters. What is wrong is told as text.
-pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
-    let told = |d: Diagnostics| d.render(false);
+/// Compiles a program for tensors, in the order of its parameters. Returns diagnostics as text.
+pub fn ours(text: &str, tensors: &[Tensor]) -> Result<TamisCall, String> {
+    let rendered = |d: Diagnostics| d.render(false);
     let time = compile_time(text, tensors)?.total;
-    let program = Program::parse(text).map_err(told)?;
+    let program = Program::parse(text).map_err(rendered)?;
     let references: Vec<&Tensor> = tensors.iter().collect();
-    let executable = tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(told)?;
-    Ok(Ours {
+    let executable =
+        tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(rendered)?;
+    Ok(TamisCall {
         executable,
         tensors: tensors.to_vec(),
         results: Results::default(),
@@ -47,39 +49,39 @@ pub fn ours(text: &str, tensors: &[Tensor]) -> Result<Ours, String> {
     })
 }
 
-/// From text to something that runs, without any cache.
+/// Compiles from text to an executable, without any cache.
 pub fn compile_time(text: &str, tensors: &[Tensor]) -> Result<CompileTime, String> {
-    let told = |d: Diagnostics| d.render(false);
+    let rendered = |d: Diagnostics| d.render(false);
     let (start, thread) = (Instant::now(), thread_time());
-    let program = Program::parse(text).map_err(told)?;
+    let program = Program::parse(text).map_err(rendered)?;
     let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
-    let compilation = pipeline::compile(&program, &types, &layouts, pipeline::Options::default()).map_err(told)?;
+    let compilation = pipeline::compile(&program, &types, &layouts, pipeline::Options::default()).map_err(rendered)?;
     let options = llvm::CodegenOptions::host().map_err(|d| d.render(false))?;
     let compiled = llvm::compile(&compilation.lowered.kernel, &options).map_err(|d| d.render(false))?;
     let (total, thread) = (start.elapsed(), thread_time().saturating_sub(thread));
     Ok(CompileTime { total, thread, backend: compiled.timings() })
 }
 
-/// How long this thread has been running.
+/// The CPU time of this thread.
 fn thread_time() -> Duration {
     running(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How long all threads of this process have been running.
+/// The CPU time of all threads of this process.
 pub fn process_time() -> Duration {
     running(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 fn running(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written to a place of its own.
+    // SAFETY: the pointer is valid for writes.
     unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-impl Ours {
-    /// Runs the program; the memory of the last results is free again.
+impl TamisCall {
+    /// Runs the program; the memory of the previous results is free again.
     pub fn call(&mut self) -> Result<(), String> {
         self.results = Results::default();
         let tensors: Vec<&Tensor> = self.tensors.iter().collect();
@@ -89,27 +91,27 @@ impl Ours {
         Ok(())
     }
 
-    /// Frees the last results, which is not part of what is measured, as it is not for a peer.
+    /// Frees the last results outside of the timing, as for the other side.
     pub fn forget(&mut self) {
         self.results = Results::default();
     }
 
-    /// Text to runnable.
+    /// From text to an executable.
     pub fn time(&self) -> Duration {
         self.time
     }
 
-    /// What the kernel alone took when it was last called.
+    /// The time of the kernel alone in the last call.
     pub fn kernel(&self) -> Duration {
         self.kernel
     }
 
-    /// What the workspace of the last run did and needed, if it had one.
+    /// The workspace report of the last call, if it had a workspace.
     pub fn report(&self) -> Option<tamis::compile::WorkspaceReport> {
         self.report
     }
 
-    /// The results of the last run.
+    /// The results of the last call.
     pub fn results(&self) -> Result<Vec<Tensor>, String> {
         Ok(self.results.tensors().cloned().collect())
     }

@@ -1,4 +1,4 @@
-"""The sides of the comparison, ours first, and why those that are absent are."""
+"""The registry of sides, Tamis first, and the reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Iterable
 
 from .base import Peer, Unsupported
 
-#: Where each is defined; in the order of the tables.
+#: The modules of sides, in the order of the tables.
 SIDES = {
     "tamis": ("..ours", "Tamis"),
     "scipy": (".scipy_side", "SciPy"),
@@ -24,7 +24,7 @@ SIDES = {
 
 
 def load(threads: int, wanted: Iterable[str] | None = None) -> tuple[list[Peer], dict[str, str]]:
-    """All sides that can be had, and the reasons for the others."""
+    """All available sides, and the reasons for the others."""
     found, absent = [], {}
     for name, (module, kind) in SIDES.items():
         if wanted is not None and name not in wanted:

@@ -1,4 +1,4 @@
-"""What every side of the comparison is: a name, a version, and a method for each operation that it has."""
+"""The interface of a side: a name, a version, and a method for each supported operation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, Union
 
 from ..measure import Prepared
 
-#: One way to do it, or several by name; the one named "" is the one that counts.
+#: One implementation, or several by name; the one named "" is reported.
 Ways = Union[Prepared, dict[str, Prepared]]
 
 
 class Unsupported(Exception):
-    """What a side cannot do, and why."""
+    """An unsupported operation, with the reason."""
 
 
 class Peer:
-    """A library or a compiler. An operation is a method that takes operands as SciPy and NumPy hold them and gives what is ready to run.
+    """A library or a compiler. An operation is a method that takes SciPy and NumPy operands and returns a callable.
 
     The operations are `spmv_csr`, `spmv_csc`, `spmv_symmetric`, `spmv_band`, `spmv_blocks`, `spmv_pattern`, `spmm`, `spgemm`, `spgemm_transposed`,
     `sddmm`, `add`, `add_three`, `multiply`, `mttkrp`, `ttm`, `ttv`, `csr_to_csc`, `coo_to_csr`, `csr_to_coo`, `csr_to_bsr`, `transpose`,
-    `read_mtx`, `read_tns`, `read_npz`, `convolution`, `bfs`, `shortest_paths`, `pagerank`, `triangles`, `erosion` and `histogram`. A method that is not there
-    is something that the peer does not have.
+    `read_mtx`, `read_tns`, `read_npz`, `convolution`, `bfs`, `shortest_paths`, `pagerank`, `triangles`, `erosion` and `histogram`. A missing method
+    is an operation that the peer lacks.
     """
 
     name = ""
@@ -35,7 +35,7 @@ class Peer:
         self.threads = threads
 
     def prepare(self, operation: str, *operands: Any) -> dict[str, Prepared]:
-        """All ways of a side, by the names that tables show."""
+        """All implementations of a side, by their names in tables."""
         method = getattr(self, operation, None)
         if method is None:
             return {}
@@ -46,7 +46,7 @@ class Peer:
 
 
 def build(command: list[str], target: str, sources: list[str]) -> None:
-    """Runs a compiler unless what it makes is newer than what it is made of."""
+    """Runs a compiler unless its output is newer than its inputs."""
     if os.path.exists(target) and all(os.path.getmtime(source) <= os.path.getmtime(target) for source in sources):
         return
     os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -56,7 +56,7 @@ def build(command: list[str], target: str, sources: list[str]) -> None:
 
 
 def build_folder() -> str:
-    """Where compiled peers are kept: in the environment of the peers, by processor, since they are compiled for the one that is here."""
+    """The build folder of compiled peers: in the environment of the peers, per CPU, since they are compiled for the host."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             processor = sorted({line for line in file if line.startswith(("model name", "flags"))})

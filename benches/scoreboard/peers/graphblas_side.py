@@ -1,4 +1,4 @@
-"""SuiteSparse:GraphBLAS through python-graphblas: products, sums, and the graph algorithms as LAGraph has them."""
+"""The SuiteSparse:GraphBLAS side, through python-graphblas: products, sums, and LAGraph's graph algorithms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GraphBlas(Peer):
         return made
 
     def vector(self, x: Any) -> Any:
-        """A full vector: every element is there."""
+        """A dense vector: every element is present."""
         made = self.gb.Vector.from_dense(x)
         made.ss.config["sparsity_control"] = "full"
         return made
@@ -82,7 +82,7 @@ class GraphBlas(Peer):
         times = self.gb.semiring.plus_times
 
         def run() -> Any:
-            # The result is to be dense as everyone's is: it accumulates into a full matrix of zeros.
+            # The result is dense on all sides: it accumulates into a dense matrix of zeros.
             result = self.gb.Matrix(x.dtype, a.shape[0], d.shape[1])
             result << 0
             result(self.gb.binary.plus) << x.mxm(dense, times)
@@ -131,7 +131,7 @@ class GraphBlas(Peer):
     # Graphs
 
     def bfs(self, graph: sp.csr_array, source: int) -> Ways:
-        """Parents; the direction changes as LAGraph changes it."""
+        """BFS parents, direction-optimising like LAGraph."""
         gb, n, degrees = self.gb, graph.shape[0], np.diff(graph.indptr)
         edges = self.matrix(graph).apply(gb.unary.one).new(dtype=gb.dtypes.BOOL)
         back = edges.T.new()
@@ -166,7 +166,7 @@ class GraphBlas(Peer):
         return Prepared(run, lambda found: found.to_dense(fill_value=-1))
 
     def shortest_paths(self, graph: sp.csr_array, source: int) -> Ways:
-        """Bellman and Ford's distances; only nodes that became nearer are looked at again."""
+        """Bellman-Ford distances; only nodes with a reduced distance are relaxed again."""
         gb, n, weights = self.gb, graph.shape[0], self.matrix(graph)
         kind, smaller = gb.dtypes.FP64, gb.binary.min
 
@@ -205,7 +205,7 @@ class GraphBlas(Peer):
         return Prepared(run, lambda found: found.to_dense(fill_value=0.0))
 
     def triangles(self, graph: sp.csr_array) -> Ways:
-        """The lower half times its own transpose, only where it has entries itself: LAGraph's fourth method."""
+        """The lower triangle times its transpose, masked by itself: LAGraph's fourth method."""
         gb = self.gb
         lower = self.matrix(sp.csr_array(sp.tril(graph, -1, format="csr"))).apply(gb.unary.one).new(dtype=gb.dtypes.INT64)
 

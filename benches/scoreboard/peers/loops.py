@@ -50,7 +50,7 @@ class CLoops(Peer):
         return Prepared(run, lambda found: read(found[1]) if read else found[1])
 
     def _sparse(self, function: str, room: int, shape: tuple[int, int], *operands: Any, full: bool = False) -> Prepared:
-        """A function that writes a sparse matrix into memory that is touched before, and gives its number of entries unless they fill it."""
+        """A function that writes a sparse matrix into pretouched memory, and returns its nnz unless they fill it."""
         work = getattr(self.library, function)
         work.restype = ctypes.c_int64
         pos, crd, val = np.zeros(shape[0] + 1, np.int32), np.zeros(room, np.int32), np.zeros(room)

@@ -1,4 +1,4 @@
-"""Intel MKL itself, without a wrapper's copies: its inspector-executor interface."""
+"""The Intel MKL side: the inspector-executor interface, called directly without a wrapper's copies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .base import Peer, Unsupported, Ways
 PLAIN, TRANSPOSED = 10, 11
 ROWS_FIRST = 101
 FULL_PRODUCT = 90
-#: How many products are promised to the inspector.
+#: The expected number of calls, for the inspector.
 CALLS = 1000
 
 
 class Description(ctypes.Structure):
-    """`matrix_descr`: what kind of matrix it is."""
+    """`matrix_descr`: the kind of a matrix."""
 
     _fields_ = [("type", ctypes.c_int), ("mode", ctypes.c_int), ("diag", ctypes.c_int)]
 
@@ -37,7 +37,7 @@ def pointer(array: Any) -> ctypes.c_void_p:
 
 
 class Handle:
-    """A matrix of MKL's, with the arrays that it points into."""
+    """An MKL matrix, with the arrays that it points into."""
 
     def __init__(self, mkl: Mkl, create: str, *arguments: Any, keeps: tuple[Any, ...]) -> None:
         self.mkl, self.keeps = mkl, keeps

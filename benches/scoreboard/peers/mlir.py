@@ -1,4 +1,4 @@
-"""MLIR's sparse compiler: our texts through `mlir-opt --sparsifier`, `mlir-translate`, `opt`, `llc` and the linker, called by ctypes."""
+"""The MLIR side: kernels through `mlir-opt --sparsifier`, `mlir-translate`, `opt`, `llc` and the linker, called by ctypes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..tensors import Coordinates
 from . import mlir_texts as texts
 from .base import Peer, Unsupported, Ways, build_folder
 
-#: The programs, with the number that Debian gives them.
+#: The programs, with Debian's version suffix.
 TOOLS = {name: f"{name}-19" for name in ("mlir-opt", "mlir-translate", "opt", "llc")}
 
 
 def descriptor(rank: int) -> type[ctypes.Structure]:
-    """A memref of MLIR's."""
+    """An MLIR memref."""
     fields = [("allocated", ctypes.c_void_p), ("aligned", ctypes.c_void_p), ("offset", ctypes.c_int64), ("sizes", ctypes.c_int64 * rank), ("strides", ctypes.c_int64 * rank)]
     return type(f"Memref{rank}", (ctypes.Structure,), {"_fields_": fields})
 
 
-#: After `sparsification` has made loops: what the pipeline `--sparsifier` does, with loops of its strategy for OpenMP's threads.
+#: The passes of `--sparsifier` after `sparsification`, with its parallelisation strategy and OpenMP.
 MORE_PASSES = (
     "lower-sparse-ops-to-foreach{{enable-runtime-library=false enable-convert=true}},sparse-reinterpret-map{{scope=except-generic}},func.func(lower-sparse-foreach-to-scf),"
     "sparse-tensor-codegen{{create-sparse-deallocs=true}},sparse-buffer-rewrite,one-shot-bufferize{{bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map}},"
@@ -70,7 +70,7 @@ class Mlir(Peer):
         self.release = ctypes.CDLL(None).free
 
     def compiled(self, text: str, vector: int, parallel: str = "none") -> Any:
-        """The function of a text; what was compiled once is kept."""
+        """The compiled function of a text, cached."""
         parallel = parallel if self.threads > 1 else "none"
         key = hashlib.sha256(f"{text}{vector}{parallel}".encode()).hexdigest()[:20]
         folder = os.path.join(build_folder(), "mlir")

@@ -1,4 +1,4 @@
-"""Kernels for MLIR's sparse compiler, as text: sizes are part of the type, as its `assemble` wants them, so that there is a text for each input."""
+"""Kernels for MLIR's sparse compiler as text: sizes are part of types, as `assemble` requires, so there is a text per input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENCODINGS = """#CSR = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d
 
 @dataclass(frozen=True)
 class Sparse:
-    """A sparse operand: its name, its sizes, and how many compressed levels it has."""
+    """A sparse operand: its name, its sizes, and its number of compressed levels."""
 
     name: str
     shape: tuple[int, ...]
@@ -74,7 +74,7 @@ def generic(loops: str, reduced: str, maps: Sequence[str], operands: Sequence[Op
 
 
 def products(count: int, number: str, summed: bool) -> str:
-    """The product of all operands, added to what was there if the kernel sums."""
+    """The product of all operands, added to the accumulator in a reduction."""
     lines, last = [], "%e0"
     for k in range(1, count):
         lines.append(f"      %p{k} = arith.mulf {last}, %e{k} : {number}")
@@ -94,11 +94,11 @@ def sums(count: int, number: str) -> str:
 
 
 def module(operands: Sequence[Operand], result: Operand, compute: str) -> str:
-    """A function of arrays. A dense result is written into the last parameter; of a sparse one the arrays are returned."""
+    """A function on arrays. A dense result is written into the last parameter; the arrays of a sparse one are returned."""
     parameters = [p for o in operands for p in o.parameters]
     lines = [f"  {o.assembled}" for o in operands if isinstance(o, Sparse)]
     if isinstance(result, Dense):
-        # Who calls it has filled it with zeros: filling it here would make the compiler copy it.
+        # The caller has filled it with zeros: filling it here would make the compiler copy it.
         parameters += [f"%start: {result.type}"]
         end, types = f"  return %result : {result.type}", result.type
     else:

@@ -1,4 +1,4 @@
-"""OpenCV: images as bytes and as dense numbers."""
+"""The OpenCV side: images as bytes and as dense arrays."""
 
 from __future__ import annotations
 

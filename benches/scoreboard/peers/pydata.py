@@ -1,4 +1,4 @@
-"""pydata/sparse: coordinates in any number of dimensions, by NumPy and Numba."""
+"""The pydata/sparse side: COO tensors of any rank, by NumPy and Numba."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..measure import Prepared
 from ..tensors import Coordinates
 from .base import Peer, Unsupported, Ways
 
-#: A sparse product of more than this is not tried.
+#: Maximum scalar products of a sparse product.
 MOST_PRODUCTS = 10_000_000
 
 

@@ -1,4 +1,4 @@
-"""SciPy and NumPy: what most people use today, and what everyone's results are compared with."""
+"""The SciPy and NumPy side: the most widely used libraries, and the reference for results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SciPy(Peer):
         return Prepared(lambda: a @ d)
 
     def sddmm(self, s: sp.csr_array, p: Any, q: Any) -> Ways:
-        """Gathered rows; a dense product is what those do who have no sampled one."""
+        """SDDMM by gathered rows; the alternative without it is a dense product."""
         rows = np.repeat(np.arange(s.shape[0]), np.diff(s.indptr))
 
         def sampled(values: Any) -> sp.csr_array:
@@ -113,7 +113,7 @@ class SciPy(Peer):
         return Prepared(lambda: sp.csr_array(mmread(path, spmatrix=False)))
 
     def read_tns(self, path: str, shape: tuple[int, ...]) -> Ways:
-        """NumPy has no reader of such files: the text as a table."""
+        """NumPy has no reader for such files: they are read as a table."""
 
         def read() -> Any:
             table = np.loadtxt(path)

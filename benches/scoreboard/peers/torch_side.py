@@ -1,4 +1,4 @@
-"""PyTorch, if it is installed here or where TAMIS_TORCH_PATH says (the packages of another environment)."""
+"""The PyTorch side, if it is installed here or in TAMIS_TORCH_PATH (the packages of another environment)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from ..measure import Prepared
 from .base import Peer, Unsupported, Ways
 
-#: A sparse product of more than this is not tried.
+#: Maximum scalar products of a sparse product.
 MOST_PRODUCTS = 10_000_000
-#: A dense product of more elements than this is not tried.
+#: Maximum elements of a dense product.
 MOST_ELEMENTS = 450_000_000
 
 
@@ -26,7 +26,7 @@ class Torch(Peer):
         super().__init__(threads)
         elsewhere = os.environ.get("TAMIS_TORCH_PATH")
         if elsewhere:
-            # Last, so that every other package is the one of this environment.
+            # Last, so that this environment provides every other package.
             sys.path.append(elsewhere)
         try:
             import torch
@@ -58,7 +58,7 @@ class Torch(Peer):
         return Prepared(lambda: left @ right, lambda c: c.numpy())
 
     def sddmm(self, s: sp.csr_array, p: Any, q: Any) -> Ways:
-        """Sampled, and the dense product that is sampled afterwards."""
+        """SDDMM: sampled directly, and as a dense product that is sampled afterwards."""
         torch, pattern = self.torch, self.csr(s)
         left, right = torch.from_numpy(p), torch.from_numpy(np.ascontiguousarray(q.T))
         zeros = torch.sparse_csr_tensor(pattern.crow_indices(), pattern.col_indices(), torch.zeros(s.nnz, dtype=left.dtype), size=s.shape)

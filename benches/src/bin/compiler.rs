@@ -1,14 +1,15 @@
-//! Compiled programs against C that an expert wrote by hand, one thread, by turns, after their results were compared.
+//! Benchmark of compiled programs against hand-written C: one thread, interleaved, after a
+//! comparison of results.
 //!
 //!     ./dev bench compiler [--rounds N] [KERNEL ... | zoo]
 //!
-//! `zoo` shows what compiling each program of the zoo takes instead, and what a call costs besides its kernel.
+//! `zoo` shows the compile time of each example instead, and the overhead of a call.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tamis::{DType, Diagnostic, Tensor, gallery};
-use tamis_benches::baseline::{Baseline, FLAGS, Product};
-use tamis_benches::inputs::{Fibers, Number, Rows, dense, random_rows, shifted, tensor, values};
+use tamis_benches::baseline::{Baseline, CsrOutput, FLAGS};
+use tamis_benches::inputs::{BaselineValue, CsfArrays, CsrArrays, dense, random_rows, shifted, tensor, values};
 use tamis_benches::measure::{Rounds, Row, Times, compare, difference, head, least, median};
 use tamis_benches::ours::{CompileTime, compile_time, ours};
 use tamis_tests::filetest::sections;
@@ -67,7 +68,7 @@ fn usage(problem: &str) -> std::process::ExitCode {
     2.into()
 }
 
-/// Text to machine code for every program of the zoo, with the first formats of its inputs.
+/// Compiles every example, with the first formats of its inputs.
 fn zoo(rounds: Rounds) -> std::process::ExitCode {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/filetests/zoo.md");
     let sections = match sections(&path) {
@@ -115,7 +116,7 @@ fn zoo(rounds: Rounds) -> std::process::ExitCode {
     0.into()
 }
 
-/// The seconds that a call takes whose kernel has nothing to do.
+/// The overhead of a call, in seconds: a kernel with no work.
 fn overhead() -> Result<f64, String> {
     let a = told(gallery::identity(1).and_then(|e| tensor(&e, "csr")))?;
     let x = told(dense(&[1], DType::F64, "dense", 3))?;
@@ -161,7 +162,7 @@ impl Bench {
     }
 
     /// Checks a dense result against C, then measures.
-    fn against<T: Number>(
+    fn against<T: BaselineValue>(
         &self,
         text: &str,
         tensors: &[Tensor],
@@ -178,20 +179,20 @@ impl Bench {
         compare(&mut compiled, &mut || theirs(out), || ours(text, tensors), self.rounds)
     }
 
-    /// Checks a result in CSR against C, which says how many entries it has, then measures.
+    /// Checks a CSR result against C, which returns its nnz, then measures.
     fn against_rows(
         &self,
         text: &str,
         tensors: &[Tensor],
-        theirs: &mut dyn FnMut(&mut Product) -> usize,
-        out: &mut Product,
+        theirs: &mut dyn FnMut(&mut CsrOutput) -> usize,
+        out: &mut CsrOutput,
     ) -> Result<Times, String> {
         let entries = theirs(out);
         let mut compiled = ours(text, tensors)?;
         compiled.call()?;
         let results = compiled.results()?;
         let result = results.first().ok_or("there is no result")?;
-        // Their widths are the compiler's choice.
+        // The compiler chooses their widths.
         let arrays = result.level_arrays(1);
         let array = |name| arrays.get(name).map(|array| array.to_vec()).unwrap_or_default();
         let same = |ours: Vec<u64>, theirs: &[u32]| ours.into_iter().eq(theirs.iter().map(|x| u64::from(*x)));
@@ -208,7 +209,7 @@ impl Bench {
     fn spmv(&self, entries: Result<tamis::tensor::Coordinates, Diagnostic>) -> Result<Times, String> {
         let a = told(entries.and_then(|e| tensor(&e, "csr")))?;
         let x = told(dense(&a.shape()[1..], DType::F64, "dense", 3))?;
-        let (rows, vector) = (Rows::of(&a)?, values::<f64>(&x)?);
+        let (rows, vector) = (CsrArrays::of(&a)?, values::<f64>(&x)?);
         let mut y = vec![1.0; rows.pos.len() - 1];
         self.against(SPMV, &[a, x], &mut |y: &mut [f64]| self.baseline.spmv(&rows, &vector, y), &mut y, 1e-9)
     }
@@ -216,7 +217,7 @@ impl Bench {
     fn spmm(&self, columns: u64) -> Result<Times, String> {
         let a = told(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?.cast(DType::F32);
         let b = told(dense(&[20_000, columns], DType::F32, "dense", 3))?;
-        let (rows, matrix) = (Rows::of(&a)?, values::<f32>(&b)?);
+        let (rows, matrix) = (CsrArrays::of(&a)?, values::<f32>(&b)?);
         let columns = columns as usize;
         let mut c = vec![1.0; 20_000 * columns];
         let mut theirs = |c: &mut [f32]| self.baseline.spmm(&rows, columns, &matrix, c);
@@ -230,8 +231,8 @@ impl Bench {
     ) -> Result<Times, String> {
         let a = told(a.and_then(|e| tensor(&e, "csr")))?;
         let b = told(b.and_then(|e| tensor(&e, "csr")))?;
-        let (left, right) = (Rows::of(&a)?, Rows::of(&b)?);
-        let mut c = Product::with_room(left.pos.len() - 1, left.crd.len() + right.crd.len());
+        let (left, right) = (CsrArrays::of(&a)?, CsrArrays::of(&b)?);
+        let mut c = CsrOutput::with_capacity(left.pos.len() - 1, left.crd.len() + right.crd.len());
         self.against_rows(ADD, &[a, b], &mut |c| self.baseline.add(&left, &right, c), &mut c)
     }
 
@@ -240,7 +241,7 @@ impl Bench {
         let b = told(gallery::random_nnz(&[1000, 2000, 3000], 2_000_000, 1).and_then(|e| tensor(&e, "csf")))?;
         let c = told(dense(&[2000, rank], DType::F64, "dense", 3))?;
         let d = told(dense(&[3000, rank], DType::F64, "dense", 4))?;
-        let (fibers, left, right) = (Fibers::of(&b)?, values::<f64>(&c)?, values::<f64>(&d)?);
+        let (fibers, left, right) = (CsfArrays::of(&b)?, values::<f64>(&c)?, values::<f64>(&d)?);
         let mut a = vec![1.0; 1000 * rank as usize];
         let mut theirs = |a: &mut [f64]| self.baseline.mttkrp(&fibers, rank as usize, &left, &right, a);
         self.against(MTTKRP, &[b, c, d], &mut theirs, &mut a, 1e-9)
@@ -250,11 +251,11 @@ impl Bench {
         let inner = 64;
         let s = told(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?;
         let a = told(dense(&[20_000, inner], DType::F64, "dense", 3))?;
-        // By columns, so that both operands of the inner product are contiguous.
+        // In column-major order, so that both operands of the inner product are contiguous.
         let b = told(dense(&[inner, 20_000], DType::F64, "(i,j) -> (j,i): dense, dense", 4))?;
-        let (mask, left, right) = (Rows::of(&s)?, values::<f64>(&a)?, values::<f64>(&b)?);
-        let mut x = Product::with_room(20_000, mask.crd.len());
-        let mut theirs = |x: &mut Product| {
+        let (mask, left, right) = (CsrArrays::of(&s)?, values::<f64>(&a)?, values::<f64>(&b)?);
+        let mut x = CsrOutput::with_capacity(20_000, mask.crd.len());
+        let mut theirs = |x: &mut CsrOutput| {
             self.baseline.sddmm(&mask, inner as usize, &left, &right, x);
             mask.crd.len()
         };
@@ -265,15 +266,15 @@ impl Bench {
         let n = 20_000;
         let a = told(random_rows(n, 10, 1).and_then(|e| tensor(&e, "csr")))?;
         let b = told(random_rows(n, 10, 2).and_then(|e| tensor(&e, "csr")))?;
-        let (left, right) = (Rows::<f64>::of(&a)?, Rows::of(&b)?);
+        let (left, right) = (CsrArrays::<f64>::of(&a)?, CsrArrays::of(&b)?);
         let of_row = |j: &u32| right.pos[*j as usize + 1] as usize - right.pos[*j as usize] as usize;
-        let mut c = Product::with_room(n as usize, left.crd.iter().map(of_row).sum());
-        let mut theirs = |c: &mut Product| self.baseline.spgemm(&left, &right, n as usize, c).unwrap_or(0);
+        let mut c = CsrOutput::with_capacity(n as usize, left.crd.iter().map(of_row).sum());
+        let mut theirs = |c: &mut CsrOutput| self.baseline.spgemm(&left, &right, n as usize, c).unwrap_or(0);
         self.against_rows(GUSTAVSON, &[a, b], &mut theirs, &mut c)
     }
 }
 
-fn wide<T: Number>(numbers: &[T]) -> Vec<f64> {
+fn wide<T: BaselineValue>(numbers: &[T]) -> Vec<f64> {
     numbers.iter().map(|x| x.wide()).collect()
 }
 

@@ -1,12 +1,14 @@
-//! Our side of `benches/convolution.py`.
+//! The Tamis side of `benches/convolution.py`.
 //!
-//! `convolution cubes [--rounds N] [--cpu] [1 | 2 | 3 ...]` measures sparse convolutions beside dense ones in C, by turns, and writes a line for each side:
-//! size, sparsity in percent, entries, who, milliseconds of compiling, and the milliseconds of each round.
-//! `convolution serve [--cpu]` does what standard input says, a line each, and answers with a line: see `tamis_benches::convolution::layers`.
+//! `convolution cubes [--rounds N] [--cpu] [1 | 2 | 3 ...]` measures sparse convolutions against
+//! dense ones in C, interleaved. It prints a line per variant: size, percentage of zeros, nnz,
+//! variant, milliseconds of compilation, and the milliseconds of each round. `convolution serve
+//! [--cpu]` executes the commands on standard input, one per line, and answers each with a line:
+//! see `tamis_benches::convolution::layers`.
 
 use std::io::{BufRead, Write};
-use tamis_benches::convolution::{cubes, layers::Served};
-use tamis_benches::structures::turns::Clock;
+use tamis_benches::convolution::{cubes, layers::LayerServer};
+use tamis_benches::structures::interleaved::TimingOptions;
 
 fn main() -> std::process::ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +29,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn measure(words: &[&str]) -> Result<bool, String> {
-    let (mut clock, mut ranks) = (Clock { rounds: 9, processor: false }, Vec::new());
+    let (mut clock, mut ranks) = (TimingOptions { rounds: 9, processor: false }, Vec::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match (*word, word.parse::<usize>()) {
@@ -42,18 +44,18 @@ fn measure(words: &[&str]) -> Result<bool, String> {
     }
     cubes::measure(&ranks, clock, &mut |line| {
         println!("{line}");
-        // Whoever reads along sees each line at once; if nobody does, there is nothing to be done about it.
+        // Each line is flushed for the reader; a closed pipe is ignored.
         let _ = std::io::stdout().flush();
     })
 }
 
-/// Obeys until nobody speaks any more.
+/// Serves commands until the end of input.
 fn serve(processor: bool) -> Result<bool, String> {
-    let mut served = Served::new(Clock { rounds: 1, processor });
+    let mut served = LayerServer::new(TimingOptions { rounds: 1, processor });
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match served.obey(&line) {
             Ok(answer) => println!("{answer}"),
-            // One line, whatever it says.
+            // Answers are single lines.
             Err(problem) => println!("error {}", problem.replace('\n', "; ")),
         }
         std::io::stdout().flush().map_err(|e| e.to_string())?;

@@ -1,6 +1,8 @@
-//! Our side of `benches/ground_floor.py`: does what standard input says, a line each, and answers with the seconds it took.
+//! The Tamis side of `benches/ground_floor.py`: executes the commands on standard input, one per
+//! line, and answers with the seconds.
 //!
-//! Commands: `load PATH`, `read PATH`, `csr_to_csc`, `coo_to_csr`, `shuffled_to_csr`, `dense_to_csr`.
+//! Commands: `load PATH`, `read PATH`, `csr_to_csc`, `coo_to_csr`, `shuffled_to_csr`,
+//! `dense_to_csr`.
 
 use std::hint::black_box;
 use std::io::{BufRead, Write};
@@ -16,7 +18,7 @@ fn main() {
             Ok(answer) => println!("{answer}"),
             Err(d) => println!("error {d}"),
         }
-        // Nobody to answer to: the driver is gone.
+        // The driver has exited.
         if std::io::stdout().flush().is_err() {
             return;
         }
@@ -59,7 +61,7 @@ impl State {
         }
     }
 
-    /// Prepares the matrix in all the forms that are converted.
+    /// Prepares the matrix in all formats that are converted.
     fn load(&mut self, path: &str) -> Result<String, Diagnostic> {
         let coo = read(path, &ReadOptions::default())?;
         self.csr = Some(coo.convert(&Format::csr())?);
@@ -77,12 +79,13 @@ fn timed(work: impl FnOnce() -> Result<Tensor, Diagnostic>) -> Result<String, Di
     let start = Instant::now();
     let result = black_box(work()?);
     let seconds = start.elapsed().as_secs_f64();
-    // Freeing the result is not part of what is measured, as it is not for the peer.
+    // Freeing the result is not timed, as on the other side.
     drop(result);
     Ok(seconds.to_string())
 }
 
-/// The same entries in an order that the driver can make, too: entry `k` goes to `k * step mod n`.
+/// The same entries in a permutation that the driver can reproduce: entry `k` moves to `k * step
+/// mod n`.
 fn shuffle(entries: Coordinates) -> Coordinates {
     let n = entries.len();
     let step = 7_368_787 % n.max(1);

@@ -1,12 +1,14 @@
-//! Index notation: how long it takes from text to something that runs, and how good what is chosen is.
+//! Benchmark of index notation: compile times, and the quality of chosen schedules.
 //!
 //!     ./dev bench notation [compile | search] [--limit SECONDS] [NAME ...]
 //!
-//! `compile`: parsing, scheduling and compiling four kernels, medians of many and the first in the process, beside what Scorch's
-//! paper reports for an M1 Ultra (Table I; its total is without the C++ compiler that runs afterwards).
+//! `compile`: parsing, scheduling and compiling four kernels, the median of many compilations and
+//! the first in the process, against the times that the Scorch paper reports for an M1 Ultra (Table
+//! I; its totals exclude the C++ compiler).
 //!
-//! `search`: for each kernel and tensor, formats and orders are tried until time is up; the ratio of what Tamis chooses to the
-//! fastest that was found. Files are looked for in `TAMIS_DATA`, or beside the project; those that are not there are named.
+//! `search`: for each kernel and tensor, tries formats and loop orders until the time limit; prints
+//! the ratio of Tamis' choice to the fastest one found. Files are searched for in `TAMIS_DATA`, or
+//! next to the project; missing ones are listed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +28,7 @@ const SDDMM: &str = "S[i,j] = A[i,j] * D[i,k] * E[j,k]";
 const MTTKRP: &str = "M[i,l] = T[i,j,k] * P[j,l] * Q[k,l]";
 const TTM: &str = "Y[i,j,l] = T[i,j,k] * P[k,l]";
 
-/// Kernels with what Scorch takes for them, in milliseconds: scheduling, and in all.
+/// Kernels with Scorch's times, in milliseconds: scheduling, and total.
 const COMPILED: [(&str, &str, f64, f64); 4] = [
     ("SpMV", SPMV, 0.51, 1.39),
     ("SpMM", SPMM, 0.69, 2.17),

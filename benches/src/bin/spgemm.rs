@@ -1,15 +1,17 @@
-//! Our side of `benches/spgemm.py`: does what standard input says, a line each, and answers with a line.
+//! The Tamis side of `benches/spgemm.py`: executes the commands on standard input, one per line,
+//! and answers each with a line.
 //!
-//! - `load MATRIX`: a file or a call of the gallery, as CSR of f64; answers with its rows and entries
+//! - `load MATRIX`: a file or a gallery call, as CSR of f64; answers with its rows and nnz
 //! - `matrix PATH`, `result PATH`: writes the matrix, or the last result
-//! - `run`: the matrix times itself; answers with the seconds of the whole call, of the kernel in it, and of the processor
+//! - `run`: squares the matrix; answers with the seconds of the whole call, of its kernel, and of
+//!   CPU time
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
 use tamis::io::{ReadOptions, WriteOptions, read, write};
 use tamis::tensor::Combine;
 use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
-use tamis_benches::ours::{Ours, ours};
+use tamis_benches::ours::{TamisCall, ours};
 
 const GUSTAVSON: &str = include_str!("../../../examples/gustavson.py");
 
@@ -18,10 +20,10 @@ fn main() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match state.obey(&line) {
             Ok(answer) => println!("{answer}"),
-            // One line, whatever it says.
+            // Answers are single lines.
             Err(problem) => println!("error {}", problem.replace('\n', "; ")),
         }
-        // Nobody to answer to: the driver is gone.
+        // The driver has exited.
         if std::io::stdout().flush().is_err() {
             return;
         }
@@ -31,7 +33,7 @@ fn main() {
 #[derive(Default)]
 struct State {
     matrix: Option<Tensor>,
-    compiled: Option<Ours>,
+    compiled: Option<TamisCall>,
 }
 
 impl State {
@@ -63,17 +65,17 @@ impl State {
     }
 }
 
-/// The seconds that this thread has run, without those that it had to wait for others.
+/// The CPU seconds of this thread.
 fn processor_time() -> Result<f64, String> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock is asked to write to a time that is ours.
+    // SAFETY: the pointer is valid for writes.
     match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } {
         0 => Ok(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9),
         _ => Err(std::io::Error::last_os_error().to_string()),
     }
 }
 
-/// A square matrix, its pattern as ones.
+/// A square matrix; patterns get ones.
 fn load(name: &str) -> Result<Tensor, Diagnostic> {
     let entries = if gallery::is_call(name) {
         gallery::generate(name)?

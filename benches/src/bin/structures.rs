@@ -1,23 +1,27 @@
-//! Our side of `benches/structures.py`.
+//! The Tamis side of `benches/structures.py`.
 //!
-//! `structures spmv [WORD ...]` and `structures spgemm` print their tables: these studies compare our own formats and programs. `structures
-//! compile` prints how long it takes to compile the programs of the others.
-//! `structures serve` does what standard input says, a line each, and answers with a line:
+//! `structures spmv [WORD ...]` and `structures spgemm` print their tables: these studies compare
+//! formats and programs of Tamis. `structures compile` prints the compile times of the programs of
+//! the other studies. `structures serve` executes the commands on standard input, one per line, and
+//! answers each with a line:
 //!
-//! - `graph NAME`: loads a graph, of a file or the gallery; answers with its nodes and edges. `edges PATH` writes it
-//! - `search WAY SOURCE`, `paths SOURCE`: seconds. `result PATH` writes the parents or distances
-//! - `image PATH SCALE`, `count PATH MASK TILE SCALE`: an image to be eroded or counted; answers with its size and that of each format
-//! - `run WAY`: seconds. `result PATH` writes pixels or counts
+//! - `graph NAME`: loads a graph from a file or the gallery; answers with its nodes and edges.
+//!   `edges PATH` writes it
+//! - `search VARIANT SOURCE`, `paths SOURCE`: answers with seconds. `result PATH` writes the
+//!   parents or distances
+//! - `image PATH SCALE`, `count PATH MASK TILE SCALE`: loads an image to be eroded or counted;
+//!   answers with its size and that of each format
+//! - `run VARIANT`: answers with seconds. `result PATH` writes pixels or counts
 
 use std::io::{BufRead, Write};
 use tamis::io::{WriteOptions, write};
 use tamis_benches::structures::graphs::Graph;
 use tamis_benches::structures::images::Image;
-use tamis_benches::structures::turns::Clock;
+use tamis_benches::structures::interleaved::TimingOptions;
 use tamis_benches::structures::{compile, spgemm, spmv};
 
 fn main() -> std::process::ExitCode {
-    let mut clock = Clock { rounds: 21, processor: false };
+    let mut clock = TimingOptions { rounds: 21, processor: false };
     let (mut words, mut largest) = (Vec::new(), 1_000_000);
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -48,13 +52,13 @@ fn main() -> std::process::ExitCode {
     u8::from(!fine).into()
 }
 
-/// Obeys until nobody speaks any more.
-fn serve(clock: Clock) -> bool {
+/// Serves commands until the end of input.
+fn serve(clock: TimingOptions) -> bool {
     let mut state = State { clock, graph: None, image: None };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match state.obey(&line) {
             Ok(answer) => println!("{answer}"),
-            // One line, whatever it says.
+            // Answers are single lines.
             Err(problem) => println!("error {}", problem.replace('\n', "; ")),
         }
         if std::io::stdout().flush().is_err() {
@@ -65,7 +69,7 @@ fn serve(clock: Clock) -> bool {
 }
 
 struct State {
-    clock: Clock,
+    clock: TimingOptions,
     graph: Option<Graph>,
     image: Option<Image>,
 }
@@ -83,9 +87,9 @@ impl State {
                 Ok(answer)
             }
             ["edges", path] => save(path, &self.graph()?.weighted),
-            ["search", way, source] => {
+            ["search", variant, source] => {
                 let (source, clock) = (number(source)?, self.clock);
-                Ok(self.graph()?.search(way, source, clock)?.to_string())
+                Ok(self.graph()?.search(variant, source, clock)?.to_string())
             }
             ["paths", source] => {
                 let (source, clock) = (number(source)?, self.clock);
@@ -95,9 +99,9 @@ impl State {
             ["count", path, mask, tile, scale] => {
                 self.set_image(Image::to_count(path, mask, number(tile)? as usize, number(scale)? as usize)?)
             }
-            ["run", way] => {
+            ["run", variant] => {
                 let clock = self.clock;
-                Ok(self.image.as_mut().ok_or("load an image first")?.run(way, clock)?.to_string())
+                Ok(self.image.as_mut().ok_or("load an image first")?.run(variant, clock)?.to_string())
             }
             ["result", path] => match (&self.image, &self.graph) {
                 (Some(image), _) => save(path, &image.result()?),

@@ -1,8 +1,9 @@
-//! One thread beside several, on the same operands, by turns.
+//! Benchmark of parallel speed-up: one thread against several, on the same operands, interleaved.
 //!
 //!     ./dev bench threads [--threads N] [--rounds N] [KERNEL ...]
 //!
-//! One line for each kernel and input: least milliseconds of either, their ratio, and into how many parts the loop was cut.
+//! One line per kernel and input: minimum milliseconds of both, their ratio, and the number of
+//! partitions.
 
 use std::time::Instant;
 use tamis::compile::{CompileOptions, Executable, Signature};
@@ -11,7 +12,7 @@ use tamis::{Program, Tensor, gallery};
 use tamis_benches::inputs::{dense, random_rows, tensor};
 use tamis_ir::DType;
 
-/// A kernel, its input, and what it is called with.
+/// A kernel, its input, and its operands.
 type Case = (&'static str, &'static str, String, Vec<Tensor>);
 
 fn product(result: &str) -> String {
@@ -67,12 +68,12 @@ fn cases() -> Result<Vec<Case>, tamis::Diagnostic> {
     ])
 }
 
-/// Milliseconds of a call, and the parts it was cut into.
+/// The milliseconds of a call, and the number of partitions.
 fn time(executable: &Executable, tensors: &[&Tensor], threads: usize) -> Result<(f64, usize), String> {
     let start = Instant::now();
     let timed = with_threads(threads, || executable.call_timed(tensors)).map_err(|d| d.render(false))?;
     let parts = timed.chunks;
-    // A result is let go of like a peer's.
+    // The result is freed as on the other side.
     drop(timed);
     Ok((start.elapsed().as_secs_f64() * 1e3, parts))
 }

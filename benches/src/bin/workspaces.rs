@@ -1,13 +1,15 @@
-//! Outer products through sparse workspaces against our own products by rows, on the same matrices, by turns.
+//! Benchmark of sparse workspaces: outer products against row products (Gustavson) on the same
+//! matrices, interleaved.
 //!
 //!     ./dev bench workspaces [--rounds N] [--largest PRODUCTS] [WORKSPACE ...] [MATRIX ...]
 //!
-//! One line for each matrix and workspace: nanoseconds for each product of two entries, as a clock on the wall says and as
-//! processors do, which does not count what else the machine did; the ratio of the latter to that of the product by rows (at
-//! most 4 is wanted, the same for all sizes); and the bytes that the workspace had at its peak for each product.
+//! One line per matrix and workspace: nanoseconds per scalar product as elapsed time and as CPU
+//! time, which excludes other load; the ratio of CPU time to that of the row product (the target is
+//! at most 4, for all sizes); and the peak bytes of the workspace per scalar product.
 //!
-//! Matrices are of two kinds, in which products of two entries rarely and often meet in one element, of 10^4 to 10^8
-//! products; and some from elsewhere (files are looked for in `TAMIS_DATA`), times themselves.
+//! Matrices are of two kinds, with rare and with frequent collisions of scalar products in an
+//! element, of 10^4 to 10^8 scalar products; and squares of real matrices (files are searched for
+//! in `TAMIS_DATA`).
 
 use std::time::Instant;
 use tamis::compile::WorkspaceReport as Report;
@@ -16,11 +18,11 @@ use tamis::tensor::Combine;
 use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 use tamis_benches::inputs::{random_rows, tensor};
 use tamis_benches::measure::{difference, least, median};
-use tamis_benches::ours::{Ours, ours, process_time};
+use tamis_benches::ours::{TamisCall, ours, process_time};
 
 const ROWS: &str = include_str!("../../../examples/gustavson.py");
 
-/// The workspaces that can be measured; the compiler's own choice is the first of them, and measured if none is named.
+/// The measured workspaces; the first one is the compiler's choice, and the default.
 const WORKSPACES: [&str; 10] = [
     "coord",
     "coord, pipelined",
@@ -37,56 +39,56 @@ const WORKSPACES: [&str; 10] = [
 /// Ordered maps are a worked example, and take minutes beyond.
 const MOST_IN_MAPS: u64 = 2_000_000;
 
-/// What is multiplied.
-enum Input {
-    /// Two random matrices: how many rows, and entries for each.
+/// The factors of a product.
+enum Factors {
+    /// Two random matrices: the number of rows, and of entries per row.
     Random(u64, u64),
-    /// A matrix by itself: a call of the gallery, or a file.
+    /// The square of a matrix: a gallery call, or a file.
     Named(&'static str),
 }
 
-/// Each with a word for its kind.
-const INPUTS: [(&str, Input); 15] = [
-    ("few", Input::Random(625, 4)),
-    ("few", Input::Random(6_250, 4)),
-    ("few", Input::Random(62_500, 4)),
-    ("few", Input::Random(625_000, 4)),
-    ("few", Input::Random(6_250_000, 4)),
-    ("many", Input::Random(32, 18)),
-    ("many", Input::Random(100, 32)),
-    ("many", Input::Random(316, 56)),
-    ("many", Input::Random(1_000, 100)),
-    ("many", Input::Random(1_000, 316)),
-    ("cage10", Input::Named("cage10.mtx.gz")),
-    ("ca-CondMat", Input::Named("ca-CondMat.mtx.gz")),
-    ("laplacian", Input::Named("laplacian(300)")),
-    ("email-Enron", Input::Named("email-Enron.mtx.gz")),
-    ("rmat", Input::Named("rmat(14,16)")),
+/// Each with the name of its kind.
+const INPUTS: [(&str, Factors); 15] = [
+    ("few", Factors::Random(625, 4)),
+    ("few", Factors::Random(6_250, 4)),
+    ("few", Factors::Random(62_500, 4)),
+    ("few", Factors::Random(625_000, 4)),
+    ("few", Factors::Random(6_250_000, 4)),
+    ("many", Factors::Random(32, 18)),
+    ("many", Factors::Random(100, 32)),
+    ("many", Factors::Random(316, 56)),
+    ("many", Factors::Random(1_000, 100)),
+    ("many", Factors::Random(1_000, 316)),
+    ("cage10", Factors::Named("cage10.mtx.gz")),
+    ("ca-CondMat", Factors::Named("ca-CondMat.mtx.gz")),
+    ("laplacian", Factors::Named("laplacian(300)")),
+    ("email-Enron", Factors::Named("email-Enron.mtx.gz")),
+    ("rmat", Factors::Named("rmat(14,16)")),
 ];
 
-impl Input {
+impl Factors {
     fn name(&self) -> String {
         match self {
-            Input::Random(n, per_row) => format!("{n} x {per_row} per row"),
-            Input::Named(name) => name.to_string(),
+            Factors::Random(n, per_row) => format!("{n} x {per_row} per row"),
+            Factors::Named(name) => name.to_string(),
         }
     }
 
-    /// How many products there are, about, as far as that is known.
+    /// The approximate number of scalar products, as far as it is known.
     fn about(&self) -> u64 {
         match self {
-            Input::Random(n, per_row) => n * per_row * per_row,
-            Input::Named(_) => 0,
+            Factors::Random(n, per_row) => n * per_row * per_row,
+            Factors::Named(_) => 0,
         }
     }
 
     fn matrices(&self) -> Result<[Tensor; 2], Diagnostic> {
         match self {
-            Input::Random(n, per_row) => {
+            Factors::Random(n, per_row) => {
                 let matrix = |seed| random_rows(*n, *per_row, seed).and_then(|entries| tensor(&entries, "csr"));
                 Ok([matrix(1)?, matrix(2)?])
             }
-            Input::Named(name) => {
+            Factors::Named(name) => {
                 let entries = if gallery::is_call(name) {
                     gallery::generate(name)?
                 } else {
@@ -174,18 +176,18 @@ fn usage(problem: &str) -> std::process::ExitCode {
     2.into()
 }
 
-/// One side: its program, and the time of each round.
-struct Side {
+/// A variant: its program, and the time of each round.
+struct WorkspaceVariant {
     name: String,
-    program: Ours,
+    program: TamisCall,
     times: Vec<f64>,
     processor: Vec<f64>,
     report: Option<Report>,
 }
 
-impl Side {
-    fn new(name: &str, text: &str, tensors: &[Tensor]) -> Result<Side, String> {
-        Ok(Side {
+impl WorkspaceVariant {
+    fn new(name: &str, text: &str, tensors: &[Tensor]) -> Result<WorkspaceVariant, String> {
+        Ok(WorkspaceVariant {
             name: name.to_string(),
             program: ours(text, tensors)?,
             times: Vec::new(),
@@ -204,12 +206,12 @@ impl Side {
     }
 }
 
-fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), String> {
+fn measure(input: &Factors, workspaces: &[&str], rounds: usize) -> Result<(), String> {
     let [a, b] = told(input.matrices())?;
     let products = products(&a, &b)?;
     let by_columns = told(tamis::Format::parse("dcsc", 2).and_then(|format| a.convert(&format)))?;
     let by_rows = told(tamis::Format::parse("dcsr", 2).and_then(|format| b.convert(&format)))?;
-    let mut rows = Side::new("by rows", ROWS, &[a, b])?;
+    let mut rows = WorkspaceVariant::new("by rows", ROWS, &[a, b])?;
     rows.program.call()?;
     let wanted = rows.program.results()?.into_iter().next().ok_or("there is no result")?;
     let numbers = |t: &Tensor| tamis_benches::inputs::values::<f64>(t);
@@ -218,8 +220,11 @@ fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), Stri
         if *workspace == "map" && products > MOST_IN_MAPS {
             continue;
         }
-        let mut side =
-            Side::new(&format!("ism({workspace})"), &outer(workspace), &[by_columns.clone(), by_rows.clone()])?;
+        let mut side = WorkspaceVariant::new(
+            &format!("ism({workspace})"),
+            &outer(workspace),
+            &[by_columns.clone(), by_rows.clone()],
+        )?;
         side.program.call()?;
         let result = side.program.results()?.into_iter().next().ok_or("there is no result")?;
         let same = result.level_arrays(1) == wanted.level_arrays(1);
@@ -232,7 +237,7 @@ fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), Stri
     }
     let entries = wanted.nnz();
     drop(wanted);
-    // What is large is measured less often, and results are freed before the next side runs.
+    // Large inputs are measured less often, and results are freed before the next variant runs.
     let rounds = rounds.min((400_000_000 / products.max(1)).max(2) as usize);
     for round in 0..rounds {
         rows.run()?;
@@ -246,7 +251,7 @@ fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), Stri
     }
     let name = input.name();
     let each = |time: f64| time * 1e9 / products as f64;
-    let show = |side: &Side| {
+    let show = |side: &WorkspaceVariant| {
         let ratio = least(&side.processor) / least(&rows.processor);
         let report = side.report.unwrap_or_default();
         println!(
@@ -265,7 +270,7 @@ fn measure(input: &Input, workspaces: &[&str], rounds: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// How many products of two entries there are.
+/// The number of scalar products.
 fn products(a: &Tensor, b: &Tensor) -> Result<u64, String> {
     let array = |t: &Tensor, name| t.level_arrays(1).get(name).map(|array| array.to_vec()).ok_or("no array");
     let (columns, pos) = (array(a, "crd")?, array(b, "pos")?);

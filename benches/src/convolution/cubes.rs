@@ -1,39 +1,41 @@
-//! Cubes of one, two and three dimensions with filters of three to a side, from full ones to nearly empty ones, beside C.
+//! Benchmark of convolutions of cubes of one to three dimensions with filters of three per side,
+//! from dense to nearly empty, against C.
 
-use super::ways::{GIVEN, NOTATIONS, ONE, THREE, TWO, Way, entries_first};
+use super::variants::{GIVEN, NOTATIONS, ONE, THREE, TWO, Variant, entries_first};
 use crate::baseline::Baseline;
 use crate::inputs::{dense, tensor, values};
 use crate::measure::difference;
-use crate::ours::{Ours, compile_time, ours};
-use crate::structures::turns::Clock;
+use crate::ours::{TamisCall, compile_time, ours};
+use crate::structures::interleaved::TimingOptions;
 use tamis::notation::Pins;
 use tamis::tensor::Coordinates;
 use tamis::{Notation, Tensor, gallery};
 
-/// How many percent are zeros.
+/// The percentages of zeros.
 pub const SPARSITIES: [f64; 7] = [0.0, 50.0, 80.0, 90.0, 95.0, 99.0, 99.9];
 
-/// Numbers of dimensions, sizes, and the programs for them.
-const CUBES: [(usize, u64, &[Way<'static>]); 3] = [(1, 999_999, &ONE), (2, 999, &TWO), (3, 99, &THREE)];
+/// Ranks, sizes, and the programs for them.
+const CUBES: [(usize, u64, &[Variant<'static>]); 3] = [(1, 999_999, &ONE), (2, 999, &TWO), (3, 99, &THREE)];
 
-/// One of ours, with the times of its rounds.
-struct Side {
+/// A Tamis variant, with the times of its rounds.
+struct CubeVariant {
     name: &'static str,
-    program: Ours,
-    /// Milliseconds that compiling took a processor.
+    program: TamisCall,
+    /// The CPU milliseconds of compilation.
     compile: f64,
     times: Vec<f64>,
 }
 
-/// Measures cubes of these numbers of dimensions (of all, if none is named), and gives each line to `tell`: size, sparsity, entries, who,
-/// milliseconds of compiling, and those of each round. Whether all results were right.
-pub fn measure(ranks: &[usize], clock: Clock, tell: &mut dyn FnMut(String)) -> Result<bool, String> {
+/// Measures cubes of these ranks (of all, if the list is empty), and passes each row to `report`:
+/// size, percentage of zeros, nnz, variant, milliseconds of compilation, and those of each round.
+/// Returns whether all results were correct.
+pub fn measure(ranks: &[usize], clock: TimingOptions, report: &mut dyn FnMut(String)) -> Result<bool, String> {
     let baseline = Baseline::compile()?;
     let mut fine = true;
-    for (rank, size, ways) in CUBES.into_iter().filter(|(rank, ..)| ranks.is_empty() || ranks.contains(rank)) {
+    for (rank, size, variants) in CUBES.into_iter().filter(|(rank, ..)| ranks.is_empty() || ranks.contains(rank)) {
         for sparsity in SPARSITIES {
-            if let Err(problem) = cube(&baseline, rank, size, ways, sparsity, clock, tell) {
-                tell(format!("error\t{rank}-D, {sparsity} %: {}", problem.replace('\n', "; ")));
+            if let Err(problem) = cube(&baseline, rank, size, variants, sparsity, clock, report) {
+                report(format!("error\t{rank}-D, {sparsity} %: {}", problem.replace('\n', "; ")));
                 fine = false;
             }
         }
@@ -45,16 +47,16 @@ fn cube(
     baseline: &Baseline,
     rank: usize,
     size: u64,
-    ways: &[Way<'static>],
+    variants: &[Variant<'static>],
     sparsity: f64,
-    clock: Clock,
-    tell: &mut dyn FnMut(String),
+    clock: TimingOptions,
+    report: &mut dyn FnMut(String),
 ) -> Result<(), String> {
-    let told = |d: tamis::Diagnostic| d.render(false);
+    let rendered = |d: tamis::Diagnostic| d.render(false);
     let shape = vec![size; rank];
-    let entries = gallery::random(&shape, 1.0 - sparsity / 100.0, 1).map_err(told)?;
-    let filter = dense(&vec![3; rank], tamis::DType::F64, "dense", 2).map_err(told)?;
-    let full = tensor(&entries, "dense").map_err(told)?;
+    let entries = gallery::random(&shape, 1.0 - sparsity / 100.0, 1).map_err(rendered)?;
+    let filter = dense(&vec![3; rank], tamis::DType::F64, "dense", 2).map_err(rendered)?;
+    let full = tensor(&entries, "dense").map_err(rendered)?;
     let (input, weights) = (values::<f64>(&full)?, values::<f64>(&filter)?);
     let cells = (size - 2).pow(rank as u32) as usize;
     let (mut plain, mut unrolled) = (vec![1.0; cells], vec![1.0; cells]);
@@ -65,9 +67,9 @@ fn cube(
     let (text, tensors) = automatic(rank, &entries, &filter)?;
     sides.push(side("automatic", &text, &tensors, &plain)?);
     let unrolled_ours = entries_first(rank);
-    let unrolled_ours: Way<'_> = ("entries first, filters of three", GIVEN[rank - 1], &unrolled_ours);
-    for (name, format, text) in ways.iter().chain([&unrolled_ours]) {
-        let tensors = [tensor(&entries, format).map_err(told)?, filter.clone()];
+    let unrolled_ours: Variant<'_> = ("entries first, filters of three", GIVEN[rank - 1], &unrolled_ours);
+    for (name, format, text) in variants.iter().chain([&unrolled_ours]) {
+        let tensors = [tensor(&entries, format).map_err(rendered)?, filter.clone()];
         sides.push(side(name, text, &tensors, &plain)?);
     }
     let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -89,7 +91,7 @@ fn cube(
     let size = shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
     let mut line = |who: &str, compile: f64, times: &[f64]| {
         let times: Vec<String> = times.iter().map(|time| format!("{time:.5}")).collect();
-        tell(format!("{size}\t{sparsity}\t{}\t{who}\t{compile:.2}\t{}", entries.len(), times.join("\t")));
+        report(format!("{size}\t{sparsity}\t{}\t{who}\t{compile:.2}\t{}", entries.len(), times.join("\t")));
     };
     line("plain C", 0.0, &first);
     line("unrolled C", 0.0, &second);
@@ -97,23 +99,23 @@ fn cube(
     Ok(())
 }
 
-/// A program that gave the right result.
-fn side(name: &'static str, text: &str, tensors: &[Tensor], wanted: &[f64]) -> Result<Side, String> {
+/// The times of a program with the correct result.
+fn side(name: &'static str, text: &str, tensors: &[Tensor], wanted: &[f64]) -> Result<CubeVariant, String> {
     let mut program = ours(text, tensors)?;
     program.call()?;
     let result = program.results()?.into_iter().next().ok_or("there is no result")?;
     difference(&numbers(&result)?, wanted, 1e-9).map_err(|d| format!("WRONG: {name}: {d}"))?;
     let compile = compile_time(text, tensors)?.thread.as_secs_f64() * 1e3;
-    Ok(Side { name, program, compile, times: Vec::new() })
+    Ok(CubeVariant { name, program, compile, times: Vec::new() })
 }
 
-/// What Tamis makes of index notation by itself: a program, and tensors for it.
+/// The program and tensors that Tamis derives from index notation.
 fn automatic(rank: usize, entries: &Coordinates, filter: &Tensor) -> Result<(String, Vec<Tensor>), String> {
-    let told = |d: tamis::Diagnostics| d.render(false);
+    let rendered = |d: tamis::Diagnostics| d.render(false);
     let input = tensor(entries, GIVEN[rank - 1]).map_err(|d| d.render(false))?;
-    let (notation, given) = (Notation::parse(NOTATIONS[rank - 1]).map_err(told)?, [&input, filter]);
+    let (notation, given) = (Notation::parse(NOTATIONS[rank - 1]).map_err(rendered)?, [&input, filter]);
     let pins = Pins { keep: true, ..Pins::default() };
-    let plan = tamis::notation::plan(&notation, &given, &pins).map_err(told)?;
+    let plan = tamis::notation::plan(&notation, &given, &pins).map_err(rendered)?;
     let operands = tamis::notation::converted_operands(&plan, &notation, &given).map_err(|d| d.render(false))?;
     let tensors = operands.into_iter().map(|operand| operand.into_owned()).collect();
     Ok((plan.program.to_string(), tensors))

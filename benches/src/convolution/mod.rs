@@ -1,5 +1,6 @@
-//! Convolutions beside dense ones: cubes of one to three dimensions beside C, and layers of a network beside PyTorch.
+//! Convolution benchmarks: cubes of one to three dimensions against C, and network layers against
+//! PyTorch.
 
 pub mod cubes;
 pub mod layers;
-pub mod ways;
+pub mod variants;

@@ -1,16 +1,18 @@
-//! How long compiling takes: the programs of the studies, in a process that has compiled before, without any cache.
+//! Compile times of the case-study programs, in a process that has compiled before, without any
+//! cache.
 
-use super::load::{tensor, told};
-use super::turns::Clock;
+use super::interleaved::TimingOptions;
+use super::load::{rendered, tensor};
 use crate::measure::median;
 use crate::ours::compile_time;
 use tamis::tensor::Coordinates;
 use tamis::{Format, Tensor, Value, gallery};
 
-/// Milliseconds that nothing should take longer than.
+/// The budget in milliseconds.
 const MOST: f64 = 25.0;
 
-/// The program, its text, and its inputs by their formats; one that names none is the number of a node.
+/// The program, its text, and its inputs by their formats; one that names none is the number of a
+/// node.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("spmv_triangle", include_str!("../../../examples/spmv_triangle.py"), &["csr", "vector", "vector"]),
     ("bfs", include_str!("../../../examples/bfs.py"), &["csr; pattern", ""]),
@@ -26,8 +28,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Prints the table: the time of the thread, and the time that passed.
-pub fn table(clock: Clock) -> bool {
+/// Prints the table: CPU time of the thread, and elapsed time.
+pub fn table(clock: TimingOptions) -> bool {
     println!("{:<16} {:>10} {:>10} {:>8} {:>7}", "program", "thread ms", "passed ms", "of LLVM", "target");
     let mut fine = true;
     for (name, text, formats) in PROGRAMS {
@@ -45,13 +47,13 @@ pub fn table(clock: Clock) -> bool {
 }
 
 fn measure(text: &str, formats: &[&str], rounds: usize) -> Result<[f64; 3], String> {
-    let entries: Coordinates = told(gallery::generate("laplacian(4)"))?;
+    let entries: Coordinates = rendered(gallery::generate("laplacian(4)"))?;
     let mut tensors = Vec::new();
     for format in formats {
         tensors.push(match *format {
             "" => Tensor::scalar(Value::I64(0)),
-            "vector" => told(Tensor::from_dense(&[16], vec![1.0; 16].into(), &Format::dense(1), Value::F64(0.0)))?,
-            "words" => told(Tensor::from_dense(&[4, 4], vec![7u64; 16].into(), &Format::dense(2), Value::U64(0)))?,
+            "vector" => rendered(Tensor::from_dense(&[16], vec![1.0; 16].into(), &Format::dense(1), Value::F64(0.0)))?,
+            "words" => rendered(Tensor::from_dense(&[4, 4], vec![7u64; 16].into(), &Format::dense(2), Value::U64(0)))?,
             format => tensor(&entries, format)?,
         });
     }

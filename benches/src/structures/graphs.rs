@@ -1,7 +1,8 @@
-//! Breadth-first search and shortest paths, three ways: one program for all of it, and steps that a driver chooses among.
+//! Graph case studies, breadth-first search and shortest paths: one program for the whole
+//! algorithm, or steps that a driver selects.
 
-use super::load::{told, weights};
-use super::turns::Clock;
+use super::interleaved::TimingOptions;
+use super::load::{rendered, weights};
 use tamis::prelude::*;
 use tamis::tensor::{IndexArray, LevelArrays};
 
@@ -11,42 +12,42 @@ const EXPAND: &str = include_str!("../../../examples/bfs_expand.py");
 const GATHER: &str = include_str!("../../../examples/bfs_gather.py");
 const PATHS: &str = include_str!("../../../examples/shortest_paths.py");
 
-/// A graph as the programs want it, and the programs.
+/// A graph in the formats of the programs, and the programs.
 #[derive(Debug)]
 pub struct Graph {
-    /// Weighted edges by their start.
+    /// Weighted edges by source.
     pub weighted: Tensor,
-    /// Edges by their start, without weights.
+    /// Unweighted edges by source.
     out_of: Tensor,
-    /// Edges by their end: row `j` lists who leads to `j`.
+    /// Edges by target: row `j` lists the predecessors of `j`.
     into: Tensor,
     queue: Executable,
     both_ways: Executable,
-    steps: Steps,
+    steps: StepPrograms,
     paths: Executable,
-    /// What was computed last.
+    /// The last result.
     pub result: Option<Tensor>,
 }
 
-/// The two ways to make one step.
+/// The push and pull variants of a step.
 #[derive(Debug)]
-struct Steps {
+struct StepPrograms {
     expand: Executable,
     gather: Executable,
     into: Tensor,
     out_degree: Vec<u64>,
 }
 
-/// Nodes as a list, and as flags.
+/// A set of nodes as a list and as flags.
 fn listed(nodes: Vec<u32>, n: u64) -> Result<Tensor, String> {
-    let format = told(Format::parse("sparse; pattern", 1))?;
+    let format = rendered(Format::parse("sparse; pattern", 1))?;
     let pos: IndexArray = vec![0u32, nodes.len() as u32].into();
     let level = LevelArrays::new([("pos", pos), ("crd", nodes.into())]);
-    told(Tensor::from_parts(&[n], &format, vec![level], None, Value::Bool(false)))
+    rendered(Tensor::from_parts(&[n], &format, vec![level], None, Value::Bool(false)))
 }
 
 fn flags(flags: &[bool]) -> Result<Tensor, String> {
-    told(Tensor::from_dense(&[flags.len() as u64], flags.to_vec().into(), &Format::dense(1), Value::Bool(false)))
+    rendered(Tensor::from_dense(&[flags.len() as u64], flags.to_vec().into(), &Format::dense(1), Value::Bool(false)))
 }
 
 fn compile(text: &str, tensors: &[&Tensor]) -> Result<Executable, String> {
@@ -64,7 +65,7 @@ fn number(node: u64) -> Tensor {
 }
 
 impl Graph {
-    /// A file or a call of the gallery.
+    /// A file or a gallery call.
     pub fn load(name: &str) -> Result<Graph, String> {
         let entries = weights(&super::load::matrix(name)?);
         let swapped =
@@ -77,7 +78,7 @@ impl Graph {
         let source = number(0);
         let (list, few) = (listed(vec![0], n)?, flags(&vec![false; n as usize])?);
         let pos = out_of.level_arrays(1).get("pos").map(IndexArray::to_vec).ok_or("CSR has positions")?;
-        let steps = Steps {
+        let steps = StepPrograms {
             expand: compile(EXPAND, &[&out_of, &list, &few])?,
             gather: compile(GATHER, &[&by_column, &few, &few])?,
             into: by_column,
@@ -95,17 +96,17 @@ impl Graph {
         })
     }
 
-    /// A parent for each node that can be reached, in one of three ways; its seconds.
-    pub fn search(&mut self, way: &str, source: u64, clock: Clock) -> Result<f64, String> {
+    /// Computes a parent for each reachable node, by one of three variants; returns the seconds.
+    pub fn search(&mut self, variant: &str, source: u64, clock: TimingOptions) -> Result<f64, String> {
         let start = number(source);
         self.result = None;
         let mut result = None;
         let seconds = clock.time(|| {
-            result = Some(match way {
+            result = Some(match variant {
                 "queue" => call(&self.queue, &[&self.out_of, &start])?,
                 "both_ways" => call(&self.both_ways, &[&self.out_of, &self.into, &start])?,
                 "steps" => self.steps.search(&self.out_of, source)?,
-                _ => return Err(format!("there is no way `{way}`: queue, both_ways or steps")),
+                _ => return Err(format!("unknown variant `{variant}`: queue, both_ways or steps")),
             });
             Ok(())
         })?;
@@ -113,8 +114,8 @@ impl Graph {
         Ok(seconds)
     }
 
-    /// The distance of each node, and a parent; its seconds.
-    pub fn paths(&mut self, source: u64, clock: Clock) -> Result<f64, String> {
+    /// Computes the distance and a parent of each node; returns the seconds.
+    pub fn paths(&mut self, source: u64, clock: TimingOptions) -> Result<f64, String> {
         let start = number(source);
         self.result = None;
         let mut result = None;
@@ -127,8 +128,8 @@ impl Graph {
     }
 }
 
-impl Steps {
-    /// Steps outwards while the frontier has few edges, and looks back from what is left while it has many.
+impl StepPrograms {
+    /// Pushes while the frontier has few edges, and pulls into unvisited nodes while it has many.
     fn search(&self, out_of: &Tensor, source: u64) -> Result<Tensor, String> {
         let n = self.out_degree.len();
         let mut parents = vec![-1i32; n];
@@ -151,7 +152,7 @@ impl Steps {
             let arrays = found.level_arrays(0);
             let nodes = arrays.get("crd").ok_or("a list of nodes")?;
             let Some(ValueArray::I32(values)) = found.values() else { return Err("parents are i32".into()) };
-            // A bytemap has a value for each node, a list one for each entry.
+            // A bytemap has a value per node, a list one per entry.
             let direct = values.len() == n;
             for k in 0..nodes.len() {
                 let node = nodes.get(k) as usize;
@@ -160,6 +161,6 @@ impl Steps {
                 frontier.push(node as u32);
             }
         }
-        told(Tensor::from_dense(&[n as u64], parents.into(), &Format::dense(1), Value::I32(0)))
+        rendered(Tensor::from_dense(&[n as u64], parents.into(), &Format::dense(1), Value::I32(0)))
     }
 }

@@ -1,7 +1,8 @@
-//! Binary and grey images as bytes, as runs, as runs of equal rows, and as words: eroded, and counted under a mask.
+//! Image case studies: erosion of binary images, and masked histograms of grey images, stored as
+//! bytes, runs, repeated rows, and words.
 
-use super::load::told;
-use super::turns::Clock;
+use super::interleaved::TimingOptions;
+use super::load::rendered;
 use tamis::io::{ReadOptions, read};
 use tamis::prelude::*;
 use tamis::tensor::{IndexArray, LevelArrays};
@@ -12,41 +13,42 @@ const ROWS: &str = include_str!("../../../examples/erosion_rows.py");
 const WORDS: &str = include_str!("../../../examples/erosion_words.py");
 const HISTOGRAM: &str = include_str!("../../../examples/histogram_runs.py");
 
-/// Bytes, row by row.
-struct Grey {
+/// Bytes in row-major order.
+struct GreyImage {
     rows: usize,
     columns: usize,
     pixels: Vec<u8>,
 }
 
-/// An image by rows: those of a stack stand one below the other. A binary one has pixels of 0 and 255.
-fn load(path: &str) -> Result<Grey, String> {
-    let tensor = told(read(path, &ReadOptions::default()))?;
-    let (columns, pixels) = (tensor.shape().last().copied().unwrap_or(1) as usize, told(tensor.to_dense())?);
+/// An image in row-major order; the images of a stack are concatenated vertically. Binary pixels
+/// are 0 and 255.
+fn load(path: &str) -> Result<GreyImage, String> {
+    let tensor = rendered(read(path, &ReadOptions::default()))?;
+    let (columns, pixels) = (tensor.shape().last().copied().unwrap_or(1) as usize, rendered(tensor.to_dense())?);
     let pixels: Vec<u8> = match &pixels {
         ValueArray::Bool(pixels) => pixels.iter().map(|p| if *p != u8::from(false) { 255 } else { 0 }).collect(),
         ValueArray::U8(pixels) => pixels.to_vec(),
         other => return Err(format!("{path} has {} pixels, not bytes", other.dtype())),
     };
-    Ok(Grey { rows: pixels.len() / columns.max(1), columns, pixels })
+    Ok(GreyImage { rows: pixels.len() / columns.max(1), columns, pixels })
 }
 
-impl Grey {
+impl GreyImage {
     fn row(&self, y: usize) -> &[u8] {
         &self.pixels[y * self.columns..(y + 1) * self.columns]
     }
 
-    /// Each pixel becomes a square.
-    fn magnified(&self, scale: usize) -> Grey {
+    /// Magnifies each pixel to a square.
+    fn magnified(&self, scale: usize) -> GreyImage {
         let mut pixels = Vec::with_capacity(self.pixels.len() * scale * scale);
         for y in 0..self.rows {
             let wide: Vec<u8> = self.row(y).iter().flat_map(|p| std::iter::repeat_n(*p, scale)).collect();
             (0..scale).for_each(|_| pixels.extend_from_slice(&wide));
         }
-        Grey { rows: self.rows * scale, columns: self.columns * scale, pixels }
+        GreyImage { rows: self.rows * scale, columns: self.columns * scale, pixels }
     }
 
-    /// Where the runs of equal value start in a row, and the values; those of value 0 are left out if asked for.
+    /// The starts and values of the runs in a row, optionally without those of value 0.
     fn runs(&self, y: usize, binary: bool) -> Vec<(u32, u32, u8)> {
         let value = |p: u8| if binary { u8::from(p >= 128) } else { p };
         let mut runs: Vec<(u32, u32, u8)> = Vec::new();
@@ -66,7 +68,8 @@ impl Grey {
         [(self.rows * scale) as u64, (self.columns * scale) as u64]
     }
 
-    /// `dense, sparse_runs; pattern` of the magnified image, and the same with equal rows once, `runs, sparse_runs; pattern`.
+    /// `dense, sparse_runs; pattern` of the magnified image, and the same with equal rows once,
+    /// `runs, sparse_runs; pattern`.
     fn binary(&self, scale: usize, rows_once: bool) -> Result<Tensor, String> {
         let (mut ends, mut pos, mut start, mut end) = (Vec::new(), vec![0u32], Vec::<u32>::new(), Vec::<u32>::new());
         let mut last: Option<Vec<(u32, u32, u8)>> = None;
@@ -94,8 +97,8 @@ impl Grey {
         };
         let inner = LevelArrays::new([("pos", IndexArray::from(pos)), ("start", start.into()), ("end", end.into())]);
         let format = if rows_once { "runs, sparse_runs; pattern" } else { "dense, sparse_runs; pattern" };
-        let format = told(Format::parse(format, 2))?;
-        told(Tensor::from_parts(&self.shape(scale), &format, vec![outer, inner], None, Value::Bool(false)))
+        let format = rendered(Format::parse(format, 2))?;
+        rendered(Tensor::from_parts(&self.shape(scale), &format, vec![outer, inner], None, Value::Bool(false)))
     }
 
     /// `dense, runs` of the magnified image: bytes.
@@ -110,12 +113,12 @@ impl Grey {
             }
         }
         let inner = LevelArrays::new([("pos", IndexArray::from(pos)), ("end", end.into())]);
-        let format = told(Format::parse("dense, runs", 2))?;
+        let format = rendered(Format::parse("dense, runs", 2))?;
         let levels = vec![LevelArrays::default(), inner];
-        told(Tensor::from_parts(&self.shape(scale), &format, levels, Some(values.into()), Value::U8(0)))
+        rendered(Tensor::from_parts(&self.shape(scale), &format, levels, Some(values.into()), Value::U8(0)))
     }
 
-    /// Words of 64 pixels, what is missing in the last of a row set.
+    /// Words of 64 pixels; missing pixels of the last word of a row are set.
     fn words(&self) -> Result<Tensor, String> {
         let width = self.columns.div_ceil(64);
         let mut words = vec![u64::MAX; self.rows * width];
@@ -124,38 +127,39 @@ impl Grey {
                 words[y * width + x / 64] ^= u64::from(*p < 128) << (x % 64);
             }
         }
-        told(Tensor::from_dense(&[self.rows as u64, width as u64], words.into(), &Format::dense(2), Value::U64(0)))
+        rendered(Tensor::from_dense(&[self.rows as u64, width as u64], words.into(), &Format::dense(2), Value::U64(0)))
     }
 
     fn bytes(&self, binary: bool) -> Result<Tensor, String> {
         let shape = self.shape(1);
         if binary {
             let pixels: Vec<bool> = self.pixels.iter().map(|p| *p >= 128).collect();
-            return told(Tensor::from_dense(&shape, pixels.into(), &Format::dense(2), Value::Bool(false)));
+            return rendered(Tensor::from_dense(&shape, pixels.into(), &Format::dense(2), Value::Bool(false)));
         }
-        told(Tensor::from_dense(&shape, self.pixels.clone().into(), &Format::dense(2), Value::U8(0)))
+        rendered(Tensor::from_dense(&shape, self.pixels.clone().into(), &Format::dense(2), Value::U8(0)))
     }
 }
 
 /// A program with its tensors.
 #[derive(Debug)]
-struct Task {
-    way: &'static str,
+struct ImageTask {
+    variant: &'static str,
     program: Executable,
     tensors: Vec<Tensor>,
 }
 
-/// An image, and all the ways to erode it or to count it.
+/// An image, with all variants of its erosion or histogram.
 #[derive(Debug, Default)]
 pub struct Image {
     columns: usize,
     rows: usize,
-    tasks: Vec<Task>,
+    tasks: Vec<ImageTask>,
     result: Option<(&'static str, Tensor)>,
 }
 
 impl Image {
-    /// Reads a binary image, magnifies it, and compiles all ways to erode it. The name, rows, columns, and memory of each way.
+    /// Reads a binary image, magnifies it, and compiles all variants of its erosion. Returns the
+    /// name, rows, columns, and memory of each variant.
     pub fn to_erode(path: &str, scale: usize) -> Result<Image, String> {
         let image = load(path)?;
         let large = image.magnified(scale);
@@ -166,14 +170,14 @@ impl Image {
             ("rows", ROWS, image.binary(scale, true)?),
         ];
         let mut tasks = Vec::new();
-        for (way, text, tensor) in inputs {
-            tasks.push(Task::new(way, text, vec![tensor])?);
+        for (variant, text, tensor) in inputs {
+            tasks.push(ImageTask::new(variant, text, vec![tensor])?);
         }
         Ok(Image { rows: large.rows, columns: large.columns, tasks, result: None })
     }
 
-    /// Reads a grey image and a mask, which is stretched over the columns and over each `tile` of rows, magnifies both, and compiles all
-    /// ways to count.
+    /// Reads a grey image and a mask, which is magnified over the columns and over each `tile` of
+    /// rows, magnifies both, and compiles all variants of the histogram.
     pub fn to_count(path: &str, mask: &str, tile: usize, scale: usize) -> Result<Image, String> {
         let (image, mask) = (load(path)?, load(mask)?);
         let mut pixels = Vec::with_capacity(image.pixels.len());
@@ -181,7 +185,7 @@ impl Image {
             let row = mask.row((y % tile.max(1)) * mask.rows / tile.max(1));
             pixels.extend((0..image.columns).map(|x| row[x * mask.columns / image.columns]));
         }
-        let mask = Grey { pixels, ..image };
+        let mask = GreyImage { pixels, ..image };
         let image = load(path)?;
         let (large, large_mask) = (image.magnified(scale), mask.magnified(scale));
         let inputs = [
@@ -190,22 +194,26 @@ impl Image {
             ("runs", [image.grey(scale)?, mask.binary(scale, false)?]),
         ];
         let mut tasks = Vec::new();
-        for (way, tensors) in inputs {
-            tasks.push(Task::new(way, HISTOGRAM, tensors.to_vec())?);
+        for (variant, tensors) in inputs {
+            tasks.push(ImageTask::new(variant, HISTOGRAM, tensors.to_vec())?);
         }
         Ok(Image { rows: large.rows, columns: large.columns, tasks, result: None })
     }
 
-    /// Rows, columns, and the bytes that each way reads.
+    /// Rows, columns, and the bytes that each variant reads.
     pub fn describe(&self) -> String {
-        let sizes: Vec<String> = self.tasks.iter().map(|task| format!("{}={}", task.way, task.bytes())).collect();
+        let sizes: Vec<String> = self.tasks.iter().map(|task| format!("{}={}", task.variant, task.bytes())).collect();
         format!("{} {} {}", self.rows, self.columns, sizes.join(" "))
     }
 
-    /// Runs one of the ways; its seconds.
-    pub fn run(&mut self, way: &str, clock: Clock) -> Result<f64, String> {
-        let task = self.tasks.iter().find(|task| task.way == way).ok_or_else(|| format!("there is no way `{way}`"))?;
-        // Memory is given back before, as a peer has its result's at hand.
+    /// Runs a variant; returns the seconds.
+    pub fn run(&mut self, variant: &str, clock: TimingOptions) -> Result<f64, String> {
+        let task = self
+            .tasks
+            .iter()
+            .find(|task| task.variant == variant)
+            .ok_or_else(|| format!("unknown variant `{variant}`"))?;
+        // The last result is freed first, since the other side reuses its result.
         self.result = None;
         let tensors: Vec<&Tensor> = task.tensors.iter().collect();
         let mut results = Results::default();
@@ -213,15 +221,15 @@ impl Image {
             results = task.program.call(&tensors).map_err(|d| d.render(false))?;
             Ok(())
         })?;
-        self.result = results.into_tensor().ok().map(|tensor| (task.way, tensor));
+        self.result = results.into_tensor().ok().map(|tensor| (task.variant, tensor));
         Ok(seconds)
     }
 
-    /// The last result: pixels for images, numbers for counts.
+    /// The last result: pixels for images, counts for histograms.
     pub fn result(&self) -> Result<Tensor, String> {
-        let (way, result) = self.result.as_ref().ok_or("nothing was run")?;
-        if *way != "words" {
-            return told(result.convert(&Format::dense(result.rank())));
+        let (variant, result) = self.result.as_ref().ok_or("nothing was run")?;
+        if *variant != "words" {
+            return rendered(result.convert(&Format::dense(result.rank())));
         }
         let Some(ValueArray::U64(words)) = result.values() else { return Err("words have 64 bits".into()) };
         let width = self.columns.div_ceil(64).max(1);
@@ -230,18 +238,18 @@ impl Image {
             .flat_map(|row| (0..self.columns).map(move |x| (row[x / 64] >> (x % 64)) & 1 == 1))
             .collect();
         let shape = [self.rows as u64, self.columns as u64];
-        told(Tensor::from_dense(&shape, pixels.into(), &Format::dense(2), Value::Bool(false)))
+        rendered(Tensor::from_dense(&shape, pixels.into(), &Format::dense(2), Value::Bool(false)))
     }
 }
 
-impl Task {
-    fn new(way: &'static str, text: &str, tensors: Vec<Tensor>) -> Result<Task, String> {
-        let render = |d: Diagnostics| format!("{way}: {}", d.render(false));
+impl ImageTask {
+    fn new(variant: &'static str, text: &str, tensors: Vec<Tensor>) -> Result<ImageTask, String> {
+        let render = |d: Diagnostics| format!("{variant}: {}", d.render(false));
         let program = Program::parse(text).map_err(render)?;
         let references: Vec<&Tensor> = tensors.iter().collect();
         let program =
             tamis::compile(&program, &Signature::of(&references), &CompileOptions::default()).map_err(render)?;
-        Ok(Task { way, program, tensors })
+        Ok(ImageTask { variant, program, tensors })
     }
 
     fn bytes(&self) -> usize {

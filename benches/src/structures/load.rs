@@ -1,24 +1,25 @@
-//! Matrices for the studies: files of the shared data, calls of the gallery, and parts of them.
+//! Matrices of the case studies: files of the shared data, gallery calls, and parts of them.
 
 use tamis::io::{ReadOptions, read};
 use tamis::tensor::{Combine, Coordinates, IndexArray, ValueArray};
 use tamis::{DType, Diagnostic, Format, Tensor, Value, gallery};
 
-/// Where the files are: `TAMIS_DATA`, or beside the project.
+/// The data folder: `TAMIS_DATA`, or next to the project.
 pub fn data(folder: &str, name: &str) -> std::path::PathBuf {
     let root = std::env::var_os("TAMIS_DATA").map_or_else(|| "../shared/data".into(), std::path::PathBuf::from);
     root.join(folder).join(name)
 }
 
-/// The entries of a file or of a call of the gallery, as f64. Where a file has a pattern only, values are drawn: the same for both triangles.
+/// The entries of a file or of a gallery call, as f64. Pattern files get pseudo-random values, the
+/// same for both triangles.
 pub fn matrix(name: &str) -> Result<Coordinates, String> {
     let entries = if gallery::is_call(name) {
-        told(gallery::generate(name))?
+        rendered(gallery::generate(name))?
     } else {
         let places = [name.into(), data("matrices", name), data("images", name)];
         let path = places.into_iter().find(|path| path.exists()).unwrap_or_else(|| data("matrices", name));
-        let entries = told(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?;
-        // Images hold every pixel; what counts is ink.
+        let entries = rendered(read(&path, &ReadOptions::default()).and_then(|tensor| tensor.try_to_coordinates()))?;
+        // Images store every pixel; only ink is kept.
         match path.starts_with(data("images", "")) {
             true => kept(&entries, |k| entries.values.get(k).is_truthy()),
             false => entries,
@@ -30,17 +31,17 @@ pub fn matrix(name: &str) -> Result<Coordinates, String> {
     Ok(Coordinates { values: entries.values.to_dtype(DType::F64), ..entries })
 }
 
-/// The same places, each holding 1.
+/// The same pattern, with all values 1.
 pub fn ones(entries: &Coordinates) -> Coordinates {
     Coordinates { values: vec![1.0; entries.len()].into(), ..entries.clone() }
 }
 
-/// The entries whose place is wanted.
+/// The entries whose coordinates satisfy a predicate.
 pub fn only(entries: &Coordinates, wanted: impl Fn(u64, u64) -> bool) -> Coordinates {
     kept(entries, |k| wanted(entries.columns[0].get(k), entries.columns[1].get(k)))
 }
 
-/// The entries whose number is wanted.
+/// The entries whose positions satisfy a predicate.
 fn kept(entries: &Coordinates, wanted: impl Fn(usize) -> bool) -> Coordinates {
     let kept: Vec<usize> = (0..entries.len()).filter(|k| wanted(*k)).collect();
     let column = |dim: usize| -> IndexArray {
@@ -54,19 +55,19 @@ fn kept(entries: &Coordinates, wanted: impl Fn(usize) -> bool) -> Coordinates {
     }
 }
 
-/// A tensor of these entries in the format of this name; with the leaf `pattern`, of their places.
+/// A tensor of these entries in the named format; with the leaf `pattern`, of their pattern.
 pub fn tensor(entries: &Coordinates, format: &str) -> Result<Tensor, String> {
-    let format = told(Format::parse(format, entries.shape.len()))?;
+    let format = rendered(Format::parse(format, entries.shape.len()))?;
     if matches!(format.leaf(), tamis_ir::format::Leaf::Pattern) {
         let places = Coordinates { values: vec![true; entries.len()].into(), ..entries.clone() };
-        return told(Tensor::from_coordinates(&places, &format, Value::Bool(false), Combine::Error));
+        return rendered(Tensor::from_coordinates(&places, &format, Value::Bool(false), Combine::Error));
     }
     let fill = Value::zero(entries.values.dtype());
-    told(Tensor::from_coordinates(entries, &format, fill, Combine::Error))
+    rendered(Tensor::from_coordinates(entries, &format, fill, Combine::Error))
 }
 
-/// A mistake as text.
-pub fn told<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
+/// A diagnostic as text.
+pub fn rendered<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
     result.map_err(|d| d.render(false))
 }
 
@@ -77,7 +78,7 @@ pub fn weights(entries: &Coordinates) -> Coordinates {
     Coordinates { values: values.into(), ..entries.clone() }
 }
 
-/// A number between 1/2 and 3/2 for a place, the same for its mirror image.
+/// A number between 1/2 and 3/2 for a coordinate pair, symmetric.
 fn drawn(i: u64, j: u64) -> f64 {
     let (i, j) = (i.min(j), i.max(j));
     let mixed = (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ j).wrapping_mul(0xBF58_476D_1CE4_E5B9);

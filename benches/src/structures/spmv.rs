@@ -1,7 +1,7 @@
-//! Matrix times vector: the same program, and the format that fits the matrix, beside our own CSR.
+//! SpMV case study: the same program with the format that suits the matrix, against Tamis' CSR.
 
-use super::load::{matrix, ones, only, tensor, told};
-use super::turns::{Clock, Side, agree, run};
+use super::interleaved::{TimedVariant, TimingOptions, agree, run};
+use super::load::{matrix, ones, only, rendered, tensor};
 use crate::inputs;
 use tamis::tensor::Coordinates;
 use tamis::{DType, Format, Tensor, Value};
@@ -9,10 +9,10 @@ use tamis::{DType, Format, Tensor, Value};
 const SPMV: &str = include_str!("../../../examples/spmv.py");
 const TRIANGLE: &str = include_str!("../../../examples/spmv_triangle.py");
 
-/// What a matrix is stored as, and which program reads it.
+/// A storage variant of a matrix, with its program.
 #[derive(Clone, Copy)]
-enum Way {
-    /// All of it, in this format.
+enum StorageVariant {
+    /// The whole matrix in this format.
     Format(&'static str),
     /// Its lower triangle in this format, each entry used twice.
     Triangle(&'static str),
@@ -22,22 +22,27 @@ enum Way {
 struct Study {
     structure: &'static str,
     matrix: &'static str,
-    /// Whether only places count, all values being 1.
+    /// Whether only the pattern matters, with all values 1.
     ones: bool,
-    /// What all others are compared with.
+    /// The reference variant.
     reference: &'static str,
     /// The type of values.
     dtype: DType,
-    ways: &'static [Way],
-    /// How many times faster than CSR the best way is to be, if anything was said.
+    variants: &'static [StorageVariant],
+    /// The target speed-up of the best variant over CSR, if there is one.
     target: Option<f64>,
 }
 
-const fn study(structure: &'static str, matrix: &'static str, ways: &'static [Way], target: Option<f64>) -> Study {
-    Study { structure, matrix, ones: false, reference: "csr", dtype: DType::F64, ways, target }
+const fn study(
+    structure: &'static str,
+    matrix: &'static str,
+    variants: &'static [StorageVariant],
+    target: Option<f64>,
+) -> Study {
+    Study { structure, matrix, ones: false, reference: "csr", dtype: DType::F64, variants, target }
 }
 
-/// CSR with coordinates of 64 bits, as SciPy has it for large matrices.
+/// CSR with 64-bit coordinates, as SciPy uses for large matrices.
 const fn wide(study: Study) -> Study {
     Study { reference: "dense, sparse[u64,u64]", ..study }
 }
@@ -53,48 +58,74 @@ const fn pattern(study: Study) -> Study {
 }
 
 const fn graph(matrix: &'static str) -> Study {
-    pattern(study("pattern", matrix, &[Way::Format("csr; pattern")], Some(1.0)))
+    pattern(study("pattern", matrix, &[StorageVariant::Format("csr; pattern")], Some(1.0)))
 }
 
-const RUNS: &[Way] = &[Way::Format("dense, runs"), Way::Format("dense, sparse_runs")];
+const RUNS: &[StorageVariant] = &[StorageVariant::Format("dense, runs"), StorageVariant::Format("dense, sparse_runs")];
 
 const STUDIES: &[Study] = &[
-    study("list", "rand(200000,200000; 0.00005)", &[Way::Format("dcsr"), Way::Format("coo")], None),
+    study(
+        "list",
+        "rand(200000,200000; 0.00005)",
+        &[StorageVariant::Format("dcsr"), StorageVariant::Format("coo")],
+        None,
+    ),
     graph("rmat(17,16)"),
     graph("soc-Slashdot0902.mtx.gz"),
     graph("cit-HepPh.mtx.gz"),
     graph("email-Enron.mtx.gz"),
-    study("blocks", "blocked(16000,4; 0.002)", &[Way::Format("bsr(4,4)"), Way::Format("dense, blocks")], None),
-    study("blocks", "blocked(16000,8; 0.002)", &[Way::Format("bsr(8,8)"), Way::Format("dense, blocks")], None),
-    study("blocks", "bcsstk16.mtx.gz", &[Way::Format("bsr(3,3)"), Way::Format("dense, blocks")], None),
-    study("blocks", "bcsstk32.mtx.gz", &[Way::Format("bsr(2,2)"), Way::Format("dense, blocks")], None),
-    study("band", "banded(600,50)", &[Way::Format("dense, band")], Some(2.0)),
-    study("band", "banded(3000,100)", &[Way::Format("dense, band")], Some(2.0)),
-    study("band", "banded(10000,100)", &[Way::Format("dense, band")], Some(2.0)),
-    study("band", "banded(100000,8)", &[Way::Format("dense, band")], Some(2.0)),
-    single(study("band", "banded(3000,100)", &[Way::Format("dense, band")], Some(2.0))),
-    single(study("band", "banded(100000,8)", &[Way::Format("dense, band")], Some(2.0))),
-    wide(study("band", "banded(10000,100)", &[Way::Format("dense, band")], Some(2.0))),
-    study("diagonals", "laplacian(700)", &[Way::Format("(i,j) -> (j-i, i): sparse, dense")], None),
-    study("triangle", "triangular(350)", &[Way::Format("dense, band")], Some(2.5)),
-    study("triangle", "triangular(1000)", &[Way::Format("dense, band")], Some(2.5)),
-    study("triangle", "triangular(2000)", &[Way::Format("dense, band")], Some(2.5)),
-    study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5)),
+    study(
+        "blocks",
+        "blocked(16000,4; 0.002)",
+        &[StorageVariant::Format("bsr(4,4)"), StorageVariant::Format("dense, blocks")],
+        None,
+    ),
+    study(
+        "blocks",
+        "blocked(16000,8; 0.002)",
+        &[StorageVariant::Format("bsr(8,8)"), StorageVariant::Format("dense, blocks")],
+        None,
+    ),
+    study(
+        "blocks",
+        "bcsstk16.mtx.gz",
+        &[StorageVariant::Format("bsr(3,3)"), StorageVariant::Format("dense, blocks")],
+        None,
+    ),
+    study(
+        "blocks",
+        "bcsstk32.mtx.gz",
+        &[StorageVariant::Format("bsr(2,2)"), StorageVariant::Format("dense, blocks")],
+        None,
+    ),
+    study("band", "banded(600,50)", &[StorageVariant::Format("dense, band")], Some(2.0)),
+    study("band", "banded(3000,100)", &[StorageVariant::Format("dense, band")], Some(2.0)),
+    study("band", "banded(10000,100)", &[StorageVariant::Format("dense, band")], Some(2.0)),
+    study("band", "banded(100000,8)", &[StorageVariant::Format("dense, band")], Some(2.0)),
+    single(study("band", "banded(3000,100)", &[StorageVariant::Format("dense, band")], Some(2.0))),
+    single(study("band", "banded(100000,8)", &[StorageVariant::Format("dense, band")], Some(2.0))),
+    wide(study("band", "banded(10000,100)", &[StorageVariant::Format("dense, band")], Some(2.0))),
+    study("diagonals", "laplacian(700)", &[StorageVariant::Format("(i,j) -> (j-i, i): sparse, dense")], None),
+    study("triangle", "triangular(350)", &[StorageVariant::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(1000)", &[StorageVariant::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(2000)", &[StorageVariant::Format("dense, band")], Some(2.5)),
+    study("triangle", "triangular(4000)", &[StorageVariant::Format("dense, band")], Some(2.5)),
     study("runs", "skimage-phantom.pgm.gz", RUNS, None),
     pattern(study("runs", "mask-airplanes.pbm.gz", RUNS, None)),
     pattern(study("runs", "scan-feyn.pbm.gz", RUNS, None)),
-    single(study("triangle", "triangular(1000)", &[Way::Format("dense, band")], Some(2.5))),
-    single(study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5))),
-    wide(study("triangle", "triangular(4000)", &[Way::Format("dense, band")], Some(2.5))),
-    study("permutation", "permutation(1000000)", &[Way::Format("dense, singleton")], None),
-    study("symmetric", "laplacian3(100)", &[Way::Triangle("csr")], Some(1.3)),
-    study("symmetric", "bcsstk32.mtx.gz", &[Way::Triangle("csr")], Some(1.3)),
-    study("symmetric", "bcsstk16.mtx.gz", &[Way::Triangle("csr")], None),
+    single(study("triangle", "triangular(1000)", &[StorageVariant::Format("dense, band")], Some(2.5))),
+    single(study("triangle", "triangular(4000)", &[StorageVariant::Format("dense, band")], Some(2.5))),
+    wide(study("triangle", "triangular(4000)", &[StorageVariant::Format("dense, band")], Some(2.5))),
+    study("permutation", "permutation(1000000)", &[StorageVariant::Format("dense, singleton")], None),
+    study("symmetric", "laplacian3(100)", &[StorageVariant::Triangle("csr")], Some(1.3)),
+    study("symmetric", "bcsstk32.mtx.gz", &[StorageVariant::Triangle("csr")], Some(1.3)),
+    study("symmetric", "bcsstk16.mtx.gz", &[StorageVariant::Triangle("csr")], None),
 ];
 
-/// Prints the table; what is wrong with a row stands in it. `ratio` is how many times as fast as the first format of the matrix a format is, `bytes`
-/// how many times smaller: what the ratio can be where both wait for memory.
-pub fn table(chosen: &[String], clock: Clock) -> bool {
+/// Prints the table, with errors in their rows. `ratio` is the speed-up of a format over the first
+/// one of the matrix, `bytes` the ratio of their sizes: the attainable speed-up where both are
+/// memory-bound.
+pub fn table(chosen: &[String], clock: TimingOptions) -> bool {
     println!(
         "{:<12} {:<30} {:>4} {:>9} {:<36} {:>9} {:>9} {:>9} {:>7} {:>7} {:>7}",
         "structure", "matrix", "type", "entries", "format", "kB", "ms", "(least)", "ratio", "bytes", "target"
@@ -114,17 +145,17 @@ pub fn table(chosen: &[String], clock: Clock) -> bool {
     fine
 }
 
-fn measure(study: &Study, clock: Clock) -> Result<(), String> {
+fn measure(study: &Study, clock: TimingOptions) -> Result<(), String> {
     let entries = matrix(study.matrix)?;
     let entries = if study.ones { ones(&entries) } else { entries };
     let entries = Coordinates { values: entries.values.to_dtype(study.dtype), ..entries };
-    let x = told(inputs::dense(&entries.shape[1..], study.dtype, "dense", 3))?;
+    let x = rendered(inputs::dense(&entries.shape[1..], study.dtype, "dense", 3))?;
     let mut sides = Vec::new();
-    for way in [Way::Format(study.reference)].iter().chain(study.ways) {
-        sides.push(side(*way, &entries, &x)?);
+    for variant in [StorageVariant::Format(study.reference)].iter().chain(study.variants) {
+        sides.push(side(*variant, &entries, &x)?);
     }
     let bytes: Vec<usize> = sides.iter().map(|(_, bytes)| *bytes).collect();
-    let mut sides: Vec<Side> = sides.into_iter().map(|(side, _)| side).collect();
+    let mut sides: Vec<TimedVariant> = sides.into_iter().map(|(side, _)| side).collect();
     agree(&mut sides)?;
     run(&mut sides, clock)?;
     let (first, largest) = (sides[0].median(), bytes[0] as f64);
@@ -148,15 +179,15 @@ fn measure(study: &Study, clock: Clock) -> Result<(), String> {
     Ok(())
 }
 
-/// A way to compute it, and the bytes of its matrix.
-fn side(way: Way, entries: &Coordinates, x: &Tensor) -> Result<(Side, usize), String> {
-    match way {
-        Way::Format(format) => {
+/// A storage variant, and the bytes of its matrix.
+fn side(variant: StorageVariant, entries: &Coordinates, x: &Tensor) -> Result<(TimedVariant, usize), String> {
+    match variant {
+        StorageVariant::Format(format) => {
             let a = tensor(entries, format)?;
             let bytes = a.nbytes();
-            Ok((Side::new(format, SPMV, &[a, x.clone()])?, bytes))
+            Ok((TimedVariant::new(format, SPMV, &[a, x.clone()])?, bytes))
         }
-        Way::Triangle(format) => {
+        StorageVariant::Triangle(format) => {
             let lower = only(entries, |i, j| i > j);
             let diagonal = only(entries, |i, j| i == j);
             let mut values = vec![0.0; entries.shape[0] as usize];
@@ -164,9 +195,9 @@ fn side(way: Way, entries: &Coordinates, x: &Tensor) -> Result<(Side, usize), St
                 values[diagonal.columns[0].get(k) as usize] = diagonal.values.get(k).as_c128().re;
             }
             let diagonal = Tensor::from_dense(&entries.shape[..1], values.into(), &Format::dense(1), Value::F64(0.0));
-            let tensors = [tensor(&lower, format)?, told(diagonal)?, x.clone()];
+            let tensors = [tensor(&lower, format)?, rendered(diagonal)?, x.clone()];
             let bytes = tensors[0].nbytes() + tensors[1].nbytes();
-            Ok((Side::new(&format!("{format}, one triangle"), TRIANGLE, &tensors)?, bytes))
+            Ok((TimedVariant::new(&format!("{format}, one triangle"), TRIANGLE, &tensors)?, bytes))
         }
     }
 }

@@ -1,25 +1,26 @@
-//! Several ways to compute the same, compared with each other and then run by turns.
+//! Interleaved timing: several variants of one computation, compared with each other and then run
+//! alternately.
 
-use super::load::told;
+use super::load::rendered;
 use crate::measure::{least, median};
-use crate::ours::{Ours, ours, process_time};
+use crate::ours::{TamisCall, ours, process_time};
 use std::time::Instant;
 use tamis::tensor::ValueArray;
 use tamis::{DType, Tensor, Value};
 
-/// How to measure.
+/// The options of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    /// Rounds in which each side runs once.
+pub struct TimingOptions {
+    /// Rounds in which each variant runs once.
     pub rounds: usize,
-    /// Count the time that processors worked, not the time that passed: for a machine that others use, too.
+    /// Measure CPU time instead of elapsed time, for a shared machine.
     pub processor: bool,
 }
 
-impl Clock {
-    /// Runs something; its seconds.
+impl TimingOptions {
+    /// Runs an action; returns the seconds.
     pub fn time(self, work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
-        // Asking for the time that processors worked takes most of a microsecond, and some calls take no more than ten.
+        // Reading the CPU clock takes most of a microsecond, and some calls take only ten.
         let time = if self.processor {
             let busy = process_time();
             work()?;
@@ -33,20 +34,20 @@ impl Clock {
     }
 }
 
-/// One way to compute something.
+/// A variant of a computation.
 #[derive(Debug)]
-pub struct Side {
-    /// How the table calls it.
+pub struct TimedVariant {
+    /// Its name in the table.
     pub name: String,
-    program: Ours,
+    program: TamisCall,
     seconds: Vec<f64>,
 }
 
-impl Side {
-    /// A program with its tensors, compiled.
-    pub fn new(name: &str, program: &str, tensors: &[Tensor]) -> Result<Side, String> {
+impl TimedVariant {
+    /// A compiled program with its tensors.
+    pub fn new(name: &str, program: &str, tensors: &[Tensor]) -> Result<TimedVariant, String> {
         let program = ours(program, tensors).map_err(|problem| format!("{name}: {problem}"))?;
-        Ok(Side { name: name.to_string(), program, seconds: Vec::new() })
+        Ok(TimedVariant { name: name.to_string(), program, seconds: Vec::new() })
     }
 
     /// The median of its times, in milliseconds.
@@ -54,25 +55,25 @@ impl Side {
         median(self.seconds.clone()) * 1e3
     }
 
-    /// The least of its times, in milliseconds.
+    /// The minimum of its times, in milliseconds.
     pub fn least(&self) -> f64 {
         least(&self.seconds) * 1e3
     }
 
-    /// Milliseconds from text to machine code.
+    /// The milliseconds of compilation.
     pub fn compile(&self) -> f64 {
         self.program.time().as_secs_f64() * 1e3
     }
 
-    /// Runs once; the first result.
+    /// Runs once; returns the first result.
     pub fn result(&mut self) -> Result<Tensor, String> {
         self.program.call().map_err(|problem| format!("{}: {problem}", self.name))?;
         self.program.results()?.into_iter().next().ok_or_else(|| format!("{}: there is no result", self.name))
     }
 }
 
-/// Whether the first results of all sides are the same numbers, up to rounding, whatever their formats.
-pub fn agree(sides: &mut [Side]) -> Result<(), String> {
+/// Whether the first results of all variants are equal up to rounding, in whatever formats.
+pub fn agree(sides: &mut [TimedVariant]) -> Result<(), String> {
     let Some((first, rest)) = sides.split_first_mut() else { return Ok(()) };
     let wanted = first.result()?;
     first.program.forget();
@@ -84,7 +85,7 @@ pub fn agree(sides: &mut [Side]) -> Result<(), String> {
             return wrong(format!("{:?} and {:?}", wanted.shape(), result.shape()));
         }
         if wanted.format() == result.format() {
-            // Large results are compared as they are stored.
+            // Large results are compared as stored.
             for level in 0..wanted.rank() {
                 if wanted.level_arrays(level) != result.level_arrays(level) {
                     return wrong("entries at other places".into());
@@ -97,7 +98,7 @@ pub fn agree(sides: &mut [Side]) -> Result<(), String> {
                 return wrong(format!("number {k} is {:?} and {:?}", a.get(k), b.get(k)));
             }
         } else {
-            if let Some(difference) = told(wanted.first_difference(&result, &close))? {
+            if let Some(difference) = rendered(wanted.first_difference(&result, &close))? {
                 return wrong(format!("{difference:?}"));
             }
         }
@@ -109,12 +110,12 @@ fn near(a: f64, b: f64, rough: f64) -> bool {
     a == b || (a - b).abs() <= rough * (1.0 + a.abs())
 }
 
-/// How far numbers of a type may be apart.
+/// The tolerance of a value type.
 fn rough(dtype: DType) -> f64 {
     if dtype == DType::F32 { 1e-4 } else { 1e-9 }
 }
 
-/// Whether two values are the same up to rounding.
+/// Whether two values are equal up to rounding.
 pub fn close(a: Value, b: Value) -> bool {
     near(a.as_c128().re, b.as_c128().re, rough(a.dtype()))
 }
@@ -123,11 +124,13 @@ fn numbers(values: Option<&ValueArray>) -> Vec<f64> {
     values.map_or_else(Vec::new, |values| (0..values.len()).map(|k| values.get(k).as_c128().re).collect())
 }
 
-/// How long a turn is at least, in seconds: what fits a cache is in it again after the first of several calls, as where a kernel is called in a loop.
+/// The minimum seconds per variant and round: after the first of several calls, data that fit a
+/// cache are in it again, as in a loop over calls.
 const TURN: f64 = 1e-3;
 
-/// Runs all sides by turns, starting with another one in each round; what is freed is not counted. The time of a turn is the median of its calls.
-pub fn run(sides: &mut [Side], clock: Clock) -> Result<(), String> {
+/// Runs all variants alternately, starting with another one in each round; freeing is not timed.
+/// The time of a variant in a round is the median of its calls.
+pub fn run(sides: &mut [TimedVariant], clock: TimingOptions) -> Result<(), String> {
     let count = sides.len();
     for round in 0..clock.rounds {
         for turn in 0..count {
@@ -135,7 +138,8 @@ pub fn run(sides: &mut [Side], clock: Clock) -> Result<(), String> {
             let program = &mut side.program;
             let mut calls = Vec::new();
             while calls.iter().sum::<f64>() < TURN {
-                // Memory of the last results is used again, as in any program that calls a kernel twice.
+                // The memory of the last results is reused, as in any program that calls a kernel
+                // twice.
                 program.forget();
                 calls.push(clock.time(|| program.call())?);
             }

@@ -1,10 +1,10 @@
-//! The programs that are measured: orders of loops, and formats of inputs and results.
+//! Program variants of the convolution benchmarks: loop orders, and formats of inputs and results.
 
-/// A way to compute it: a name, the input's format, and the program.
-pub type Way<'a> = (&'static str, &'static str, &'a str);
+/// A variant: a name, the input's format, and the program.
+pub type Variant<'a> = (&'static str, &'static str, &'a str);
 
 /// One dimension.
-pub const ONE: [Way<'static>; 3] = [
+pub const ONE: [Variant<'static>; 3] = [
     (
         "windows, sparse result",
         "sparse",
@@ -23,7 +23,7 @@ pub const ONE: [Way<'static>; 3] = [
 ];
 
 /// Two dimensions.
-pub const TWO: [Way<'static>; 5] = [
+pub const TWO: [Variant<'static>; 5] = [
     (
         "windows, sparse result",
         "csr",
@@ -52,7 +52,7 @@ pub const TWO: [Way<'static>; 5] = [
 ];
 
 /// Three dimensions.
-pub const THREE: [Way<'static>; 6] = [
+pub const THREE: [Variant<'static>; 6] = [
     (
         "windows, sparse result",
         "csf",
@@ -85,8 +85,9 @@ pub const THREE: [Way<'static>; 6] = [
     ),
 ];
 
-/// What each entry adds, for filters of three to a side: as in C that is written for such filters, loops over the filter have a known end. Near
-/// the border, where some of the result would lie outside, entries are gone over apart.
+/// Scatter variants for filters of three per side: as in C for such filters, loops over the filter
+/// have a constant trip count. Entries near the border, where part of the result is out of bounds,
+/// have separate loops.
 pub fn entries_first(rank: usize) -> String {
     let (loops, filter) = (&["i", "j", "m"][..rank], &["k", "l", "n"][..rank]);
     let sizes: Vec<String> = (0..rank).map(|d| format!("I.shape[{d}] - 2")).collect();
@@ -118,18 +119,18 @@ pub fn entries_first(rank: usize) -> String {
     text
 }
 
-/// What index notation says of one to three dimensions: orders and formats of results are left to Tamis.
+/// Index notation for one to three dimensions: Tamis chooses loop orders and result formats.
 pub const NOTATIONS: [&str; 3] =
     ["O[i] = I[i+k] * F[k]", "O[i,j] = I[i+k,j+l] * F[k,l]", "O[i,j,m] = I[i+k,j+l,m+n] * F[k,l,n]"];
 
-/// The format that inputs are given to index notation in.
+/// The format of inputs for index notation.
 pub const GIVEN: [&str; 3] = ["sparse", "csr", "csf"];
 
-/// A way to compute a layer: a name, the formats of the input (rows, columns, channels) and of the filter (rows, columns, channels, results),
-/// and the program.
+/// A layer variant: a name, the formats of the input (rows, columns, channels) and of the filter
+/// (rows, columns, channels, results), and the program.
 pub type Layer = (&'static str, &'static str, &'static str, &'static str);
 
-/// Layers of three by three with a border of one, where the input is sparse.
+/// 3 x 3 layers with a padding of one, with a sparse input.
 pub const SPARSE_INPUTS: [Layer; 4] = [
     (
         "pixels first",
@@ -157,7 +158,7 @@ pub const SPARSE_INPUTS: [Layer; 4] = [
     ),
 ];
 
-/// The same layers, where the filter is sparse: rows of pixels run in vectors, so channels are outermost.
+/// The same layers with a sparse filter: rows of pixels are vectorised, so channels are outermost.
 pub const SPARSE_FILTERS: [Layer; 2] = [
     (
         "planes",
@@ -173,5 +174,5 @@ pub const SPARSE_FILTERS: [Layer; 2] = [
     ),
 ];
 
-/// What index notation says of a layer.
+/// Index notation for a layer.
 pub const LAYER: &str = "O[h,w,g] = coalesce(I[~(h+r-1),~(w+q-1),c], 0) * F[r,q,c,g]";
