@@ -1,4 +1,4 @@
-# The sum of two sparse matrices: entries of either.
+# Matrix addition: the union of the entries of two sparse matrices.
 #   tamis run examples/add.py "A=laplacian(20)" "B=rand(400,400; 0.01)" -f A=csr -f B=csr
 
 def add(A, B):

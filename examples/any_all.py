@@ -1,4 +1,4 @@
-# Which rows have an element above 2, and which have none below 0.
+# The rows with an element above 2, and the rows without one below 0.
 #   tamis run examples/any_all.py "A=laplacian(20)" -f A=csr
 
 def any_all(A):

@@ -1,4 +1,4 @@
-# One round of relaxing edges: distances from a source, and who must be looked at next.
+# One round of Bellman-Ford: relaxes the edges of the frontier; returns distances and the next frontier.
 #   tamis run examples/bellman_ford.py "A=rand(50,50; 0.1)" D0=rand "F0=ones(50)" -f "A=csr" -f "F0=sparse; pattern"
 
 def bellman_ford_step(A, D0, F0):

@@ -1,4 +1,4 @@
-# Breadth-first search, all of it: a parent for each node that can be reached from the source. What has been found waits in a queue.
+# Breadth-first search with a queue: a parent for each node that is reachable from the source.
 #   tamis run examples/bfs.py "G=rmat(6,4)" source=0 -f "G=csr; pattern"
 
 def bfs(G, source):

@@ -1,7 +1,7 @@
-# Breadth-first search that looks both ways; row j of T lists who leads to j.
+# Direction-optimising breadth-first search; T is the transposed graph, whose row j lists the predecessors of j.
 #   tamis run examples/bfs_both_ways.py "G=rmat(6,4)" "T=rmat(6,4)" source=0 -f "G=csr; pattern" -f "T=csr; pattern"
-# While few edges leave the frontier, its nodes look for new ones; while many do, each node that is left looks for a parent and
-# stops at the first. The queue holds the frontier between `first` and `last`; `depth` tells its nodes from those found before.
+# It pushes while few edges leave the frontier; otherwise each unvisited node pulls a parent and
+# stops at the first. The queue holds the frontier between `first` and `last`; `depth` distinguishes its nodes from earlier ones.
 
 def bfs_both_ways(G, T, source):
     parent = tensor("dense", dtype="i32", fill=-1, shape=(G.shape[0],))

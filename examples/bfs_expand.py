@@ -1,4 +1,4 @@
-# One step of breadth-first search outwards: the nodes that the frontier F leads to and that were not visited, each with its parent.
+# One push step of breadth-first search: the unvisited successors of the frontier F, each with a parent.
 #   tamis run examples/bfs_expand.py "G=rmat(6,4)" "F=rand(64; 0.1)" "V=rand(64; 0.5; 7)" -f "G=csr; pattern" -f "F=sparse; pattern"
 
 def bfs_expand(G, F, V):

@@ -1,4 +1,4 @@
-# One step of breadth-first search inwards: each node that was not visited looks for a parent in the frontier F, and stops at the first.
+# One pull step of breadth-first search: each unvisited node looks for a parent in the frontier F, and stops at the first.
 #   tamis run examples/bfs_gather.py "G=rmat(6,4)" "F=rand(64; 0.1)" "V=rand(64; 0.5; 7)" -f "G=csc; pattern" -f F=bytemap
 
 def bfs_gather(G, F, V):

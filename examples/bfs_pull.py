@@ -1,4 +1,4 @@
-# One level of breadth-first search, each unvisited node looking for a parent in the frontier until it has one.
+# One pull step of breadth-first search: each unvisited node looks for a parent in the frontier until it has one.
 #   tamis run examples/bfs_pull.py "G=rmat(6,4)" "F=rand(64; 0.1)" "V=rand(64; 0.5; 7)" -f "G=csc; pattern" -f F=bytemap
 
 def bfs_pull(G, F, V):

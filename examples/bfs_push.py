@@ -1,4 +1,4 @@
-# One level of breadth-first search from the frontier F outwards: new nodes, and a parent of each.
+# One push step of breadth-first search from the frontier F: new nodes, and a parent of each.
 #   tamis run examples/bfs_push.py "G=rmat(6,4)" "F=rand(64; 0.1)" "V=rand(64; 0.5; 7)" -f "G=csr; pattern" -f "F=sparse; pattern"
 
 def bfs_push(G, F, V):

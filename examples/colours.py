@@ -1,4 +1,4 @@
-# Each pixel through a table of colours: a gather.
+# A colour lookup for each pixel: a gather.
 #   tamis run examples/colours.py I=image.pbm "palette=rand(2)"
 
 def colours(I, palette):

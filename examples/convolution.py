@@ -1,4 +1,4 @@
-# A two-dimensional convolution over the positions where the filter fits.
+# A `valid` two-dimensional convolution.
 #   tamis run examples/convolution.py "I=rand(40,40; 0.02)" "F=ones(3,3)" -f I=csr
 
 def convolution(I, F):

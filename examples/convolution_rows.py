@@ -1,4 +1,4 @@
-# A two-dimensional convolution whose result is sparse, too: a row of it is made of the rows that the filter reaches.
+# A two-dimensional convolution with a sparse result: each row is accumulated from the rows in the reach of the filter.
 #   tamis run examples/convolution_rows.py "I=rand(200,200; 0.01)" "F=ones(3,3)" -f I=csr
 
 def convolution_rows(I, F):

@@ -1,4 +1,4 @@
-# Every other position of a convolution, with zeros around the image: a stride of 2 and a padding of 1.
+# A convolution with a stride of 2 and a zero padding of 1.
 #   tamis run examples/convolution_strided.py "I=rand(101,101; 0.02)" "F=ones(3,3)" -f I=dcsr
 
 def convolution_strided(I, F):

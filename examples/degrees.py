@@ -1,4 +1,4 @@
-# How many edges leave and enter each node of a graph without weights.
+# The out-degree and in-degree of each node of an unweighted graph.
 #   tamis run examples/degrees.py "G=rmat(6,4)" -f "G=csr; pattern"
 
 def degrees(G):

@@ -1,4 +1,4 @@
-# First differences: one shorter than the vector.
+# First differences: the result is one element shorter than the vector.
 #   tamis run examples/differences.py "x=rand(100)"
 
 def differences(x):

@@ -1,4 +1,4 @@
-# Weights become distances: where there is no edge, the way is infinitely long, and to oneself it is none.
+# Edge weights to distances: infinite without an edge, and 0 on the diagonal.
 #   tamis run examples/distances.py "A=rmat(5,4)" -f A=csr
 
 def distances(A):

@@ -1,4 +1,4 @@
-# Erosion of a binary image by a 3x3 square: a pixel stays if all its neighbours are set.
+# Erosion of a binary image by a 3x3 square: a pixel remains set if all its neighbours are set.
 #   tamis run examples/erosion.py I=image.pbm -o O=eroded.pbm
 
 def erosion(I):

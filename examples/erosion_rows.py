@@ -1,6 +1,6 @@
-# Erosion of a binary image by a 3x3 square, on runs of equal rows, which are runs of pixels: rows that repeat are looked at once.
+# Erosion of a binary image by a 3x3 square, on runs of equal rows of runs of pixels: repeated rows are processed once.
 #   tamis run examples/erosion_rows.py I=image.pbm -f "I=runs, sparse_runs; pattern" -o O=rows.pbm
-# The program is that of erosion_runs.py; only the formats are others. Rows of T and O where nothing is set are not stored.
+# The program is that of erosion_runs.py with other formats. Empty rows of T and O are not stored.
 
 def erosion_rows(I):
     T = tensor("sparse_runs, sparse_runs; pattern")

@@ -1,6 +1,6 @@
-# Erosion of a binary image by a 3x3 square, on runs: a run of pixels costs as much as one pixel, however long it is.
+# Erosion of a binary image by a 3x3 square, on runs: the cost of a run does not depend on its length.
 #   tamis run examples/erosion_runs.py I=image.pbm -f "I=dense, sparse_runs; pattern" -o O=runs.pbm
-# Outside of the image everything counts as set. A pixel of T stays if those beside it are set, one of O if those above and below are, too.
+# Pixels outside of the image count as set. A pixel of T is set if its horizontal neighbours are, one of O if the vertical ones are, too.
 
 def erosion_runs(I):
     T = tensor("dense, sparse_runs; pattern")

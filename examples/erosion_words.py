@@ -1,7 +1,7 @@
 # Erosion of a binary image by a 3x3 square, 64 pixels at a time: bit b of word x is the pixel 64*x + b of its row.
 #   tamis run examples/erosion_words.py W=words.npy -o O=eroded.npy
-# Neighbours beside a pixel are found by shifting; the bit that a word lacks at its end comes from the next one. The first and the last row are
-# their own neighbours outside of the image, where everything counts as set.
+# Horizontal neighbours come from shifts, with a bit carried from the adjacent word. The first and the last row are
+# their own neighbours outside of the image, where pixels count as set.
 
 def erosion_words(W):
     O = tensor("dense", dtype="u64")

@@ -1,4 +1,4 @@
-# A function that takes 0 to 1: the result has another fill than its operand.
+# A function that maps 0 to 1: the result has another fill value than its operand.
 #   tamis run examples/exponential.py "A=laplacian(10)" -f A=csr
 
 def exponential(A):

@@ -1,4 +1,4 @@
-# The least and the greatest element; what is not stored counts, once.
+# The minimum and the maximum element; unstored elements count once.
 #   tamis run examples/extrema.py "A=laplacian(20)" -f A=csr
 
 def extrema(A):

@@ -1,4 +1,4 @@
-# Sparse times sparse, row by row, with a workspace for one row.
+# SpGEMM by rows (Gustavson), with a workspace for one row.
 #   tamis run examples/gustavson.py "A=rmat(6,4)" "B=rmat(6,4,7)" -f A=csr -f B=csr -o C=product.mtx
 
 def gustavson(A, B):

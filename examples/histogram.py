@@ -1,4 +1,4 @@
-# How many pixels of each brightness there are under a mask: a scatter.
+# A masked histogram of brightness: a scatter.
 #   tamis run examples/histogram.py "I=rand(5,5)" M=image.pbm -f "M=csr; pattern"
 
 def histogram(I, M):

@@ -1,4 +1,4 @@
-# How many pixels of each brightness there are under a mask, in 16 bins: where the image and the mask have runs, these are counted, not pixels.
+# A masked histogram of brightness in 16 bins, over run-length encoded images: it counts intersections of runs, not pixels.
 #   tamis run examples/histogram_runs.py I=grey.pgm M=image.pbm -f "I=dense, runs" -f "M=dense, sparse_runs; pattern"
 
 def histogram_runs(I, M):

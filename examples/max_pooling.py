@@ -1,4 +1,4 @@
-# The greatest value of each square of two by two pixels; squares without any are not visited.
+# 2x2 max pooling; empty windows are not visited.
 #   tamis run examples/max_pooling.py "I=rand(100,100; 0.02)" -f I=csr
 
 def max_pooling(I):

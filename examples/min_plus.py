@@ -1,4 +1,4 @@
-# Shortest paths of two edges: the (min,+) product, where what is not stored is infinitely far.
+# Shortest paths of two edges: the (min,+) product, where unstored elements are infinite.
 #   tamis run examples/min_plus.py "A=rand(20,20)" "B=rand(20,20; 1; 7)"
 
 def min_plus(A, B):

@@ -1,4 +1,4 @@
-# Matricized tensor times Khatri-Rao product, the heart of CP decomposition.
+# Matricized tensor times Khatri-Rao product (MTTKRP), the bottleneck of CP decomposition.
 #   tamis run examples/mttkrp.py "B=rand(20,30,10; 0.01)" "C=rand(30,4)" D=rand -f B=csf
 
 def mttkrp(B, C, D):

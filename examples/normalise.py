@@ -1,4 +1,4 @@
-# Rows that sum to 1, but for empty ones.
+# Row normalisation: rows sum to 1, except for empty ones.
 #   tamis run examples/normalise.py "A=rmat(6,4)" -f A=csr
 
 def normalise(A):

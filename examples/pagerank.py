@@ -1,4 +1,4 @@
-# One round of PageRank: each node hands its rank on in equal shares.
+# One iteration of PageRank: each node distributes its rank equally.
 #   tamis run examples/pagerank.py "G=rmat(6,4)" r=ones -f "G=csr; pattern"
 
 def pagerank(G, r):

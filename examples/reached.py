@@ -1,4 +1,4 @@
-# Which rows have an element above 2; a row is left at the first.
+# The rows with an element above 2; a row ends at the first one.
 #   tamis run examples/reached.py "A=laplacian(20)" -f A=csr
 
 def reached(A):

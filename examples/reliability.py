@@ -1,4 +1,4 @@
-# Two ways may fail, each with a chance that is 1 unless stored: the chance that both do, and that a whole row does.
+# Two links may fail, with probabilities that are 1 unless stored: the probability that both do, and that a whole row does.
 #   tamis run examples/reliability.py "A=rand(20,20)" "B=rand(20,20; 1; 7)"
 
 def reliability(A, B):

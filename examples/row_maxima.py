@@ -1,4 +1,4 @@
-# The greatest element of each row, stored for rows that have one.
+# The maximum of each row, stored for nonempty rows.
 #   tamis run examples/row_maxima.py "A=rmat(6,1)" -f A=dcsr
 
 def row_maxima(A):

@@ -1,4 +1,4 @@
-# A product of dense matrices, only where S has entries.
+# SDDMM: a product of dense matrices, sampled at the entries of S.
 #   tamis run examples/sddmm.py "S=rand(40,40; 0.05)" "A=rand(40,8)" B=rand -f S=csr
 
 def sddmm(S, A, B):

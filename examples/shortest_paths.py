@@ -1,6 +1,6 @@
-# Bellman and Ford's shortest paths from a source, all of it: distances, parents, and whether a circle of negative length was met.
+# Bellman-Ford shortest paths from a source: distances, parents, and whether there is a negative cycle.
 #   tamis run examples/shortest_paths.py "A=rand(50,50; 0.1)" source=0 -f A=csr
-# Nodes whose distance became less wait in a queue, a ring in which each stands at most once; a turn relaxes the edges of all that wait.
+# Nodes with a reduced distance are in a ring buffer, each at most once; a round relaxes the edges of all of them.
 
 def shortest_paths(A, source):
     n = A.shape[0]

@@ -1,4 +1,4 @@
-# Sparse times sparse, as it stands in the textbook: the loops may be in any order, and the compiler puts what it needs between them and C.
+# SpGEMM in its textbook form: the loops may have any order, and the compiler inserts a workspace if C needs one.
 #   tamis run examples/spgemm.py "A=rmat(5,4)" "B=rmat(5,4,7)" -f A=csc -f B=csr
 #   tamis run examples/spgemm.py "A=rmat(5,4)" "B=rmat(5,4,7)" -s "reorder(i,j,k)"
 

@@ -1,4 +1,4 @@
-# Sparse times sparse by outer products: a column of A times a row of B at a time, gathered in a hash table.
+# SpGEMM by outer products: columns of A times rows of B, accumulated in a hash table.
 #   tamis run examples/spgemm_outer.py "A=rmat(5,4)" "B=rmat(5,4,7)" -f A=csc -f B=csr
 
 def spgemm_outer(A, B):

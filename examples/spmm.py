@@ -1,4 +1,4 @@
-# Sparse matrix times dense matrix.
+# SpMM: sparse matrix times dense matrix.
 #   tamis run examples/spmm.py "A=laplacian(20)" "B=rand(400,8)" -f A=csr
 
 def spmm(A, B):

@@ -1,4 +1,4 @@
-# Sparse matrix times sparse vector: only the columns that the vector has are looked at.
+# SpMSpV: sparse matrix times sparse vector; only the columns of stored elements are visited.
 #   tamis run examples/spmspv.py "A=laplacian(20)" "x=rand(400; 0.05)" -f A=csc -f x=sparse
 
 def spmspv(A, x):

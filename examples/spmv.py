@@ -1,4 +1,4 @@
-# Sparse matrix times dense vector.
+# SpMV: sparse matrix times dense vector.
 #   tamis run examples/spmv.py "A=laplacian(20)" x=ones -f A=csr
 
 def spmv(A, x):

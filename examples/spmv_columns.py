@@ -1,4 +1,4 @@
-# Sparse matrix times dense vector, column by column: what a matrix stored by columns wants.
+# SpMV by columns, for a matrix in column-major order.
 #   tamis run examples/spmv_columns.py "A=laplacian(20)" x=ones -f A=csc
 
 def spmv_columns(A, x):

@@ -1,4 +1,4 @@
-# Symmetric matrix times vector, reading the upper triangle only: each entry is used twice.
+# Symmetric SpMV from the upper triangle: each entry is used twice.
 #   tamis run examples/spmv_symmetric.py "A=laplacian(20)" x=ones -f A=csr
 
 def spmv_symmetric(A, x):

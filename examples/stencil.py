@@ -1,4 +1,4 @@
-# Second differences; outside of the vector there are zeros.
+# Second differences, with zeros outside of the vector.
 #   tamis run examples/stencil.py "x=rand(100; 0.1)" -f x=sparse
 
 def stencil(x):

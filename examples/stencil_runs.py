@@ -1,4 +1,4 @@
-# Sums of five pixels beside each other, on runs: inside of a long run the sum is the same everywhere, and computed once.
+# Sums of five adjacent pixels, on runs: inside of a long run the sum is constant, and computed once.
 #   tamis run examples/stencil_runs.py "I=rand(50,400; 0.05)" -f "I=dense, sparse_runs"
 
 def stencil_runs(I):

@@ -1,6 +1,6 @@
-# A convolution of voxels that has values where its input has: sites do not spread.
+# A submanifold convolution of voxels: the result has the pattern of its input.
 #   tamis run examples/submanifold.py "V=rand(40,40,40; 0.01)" "F=ones(3,3,3)" -f V=csf
-# Sites and windows are met list by list; nothing is looked up.
+# Sites and windows are intersected by co-iteration, without lookups.
 
 def submanifold(V, F):
     O = tensor("csf")

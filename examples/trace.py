@@ -1,4 +1,4 @@
-# The sum of the diagonal: one visit for each row.
+# The sum of the diagonal: one iteration per row.
 #   tamis run examples/trace.py "A=laplacian(20)" -f A=csr
 
 def trace(A):

@@ -1,4 +1,4 @@
-# A matrix by rows from one by rows, turned: entries come in the wrong order, so the compiler puts a workspace between.
+# Transposition from CSR to CSR: entries arrive out of order, so the compiler inserts a workspace.
 #   tamis run examples/transpose.py "A=rmat(6,4)" -f A=csr
 
 def transpose(A):

@@ -1,4 +1,4 @@
-# How many triangles a graph has: each counted once, with its nodes in increasing order.
+# The number of triangles of a graph: each is counted once, with its nodes in increasing order.
 #   tamis run examples/triangles.py "G=rmat(6,4)" -f "G=csr; pattern"
 
 def triangles(G):

@@ -1,4 +1,4 @@
-# Three diagonals of a matrix, whatever else it holds, times a vector.
+# Three diagonals of a matrix times a vector; other elements are ignored.
 #   tamis run examples/tridiagonal.py "A=laplacian(20)" x=ones -f A=csr
 
 def tridiagonal(A, x):

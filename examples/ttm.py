@@ -1,4 +1,4 @@
-# Tensor times matrix along the last dimension: dense fibers below sparse ones.
+# TTM: tensor times matrix along the last dimension, with dense fibers below sparse ones.
 #   tamis run examples/ttm.py "B=rand(20,30,10; 0.01)" "C=rand(10,4)" -f B=csf
 
 def ttm(B, C):

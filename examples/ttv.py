@@ -1,4 +1,4 @@
-# Tensor times vector along the last dimension.
+# TTV: tensor times vector along the last dimension.
 #   tamis run examples/ttv.py "B=rand(20,30,10; 0.01)" x=rand -f B=csf
 
 def ttv(B, x):

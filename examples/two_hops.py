@@ -1,4 +1,4 @@
-# How many nodes lie two edges away: a set that starts empty for each node.
+# The number of nodes at a distance of two edges: a temporary set per node.
 #   tamis run examples/two_hops.py "G=rmat(5,4)" -f "G=csr; pattern"
 
 def two_hops(G):

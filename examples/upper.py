@@ -1,4 +1,4 @@
-# The sum of the upper triangle: the mask bounds the inner loop, it is not tested there.
+# The sum of the upper triangle: the mask becomes a bound of the inner loop instead of a test.
 #   tamis run examples/upper.py "A=laplacian(20)" -f A=csr
 
 def upper(A):

@@ -1,5 +1,5 @@
-//! Random programs whose subscripts are sums of indices: convolutions, correlations, pooling, dilated and with strides,
-//! over tensors of one to three dimensions, in any order of their loops.
+//! Generator of random programs with affine subscripts: convolutions, correlations, pooling, with
+//! dilation and strides, over tensors of one to three dimensions.
 
 use crate::generate::{Case, Input};
 use crate::random::Random;
@@ -59,7 +59,7 @@ pub fn formats(rank: usize) -> &'static [&'static str] {
     }
 }
 
-/// Values, most of them zero, in stretches.
+/// Values in contiguous ranges, most of them zero.
 fn input(random: &mut Random, shape: Vec<u64>) -> Input {
     let count: u64 = shape.iter().product();
     let mut values = Vec::new();
@@ -73,16 +73,16 @@ fn input(random: &mut Random, shape: Vec<u64>) -> Input {
     Input { shape, values, dtype: DType::I64 }
 }
 
-/// One dimension of the tensor that is read: `a*i + b*k + c`.
+/// One dimension of the tensor that is read, subscripted by `a*i + b*k + c`.
 struct Axis {
-    /// The index of the result.
+    /// The loop index of the result.
     outer: String,
-    /// Indices of the filter, with their sizes.
+    /// Loop indices of the filter, with their sizes.
     inner: Vec<(String, u64)>,
     subscript: String,
     size: u64,
     permissive: bool,
-    /// It may leave the tensor, unless a condition keeps it inside.
+    /// The subscript may be out of bounds, unless a condition keeps it inside.
     leaves: bool,
     bounds: Vec<(String, u64)>,
 }
@@ -104,7 +104,7 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
     for (name, size) in &inner {
         terms.push((name.clone(), *random.pick(&[1, 1, 1, 2, -1]), *size));
     }
-    // Reversed half of the time.
+    // Reversed in half of the cases.
     if random.one_in(2) {
         terms.reverse();
     }
@@ -141,7 +141,7 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
     Axis { outer, inner, subscript, size, permissive, leaves, bounds }
 }
 
-/// The same sum, with arithmetic that changes nothing.
+/// The same subscript, written with arithmetic that cancels.
 fn mangled(random: &mut Random, sum: &str) -> String {
     let by = 1 + random.below(4);
     match random.below(9) {
@@ -157,7 +157,7 @@ fn mangled(random: &mut Random, sum: &str) -> String {
     }
 }
 
-/// Conditions on the indices of loops, and on elements.
+/// Conditions on loop indices and elements.
 fn condition(random: &mut Random, loops: &[(String, u64)], elements: &[String]) -> String {
     let index = |random: &mut Random| loops[random.below(loops.len())].0.clone();
     let number = random.below(5);
@@ -182,7 +182,7 @@ pub fn case(seed: u64) -> Case {
     let mut random = Random(seed ^ 0x5eed_aff1);
     let rank = 1 + random.below(3).min(random.below(3));
     let axes: Vec<Axis> = (0..rank).map(|dim| axis(&mut random, dim)).collect();
-    // Transposed: the sums are subscripts of the result.
+    // Transposed: the affine subscripts are those of the result.
     let transposed = random.one_in(7);
     let length = |a: &Axis| a.bounds.iter().find(|(name, _)| *name == a.outer).map_or(1, |(_, size)| *size);
     let shape = axes.iter().map(|a| if transposed { length(a) } else { a.size }).collect();
@@ -218,7 +218,7 @@ pub fn case(seed: u64) -> Case {
         elements.push(value.clone());
     }
     if !transposed && random.one_in(6) {
-        // The same tensor again, a little further on in one dimension.
+        // The same tensor again, shifted in one dimension.
         let dim = random.below(rank);
         let moved = |k: usize| match k == dim {
             true => format!("~({} {} 1)", axes[k].subscript, if seed.is_multiple_of(2) { "+" } else { "-" }),
@@ -242,7 +242,7 @@ pub fn case(seed: u64) -> Case {
     for k in (1..loops.len()).rev() {
         loops.swap(k, random.below(k + 1));
     }
-    // Every other one as people write it: the result's indices first.
+    // Half of the programs have the conventional loop order: the indices of the result first.
     if random.one_in(2) {
         loops.sort_by_key(|(name, _)| !axes.iter().any(|a| a.outer == *name));
     }

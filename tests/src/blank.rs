@@ -1,12 +1,13 @@
-//! Programs that read a declared tensor before the first statement that writes it: every format of every rank, some fills, results and
-//! temporaries, written in order and in any order.
+//! Generator of programs that read a declared tensor before the first statement that writes it:
+//! every format of every rank, several fill values, results and temporaries, and several forms of
+//! writes.
 
 use crate::generate::{Case, Input, formats};
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::{DType, Value};
 
-/// Formats of results, by rank: those of other random programs, and a few more levels.
+/// Formats of results by rank: those of other random programs, and a few more levels.
 fn targets(rank: usize) -> Vec<&'static str> {
     let more: &[&str] = match rank {
         1 => &["interval"],
@@ -18,15 +19,15 @@ fn targets(rank: usize) -> Vec<&'static str> {
 
 const FILLS: &[&str] = &["0", "1", "inf"];
 
-/// Ways to write an element: in order, updated, mirrored, and under a condition.
+/// Forms of writes: in order, updates, mirrored, and conditional.
 const WRITES: &[&str] = &["X[@] = A[@]", "X[@] += A[@] * 2", "X[!] = A[@] - 1", "if A[@] > 0:\n    X[@] = A[@]"];
 
-/// How many programs there are.
+/// The number of programs.
 pub fn count() -> u64 {
     (1..=3).map(|rank| targets(rank).len() * FILLS.len() * WRITES.len() * 2).sum::<usize>() as u64
 }
 
-/// The program of a number.
+/// The program with this index.
 pub fn case(seed: u64) -> Case {
     let mut number = seed as usize;
     let mut take = |choices: usize| {

@@ -1,7 +1,8 @@
-//! Compiled programs against the interpreter. What fails is shrunk before it is told.
+//! Differential testing: compiled programs against the interpreter. Failing programs are shrunk
+//! before they are reported.
 
 use crate::generate::Case;
-use crate::lowered::{self, Engine, Problem, Stage};
+use crate::lowered::{self, Engine, RunError, Stage};
 use crate::random::Random;
 use crate::shrink::shrink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,22 +10,22 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{Code, Program, Value};
 use tamis_tensor::Tensor;
 
-/// The kernel interpreter, for so many steps.
+/// The kernel interpreter, with a budget of statements.
 pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 
-/// What a compiler may refuse that the interpreter runs: a level that cannot gallop.
+/// Compiler errors for programs that the interpreter accepts: a level that cannot gallop.
 const REFUSALS: &[Code] = &[Code::E0608];
 
-/// Whether two values are the same, up to rounding.
+/// Whether two values are equal up to rounding.
 pub fn close(a: Value, b: Value, rough: f64) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
-    // What is infinite and what is not a number depends on the order of complex arithmetic.
+    // Infinities and NaNs depend on the order of complex arithmetic.
     let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
     complex || a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= rough * (1.0 + x.norm()))
 }
 
-/// What the interpreter says, unless it depends on the sparse policy (what is known without looking at stored data
-/// depends on how temporaries are stored).
+/// The interpreter's result, unless it depends on the sparse policy: static knowledge about stored
+/// elements depends on the formats of temporaries.
 pub fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let run = |strict| -> Option<Vec<Vec<Value>>> {
@@ -36,13 +37,13 @@ pub fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> 
     same.then_some(sparse)
 }
 
-/// What to run: how far a program is compiled, and by what its kernel is run.
+/// The stages and engines to run.
 pub type Ways = [(Stage, Engine)];
 
-/// Formats that inputs of a rank are stored in.
+/// The formats of inputs, by rank.
 pub type Formats = fn(usize) -> &'static [&'static str];
 
-/// Whether the program was compared, or what is wrong.
+/// Whether the program was compared, or a description of the mismatch.
 fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<bool, String> {
     let Ok(program) = Program::parse(&case.text) else { return Ok(false) };
     let mut random = Random(seed);
@@ -52,13 +53,13 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
         tensors.push(input.tensor(format).map_err(|d| d.to_string())?);
     }
     let Some(expected) = oracle(&program, &tensors) else { return Ok(false) };
-    // A NaN that comes once a value is final does not count, unless arithmetic is strict.
+    // A NaN operand that arrives once a value is final is ignored, unless arithmetic is strict.
     let nan = |value: &Value| value.as_c128().is_nan();
     let strict = ways.iter().all(|(stage, _)| *stage == Stage::Strict);
     if !strict && case.text.contains("short_circuit_scalar") && expected.iter().flatten().any(nan) {
         return Ok(false);
     }
-    // The order of sums shows: a run is added at once.
+    // Results depend on the order of additions: a run is added by one multiplication.
     let single = case.text.contains("f32")
         || case.inputs.iter().any(|(_, input)| input.values.iter().any(|v| matches!(v, Value::F32(_) | Value::C64(_))));
     let rough = if single { 1e-4 } else { 1e-9 };
@@ -72,10 +73,10 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
         let (lowered, results) = match catch_unwind(AssertUnwindSafe(run)) {
             Err(_) => return told("the compiler panics".into()),
             Ok(Ok(made)) => made,
-            Ok(Err(Problem::Wrong(message) | Problem::Required(message))) => return told(message),
-            Ok(Err(Problem::Budget)) => continue,
-            Ok(Err(Problem::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => continue,
-            Ok(Err(Problem::Refused(errors))) => return told(errors.render(false)),
+            Ok(Err(RunError::Wrong(message) | RunError::Required(message))) => return told(message),
+            Ok(Err(RunError::Budget)) => continue,
+            Ok(Err(RunError::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => continue,
+            Ok(Err(RunError::Refused(errors))) => return told(errors.render(false)),
         };
         for (wanted, got) in expected.iter().zip(&results) {
             let same = wanted.len() == got.len() && wanted.iter().zip(got).all(|(a, b)| close(*a, *b, rough));
@@ -88,7 +89,7 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
     Ok(compared)
 }
 
-/// Compares a program; tells what is wrong with it after shrinking it.
+/// Compares a program; returns a description of the mismatch after shrinking.
 pub fn compare(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> bool {
     let first = match difference(seed, case, formats, ways) {
         Ok(compared) => return compared,
@@ -101,13 +102,14 @@ pub fn compare(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> bool {
     panic!("seed {seed}, shrunk from\n{}to\n{}{}\n{told}", case.text, small.text, inputs.join("\n"));
 }
 
-/// Which random programs: more by `TAMIS_RANDOM=20000`, later ones by `TAMIS_START=10000`.
+/// The seeds of random programs: `TAMIS_RANDOM=20000` sets their number, `TAMIS_START=10000` the
+/// first.
 fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
     number("TAMIS_START").unwrap_or(default.start)..number("TAMIS_RANDOM").unwrap_or(default.end)
 }
 
-/// How many programs of a source were compared, of those seeds that are wanted.
+/// The number of compared programs among the selected seeds of a generator.
 pub fn compared(
     range: std::ops::Range<u64>,
     wanted: fn(u64) -> bool,

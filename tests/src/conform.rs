@@ -1,7 +1,7 @@
-//! The table behind conformance: every level at every place, edge data, and a judge that compares what compiled code
-//! gives with what the interpreter gives, arrays included.
+//! Conformance test support: formats with every level at every position, edge-case data, and a
+//! judge that compares compiled programs with the interpreter.
 
-use crate::lowered::{self, Engine, Problem};
+use crate::lowered::{self, Engine, RunError};
 use std::fmt::Write;
 use tamis::compile::{CompileOptions, Executable, Signature};
 use tamis::{Diagnostics, Program};
@@ -13,11 +13,12 @@ use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Format, Kind, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
 
-/// Levels that stand anywhere.
+/// Levels that are valid at every position.
 pub const LEVELS: [&str; 9] =
     ["dense", "sparse", "hash", "bytemap", "runs", "sparse_runs", "interval", "blocks", "band"];
 
-/// Formats of a rank: every level at every place; of rank 3, lists at every place and some with structure.
+/// Formats of a rank: every level at every position; of rank 3, coordinate lists at every position
+/// and some with structure.
 pub fn every_format(rank: usize) -> Vec<String> {
     let mut found = combined(rank, if rank < 3 { &LEVELS } else { &LEVELS[..4] });
     if rank == 3 {
@@ -34,12 +35,12 @@ pub fn every_format(rank: usize) -> Vec<String> {
     found
 }
 
-/// Formats of a rank whose entries are listed: each such level at every place.
+/// Formats of a rank with coordinate lists: each such level at every position.
 pub fn formats(rank: usize) -> Vec<String> {
     combined(rank, &LEVELS[..4])
 }
 
-/// These levels at every place. Each kind of `singleton` is there, too; they hold few tensors.
+/// These levels at every position. Each kind of `singleton` is included; few tensors fit them.
 fn combined(rank: usize, levels: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = vec![String::new()];
     for _ in 0..rank {
@@ -91,20 +92,20 @@ fn singletons(rank: usize) -> &'static [&'static str] {
     }
 }
 
-/// A tensor as a list of entries; an entry may hold the fill, and is stored all the same.
+/// A tensor as a list of entries; an entry may hold the fill value, and is stored nevertheless.
 #[derive(Clone, Debug)]
 pub struct Data {
-    /// What it is about.
+    /// The description.
     pub what: &'static str,
-    /// Sizes.
+    /// The sizes of the dimensions.
     pub shape: Vec<u64>,
-    /// Coordinates, in row-major order.
+    /// The coordinates in row-major order.
     pub cells: Vec<Vec<u64>>,
-    /// A number for each entry, from which its value is made.
+    /// A number per entry, from which its value is derived.
     pub numbers: Vec<f64>,
 }
 
-/// Tensors of a rank at the edges: nothing, everything, one entry, one row, sizes 0 and 1, stored zeros.
+/// Edge-case tensors of a rank: empty, dense, one entry, one row, sizes 0 and 1, stored zeros.
 pub fn edges(rank: usize) -> Vec<Data> {
     let sizes = [4u64, 5, 3];
     let full = &sizes[..rank];
@@ -144,7 +145,7 @@ pub fn edges(rank: usize) -> Vec<Data> {
     found
 }
 
-/// Tensors of a rank with structure: runs of equal values, blocks, a band, a triangle, equal rows.
+/// Structured tensors of a rank: runs of equal values, blocks, a band, a triangle, equal rows.
 pub fn structured(rank: usize) -> Vec<Data> {
     let sizes = [7u64, 9, 4];
     let shape = if rank == 1 { vec![13] } else { sizes[..rank].to_vec() };
@@ -165,7 +166,7 @@ pub fn structured(rank: usize) -> Vec<Data> {
     found
 }
 
-/// What is not a number, or has no size; for floating-point types.
+/// NaN and infinities, for floating-point types.
 pub fn wild(rank: usize) -> Data {
     let shape = [4u64, 5, 3][..rank].to_vec();
     let wild = [f64::NAN, 1.0, f64::INFINITY, -0.0, f64::NEG_INFINITY, 2.0];
@@ -181,7 +182,7 @@ fn cells(shape: &[u64]) -> Vec<Vec<u64>> {
     })
 }
 
-/// The value that a number stands for.
+/// The value derived from a number.
 pub fn value(number: f64, dtype: DType) -> Value {
     match dtype.kind() {
         Kind::Bool => Value::Bool(number != 0.0),
@@ -193,7 +194,7 @@ pub fn value(number: f64, dtype: DType) -> Value {
 }
 
 impl Data {
-    /// As a tensor; none if the format cannot hold it.
+    /// The data as a tensor; `None` if they do not fit the format.
     pub fn tensor(&self, format: &str, dtype: DType, fill: Value) -> Option<Tensor> {
         let format = Format::parse(format, self.shape.len()).unwrap_or_else(|d| panic!("{format}: {d}"));
         let pattern = format.leaf() == Leaf::Pattern;
@@ -211,7 +212,7 @@ impl Data {
     }
 }
 
-/// Whether two values differ by no more than the order of sums explains.
+/// Whether two values differ by no more than the order of additions explains.
 pub fn close(a: Value, b: Value) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
@@ -219,48 +220,48 @@ pub fn close(a: Value, b: Value) -> bool {
     complex || a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= rough * (1.0 + x.norm()))
 }
 
-/// What went wrong and how much was looked at.
+/// The failures and the numbers of comparisons.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// In words, with the program.
+    /// Descriptions, with the programs.
     pub failures: Vec<String>,
-    /// Calls that were compared.
+    /// The number of compared calls.
     pub compared: usize,
-    /// Calls in check mode that were.
+    /// The number of calls in check mode.
     pub checked: usize,
-    /// Programs that were refused, by the compiler and rightly so.
+    /// The number of programs that the compiler rejected as expected.
     pub refused: usize,
-    /// Programs that were compiled.
+    /// The number of compiled programs.
     pub compiled: usize,
     cases: usize,
     share: usize,
 }
 
-/// What must become of a program.
+/// The expected outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// What the interpreter gives; if it refuses, the same code.
+pub enum Expected {
+    /// The interpreter's result or error code.
     Same,
-    /// A diagnostic with this code, before anything runs.
+    /// A diagnostic with this code, before execution.
     Refused(Code),
 }
 
 impl Judge {
-    /// A judge for many cases: in check mode, one in so many becomes machine code, and the kernel interpreter, which
-    /// checks every access as well, runs the others.
+    /// A judge for many cases: in check mode, a fraction of the cases becomes machine code, and the
+    /// kernel interpreter, which checks every access as well, runs the others.
     pub fn sharing(share: usize) -> Judge {
         Judge { share, ..Judge::default() }
     }
 
-    /// Compiles a program for tensors of one layout, as it runs for users and in check mode, and calls both with each set
-    /// of them.
-    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Wanted) {
+    /// Compiles a program for tensors of one layout, as for users and in check mode, and calls both
+    /// with each set of tensors.
+    pub fn case(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], wanted: Expected) {
         self.cases += 1;
-        if wanted != Wanted::Same || self.cases.is_multiple_of(self.share.max(1)) {
+        if wanted != Expected::Same || self.cases.is_multiple_of(self.share.max(1)) {
             let check = CompileOptions { check: true, ..CompileOptions::default() };
             self.case_with(what, text, sets, check, wanted);
         } else {
-            // Machine code that is wrong may end the process, so what checks itself comes first.
+            // Wrong machine code may abort the process, so check mode runs first.
             match interpret_kernel(text, sets) {
                 Ok(()) => self.checked += sets.len(),
                 Err(problem) => {
@@ -271,8 +272,15 @@ impl Judge {
         self.case_with(what, text, sets, CompileOptions::default(), wanted);
     }
 
-    /// [`Judge::case`], compiled in one way.
-    pub fn case_with(&mut self, what: &str, text: &str, sets: &[Vec<Tensor>], options: CompileOptions, wanted: Wanted) {
+    /// [`Judge::case`] for one compilation.
+    pub fn case_with(
+        &mut self,
+        what: &str,
+        text: &str,
+        sets: &[Vec<Tensor>],
+        options: CompileOptions,
+        wanted: Expected,
+    ) {
         let Some(first) = sets.first() else { return };
         let what = &format!("{what}, check: {}, strict: {}", options.check, options.strict);
         let mut tell = |message: String| {
@@ -284,16 +292,16 @@ impl Judge {
         };
         let signature = Signature::of(&first.iter().collect::<Vec<&Tensor>>());
         let executable = match (tamis::compile(&program, &signature, &options), wanted) {
-            (Ok(executable), Wanted::Same) => executable,
-            (Ok(_), Wanted::Refused(code)) => return tell(format!("is not refused with {code}")),
-            (Err(d), Wanted::Refused(code)) if d.0.iter().all(|d| d.code == code && !d.help.is_empty()) => {
+            (Ok(executable), Expected::Same) => executable,
+            (Ok(_), Expected::Refused(code)) => return tell(format!("is not refused with {code}")),
+            (Err(d), Expected::Refused(code)) if d.0.iter().all(|d| d.code == code && !d.help.is_empty()) => {
                 self.refused += 1;
                 return;
             }
             (Err(d), _) => return tell(d.render(false)),
         };
         self.compiled += 1;
-        // Machine code that is wrong may end the process: then the last case that was told is the one.
+        // Wrong machine code may abort the process; the last printed case is then the culprit.
         let trace = std::env::var_os("TAMIS_TRACE").is_some();
         for set in sets {
             if trace {
@@ -316,7 +324,7 @@ impl Judge {
         }
     }
 
-    /// Fails if anything was wrong, or if too little was looked at.
+    /// Panics if anything was wrong, or if too few cases were compared.
     pub fn verdict(self, least: usize) {
         let shown: Vec<&str> = self.failures.iter().take(12).map(String::as_str).collect();
         assert!(self.failures.is_empty(), "{} failures\n\n{}", self.failures.len(), shown.join("\n\n"));
@@ -327,7 +335,8 @@ impl Judge {
     }
 }
 
-/// Runs the kernel of a program where every access is checked, on each set, and compares with the reference interpreter.
+/// Runs the kernel of a program in check mode on each set of tensors, and compares with the
+/// reference interpreter.
 fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
     let program = Program::parse(text).map_err(|d| d.render(false))?;
     let mut made: Vec<(Specialisation, Compilation)> = Vec::new();
@@ -335,7 +344,8 @@ fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
         let results = interpret_set(&program, set, &mut made);
         let tensors: Vec<&Tensor> = set.iter().collect();
         let expected = oracle(&program, &tensors, false);
-        // Whether runs fit an interval shows when a result is settled, which is not the kernel's work.
+        // Whether runs fit an interval is decided when a result is finalized, outside of the
+        // kernel.
         if results.is_ok() && expected.as_ref().is_err_and(|d| d.0.iter().all(|d| d.code == Code::E0707)) {
             continue;
         }
@@ -344,24 +354,24 @@ fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets of one layout share their kernels, as they do for users.
+/// Sets of one layout share their kernels, as in the executable cache.
 fn interpret_set(
     program: &Program,
     set: &[Tensor],
     made: &mut Vec<(Specialisation, Compilation)>,
-) -> Result<Vec<Vec<Value>>, Problem> {
+) -> Result<Vec<Vec<Value>>, RunError> {
     let types: Vec<ParamType> = set.iter().map(|t| interp::param_type(t)).collect();
-    let checked = program.check(&types).map_err(Problem::Refused)?;
+    let checked = program.check(&types).map_err(RunError::Refused)?;
     let layouts: Vec<ParamLayout> = set.iter().map(ParamLayout::of).collect();
     let wanted = Specialisation::of(program, &checked, &layouts);
     if made.iter().all(|(known, _)| *known != wanted) {
         let compiled = pipeline::compile(program, &types, &layouts, pipeline::Options::default());
-        made.push((wanted.clone(), compiled.map_err(Problem::Refused)?));
+        made.push((wanted.clone(), compiled.map_err(RunError::Refused)?));
     }
     let found = made.iter().find(|(known, _)| *known == wanted);
-    let (_, Compilation { program, lowered, .. }) = found.ok_or_else(|| Problem::Wrong("no kernel".into()))?;
-    // The one that was lowered may have workspaces, which have sizes, too.
-    let checked = program.check(&types).map_err(Problem::Refused)?;
+    let (_, Compilation { program, lowered, .. }) = found.ok_or_else(|| RunError::Wrong("no kernel".into()))?;
+    // The lowered kernel may have workspaces, which have sizes, too.
+    let checked = program.check(&types).map_err(RunError::Refused)?;
     lowered::run_compiled(program, set, lowered, &checked, Engine::Interpreter(3_000_000))
 }
 
@@ -377,17 +387,19 @@ fn oracle(program: &Program, tensors: &[&Tensor], strict: bool) -> Results {
     )
 }
 
-fn compare_values(results: &Result<Vec<Vec<Value>>, Problem>, expected: &Results) -> Result<(), String> {
+fn compare_values(results: &Result<Vec<Vec<Value>>, RunError>, expected: &Results) -> Result<(), String> {
     let (results, expected) = match (results, expected) {
         (Ok(results), Ok(expected)) => (results, expected),
-        (Err(Problem::Refused(a)), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => {
+        (Err(RunError::Refused(a)), Err(b)) if a.0.first().map(|d| d.code) == b.0.first().map(|d| d.code) => {
             return Ok(());
         }
-        // What does not fit its format shows while the kernel runs, or when its arrays are looked at.
-        (Err(Problem::Required(_)), Err(_)) => return Ok(()),
-        (Err(Problem::Wrong(told)), Err(_)) if told.starts_with("level ") => return Ok(()),
-        // A level of one coordinate may be written twice if one of the values is the fill: who forgets fills fits.
-        (Err(Problem::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
+        // A result that does not fit its format fails in the kernel, or when its arrays are
+        // checked.
+        (Err(RunError::Required(_)), Err(_)) => return Ok(()),
+        (Err(RunError::Wrong(told)), Err(_)) if told.starts_with("level ") => return Ok(()),
+        // A level of one coordinate may be written twice if one of the values is the fill value: an
+        // implementation that drops fill values succeeds.
+        (Err(RunError::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
         (Err(problem), _) => return Err(format!("{problem:?}")),
         (Ok(_), Err(d)) => return Err(format!("the interpreter says\n{}", d.render(false))),
     };
@@ -409,7 +421,8 @@ fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Res
         (Ok(results), Err(d)) => {
             return Err(format!("gives {results:?}, but the interpreter says\n{}", d.render(false)));
         }
-        // A level of one coordinate may be written twice if one of the values is the fill: who forgets fills fits.
+        // A level of one coordinate may be written twice if one of the values is the fill value: an
+        // implementation that drops fill values succeeds.
         (Err(d), Ok(_)) if d.0.iter().all(|d| d.code == Code::E0707 && !d.help.is_empty()) => return Ok(()),
         (Err(d), Ok(_)) => return Err(format!("only the compiled program fails\n{}", d.render(false))),
         (Err(a), Err(b)) => return Err(format!("{}\nbut the interpreter says\n{}", a.render(false), b.render(false))),
@@ -432,7 +445,8 @@ fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Res
     Ok(())
 }
 
-/// Whether the arrays of a result keep every invariant of its levels: what was believed is checked.
+/// Whether the arrays of a result satisfy every invariant of its levels, including those that the
+/// library assumes.
 fn well_stored(tensor: &Tensor) -> Result<(), String> {
     let levels = (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
     let values = tensor.values().cloned();
@@ -442,10 +456,10 @@ fn well_stored(tensor: &Tensor) -> Result<(), String> {
         return Err(format!("{} entries are told, {} are there", tensor.nnz(), made.nnz()));
     }
     if tensor.format().levels().iter().any(|level| level.nonordered) {
-        // In any order; that each is there once was checked with the arrays.
+        // In any order; uniqueness was checked with the arrays.
         return Ok(());
     }
-    // Entries in storage order: strictly increasing, so none is there twice.
+    // Entries in storage order: strictly increasing, so without duplicates.
     let mut before: Option<Vec<u64>> = None;
     let mut problem = None;
     tensor.for_each(&mut |at, _| {

@@ -1,4 +1,4 @@
-//! Convolutions to be tested: inputs, orders of loops, and comparing with the oracle.
+//! Convolution test support: inputs, loop orders, and comparison with the interpreter.
 
 use crate::generate::Input;
 use crate::lowered::{Engine, Stage, run_stage, visits};
@@ -7,13 +7,13 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Program, Value};
 use tamis_tensor::Tensor;
 
-/// How many statements a kernel may take.
+/// The statement budget of a kernel.
 const BUDGET: u64 = 50_000_000;
 
-/// What the interpreter of programs gives, densely.
+/// The interpreter's result as a dense tensor.
 ///
 /// # Panics
-/// If it cannot be run.
+/// If the interpreter fails.
 pub fn expected(program: &Program, tensors: &[Tensor]) -> Vec<Vec<Value>> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let options = Options { strict: false, budget: Some(5_000_000) };
@@ -21,10 +21,10 @@ pub fn expected(program: &Program, tensors: &[Tensor]) -> Vec<Vec<Value>> {
     outcome.results.iter().filter_map(|grid| grid.to_values()).collect()
 }
 
-/// Compiles, runs and compares.
+/// Compiles, runs and compares a program.
 ///
 /// # Panics
-/// If there is a difference.
+/// If the results differ.
 pub fn check(text: &str, tensors: &[Tensor], engine: Engine) {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
     let wanted = expected(&program, tensors);
@@ -34,17 +34,17 @@ pub fn check(text: &str, tensors: &[Tensor], engine: Engine) {
     assert_eq!(wanted, got, "{formats:?}\n{text}\n{}", lowered.kernel);
 }
 
-/// How often the body of a loop runs, of a program whose result is right.
+/// The trip count of a loop, in a program whose result is correct.
 ///
 /// # Panics
-/// If it is wrong.
+/// If the result is wrong.
 pub fn visited(text: &str, tensors: &[Tensor], index: &str) -> u64 {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
     check(text, tensors, Engine::Interpreter(BUDGET));
     visits(&program, tensors, index).unwrap_or_else(|problem| panic!("{problem:?}\n{text}"))
 }
 
-/// Integers, of which one in so many is not 0.
+/// Random integers with a given density of nonzeros.
 pub fn random(seed: u64, shape: &[u64], one_in: usize) -> Input {
     let mut random = Random(seed);
     let count: u64 = shape.iter().product();
@@ -53,7 +53,7 @@ pub fn random(seed: u64, shape: &[u64], one_in: usize) -> Input {
     Input { shape: shape.to_vec(), values, dtype: DType::I64 }
 }
 
-/// All orders of some words.
+/// All permutations of some words.
 pub fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
     let Some((last, rest)) = words.split_last() else { return vec![Vec::new()] };
     let mut all = Vec::new();
@@ -67,32 +67,32 @@ pub fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
     all
 }
 
-/// Convolutions that differ in the order of their loops and in the formats of what they read and write.
+/// A family of convolutions that differ in loop order and formats.
 #[derive(Clone, Debug)]
 pub struct Family<'a> {
     /// The loops.
     pub loops: &'a [&'static str],
-    /// What the innermost does, with `I`, `F` and `O`.
+    /// The innermost statement, with `I`, `F` and `O`.
     pub body: &'a str,
     /// The shape of `I`.
     pub input: &'a [u64],
     /// The shape of `F`.
     pub filter: &'a [u64],
-    /// Formats of `I`: all of them.
+    /// Formats of `I`: all are tried.
     pub formats: &'a [&'a str],
-    /// Formats of `F`, in turn.
+    /// Formats of `F`, cycled through.
     pub filters: &'a [&'a str],
-    /// What `O` is declared as, in turn.
+    /// Declarations of `O`, cycled through.
     pub results: &'a [&'a str],
-    /// How many orders are tried with each format; all of them, where `TAMIS_ALL_ORDERS` is set.
+    /// The number of loop orders per format; all of them if `TAMIS_ALL_ORDERS` is set.
     pub most: usize,
 }
 
 impl Family<'_> {
-    /// Compares each of these convolutions with the oracle; gives how many there were.
+    /// Compares every convolution of the family with the interpreter; returns their number.
     ///
     /// # Panics
-    /// If there is a difference.
+    /// If the results differ.
     pub fn check(&self) -> usize {
         let all = orders(self.loops);
         let most = if std::env::var_os("TAMIS_ALL_ORDERS").is_some() { all.len() } else { self.most };
@@ -120,7 +120,7 @@ impl Family<'_> {
     }
 }
 
-/// So many of these numbers, or all of them: the same in every run.
+/// A deterministic sample of these numbers, or all of them.
 fn sample(count: usize, most: usize, seed: u64) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..count).collect();
     if count <= most {

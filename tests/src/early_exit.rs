@@ -1,7 +1,8 @@
-//! Random loop programs around short-circuit scalars: several in one nest, beside other statements, at any depth, final early, late, from
-//! the start or never.
+//! Generator of random loop programs with short-circuit reductions: several in one nest,
+//! beside other statements, at any depth, final early, late, from the start or never.
 //!
-//! Annihilators are reached on purpose: truth values by comparisons with what is stored, products by zeros, extrema by infinities.
+//! Annihilators are frequent: truth values come from comparisons with stored values, products meet
+//! zeros, extrema meet infinities.
 
 use crate::generate::{Case, Input};
 use crate::random::Random;
@@ -14,16 +15,16 @@ struct Scalar {
     kind: usize,
 }
 
-struct Generator {
+struct EarlyExitGenerator {
     random: Random,
     text: String,
     scalars: Vec<Scalar>,
-    /// Results, with the indices that subscript them.
+    /// Results, with their index variables.
     results: Vec<(String, &'static str)>,
     names: usize,
 }
 
-/// Declarations: a scalar that is not final, and one that is.
+/// Declarations of a scalar that is never final, and of one that is.
 const STARTS: [[&str; 2]; 7] =
     [["False", "True"], ["True", "False"], ["1", "0"], ["-inf", "inf"], ["inf", "-inf"], ["-1", "5"], ["1.0", "0.0"]];
 
@@ -41,7 +42,7 @@ pub fn case(seed: u64) -> Case {
             .into_iter()
             .map(|(name, shape)| (name.to_string(), input(&mut random, shape)))
             .collect();
-    let mut g = Generator { random, text: String::new(), scalars: Vec::new(), results: Vec::new(), names: 0 };
+    let mut g = EarlyExitGenerator { random, text: String::new(), scalars: Vec::new(), results: Vec::new(), names: 0 };
     g.text += "def program(A, B, x, y):\n";
     for k in 0..1 + g.random.below(4) {
         let kind = g.random.below(STARTS.len());
@@ -83,7 +84,7 @@ fn input(random: &mut Random, shape: Vec<u64>) -> Input {
     let mut last = Value::zero(dtype);
     let values = (0..cells)
         .map(|_| {
-            // Runs, too.
+            // Formats with runs are included.
             if !random.one_in(3) {
                 last = match random.below(4) < density {
                     true => Value::F64(random.below(5) as f64).cast(dtype),
@@ -96,7 +97,7 @@ fn input(random: &mut Random, shape: Vec<u64>) -> Input {
     Input { shape, values, dtype }
 }
 
-impl Generator {
+impl EarlyExitGenerator {
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.text, "{:1$}{text}", "", 4 * depth);
     }
@@ -106,7 +107,7 @@ impl Generator {
         format!("{prefix}{}", self.names)
     }
 
-    /// One or two top-level nests, of which the second updates scalars only: they may be final already.
+    /// One or two top-level nests; the second updates only scalars, which may be final already.
     fn nest(&mut self) {
         let (outer, inner) = if self.random.one_in(3) { ("j", "i") } else { ("i", "j") };
         self.line(1, &format!("for {outer} in _:"));
@@ -202,7 +203,7 @@ impl Generator {
         self.line(depth, &text);
     }
 
-    /// Something to read.
+    /// An operand.
     fn element(&mut self, around: &[&str]) -> String {
         let mut found: Vec<&str> = Vec::new();
         if around.contains(&"i") {

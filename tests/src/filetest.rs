@@ -1,21 +1,27 @@
-//! Filetests: Markdown files whose fenced blocks are programs, inputs and what must come out.
+//! Filetests: Markdown files whose fenced blocks are programs, inputs and expected outputs.
 //!
 //! A section (a heading with the blocks below it) is one test:
 //!
 //! - `` ```program ``: a loop program;
-//! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that come first (a line `keep`: nothing is converted);
-//! - `` ```planned ``: what is decided about notation for the first combination, and the program that it becomes;
-//! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each combination of formats is run;
-//! - `` ```schedule ``: scheduling commands, which are applied to the program before anything else is done with it;
-//! - `` ```scheduled ``: the program that comes out, which reads back to itself;
-//! - `` ```inserted ``: what `explain --emit schedule` says: how each result is produced, and the program with its workspaces;
-//! - `` ```result ``: the results, as the runner prints them; every combination must give them, in check mode, too;
+//! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that
+//!   come first (a line `keep`: nothing is converted);
+//! - `` ```planned ``: the decisions about notation for the first combination, and the resulting
+//!   program;
+//! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each
+//!   combination of formats is run;
+//! - `` ```schedule ``: scheduling commands, which are applied to the program first;
+//! - `` ```scheduled ``: the scheduled program, whose text parses back to itself;
+//! - `` ```inserted ``: the output of `explain --emit schedule`: how each result is produced, and
+//!   the program with its workspaces;
+//! - `` ```result ``: the results as the runner prints them, for every combination and in check
+//!   mode;
 //! - `` ```storage ``: the arrays of the inputs (of the first combination);
-//! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the inputs of the first
-//!   combination: the structure of each loop's accesses, the optimised kernel, and the function of its C file;
+//! - `` ```looplets ``, `` ```kernel ``, `` ```c ``: what the compiler makes of the program for the
+//!   inputs of the first combination: the structure of each loop's accesses, the optimised kernel,
+//!   and the function of its C file;
 //! - `` ```error ``: the diagnostics, rendered without colour, which are the same in check mode.
 //!
-//! With `TAMIS_BLESS=1` the expected blocks are rewritten; read the difference before you commit it.
+//! `TAMIS_BLESS=1` rewrites the expected blocks; review the diff before committing.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -30,19 +36,19 @@ use tamis::{DType, Diagnostics, Format, Program, Tensor, Value};
 use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::with_fill;
 
-/// Blocks that hold what must come out.
+/// Blocks with expected output.
 const EXPECTED: &[&str] =
     &["planned", "scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
 
-/// A fenced block: what it is, and its lines.
+/// A fenced block: its kind and its lines.
 struct BlockText {
     kind: String,
     text: String,
-    /// Byte range of the text in the file.
+    /// The byte range of the text in the file.
     range: std::ops::Range<usize>,
 }
 
-/// Runs every section of a file; gives what failed.
+/// Runs every section of a file; returns the failures.
 pub fn run_file(path: &Path) -> Vec<String> {
     let Ok(text) = std::fs::read_to_string(path) else { return vec![format!("{} cannot be read", path.display())] };
     let bless = std::env::var_os("TAMIS_BLESS").is_some();
@@ -92,7 +98,8 @@ pub fn run_file(path: &Path) -> Vec<String> {
     failures
 }
 
-/// A section with a program: its heading, the program, and the inputs in each combination of formats.
+/// A section with a program: its heading, the program, and the inputs in each combination of
+/// formats.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Section {
@@ -101,7 +108,7 @@ pub struct Section {
     pub combinations: Vec<Vec<(String, Tensor)>>,
 }
 
-/// The sections of a file that hold a program that is right, for tests that run them in other ways.
+/// The sections of a file with a valid program, for tests that run them in other ways.
 pub fn sections(path: &Path) -> Result<Vec<Section>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut found = Vec::new();
@@ -109,8 +116,8 @@ pub fn sections(path: &Path) -> Result<Vec<Section>, String> {
         let find = |kind: &str| blocks.iter().find(|b| b.kind == kind).map(|b| b.text.as_str());
         let (Some(program), None) = (find("program"), find("error")) else { continue };
         let combinations = inputs(find("inputs").unwrap_or("")).map_err(|problem| match problem {
-            Problem::User(d) => d.render(false),
-            Problem::Test(problem) => problem,
+            SectionFailure::User(d) => d.render(false),
+            SectionFailure::Test(problem) => problem,
         })?;
         found.push(Section { heading, program: program.to_string(), combinations });
     }
@@ -148,9 +155,9 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
     let find = |kind: &str| blocks.iter().find(|b| b.kind == kind).map(|b| b.text.as_str());
     let combinations = match inputs(find("inputs").unwrap_or("")) {
         Ok(combinations) => combinations,
-        Err(Problem::User(d)) if kind == "error" => return Ok(d.render(false)),
-        Err(Problem::User(d)) => return Err(d.render(false)),
-        Err(Problem::Test(problem)) => return Err(problem),
+        Err(SectionFailure::User(d)) if kind == "error" => return Ok(d.render(false)),
+        Err(SectionFailure::User(d)) => return Err(d.render(false)),
+        Err(SectionFailure::Test(problem)) => return Err(problem),
     };
     if kind == "storage" {
         return Ok(combinations.first().map(|inputs| storage(inputs)).unwrap_or_default());
@@ -204,7 +211,7 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
             (Ok(text), _) => Err(format!("was accepted, and gave\n{text}")),
             (Err(d), _) => Err(d.render(false)),
         };
-        // Code that checks its accesses first: what is wrong with them is told then, and not met.
+        // Check mode reports wrong accesses instead of executing them.
         let checked = judge(true).map_err(|problem| format!("in check mode: {problem}"))?;
         let outcome = judge(false)?;
         if checked != outcome {
@@ -219,7 +226,7 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
     Ok(outcomes.into_iter().next().unwrap_or_default())
 }
 
-/// What is expected of index notation.
+/// Runs the blocks about index notation.
 fn of_notation(text: &str, pins: &Pins, combinations: &[Inputs], kind: &str) -> Result<String, String> {
     let mut outcomes: Vec<String> = Vec::new();
     for inputs in combinations {
@@ -250,7 +257,8 @@ fn of_notation(text: &str, pins: &Pins, combinations: &[Inputs], kind: &str) -> 
     Ok(outcomes.into_iter().next().unwrap_or_default())
 }
 
-/// What is decided about notation, without costs, and the program; it is checked that its text reads back to itself.
+/// The decisions about notation, without costs, and the program; asserts that its text parses back
+/// to itself.
 fn planned(text: &str, inputs: &[(&str, &Tensor)], pins: &Pins) -> Result<String, Diagnostics> {
     let notation = tamis::notation::parse(text, inputs)?;
     let tensors: Vec<&Tensor> = notation
@@ -269,7 +277,7 @@ fn planned(text: &str, inputs: &[(&str, &Tensor)], pins: &Pins) -> Result<String
     Ok(out + &program)
 }
 
-/// A program with a schedule applied, as text; it is checked that the text reads back to the program.
+/// A scheduled program as text; asserts that the text parses back to the program.
 fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<String, Diagnostics> {
     let program = Program::parse(program)?;
     let first = combinations.first().map(|inputs| &inputs[..]).unwrap_or_default();
@@ -284,8 +292,8 @@ fn scheduled(program: &str, schedule: &str, combinations: &[Inputs]) -> Result<S
     Ok(text)
 }
 
-/// A program with the workspaces that the compiler inserts, and why; it is checked that the text reads back to itself, and that
-/// nothing is left to insert.
+/// A program with the workspaces that the compiler inserts, and the reasons; asserts that its text
+/// parses back to itself, and that a second insertion changes nothing.
 fn inserted(program: &str, inputs: &[(String, Tensor)]) -> Result<String, Diagnostics> {
     let tensors: Vec<&Tensor> = inputs.iter().map(|(_, tensor)| tensor).collect();
     let schedule = |program: &str| -> Result<String, Diagnostics> {
@@ -301,7 +309,7 @@ fn inserted(program: &str, inputs: &[(String, Tensor)]) -> Result<String, Diagno
     Ok(text)
 }
 
-/// The text of a stage of the compiler.
+/// The text of a compiler stage.
 pub fn stage(program: &Program, tensors: &[Tensor], kind: &str) -> Result<String, String> {
     let compiled = crate::lowered::compile(program, tensors, crate::lowered::Stage::Optimised);
     let (lowered, _) = compiled.map_err(|problem| format!("{problem:?}"))?;
@@ -315,7 +323,7 @@ pub fn stage(program: &Program, tensors: &[Tensor], kind: &str) -> Result<String
     }
 }
 
-/// The function that does the work, without the helpers before it and the entry point after it.
+/// The kernel function, without the helpers before it and the entry point after it.
 fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let at = text.find(&format!(" {name}("))?;
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
@@ -323,18 +331,18 @@ fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(&text[start..stop])
 }
 
-/// A mistake of the test's subject, or of the test.
-enum Problem {
+/// A failure of the tested program, or of the test.
+enum SectionFailure {
     User(Diagnostics),
     Test(String),
 }
 
 type Inputs = Vec<(String, Tensor)>;
 
-fn inputs(text: &str) -> Result<Vec<Inputs>, Problem> {
+fn inputs(text: &str) -> Result<Vec<Inputs>, SectionFailure> {
     let mut combinations: Vec<Inputs> = vec![Vec::new()];
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let bad = || Problem::Test(format!("cannot read the input {line:?}"));
+        let bad = || SectionFailure::Test(format!("cannot read the input {line:?}"));
         let (head, data) = line.split_once(" = ").ok_or_else(bad)?;
         let (name, formats) = head.split_once(':').unwrap_or((head, "dense"));
         let (shape, values) = nested(data).ok_or_else(bad)?;
@@ -347,16 +355,17 @@ fn inputs(text: &str) -> Result<Vec<Inputs>, Problem> {
             {
                 (format, dtype) = (before, named);
             }
-            let fill = match Format::parse(format, shape.len()).map_err(|d| Problem::User(d.into()))? {
+            let fill = match Format::parse(format, shape.len()).map_err(|d| SectionFailure::User(d.into()))? {
                 f if f.leaf() == tamis_ir::format::Leaf::Pattern => Value::Bool(false),
                 f => match f.leaf() {
                     tamis_ir::format::Leaf::Element(Some(fill)) => fill.cast(dtype),
                     _ => Value::zero(dtype),
                 },
             };
-            let parsed = Format::parse(format, shape.len()).map_err(|d| Problem::User(d.into()))?;
+            let parsed = Format::parse(format, shape.len()).map_err(|d| SectionFailure::User(d.into()))?;
             let array = ValueArray::from_values(&values, dtype);
-            let tensor = Tensor::from_dense(&shape, array, &parsed, fill).map_err(|d| Problem::User(d.into()))?;
+            let tensor =
+                Tensor::from_dense(&shape, array, &parsed, fill).map_err(|d| SectionFailure::User(d.into()))?;
             alternatives.push((name.trim().to_string(), tensor));
         }
         combinations = combinations
@@ -371,7 +380,7 @@ fn natural_dtype(values: &[Value]) -> DType {
     values.iter().map(|v| v.dtype()).reduce(DType::promote).unwrap_or(DType::F64)
 }
 
-/// A nested list as shape and row-major values.
+/// A nested list as a shape and row-major values.
 fn nested(text: &str) -> Option<(Vec<u64>, Vec<Value>)> {
     let mut values = Vec::new();
     let mut shape: Vec<u64> = Vec::new();

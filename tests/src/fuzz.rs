@@ -1,4 +1,5 @@
-//! Hostile inputs: valid texts and files, damaged at random. Nothing may panic, and whatever is accepted must be sound.
+//! Fuzzing: valid texts and files, mutated at random. Nothing may panic, and accepted inputs must
+//! be valid.
 
 use crate::generate;
 use crate::random::Random;
@@ -9,12 +10,12 @@ use tamis::tensor::{Combine, Coordinates, ValueArray};
 use tamis::{Format, Program, Tensor, Value, gallery};
 use tamis_ir::interp::{self, Operand, Options};
 
-/// What is done with an input.
+/// The action on an input.
 type Run = Box<dyn Fn(&[u8])>;
 
-/// A kind of input, with valid examples to start from and something to do with the damaged ones.
-pub struct Target {
-    /// The name for reports.
+/// A fuzz target: valid seed inputs, and an action on their mutations.
+pub struct FuzzTarget {
+    /// The name in reports.
     pub name: String,
     seeds: Vec<Vec<u8>>,
     words: &'static [&'static str],
@@ -125,16 +126,16 @@ const FILE_WORDS: &[&str] = &[
     "\u{1}",
 ];
 
-/// All targets.
-pub fn targets() -> Vec<Target> {
+/// All fuzz targets.
+pub fn targets() -> Vec<FuzzTarget> {
     let mut targets = vec![
-        Target {
+        FuzzTarget {
             name: "programs".into(),
             seeds: (0..200).map(|seed| generate::case(seed).text.into_bytes()).collect(),
             words: PROGRAM_WORDS,
             run: Box::new(|bytes| program(&String::from_utf8_lossy(bytes))),
         },
-        Target {
+        FuzzTarget {
             name: "formats".into(),
             seeds: [
                 "csr",
@@ -148,7 +149,7 @@ pub fn targets() -> Vec<Target> {
             words: FORMAT_WORDS,
             run: Box::new(|bytes| format(&String::from_utf8_lossy(bytes))),
         },
-        Target {
+        FuzzTarget {
             name: "generators".into(),
             seeds: [
                 "laplacian(3)",
@@ -176,14 +177,14 @@ pub fn targets() -> Vec<Target> {
                 "\"upper\"",
             ],
             run: Box::new(|bytes| {
-                // A legal call may ask for more than a fuzzer has time for: only the text is tried.
+                // A valid call may take too long for a fuzzer: only the text is parsed.
                 let _ = gallery::parse(&String::from_utf8_lossy(bytes));
             }),
         },
     ];
     for (name, seeds) in file_seeds() {
         let file = name.clone();
-        targets.push(Target { name, seeds, words: FILE_WORDS, run: Box::new(move |bytes| read(&file, bytes)) });
+        targets.push(FuzzTarget { name, seeds, words: FILE_WORDS, run: Box::new(move |bytes| read(&file, bytes)) });
     }
     targets
 }
@@ -222,7 +223,7 @@ fn format(text: &str) {
 fn read(name: &str, bytes: &[u8]) {
     let options = ReadOptions { duplicates: Combine::First, ..ReadOptions::default() };
     let Ok(tensor) = read_from(name, bytes, &options) else { return };
-    // What was accepted holds its invariants: it can be taken apart and put together again.
+    // Accepted tensors satisfy their invariants: they can be converted to entries and back.
     let levels = (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
     let again = Tensor::from_parts(tensor.shape(), tensor.format(), levels, tensor.values().cloned(), tensor.fill());
     assert!(again.is_ok(), "{:?}", again.err());
@@ -286,8 +287,8 @@ fn by_hand(extension: &str) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.to_vec()).collect()
 }
 
-/// One damaged input; `Err` with the input if something panicked.
-pub fn try_one(target: &Target, random: &mut Random) -> Result<(), (Vec<u8>, String)> {
+/// One mutated input; `Err` with the input if the target panicked.
+pub fn try_one(target: &FuzzTarget, random: &mut Random) -> Result<(), (Vec<u8>, String)> {
     let mut bytes = random.pick(&target.seeds).clone();
     for _ in 0..random.below(6) {
         damage(&mut bytes, target, random);
@@ -299,7 +300,7 @@ pub fn try_one(target: &Target, random: &mut Random) -> Result<(), (Vec<u8>, Str
     })
 }
 
-fn damage(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
+fn damage(bytes: &mut Vec<u8>, target: &FuzzTarget, random: &mut Random) {
     let at = random.below(bytes.len() + 1);
     let end = (at + 1 + random.below(8)).min(bytes.len());
     match random.below(8) {

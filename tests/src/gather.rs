@@ -1,12 +1,13 @@
-//! Random programs with subscripts that are looked up or computed: `A[r[i], j]`, `A[max(i - 1, 0), j]`, `A[r[q[i]], c[j]]`, bound to names
-//! or not, permissive or not, beside other operands, under conditions and inside further loops.
+//! Generator of random programs with gathers: subscripts that are looked up or computed, such as
+//! `A[r[i], j]`, `A[max(i - 1, 0), j]` or `A[r[q[i]], c[j]]`, bound to names or not, permissive or
+//! not.
 
 use crate::generate::{Case, Input};
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::{DType, Value};
 
-/// How far each loop goes.
+/// The trip count of each loop.
 struct Sizes {
     i: u64,
     j: u64,
@@ -19,7 +20,7 @@ fn numbers(random: &mut Random, shape: Vec<u64>, density: usize) -> Input {
     Input { shape, values: (0..count).map(|_| Value::I64(value())).collect(), dtype: DType::I64 }
 }
 
-/// Where to look: coordinates below a size, or one too far at times.
+/// Index arrays: coordinates below a size, or occasionally out of bounds.
 fn places(random: &mut Random, count: u64, size: u64, wrong: bool) -> Input {
     let mut value = || match wrong && random.one_in(12) {
         true => *random.pick(&[-1, size as i64, size as i64 + 3]),
@@ -28,7 +29,7 @@ fn places(random: &mut Random, count: u64, size: u64, wrong: bool) -> Input {
     Input { shape: vec![count], values: (0..count).map(|_| Value::I64(value())).collect(), dtype: DType::I64 }
 }
 
-/// A random program with inputs. With `wrong`, some of the places lie outside.
+/// A random program with inputs. With `wrong`, some of the indices are out of bounds.
 fn make(seed: u64, wrong: bool) -> Case {
     let mut random = Random(seed ^ 0x6a74_6865_7200);
     let sizes = Sizes {
@@ -38,7 +39,7 @@ fn make(seed: u64, wrong: bool) -> Case {
     };
     let rank = 2 + usize::from(random.one_in(3));
     let n: u64 = if random.one_in(10) { 0 } else { 1 + random.below(5) as u64 };
-    // The tensor is led to by `lead`, and goes along `j` and perhaps `k`.
+    // The tensor is subscripted by `lead` first, then by `j` and perhaps `k`.
     let mut shape = vec![n, sizes.j];
     if rank == 3 {
         shape.push(sizes.k);
@@ -121,12 +122,12 @@ fn make(seed: u64, wrong: bool) -> Case {
     Case { text, inputs }
 }
 
-/// A program whose places are all inside.
+/// A program whose indices are all in bounds.
 pub fn case(seed: u64) -> Case {
     make(seed, false)
 }
 
-/// A program some of whose places may lie outside.
+/// A program some of whose indices may be out of bounds.
 pub fn hostile(seed: u64) -> Case {
     make(seed, true)
 }

@@ -1,7 +1,8 @@
-//! Random loop programs that are well-formed by construction, with inputs to run them on.
+//! Generator of random loop programs that are well-formed by construction, with inputs.
 //!
-//! Every tensor dimension belongs to one of a few *axes* of fixed size, and a loop runs over one axis, so that sizes
-//! always agree. Statements follow the lifecycle rule: what a top-level statement writes it does not read.
+//! Every tensor dimension belongs to one of a few *axes* of fixed size, and a loop runs over one
+//! axis, so that sizes always agree. Statements follow the lifecycle rule: a top-level statement
+//! does not read what it writes.
 
 use crate::masks::mask;
 use crate::random::Random;
@@ -13,7 +14,7 @@ use tamis_tensor::{Tensor, ValueArray};
 /// A program with inputs.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The text.
+    /// The program text.
     pub text: String,
     /// Inputs by name, dense.
     pub inputs: Vec<(String, Input)>,
@@ -29,7 +30,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The input in a format. Its fill is 0, or the infinity of which there are more.
+    /// The input in a format. Its fill value is 0, or the more frequent infinity.
     pub fn tensor(&self, format: &str) -> tamis_ir::diag::Result<Tensor> {
         let format = tamis_ir::Format::parse(format, self.shape.len())?;
         let values = ValueArray::from_values(&self.values, self.dtype);
@@ -111,24 +112,24 @@ struct Variable {
     axes: Vec<usize>,
 }
 
-struct Generator {
+struct LoopProgramGenerator {
     random: Random,
     sizes: Vec<u64>,
     text: String,
-    /// What may be read: parameters, and results that are finished.
+    /// Readable tensors: parameters, and finished results.
     readable: Vec<Variable>,
     /// Loop indices in scope, with their axes.
     indices: Vec<(String, usize)>,
     /// Names bound in scope.
     lets: Vec<String>,
-    /// The program has operators of its own.
+    /// The program defines its own operators.
     defines: bool,
-    /// Scalars that hold what was read of tensors before they were written.
+    /// Scalars with elements that were read before their tensors were written.
     peeked: Vec<String>,
     names: usize,
 }
 
-/// Operators of their own that programs may use.
+/// User-defined operators that programs may use.
 const OPERATORS: &str = "\
 @op
 def mixed(a, b):
@@ -144,7 +145,7 @@ def product(a, b):
 pub fn case(seed: u64) -> Case {
     let mut random = Random(seed);
     let sizes = (0..3).map(|_| [0, 1, 2, 3, 4, 5, 3, 4][random.below(8)]).collect();
-    let mut g = Generator {
+    let mut g = LoopProgramGenerator {
         random,
         sizes,
         text: String::new(),
@@ -189,13 +190,13 @@ pub fn case(seed: u64) -> Case {
     Case { text: g.text, inputs }
 }
 
-impl Generator {
+impl LoopProgramGenerator {
     fn input(&mut self, shape: Vec<u64>) -> Input {
         let dtype =
             *self.random.pick(&[DType::F64, DType::F64, DType::F32, DType::I64, DType::I32, DType::U8, DType::Bool]);
         let cells: u64 = shape.iter().product();
         let density = 1 + self.random.below(4);
-        // What is not stored is an infinity, as in the tropical semirings.
+        // The fill value is an infinity, as in the tropical semirings.
         let infinite = dtype.kind() == tamis_ir::Kind::Float && self.random.one_in(5);
         let rest = *self.random.pick(&[f64::INFINITY, f64::NEG_INFINITY]);
         let values = (0..cells)
@@ -250,7 +251,7 @@ impl Generator {
         target
     }
 
-    /// A sum over a tensor that nothing was written to yet.
+    /// A sum over a tensor that has not been written yet.
     fn peek(&mut self, variable: &Variable) {
         let name = self.fresh("p");
         self.line(1, &format!("{name} = scalar(0.0)"));
@@ -263,11 +264,11 @@ impl Generator {
         self.peeked.push(name);
     }
 
-    /// A nest of loops that ends in assignments to `target`.
+    /// A loop nest that ends in assignments to `target`.
     fn nest(&mut self, depth: usize, target: &Variable, loops: usize) {
         let before = (self.indices.len(), self.lets.len());
         let mut depth = depth;
-        // The axes that the target needs, then any.
+        // The axes of the target, then any others.
         let mut axes: Vec<usize> = target.axes.clone();
         while axes.len() < loops {
             axes.push(self.random.below(3));
@@ -316,7 +317,7 @@ impl Generator {
         self.lets.truncate(before.1);
     }
 
-    /// A temporary that is filled, then read into the target.
+    /// A temporary that is written, then read into the target.
     fn workspace(&mut self, depth: usize, target: &Variable) {
         let axis = self.random.below(3);
         let name = self.fresh("w");
@@ -364,7 +365,7 @@ impl Generator {
         self.line(depth, &text);
     }
 
-    /// An element; subscripts stay in bounds, one way or another.
+    /// An element with subscripts in bounds, in one of several forms.
     fn access(&mut self, variable: &Variable, write: bool) -> String {
         if variable.axes.is_empty() {
             return variable.name.clone();
@@ -382,7 +383,7 @@ impl Generator {
             let protocol = *self.random.pick(&["", "", "", "", "follow", "walk", "gallop"]);
             return if protocol.is_empty() || write { index } else { format!("{protocol}({index})") };
         }
-        // A computed subscript, taken modulo the size; an axis of size 0 has no loop around it that runs.
+        // A computed subscript, modulo the size; an axis of size 0 has no executed loop around it.
         let n = self.sizes[axis].max(1);
         match all.len() {
             0 => "0".to_string(),
@@ -397,7 +398,8 @@ impl Generator {
         }
     }
 
-    /// A parameter that the program updates: in a nest like any other, or each element once from its old value.
+    /// A parameter that the program updates: in a nest like any other, or each element once from
+    /// its old value.
     fn update(&mut self) -> String {
         let at = self.random.below(self.readable.iter().take_while(|v| !v.name.starts_with(['R', 's'])).count());
         let target = self.readable.remove(at);
@@ -423,7 +425,7 @@ impl Generator {
         target.name
     }
 
-    /// A vector whose elements depend on those that were written before.
+    /// A vector with a recurrence: elements depend on earlier ones.
     fn recurrence(&mut self) -> String {
         let (name, index) = (self.fresh("R"), self.fresh("r"));
         let n = 1 + self.random.below(5);
@@ -444,8 +446,8 @@ impl Generator {
         name
     }
 
-    /// A small dense tensor that several loops subscript, each with its own index: which elements are the same is known only as the
-    /// loops run, and another loop around does not subscript it.
+    /// A small dense tensor that several loops subscript, each with its own index: which elements
+    /// are the same is known only as the loops run, and another loop around does not subscript it.
     fn alias(&mut self) -> String {
         let name = self.fresh("X");
         let n = 2 + self.random.below(4);
@@ -485,7 +487,7 @@ impl Generator {
         name
     }
 
-    /// An axis without coordinates can only be read permissively.
+    /// An axis of size 0 can only be read permissively.
     fn reads(&mut self, variable: &Variable) -> String {
         if variable.axes.iter().any(|a| self.sizes[*a] == 0) || self.random.one_in(6) && !variable.axes.is_empty() {
             let subscripts: Vec<String> = variable

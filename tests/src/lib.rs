@@ -1,4 +1,5 @@
-//! What the tests across the crates share: random programs and how to shrink them, and the reader of filetests.
+//! Shared test support across the crates: generators of random programs, shrinking, and the
+//! filetest runner.
 
 pub mod affine;
 pub mod blank;

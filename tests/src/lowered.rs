@@ -1,4 +1,5 @@
-//! Running a compiled program: the kernel as lowered or as optimised, in the kernel interpreter or as machine code.
+//! Running compiled programs: the kernel as lowered or as optimised, in the kernel interpreter or
+//! as machine code.
 
 use std::borrow::Cow;
 use tamis_backend::{llvm, runtime::run_on_arrays};
@@ -12,67 +13,68 @@ use tamis_ir::{Diagnostics, Program, Value, interp};
 use tamis_tensor::levels::{Shape, level_type};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
 
-/// What runs a kernel.
+/// The engine that runs a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Engine {
-    /// The kernel interpreter, for so many statements.
+    /// The kernel interpreter, with a budget of statements.
     Interpreter(u64),
-    /// Machine code that checks every access.
+    /// Machine code in check mode.
     Checked,
     /// Machine code.
     Native,
 }
 
-pub(crate) fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, Problem> {
+pub(crate) fn execute(kernel: &Kernel, memory: Memory, engine: Engine) -> Result<Memory, RunError> {
     let mut options = match engine {
         Engine::Interpreter(budget) => {
             return kernel::run(kernel, memory, budget).map_err(|failure| match failure {
-                Failure::Budget => Problem::Budget,
-                Failure::Required(message) => Problem::Required(message),
-                other => Problem::Wrong(format!("{other:?}\n{kernel}")),
+                Failure::Budget => RunError::Budget,
+                Failure::Required(message) => RunError::Required(message),
+                other => RunError::Wrong(format!("{other:?}\n{kernel}")),
             });
         }
-        _ => llvm::CodegenOptions::host().map_err(|d| Problem::Wrong(d.to_string()))?,
+        _ => llvm::CodegenOptions::host().map_err(|d| RunError::Wrong(d.to_string()))?,
     };
     if engine == Engine::Checked {
         options = options.checked();
     }
-    let compiled = llvm::compile(kernel, &options).map_err(|d| Problem::Wrong(format!("{d}\n{kernel}")))?;
+    let compiled = llvm::compile(kernel, &options).map_err(|d| RunError::Wrong(format!("{d}\n{kernel}")))?;
     run_on_arrays(kernel, memory, |buffers, scalars| {
         // SAFETY: the arrays are those of the kernel, which the interpreter accepts, too.
         unsafe { compiled.call(buffers, scalars) }
     })
-    .map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))
+    .map_err(|failure| RunError::Wrong(format!("{failure:?}\n{kernel}")))
 }
 
-/// How far a program is compiled.
+/// The compiler stage of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The kernel right after lowering.
     Lowered,
-    /// What the whole pipeline makes of it.
+    /// The kernel after the whole pipeline.
     Optimised,
-    /// The same, with IEEE arithmetic throughout.
+    /// The same, with strict IEEE arithmetic.
     Strict,
 }
 
 /// Compiles a program for tensors.
-pub fn compile(program: &Program, params: &[Tensor], stage: Stage) -> Result<(Lowered, Checked), Problem> {
+pub fn compile(program: &Program, params: &[Tensor], stage: Stage) -> Result<(Lowered, Checked), RunError> {
     let types: Vec<ParamType> = params.iter().map(|t| interp::param_type(t)).collect();
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
     if stage != Stage::Lowered {
         let options = pipeline::Options { strict: stage == Stage::Strict, ..pipeline::Options::default() };
         let made = pipeline::compile(program, &types, &layouts, options);
-        let made = made.map_err(Problem::Refused)?;
+        let made = made.map_err(RunError::Refused)?;
         return Ok((made.lowered, made.checked));
     }
-    let checked = program.check(&types).map_err(Problem::Refused)?;
-    let lowered = lower(program, &checked, &layouts, Policy::default()).map_err(Problem::Refused)?;
+    let checked = program.check(&types).map_err(RunError::Refused)?;
+    let lowered = lower(program, &checked, &layouts, Policy::default()).map_err(RunError::Refused)?;
     Ok((lowered, checked))
 }
 
-/// Lowers a program for tensors, checks the kernel, runs it, and gives the values of each result in row-major order.
-pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
+/// Lowers a program for tensors, verifies the kernel, runs it, and returns the values of each
+/// result in row-major order.
+pub fn run(program: &Program, params: &[Tensor], engine: Engine) -> Result<(Lowered, Vec<Vec<Value>>), RunError> {
     run_stage(program, params, Stage::Lowered, engine)
 }
 
@@ -82,59 +84,60 @@ pub fn run_stage(
     params: &[Tensor],
     stage: Stage,
     engine: Engine,
-) -> Result<(Lowered, Vec<Vec<Value>>), Problem> {
+) -> Result<(Lowered, Vec<Vec<Value>>), RunError> {
     let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, stage)?;
-    lowered.kernel.verify().map_err(|wrong| Problem::Wrong(format!("{wrong}\n{}", lowered.kernel)))?;
+    lowered.kernel.verify().map_err(|wrong| RunError::Wrong(format!("{wrong}\n{}", lowered.kernel)))?;
     let results = run_compiled(program, params, &lowered, &checked, engine)?;
     Ok((lowered, results))
 }
 
-/// The program with parameters that it updates copied in.
-pub fn copied<'p>(program: &'p Program, params: &[Tensor]) -> Result<Cow<'p, Program>, Problem> {
+/// The program with copies of the parameters that it updates.
+pub fn copied<'p>(program: &'p Program, params: &[Tensor]) -> Result<Cow<'p, Program>, RunError> {
     let layouts: Vec<ParamLayout> = params.iter().map(ParamLayout::of).collect();
-    copy_in(program, &layouts).map_err(Problem::Refused)
+    copy_in(program, &layouts).map_err(RunError::Refused)
 }
 
-/// Runs a kernel on tensors of the layouts and of the specialisation that it was made for.
+/// Runs a kernel on tensors of the layouts and the specialisation that it was compiled for.
 pub fn run_compiled(
     program: &Program,
     params: &[Tensor],
     lowered: &Lowered,
     checked: &Checked,
     engine: Engine,
-) -> Result<Vec<Vec<Value>>, Problem> {
+) -> Result<Vec<Vec<Value>>, RunError> {
     let kernel = &lowered.kernel;
     let memory = memory_of(program, params, lowered, checked);
     let after = execute(kernel, memory, engine)?;
     let results = program.results.iter().map(|id| {
         let shape = &checked.extents.shapes[id.index()];
         dense_values(&lowered.bound[id.index()], shape, &after)
-            .map_err(|message| Problem::Wrong(format!("{message}\n{kernel}")))
+            .map_err(|message| RunError::Wrong(format!("{message}\n{kernel}")))
     });
     results.collect()
 }
 
-/// How many statements the kernel of a program executes.
-pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, Problem> {
+/// The number of statements that the kernel of a program executes.
+pub fn count(program: &Program, params: &[Tensor], budget: u64) -> Result<u64, RunError> {
     let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, Stage::Optimised)?;
     let memory = memory_of(program, params, &lowered, &checked);
     match kernel::run_counted(&lowered.kernel, memory, budget) {
         Ok((_, counts)) => Ok(counts.statements),
-        Err(Failure::Budget) => Err(Problem::Budget),
-        Err(other) => Err(Problem::Wrong(format!("{other:?}"))),
+        Err(Failure::Budget) => Err(RunError::Budget),
+        Err(other) => Err(RunError::Wrong(format!("{other:?}"))),
     }
 }
 
-/// How often the body of each loop over an index of this name runs, whatever loops of the kernel it became.
-pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, Problem> {
+/// The trip count of each loop over an index of this name, summed over the kernel loops that it
+/// became.
+pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, RunError> {
     let program = &*copied(program, params)?;
     let (lowered, checked) = compile(program, params, Stage::Lowered)?;
     let kernel = &lowered.kernel;
     let memory = memory_of(program, params, &lowered, &checked);
     let counted = kernel::run_counted(kernel, memory, 50_000_000);
-    let (_, counts) = counted.map_err(|failure| Problem::Wrong(format!("{failure:?}\n{kernel}")))?;
+    let (_, counts) = counted.map_err(|failure| RunError::Wrong(format!("{failure:?}\n{kernel}")))?;
     let is_index = |name: &str| {
         let copy = name.strip_prefix(index).map(|rest| rest.strip_prefix('_').unwrap_or(rest));
         copy.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
@@ -142,7 +145,7 @@ pub fn visits(program: &Program, params: &[Tensor], index: &str) -> Result<u64, 
     Ok(kernel.vars.iter().zip(&counts.declared).filter(|(var, _)| is_index(&var.name)).map(|(_, count)| count).sum())
 }
 
-/// The arrays of tensors, and their sizes.
+/// The arrays and sizes of tensors.
 pub(crate) fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered, checked: &Checked) -> Memory {
     let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
@@ -165,7 +168,7 @@ pub(crate) fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered,
     memory
 }
 
-/// The values of a result in row-major order, after its arrays were checked.
+/// The values of a result in row-major order, after its arrays were validated.
 pub(crate) fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
     let (format, arrays, values) = match &bound.storage {
         Stored::Scalar { output, .. } => {
@@ -233,15 +236,15 @@ pub(crate) fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Resu
     Ok(out)
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug)]
-pub enum Problem {
-    /// The program is not right for these tensors.
+pub enum RunError {
+    /// The program is invalid for these tensors.
     Refused(Diagnostics),
-    /// The kernel says that the tensors are wrong.
+    /// The kernel reports invalid tensors.
     Required(String),
     /// The kernel is wrong.
     Wrong(String),
-    /// It takes too long.
+    /// The budget is exhausted.
     Budget,
 }

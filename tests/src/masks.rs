@@ -1,4 +1,4 @@
-//! Random masks: comparisons of sums over loop indices, in every form.
+//! Generator of random masks: comparisons of sums over loop indices, in every form.
 
 use crate::random::Random;
 

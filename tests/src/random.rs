@@ -1,4 +1,4 @@
-//! A small generator of random numbers, so that a failure repeats from its seed.
+//! A pseudo-random generator, so that a failure is reproducible from its seed.
 
 /// Splitmix64.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ impl Random {
         (self.bits() % n.max(1) as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// True with probability `1/n`.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of the items.
+    /// A random item.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }

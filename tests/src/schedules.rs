@@ -1,4 +1,4 @@
-//! Random schedules: commands for a program's own loops and expressions, of which those that are legal are kept.
+//! Generator of random legal schedules, from the loops and expressions of a program.
 
 use crate::random::Random;
 use tamis_compiler::lower::Policy;
@@ -6,7 +6,8 @@ use tamis_compiler::schedule::{BoundKind, Command, Races, Schedule};
 use tamis_ir::program::{Checked, Expr, ExprId, LoopExtent, Program, StmtKind};
 use tamis_ir::{Code, Format};
 
-/// A schedule of up to `length` legal commands, and the program that it makes; `refused` hears of those that are not legal.
+/// A schedule of up to `length` legal commands, and the scheduled program; `refused` receives the
+/// diagnostics of illegal ones.
 pub fn random(
     random: &mut Random,
     program: &Program,
@@ -30,13 +31,13 @@ pub fn random(
     (schedule, current)
 }
 
-/// What commands are refused for; anything else is a mistake of ours.
+/// The error codes of illegal commands; any other code is a bug.
 pub fn is_refusal(code: Code) -> bool {
     use Code::*;
     matches!(code, E0406 | E0605 | E0603 | E1202 | E1203 | E1204 | E1205 | E1206 | E1207 | E1208 | E1209 | E1210)
 }
 
-/// All loops by a name that means one of them.
+/// All loops, by a name that identifies them.
 fn loops(program: &Program) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     program.visit(&mut |stmt| {
@@ -53,7 +54,7 @@ fn loops(program: &Program) -> Vec<String> {
     unique.collect()
 }
 
-/// The parts of the values of assignments.
+/// The subexpressions of assigned values.
 fn parts(program: &Program) -> Vec<(ExprId, bool)> {
     let mut found = Vec::new();
     program.visit(&mut |stmt| {
@@ -71,7 +72,7 @@ fn parts(program: &Program) -> Vec<(ExprId, bool)> {
     found
 }
 
-/// One command, legal or not. `original` is the program before any command.
+/// A random command, legal or not. `original` is the unscheduled program.
 fn command(random: &mut Random, original: &Program, program: &Program, checked: &Checked) -> Option<Command> {
     let loops = loops(program);
     if loops.is_empty() {
@@ -89,7 +90,7 @@ fn command(random: &mut Random, original: &Program, program: &Program, checked: 
                 let with = random.below(order.len());
                 order.swap(k, with);
             }
-            // Two loops are more often of one nest than three.
+            // Two loops belong to one nest more often than three.
             order.truncate(2 + random.below(2));
             Command::Reorder { loops: order }
         }
@@ -138,7 +139,7 @@ fn command(random: &mut Random, original: &Program, program: &Program, checked: 
             pipelined: random.one_in(4),
         },
         _ => {
-            // Expressions and index variables of the original loops are still understood.
+            // Expressions and index variables of the original loops remain valid names.
             let written = if random.one_in(3) { original } else { program };
             let parts = parts(written);
             let (part, whole) = if parts.is_empty() { return None } else { *random.pick(&parts) };

@@ -1,15 +1,16 @@
-//! Making a program that fails smaller, so that what is left is what matters.
+//! Test-case reduction: shrinks a failing program to its relevant parts.
 //!
-//! Programs are shrunk as text: statements are deleted with their blocks, blocks lose their headers, parts of expressions
-//! become numbers, inputs lose values. A candidate is kept if it still fails, whatever it now means.
+//! The text of a program is shrunk: statements are deleted with their blocks, blocks lose their
+//! headers, subexpressions become numbers, inputs lose values. A candidate is kept if it still
+//! fails, whatever its meaning.
 
 use crate::generate::Case;
 use tamis_ir::Value;
 
-/// How often candidates are tried.
+/// The maximum number of candidates.
 const PATIENCE: usize = 4000;
 
-/// The smallest case found that still fails.
+/// The smallest failing case found.
 pub fn shrink(case: &Case, fails: &dyn Fn(&Case) -> bool) -> Case {
     let mut best = case.clone();
     let mut tried = 0;
@@ -28,7 +29,7 @@ pub fn shrink(case: &Case, fails: &dyn Fn(&Case) -> bool) -> Case {
     }
 }
 
-/// Cases that are smaller, the boldest cuts first.
+/// Smaller cases, the largest reductions first.
 fn candidates(case: &Case) -> Vec<Case> {
     let lines: Vec<&str> = case.text.lines().collect();
     let mut texts = Vec::new();
@@ -84,7 +85,7 @@ fn replaced(lines: &[&str], start: usize, stop: usize, by: Vec<String>) -> Strin
     text
 }
 
-/// The line with a parenthesised part, or one side of an operator, left out.
+/// The line without a parenthesised subexpression, or one side of an operator.
 fn simpler(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let bytes = line.as_bytes();
@@ -96,7 +97,7 @@ fn simpler(line: &str) -> Vec<String> {
             continue;
         }
         let Some(stop) = closing(bytes, start) else { continue };
-        // A call with its name, or a group.
+        // A call with its name, or a parenthesised group.
         let name = bytes[..start].iter().rev().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         let (from, inside) = (start - name, &line[start + 1..stop]);
         for by in ["1", "0"].into_iter().chain(arguments(inside)) {
@@ -152,7 +153,7 @@ fn arguments(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// What a program needs to fail stays; the rest goes.
+    /// The parts that the failure needs remain; all others are removed.
     #[test]
     fn what_does_not_matter_is_cut() {
         let text = "def program(A):\n    R1 = tensor(\"dense\", shape=(3,))\n    for i in range(3):\n        if i > 1:\n            R1[i] += max(2 * A, (A - 1)) + 3\n    s2 = scalar(0)\n    s2 += A\n    return R1, s2\n";

@@ -1,8 +1,10 @@
-//! Random loop programs that use the whole language: every operator and value type, every rule for extents, fills of all
-//! kinds, scalars, nested temporaries, several results at once. Mostly well-formed: see [`ACCEPTABLE`].
+//! Generator of random loop programs over the whole language: every operator and value type, every
+//! rule for extents, all kinds of fill values, scalars, nested temporaries, several results. Most
+//! are well-formed: see [`ACCEPTABLE`].
 //!
-//! Kinds of values are tracked from above (`Kind::Float` holds integers, too), so that an expression suits the operator
-//! around it. Only types that meet by promotion (`i64` and `u64` in `f64`) can surprise.
+//! The generator tracks upper bounds of the kinds of values (`Kind::Float` includes integers), so
+//! that operands suit their operators. Only types that meet by promotion (`i64` and `u64` in `f64`)
+//! are unexpected.
 
 mod expressions;
 
@@ -12,8 +14,9 @@ use num_complex::Complex;
 use std::fmt::Write;
 use tamis_ir::{Code, DType, Kind, Value};
 
-/// What a generated program may be refused for: types that promotion makes unfit (E0301, E0302, E0305), literals that meet
-/// a narrow type (E0306), windows larger than their tensor (E0405), scatters out of bounds (E1001, E1002).
+/// Valid diagnostics of generated programs: types that promotion makes incompatible (E0301, E0302,
+/// E0305), literals that meet a narrow type (E0306), windows larger than their tensor (E0405),
+/// scatters out of bounds (E1001, E1002).
 pub const ACCEPTABLE: &[Code] = &[
     Code::E0301,
     Code::E0302,
@@ -26,7 +29,7 @@ pub const ACCEPTABLE: &[Code] = &[
     Code::E1003,
 ];
 
-/// How many axes there are.
+/// The number of axes.
 const AXES: usize = 3;
 
 #[derive(Clone)]
@@ -34,17 +37,17 @@ struct Variable {
     name: String,
     /// The axis of each dimension.
     axes: Vec<usize>,
-    /// No value is of a higher kind.
+    /// The maximum kind of its values.
     kind: Kind,
 }
 
-/// A place that a nest of loops writes to.
+/// The target of a loop nest.
 #[derive(Clone)]
-struct Target {
-    /// The element, as text.
+struct WriteTarget {
+    /// The element as text.
     place: String,
     kind: Kind,
-    /// The type, where it is declared.
+    /// The type, if it is declared.
     dtype: Option<DType>,
 }
 
@@ -52,13 +55,13 @@ struct Writer {
     random: Random,
     sizes: Vec<u64>,
     text: String,
-    /// What may be read: parameters, and results that are finished.
+    /// Readable tensors: parameters, and finished results.
     readable: Vec<Variable>,
-    /// How many of them are parameters.
+    /// The number of parameters among them.
     params: usize,
     /// Loop indices in scope, with their axes.
     indices: Vec<(String, usize)>,
-    /// Names bound in scope, and scalars that may be read.
+    /// Names bound in scope, and readable scalars.
     lets: Vec<(String, Kind)>,
     names: usize,
 }
@@ -172,7 +175,7 @@ impl Writer {
         let format = *self.random.pick(formats(variable.axes.len()));
         let leaf = !format.contains("->") && self.random.one_in(5);
         if kind == Kind::Bool && fill == "False" && !variable.axes.is_empty() && self.random.one_in(2) {
-            // Levels that store what is false, too, are written as others.
+            // Levels that store `false`, too, are written like others.
             let levels = match variable.axes.len() {
                 1 => ["bytemap", "dense", "runs", "band", "interval"],
                 2 => ["dense, sparse", "dense, dense", "dense, band", "dense, singleton", "runs, blocks"],
@@ -208,7 +211,7 @@ impl Writer {
         self.random.pick::<&str>(fills)
     }
 
-    /// The size of an axis, one way or another.
+    /// The size of an axis, in one of several forms.
     fn size(&mut self, axis: usize) -> String {
         let known: Vec<String> = self.readable[..self.params]
             .iter()
@@ -216,14 +219,14 @@ impl Writer {
             .filter(|(_, _, a)| *a == axis)
             .map(|(v, dim, _)| format!("{}.shape[{dim}]", v.name))
             .collect();
-        // Only a parameter that is subscripted somewhere has a shape, so this says it in numbers most of the time.
+        // Only a subscripted parameter has a shape, so this is mostly a number.
         if known.is_empty() || !self.random.one_in(8) || !self.text.contains(&known[0].replace(".shape[", "[")) {
             return self.sizes[axis].to_string();
         }
         known[0].clone()
     }
 
-    /// One or two results, written by one nest of loops.
+    /// One or two results, written by one loop nest.
     fn group(&mut self) -> Vec<String> {
         let rank = *self.random.pick(&[0, 1, 1, 2, 2, 3]);
         let axes: Vec<usize> = (0..rank).map(|_| self.random.below(AXES)).collect();
@@ -269,7 +272,8 @@ impl Writer {
         names.collect()
     }
 
-    /// How far a loop over an axis goes. `_` only where a bare subscript of a declared tensor says how far.
+    /// The bound of a loop over an axis. `_` only where a bare subscript of a declared tensor
+    /// determines it.
     fn extent(&mut self, axis: usize, of_target: bool) -> String {
         let n = self.sizes[axis];
         let outer = self.indices.last().map(|(name, _)| name.clone());
@@ -287,7 +291,7 @@ impl Writer {
         }
     }
 
-    /// What may stand before the statement that a nest is about: bound names, scalars, conditions.
+    /// Optional statements before the main statement of a nest: bound names, scalars, conditions.
     fn prelude(&mut self, mut depth: usize) -> usize {
         if self.random.one_in(4) {
             let name = self.fresh("d");
@@ -307,7 +311,7 @@ impl Writer {
         depth
     }
 
-    /// A plain scalar that is read and written as a loop goes on.
+    /// A plain scalar that a loop reads and writes.
     fn running_scalar(&mut self, depth: usize) {
         let name = self.fresh("t");
         let (start, dtype) =
@@ -329,12 +333,13 @@ impl Writer {
         self.indices.pop();
     }
 
-    /// Where a nest writes: the loops' indices, or computed subscripts.
-    fn target(&mut self, variable: &Variable, dtype: Option<DType>, places: &[(String, usize, bool)]) -> Target {
+    /// The target of a nest: subscripts are loop indices, or computed.
+    fn target(&mut self, variable: &Variable, dtype: Option<DType>, places: &[(String, usize, bool)]) -> WriteTarget {
         let mut free: Vec<&(String, usize, bool)> = places.iter().collect();
         let mut subscripts = Vec::new();
         for axis in &variable.axes {
-            // Every loop of inferred extent is used bare by the first target, which has all of its axes.
+            // The first target has all axes, so every loop of inferred extent is a bare subscript
+            // of it.
             let Some(at) = free.iter().position(|(_, a, _)| a == axis) else { continue };
             let (index, _, bounded) = free.remove(at);
             subscripts.push(match self.random.below(12) {
@@ -351,11 +356,11 @@ impl Writer {
             0 => variable.name.clone(),
             _ => format!("{}[{}]", variable.name, subscripts.join(", ")),
         };
-        Target { place, kind: variable.kind, dtype }
+        WriteTarget { place, kind: variable.kind, dtype }
     }
 
     /// One or several assignments to a target.
-    fn write(&mut self, depth: usize, target: &Target, nesting: usize) {
+    fn write(&mut self, depth: usize, target: &WriteTarget, nesting: usize) {
         match self.random.below(if nesting == 0 { 5 } else { 9 }) {
             0 => {
                 let count = 1 + self.random.below(3);
@@ -374,8 +379,8 @@ impl Writer {
         }
     }
 
-    /// A tensor that lives for one iteration: filled, then read.
-    fn temporary(&mut self, depth: usize, target: &Target, nesting: usize) {
+    /// A tensor that lives for one iteration: written, then read.
+    fn temporary(&mut self, depth: usize, target: &WriteTarget, nesting: usize) {
         let axes: Vec<usize> = (0..1 + self.random.below(2)).map(|_| self.random.below(AXES)).collect();
         let (inner, dtype) = self.declare(depth, "w", axes.clone(), true);
         for reading in [false, true] {
@@ -397,12 +402,12 @@ impl Writer {
             if reading {
                 self.lets.push((place, inner.kind));
                 self.readable.push(inner.clone());
-                // Used once bare, so that the extents are known.
+                // Subscripted once by bare indices, so that the extents are known.
                 self.line(below, &format!("v{} = {}[{}]", self.names, inner.name, names.join(", ")));
                 self.write(below, target, 0);
                 self.readable.pop();
             } else {
-                self.write(below, &Target { place, kind: inner.kind, dtype }, nesting);
+                self.write(below, &WriteTarget { place, kind: inner.kind, dtype }, nesting);
                 if together {
                     let kept = match inner.kind {
                         Kind::Bool => "|",
@@ -419,7 +424,8 @@ impl Writer {
         }
     }
 
-    /// A tensor whose size follows from affine subscripts: the `valid` and the `same` extents of a convolution.
+    /// A tensor whose size follows from affine subscripts: the `valid` and `same` extents of a
+    /// convolution.
     fn stencil(&mut self) -> Option<String> {
         let vectors: Vec<Variable> =
             self.readable[..self.params].iter().filter(|v| v.axes.len() == 1 && v.kind > Kind::Bool).cloned().collect();
@@ -454,7 +460,7 @@ impl Writer {
     }
 }
 
-/// A number at the edge of its type.
+/// A boundary value of a type.
 fn edge(random: &mut Random, dtype: DType) -> Value {
     let real = dtype.real();
     let numbers = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE, 1e-310];

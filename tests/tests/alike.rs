@@ -1,4 +1,5 @@
-//! Results that store what an operand stores: they share its coordinates, and hold what the interpreter says.
+//! Tests of shared sparsity: results with the pattern of an operand share its coordinate arrays,
+//! and agree with the interpreter.
 
 use tamis::Program;
 use tamis::compile::{CompileOptions, Signature};
@@ -27,8 +28,8 @@ fn place(array: &IndexArray) -> usize {
     with_indices!(array, x => x.as_ptr() as usize)
 }
 
-/// Runs a program on one thread and on several, compares it with the interpreter, and says how many levels of the result are those
-/// of the first operand, in memory.
+/// Runs a program on one thread and on several, compares it with the interpreter, and says how many
+/// levels of the result are those of the first operand, in memory.
 fn shared(text: &str, tensors: &[&Tensor], strict: bool) -> usize {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let options = CompileOptions { strict, ..CompileOptions::default() };
@@ -72,9 +73,9 @@ fn one(target: &str, format: &str, params: &str, loops: &str, statement: &str) -
     )
 }
 
-/// Programs whose result stores what their first operand stores, with how many levels that are.
+/// Programs whose result has the pattern of their first operand, with the number of shared levels.
 #[test]
-fn what_an_operand_stores() {
+fn results_share_the_pattern_of_an_operand() {
     for format in ["csr", "dcsr", "dense, sparse[u64,u64]", "sparse[u16,u16], sparse[u16,u8]", "csc"] {
         let a = tensor(&[37, 23], 150, format, 3);
         let (x, u, v) = (dense(&[23], 1), dense(&[37, 5], 2), dense(&[5, 23], 3));
@@ -97,7 +98,7 @@ fn what_an_operand_stores() {
         );
         assert_eq!(shared(&scalar, &[&a, &u, &v], false), 2, "{scalar}");
     }
-    // A pattern has coordinates, too.
+    // A pattern tensor has coordinates, too.
     let a = tensor(&[37, 23], 150, "csr", 3);
     let places = a.convert(&FormatSpec::parse("csr; pattern").unwrap().with_rank(2).unwrap()).unwrap();
     let text = one("R", "csr", "A, x", "i, j", "R[i,j] = A[i,j] * x[j]");
@@ -117,7 +118,7 @@ fn fibers_of_more_dimensions() {
         let (x, m) = (dense(&[9], 1), dense(&[9, 6], 2));
         let text = one("R", two, "A, x", "i, j, k", "R[i,j] += A[i,j,k] * x[k]");
         assert_eq!(shared(&text, &[&a, &x], false), levels, "{format}\n{text}");
-        // Whether a workspace is needed or not.
+        // With and without a workspace.
         for loops in ["i, j, k, r", "i, j, r, k"] {
             let text = one("R", three, "A, M", loops, "R[i,j,r] += A[i,j,k] * M[k,r]");
             assert_eq!(shared(&text, &[&a, &m], false), levels, "{format}\n{text}");
@@ -125,9 +126,9 @@ fn fibers_of_more_dimensions() {
     }
 }
 
-/// Programs whose result does not, or need not: it has arrays of its own.
+/// Programs whose result has, or may have, another pattern: it has its own arrays.
 #[test]
-fn what_an_operand_does_not_store() {
+fn other_patterns_are_not_shared() {
     let a = tensor(&[23, 23], 120, "csr", 3);
     let b = tensor(&[23, 23], 90, "csr", 4);
     let x = dense(&[23], 1);
@@ -153,7 +154,7 @@ fn what_an_operand_does_not_store() {
     ] {
         let text = one("R", format, params, "i, j", &format!("R[i,j] = {value}"));
         let levels = shared(&text, &tensors, false);
-        // What is 1 where nothing is stored is 1 more where something is.
+        // An operand that is 1 where nothing is stored adds to every element.
         let expected = if format.contains("element") { 2 } else { 0 };
         assert_eq!(levels, expected, "{text}");
     }
@@ -168,25 +169,25 @@ fn what_an_operand_does_not_store() {
     ] {
         assert_eq!(shared(text, &[&a], false), 0, "{text}");
     }
-    // Nothing annihilates what is infinite.
+    // No factor annihilates an infinity.
     let text = one("R", "csr", "A, x", "i, j", "R[i,j] = A[i,j] * x[j]");
     assert_eq!((shared(&text, &[&a, &x], true), shared(&text, &[&a, &x], false)), (0, 2));
 }
 
-/// Several results of one nest, some alike and some not.
+/// Several results of one nest, of which some share a pattern.
 #[test]
 fn several_results() {
     let (a, x) = (tensor(&[37, 23], 150, "csr", 3), dense(&[23], 1));
     let text = "def f(A, x):\n    R = tensor('csr')\n    y = tensor('dense')\n    for i, j in _:\n        R[i,j] = A[i,j] * x[j]\n        y[i] += A[i,j]\n    return R, y\n";
     assert_eq!(shared(text, &[&a, &x], false), 2);
-    // Every row of the second one is written, whatever is stored.
+    // Every row of the second result is written, whatever is stored.
     let text = "def f(A, x):\n    R = tensor('csr')\n    Z = tensor('dense')\n    for i, j in _:\n        R[i,j] = A[i,j] * x[j]\n        Z[i,j] = x[j]\n    return R, Z\n";
     assert_eq!(shared(text, &[&a, &x], false), 0);
 }
 
-/// Tensors without entries, without rows, and with fibers that hold nothing.
+/// Empty tensors, tensors without rows, and empty fibers.
 #[test]
-fn nothing_stored() {
+fn empty_operands() {
     let text = one("R", "csr", "A, x", "i, j", "R[i,j] = A[i,j] * x[j]");
     for shape in [[5, 4], [0, 4], [5, 0], [0, 0]] {
         assert_eq!(shared(&text, &[&tensor(&shape, 0, "csr", 1), &dense(&shape[1..], 1)], false), 2);

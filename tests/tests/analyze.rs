@@ -1,11 +1,12 @@
-//! What kernels count of themselves: as much as the interpreter counts, as many windows as there are, and nothing else changes.
+//! Tests of instrumented kernels: their counters agree with the interpreter and with known numbers
+//! of windows, and change no result.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use tamis::prelude::*;
 use tamis_tests::counted::{Counted, count};
 use tamis_tests::filetest::{Section, sections};
-use tamis_tests::lowered::{Engine, Problem, Stage, run_stage};
+use tamis_tests::lowered::{Engine, RunError, Stage, run_stage};
 use tamis_tests::random::Random;
 use tamis_tests::{affine, conform, early_exit, generate};
 
@@ -35,9 +36,10 @@ fn zoo() -> Vec<Section> {
         .collect()
 }
 
-/// Machine code counts what the interpreter counts: statements, and declarations of every variable.
+/// Counters of machine code agree with the interpreter, for statements and declarations of every
+/// variable.
 #[test]
-fn machine_code_counts_what_the_interpreter_counts() {
+fn counters_agree_with_the_interpreter() {
     let (mut failures, mut compared) = (Vec::new(), 0);
     for section in zoo() {
         let program = Program::parse(&section.program).unwrap_or_else(|d| panic!("{}", d.render(false)));
@@ -49,7 +51,7 @@ fn machine_code_counts_what_the_interpreter_counts() {
                 failures.extend(wrong.map(|wrong| format!("{}: {wrong}", section.heading)));
                 compared += 1;
             }
-            Err(Problem::Required(_)) => {}
+            Err(RunError::Required(_)) => {}
             Err(problem) => failures.push(format!("{}: {problem:?}", section.heading)),
         }
     }
@@ -57,9 +59,9 @@ fn machine_code_counts_what_the_interpreter_counts() {
     assert!(compared >= 40, "{compared} programs");
 }
 
-/// Programs that leave loops, merge, mask and scatter, in formats of every kind.
+/// Programs that break out of loops, merge, mask and scatter, in formats of every kind.
 #[test]
-fn random_programs_count_themselves() {
+fn random_programs_are_counted() {
     let mut compared = 0;
     for seed in 0..400 {
         let (case, formats): (_, fn(usize) -> &'static [&'static str]) = match seed % 4 {
@@ -80,7 +82,7 @@ fn random_programs_count_themselves() {
                 }
                 compared += 1;
             }
-            Err(Problem::Wrong(wrong)) if !wrong.contains("no order") => panic!("seed {seed}\n{}\n{wrong}", case.text),
+            Err(RunError::Wrong(wrong)) if !wrong.contains("no order") => panic!("seed {seed}\n{}\n{wrong}", case.text),
             Err(_) => {}
         }
     }
@@ -182,19 +184,19 @@ def convolve(A, F):
     for format in ["csr", "coo", "dcsr"] {
         let a = matrix(rows, columns, &stored, format);
         let inputs = [("A", &a), ("F", &f)];
-        // Rows are found first, and windows along each of them.
+        // Rows are located first, then windows along each of them.
         let found = visits(&program("i, r, j, s"), &inputs);
         let all_rows = format == "csr";
         assert_eq!(found[0], ("i".into(), if all_rows { rows - height + 1 } else { bands }), "{format}");
         assert_eq!(found[1], ("r".into(), if all_rows { (rows - height + 1) * height } else { pairs }), "{format}");
         assert_eq!(found[2], ("j".into(), along_rows), "{format}");
-        // Windows in two dimensions at once.
+        // Two-dimensional windows.
         let found = visits(&program("i, j, r, s"), &inputs);
         assert_eq!(found[1], ("j".into(), both), "{format}");
     }
 }
 
-/// Where two lists meet, and how often they were moved along.
+/// Merges of two lists: matches and advances.
 #[test]
 fn merges() {
     let (rows, columns) = (60, 80);
@@ -216,8 +218,8 @@ def inner(A, B):
     assert!(steps >= counted.visits("j") && steps <= (a.len() + b.len()) as u64, "{steps}");
 }
 
-/// The (min, +) and (max, +) products go over what is stored: an infinity that is not stored decides a sum, and changes no
-/// extremum. So do differences, and sums of three.
+/// The (min, +) and (max, +) products go over what is stored: an infinity that is not stored
+/// decides a sum, and changes no extremum. So do differences, and sums of three.
 #[test]
 fn infinities_are_skipped() {
     let (rows, columns) = (60, 80);
@@ -267,7 +269,7 @@ fn infinities_are_skipped() {
     }
 }
 
-/// Bytes are those of the elements that are there, and predictions those of the schedule.
+/// Byte counts are those of accessed elements, and predictions those of the schedule.
 #[test]
 fn bytes_and_predictions() {
     let stored = entries(500, 400, 3000, 9);
@@ -289,9 +291,10 @@ fn bytes_and_predictions() {
     assert_eq!(plain[0].get(&[3]), analysis.results[0].get(&[3]));
 }
 
-/// Entries that all lie on the same few coordinates meet far more often than the model expects, and that is told.
+/// Entries concentrated on the same few coordinates match far more often than the model expects;
+/// the analysis reports it.
 #[test]
-fn surprises_are_told() {
+fn unexpected_counts_are_reported() {
     let n = 3000u64;
     let thick: BTreeSet<(u64, u64)> =
         (0..n).map(|i| (i, i % 3)).chain((0..3).flat_map(|i| (0..n).map(move |j| (i, j)))).collect();
@@ -304,23 +307,24 @@ fn surprises_are_told() {
     assert!(analysis.to_string().contains('!'), "{analysis}");
 }
 
-/// A dense vector of zeros with ones at some coordinates.
+/// A dense vector of zeros, with ones at some coordinates.
 fn marked(n: u64, at: &[u64], format: &str) -> Tensor {
     let values: Vec<f64> = (0..n).map(|i| f64::from(u8::from(at.contains(&i)))).collect();
     Tensor::from_dense(&[n], values.into(), &Format::parse(format, 1).unwrap(), Value::F64(0.0)).unwrap()
 }
 
-/// Counted visits of a loop, and results as numbers.
+/// The trip counts of a loop, and the results as numbers.
 fn counted(text: &str, tensors: &[Tensor], index: &str) -> (u64, Vec<f64>) {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let counted = count(&program, tensors, Engine::Interpreter(BUDGET)).unwrap();
     let results = counted.results.iter().map(|values| values[0].as_c128().re).collect();
-    // The same index may stand for several loops of the program.
+    // Several loops of the program may have the same index.
     let loops = counted.indices.iter().zip(&counted.counts.loops).filter(|(name, _)| *name == index);
     (loops.map(|(_, row)| row.visits).sum(), results)
 }
 
-/// Two reductions in one loop that become final at different coordinates: the loop ends with the later one, whatever the formats.
+/// Two reductions in one loop that become final at different coordinates: the loop ends with the
+/// later one, in every format.
 #[test]
 fn short_circuits_compose() {
     let n = 1000;
@@ -342,23 +346,23 @@ def both(a, b):
             assert_eq!(results, [1.0, second as f64]);
         }
     }
-    // Lists: as many as are stored up to there.
+    // Coordinate lists: the entries stored up to there.
     let (a, b) = (marked(n, &[3, 5, 900], "sparse"), marked(n, &[1, 4, 6, 8, 950], "sparse"));
     let (visits, results) = counted(text, &[a, b], "i");
     assert!(visits <= 3, "{visits}");
     assert_eq!(results, [1.0, 1.0]);
-    // Final from the start: nothing is visited for it.
+    // Final from the start: no iterations.
     let (a, b) = (marked(n, &[700], "dense"), marked(n, &[2], "dense"));
     let (visits, results) = counted(&text.replace("scalar(False)", "scalar(True)"), &[a, b], "i");
     assert_eq!((visits, results), (3, vec![1.0, 2.0]));
-    // Never final: everything is.
+    // Never final: all iterations.
     let (visits, results) = counted(text, &[marked(n, &[], "dense"), marked(n, &[2], "dense")], "i");
     assert_eq!((visits, results), (n, vec![0.0, 2.0]));
 }
 
-/// More reductions than a loop has versions for: it still ends with the last of them.
+/// More reductions than a loop has specialisations for: it still ends with the last of them.
 #[test]
-fn many_short_circuits_end_their_loop() {
+fn many_early_exits_end_their_loop() {
     let (mut text, mut results) = (String::from("def many(a):\n"), Vec::new());
     for k in 0..9 {
         text += &format!("    s{k} = short_circuit_scalar(False)\n");
@@ -373,9 +377,10 @@ fn many_short_circuits_end_their_loop() {
     assert_eq!((visits, results), (82, vec![1.0; 9]));
 }
 
-/// Beside another statement, the rest of the loop is specialised for that statement alone.
+/// With another statement in the loop, the remaining iterations are specialised for that statement
+/// alone.
 #[test]
-fn loops_are_specialised_again() {
+fn remaining_iterations_are_specialised() {
     let n = 2000;
     let sparse = [7, 30, 1500, 1600, 1999];
     for format in ["sparse", "hash", "blocks", "sparse_runs"] {
@@ -393,7 +398,7 @@ def beside(a, B):
         assert!(visits <= 12 + after, "{visits} visits of {format}");
         assert_eq!(results, [1.0, sparse.iter().sum::<u64>() as f64]);
     }
-    // At any depth; what served the reduction alone goes with it.
+    // At any depth; code that only served the reduction disappears with it.
     let text = "
 def rows(A, b, y):
     found = short_circuit_scalar(False)
@@ -415,7 +420,8 @@ def rows(A, b, y):
     assert_eq!(results[0], 1.0);
     let (visits, _) = counted(text, &[a, marked(40, &[5], "dense"), dense(&[40])], "j");
     assert_eq!(visits, stored.len() as u64);
-    // Both loops of a nest: the inner one in the row where it becomes final, the outer one after that row.
+    // Both loops of a nest: the inner one in the row where the reduction becomes final, the outer
+    // one after that row.
     let text = "
 def nest(A, B):
     found = short_circuit_scalar(False)
@@ -435,7 +441,7 @@ def nest(A, B):
     assert_eq!(results, [1.0, (1..=100).sum::<u64>() as f64]);
 }
 
-/// No loop visits more because its reductions are left early.
+/// Early exits never add iterations.
 #[test]
 fn early_exits_never_visit_more() {
     let mut compared = 0;

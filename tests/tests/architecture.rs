@@ -1,8 +1,8 @@
-//! Invariants of the house that a test can keep; see docs/ARCHITECTURE.md.
+//! Architecture tests: the invariants of docs/ARCHITECTURE.md that a test can check.
 
 use std::path::{Path, PathBuf};
 
-/// The crates, each of which may depend on those above it only.
+/// The crates in dependency order: each may depend only on those before it.
 const ORDER: &[&str] =
     &["tamis-ir", "tamis-tensor", "tamis-compiler", "tamis-backend", "tamis-macros", "tamis", "tamis-py", "tamis-cli"];
 
@@ -45,7 +45,7 @@ fn the_interpreter_and_the_program_name_no_tensor_crate() {
     }
 }
 
-/// Tests of a crate are modules of one binary: a file that nothing names would never run.
+/// The tests of a crate are modules of one binary: a file that no module names would never run.
 #[test]
 fn every_file_of_tests_runs() {
     let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
@@ -63,7 +63,7 @@ fn every_file_of_tests_runs() {
     }
 }
 
-/// The lowerer sees looplets; what levels there are is data.
+/// The lowerer sees looplets; the set of levels is data.
 #[test]
 fn the_lowerer_names_no_level() {
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ fn an_operator_takes_two_files() {
 
 /// Files are rooms: one subject each. Past 800 lines, split by subject.
 #[test]
-fn files_are_rooms() {
+fn files_have_one_subject() {
     let mut found = Vec::new();
     for folder in ["crates", "tests", "benches"] {
         sources(&root().join(folder), &mut found);
@@ -112,7 +112,7 @@ fn files_are_rooms() {
     }
 }
 
-/// Every diagnostic code is raised somewhere, by a crate or by the Python package, or it should go.
+/// Every diagnostic code is raised somewhere, by a crate or by the Python package.
 #[test]
 fn codes_are_used() {
     let mut found = Vec::new();

@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 
 fn constant(c: Option<Constant>) -> &'static str {
     match c {
-        // Only operators that users define have numbers of their own.
+        // Only user-defined operators have their own numbers.
         None | Some(Constant::Number(_)) => "",
         Some(Constant::Zero) => "0",
         Some(Constant::One) => "1",
@@ -248,9 +248,9 @@ fn paths_exist() {
     assert!(checked > 30, "{checked}");
 }
 
-/// Every level has a page, whose examples store and compute what it says.
+/// Every level has a page, whose examples store and compute as documented.
 #[test]
-fn pages_of_levels_are_true() {
+fn pages_of_levels_match_the_levels() {
     let folder = root().join("docs/reference/levels");
     let mut names: Vec<&str> = tamis_ir::format::LevelKind::ALL.iter().map(|kind| kind.name()).collect();
     names.push("maps");

@@ -12,7 +12,7 @@ mod tamis {
         pub use ::tamis::io::ReadOptions;
 
         pub fn read(path: &str, options: &ReadOptions) -> Result<::tamis::Tensor, ::tamis::Diagnostic> {
-            ::tamis::io::read(&super::super::shelf().join(path), options)
+            ::tamis::io::read(super::super::shelf().join(path), options)
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Budgets: how large kernels may become, how they grow with the number of operands, how much they may do, and that
-//! none of it depends on the order of operands. No test here looks at a clock.
+//! Kernel budgets: size, growth with the number of operands, executed statements, and independence
+//! of operand order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,16 +8,16 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{Format, Program, Value};
 use tamis_tensor::{Tensor, ValueArray};
 use tamis_tests::filetest::sections;
-use tamis_tests::lowered::{self, Engine, Problem, Stage};
+use tamis_tests::lowered::{self, Engine, RunError, Stage};
 use tamis_tests::random::Random;
 
-/// Statements and distinct expressions of a kernel.
+/// The size of a kernel: statements, and distinct expressions.
 type Size = (usize, usize);
 
-/// The kernel's size, and its results.
+/// The size of the kernel, and its results.
 type Outcome = (Size, Vec<Vec<Value>>);
 
-fn lower(text: &str, tensors: &[Tensor], stage: Stage, budget: u64) -> Result<Outcome, Problem> {
+fn lower(text: &str, tensors: &[Tensor], stage: Stage, budget: u64) -> Result<Outcome, RunError> {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
     let (lowered, results) = lowered::run_stage(&program, tensors, stage, Engine::Interpreter(budget))?;
     Ok(((lowered.kernel.size(), lowered.kernel.exprs.len()), results))
@@ -42,15 +42,16 @@ fn tensor(shape: &[u64], values: &[i64], format: &str) -> Tensor {
     Tensor::from_dense(shape, array, &format, Value::I64(0)).unwrap()
 }
 
-/// A tensor of small integers, about a third of which are not 0; integers add in any order.
+/// A tensor of small integers, about a third of them nonzero; integer sums are exact in any order.
 fn random_tensor(random: &mut Random, shape: &[u64], format: &str) -> Tensor {
     let cells = shape.iter().product::<u64>();
     let values: Vec<i64> = (0..cells).map(|_| if random.one_in(3) { random.below(7) as i64 - 3 } else { 0 }).collect();
     tensor(shape, &values, format)
 }
 
-/// The size of every kernel of the zoo as the pipeline makes it, for the first formats of its inputs. A kernel that grows past its line in
-/// `tests/budgets/zoo.txt` fails; `TAMIS_BLESS=1` writes the sizes as they are, to be read in the difference.
+/// The size of every kernel of the zoo as the pipeline makes it, for the first formats of its
+/// inputs. A kernel that grows past its line in `tests/budgets/zoo.txt` fails; `TAMIS_BLESS=1`
+/// writes the sizes as they are, to be read in the difference.
 #[test]
 fn kernels_of_the_zoo() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -95,7 +96,7 @@ fn kernels_of_the_zoo() {
     assert!(failures.is_empty(), "{failures}bless tests/budgets/zoo.txt if this is meant");
 }
 
-/// Programs over `n` operands: what is between them, and what they are.
+/// Programs over `n` operands: the operator between them, and the operands.
 const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("union of vectors", " + ", &["sparse"]),
     ("intersection of vectors", " * ", &["sparse"]),
@@ -132,12 +133,12 @@ fn family(operator: &str, formats: &[&str], n: usize) -> (String, Vec<Tensor>) {
     (text, tensors)
 }
 
-/// Each further operand adds about what the one before it did: cases are merged, not multiplied.
+/// Each further operand adds about as much as the previous one: cases are merged, not multiplied.
 #[test]
-fn kernels_grow_with_their_operands_not_with_their_combinations() {
+fn kernels_grow_linearly_with_their_operands() {
     let mut failures = String::new();
     for (name, operator, formats) in FAMILIES {
-        // From the second round of formats on, an operand adds what its kind adds.
+        // From the second round of formats on, each operand adds the cost of its kind.
         let sizes: Vec<Size> = (1..=2 * formats.len().max(4) + 1)
             .map(|n| {
                 let (text, tensors) = family(operator, formats, n);
@@ -146,7 +147,7 @@ fn kernels_grow_with_their_operands_not_with_their_combinations() {
                 size
             })
             .collect();
-        // Between growing with the number of operands and with its square; cases that multiply would double each time.
+        // Between linear and quadratic growth; a product of cases would double with each operand.
         for n in 2..=4 {
             let most = ((n + 1) as f64 / n as f64).powf(1.5);
             let ((before, exprs_before), (after, exprs_after)) = (sizes[n - 1], sizes[n]);
@@ -164,18 +165,18 @@ fn kernels_grow_with_their_operands_not_with_their_combinations() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// An expression of operators that do not mind the order of their operands.
+/// An expression of commutative operators.
 #[derive(Clone, Debug)]
-enum Tree {
-    /// An operand by its number.
+enum ExprTree {
+    /// An operand by its index.
     Leaf(usize),
-    Node(&'static str, Vec<Tree>),
+    Node(&'static str, Vec<ExprTree>),
 }
 
-impl Tree {
-    fn random(random: &mut Random, leaves: &mut Vec<usize>) -> Tree {
+impl ExprTree {
+    fn random(random: &mut Random, leaves: &mut Vec<usize>) -> ExprTree {
         if leaves.len() <= 1 {
-            return Tree::Leaf(leaves.pop().unwrap_or(0));
+            return ExprTree::Leaf(leaves.pop().unwrap_or(0));
         }
         let op = *random.pick(&["+", "*", "+", "*", "max", "min"]);
         let parts = (2 + random.below(2)).min(leaves.len());
@@ -184,27 +185,27 @@ impl Tree {
             let part = if k < parts { k } else { random.below(parts) };
             children[part].push(leaf);
         }
-        Tree::Node(op, children.iter_mut().map(|leaves| Tree::random(random, leaves)).collect())
+        ExprTree::Node(op, children.iter_mut().map(|leaves| ExprTree::random(random, leaves)).collect())
     }
 
-    /// The same with the operands of every node in another order.
-    fn shuffled(&self, random: &mut Random) -> Tree {
+    /// The same expression, with the operands of every node permuted.
+    fn shuffled(&self, random: &mut Random) -> ExprTree {
         match self {
-            Tree::Leaf(k) => Tree::Leaf(*k),
-            Tree::Node(op, children) => {
-                let mut children: Vec<Tree> = children.iter().map(|child| child.shuffled(random)).collect();
+            ExprTree::Leaf(k) => ExprTree::Leaf(*k),
+            ExprTree::Node(op, children) => {
+                let mut children: Vec<ExprTree> = children.iter().map(|child| child.shuffled(random)).collect();
                 for k in (1..children.len()).rev() {
                     children.swap(k, random.below(k + 1));
                 }
-                Tree::Node(op, children)
+                ExprTree::Node(op, children)
             }
         }
     }
 
     fn text(&self, reads: &[String]) -> String {
         match self {
-            Tree::Leaf(k) => reads[*k].clone(),
-            Tree::Node(op, children) => {
+            ExprTree::Leaf(k) => reads[*k].clone(),
+            ExprTree::Node(op, children) => {
                 let texts: Vec<String> = children.iter().map(|child| child.text(reads)).collect();
                 match *op {
                     "max" | "min" => texts.iter().skip(1).fold(texts[0].clone(), |all, x| format!("{op}({all}, {x})")),
@@ -215,7 +216,7 @@ impl Tree {
     }
 }
 
-/// Operands in another order: the same results from a kernel of the same size.
+/// Permuted operands: the same results from a kernel of the same size.
 #[test]
 fn the_order_of_operands_does_not_matter() {
     let (rows, columns) = (5, 6);
@@ -236,12 +237,12 @@ fn the_order_of_operands_does_not_matter() {
             tensors.push(random_tensor(&mut random, shape, format));
             reads.push(format!("A{k}[{at}]"));
         }
-        // Both loops must be bounded by something.
+        // Both loops need a bound.
         tensors.push(random_tensor(&mut random, &[rows, columns], "csr"));
         reads.push(format!("A{count}[i,j]"));
-        let tree = Tree::random(&mut random, &mut (0..=count).collect());
+        let tree = ExprTree::random(&mut random, &mut (0..=count).collect());
         let params: Vec<String> = (0..=count).map(|k| format!("A{k}")).collect();
-        let program = |tree: &Tree| {
+        let program = |tree: &ExprTree| {
             let update = if seed % 2 == 0 { "y[i] += " } else { "y[i] max= " };
             let body = tree.text(&reads);
             format!(
@@ -274,7 +275,7 @@ fn vector(n: u64, entries: &[(u32, f64)], format: &str) -> Tensor {
     Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
 }
 
-/// A matrix with one entry in every `step`th row, at the end of it.
+/// A matrix with one entry at the end of every `step`th row.
 fn few(rows: u64, columns: u64, step: usize, format: &str) -> Tensor {
     let at: Vec<u32> = (0..rows as u32).step_by(step).collect();
     let entries = tamis_tensor::Coordinates {
@@ -286,18 +287,18 @@ fn few(rows: u64, columns: u64, step: usize, format: &str) -> Tensor {
     Tensor::from_coordinates(&entries, &format, Value::F64(0.0), tamis_tensor::Combine::Error).unwrap()
 }
 
-/// How much a kernel does, where that can be counted: statements executed on an input that is large but hardly stored.
-struct Work {
+/// A work bound of a kernel: the statements executed on a large input with few entries.
+struct WorkBound {
     what: &'static str,
     program: String,
     tensors: Vec<Tensor>,
-    /// Statements that are enough.
+    /// The sufficient number of statements.
     most: u64,
-    /// Whether it is so, or only should be.
+    /// Whether the bound holds, or is only a goal.
     reached: bool,
 }
 
-fn works() -> Vec<Work> {
+fn works() -> Vec<WorkBound> {
     let over =
         |body: &str| format!("def f(a, b):\n    s = scalar(0.0)\n    for i in _:\n        {body}\n    return s\n");
     let masked = |mask: &str| {
@@ -321,7 +322,7 @@ fn works() -> Vec<Work> {
     let constant = "def f():\n    s = scalar(0)\n    for i in range(0, 20000):\n        s += 5\n    return s\n";
     let fills = "def f(a):\n    s = scalar(0.0)\n    for i in _:\n        s += a[i] + 2\n    return s\n";
     let product = "def f(a):\n    s = short_circuit_scalar(1.0)\n    for i in _:\n        s *= a[i]\n    return s\n";
-    let work = |reached, what, program: &str, tensors: &[&Tensor], most| Work {
+    let work = |reached, what, program: &str, tensors: &[&Tensor], most| WorkBound {
         what,
         program: program.to_string(),
         tensors: tensors.iter().map(|t| (*t).clone()).collect(),
@@ -354,16 +355,16 @@ fn works() -> Vec<Work> {
     ]
 }
 
-/// Kernels do no more than what is stored asks for. What is not reached yet is in the table, too, so that it is known
-/// on the day it is.
+/// Kernels do work in proportion to stored entries. The table contains unmet goals, so that the
+/// test reports when they are met.
 #[test]
-fn kernels_do_what_is_stored() {
+fn work_is_proportional_to_stored_entries() {
     let mut failures = String::new();
     for (work, stage) in works().iter().flat_map(|work| [(work, Stage::Lowered), (work, Stage::Optimised)]) {
         let (what, most) = (work.what, work.most);
         match (lower(&work.program, &work.tensors, stage, most), work.reached) {
-            (Ok(_), true) | (Err(Problem::Budget), false) => {}
-            (Err(Problem::Budget), true) => {
+            (Ok(_), true) | (Err(RunError::Budget), false) => {}
+            (Err(RunError::Budget), true) => {
                 writeln!(failures, "{what}: {stage:?}: more than {most} statements").unwrap()
             }
             (Ok(_), false) => writeln!(failures, "{what}: {stage:?}: is reached now: say so in the table").unwrap(),

@@ -1,14 +1,15 @@
-//! Conformance, reading: every level at every place, under every protocol, in every order of loops, on edge data.
+//! Conformance tests of reads: every level at every position, under every protocol, in every loop
+//! order, on edge-case data.
 
 use tamis_ir::format::LevelKind;
 use tamis_ir::{Code, DType, Format, Value};
 use tamis_tensor::Tensor;
 use tamis_tensor::levels::level_type;
-use tamis_tests::conform::{Data, Judge, Wanted, edges, every_format, wild};
+use tamis_tests::conform::{Data, Expected, Judge, edges, every_format, wild};
 
 const INDICES: [&str; 3] = ["i", "j", "k"];
 
-/// The data in a format, where it fits, each in a set with other operands.
+/// The data in a format, if they fit, each in a set with other operands.
 fn sets(all: &[Data], format: &str, dtype: DType, others: &dyn Fn(&Data) -> Vec<Tensor>) -> Vec<Vec<Tensor>> {
     let tensor = |data: &Data| Some([vec![data.tensor(format, dtype, Value::zero(dtype))?], others(data)].concat());
     all.iter().filter_map(tensor).collect()
@@ -19,7 +20,7 @@ fn subscripts(rank: usize, protocol: &str) -> String {
     INDICES[..rank].iter().map(one).collect::<Vec<String>>().join(", ")
 }
 
-/// The order of loops that follows the levels of a format, and the opposite one.
+/// The loop order that follows the levels of a format, and the reversed one.
 fn orders(format: &str, rank: usize) -> [String; 2] {
     let order = Format::parse(format, rank).unwrap().dim_order().unwrap();
     let names: Vec<&str> = order.iter().map(|dim| INDICES[*dim]).collect();
@@ -27,14 +28,14 @@ fn orders(format: &str, rank: usize) -> [String; 2] {
     [names.join(", "), reversed.join(", ")]
 }
 
-/// What must become of `gallop` in storage order: every level is asked.
+/// The expected outcome of `gallop` in storage order, as each level declares.
 fn gallops(format: &str, rank: usize) -> bool {
     let format = Format::parse(format, rank).unwrap();
     format.levels().iter().all(|level| level_type(level.kind).is_ok_and(|row| row.capabilities.gallop))
 }
 
-/// A sum, a dense copy that sees the fills, and a product with another list.
-fn read(judge: &mut Judge, format: &str, rank: usize, protocol: &str, order: &str, wanted: Wanted) {
+/// A sum, a dense copy that reads fill values, and a product with another coordinate list.
+fn read(judge: &mut Judge, format: &str, rank: usize, protocol: &str, order: &str, wanted: Expected) {
     let at = subscripts(rank, protocol);
     let bare = subscripts(rank, "");
     let last = INDICES[rank - 1];
@@ -70,13 +71,13 @@ fn read_all(rank: usize, protocols: &[&str]) -> Judge {
         for protocol in protocols {
             let [concordant, discordant] = orders(format, rank);
             let wanted = match *protocol {
-                "gallop" if !gallops(format, rank) => Wanted::Refused(Code::E0608),
-                _ => Wanted::Same,
+                "gallop" if !gallops(format, rank) => Expected::Refused(Code::E0608),
+                _ => Expected::Same,
             };
             read(&mut judge, format, rank, protocol, &concordant, wanted);
-            // Against the order of its levels a tensor is searched; what gallops is looked up, too.
+            // Against the level order a tensor is searched; levels that gallop are looked up, too.
             if rank > 1 && *protocol != "gallop" {
-                read(&mut judge, format, rank, protocol, &discordant, Wanted::Same);
+                read(&mut judge, format, rank, protocol, &discordant, Expected::Same);
             }
         }
     }
@@ -103,20 +104,20 @@ fn tensors_are_read() {
     read_all(3, &["", "gallop"]).verdict(1000);
 }
 
-/// The table says which levels gallop, and a diagnostic names them.
+/// The table says which levels gallop, and a diagnostic names the others.
 #[test]
 fn lists_gallop_and_others_do_not() {
     let gallop = |kind| level_type(kind).unwrap().capabilities.gallop;
     assert!(gallop(LevelKind::Sparse) && gallop(LevelKind::Hash) && gallop(LevelKind::Bytemap));
     assert!(gallop(LevelKind::SparseRuns) && gallop(LevelKind::Blocks));
-    // Nothing is between their pieces, or there is one only.
+    // Their segments are adjacent, or there is only one.
     assert!(!gallop(LevelKind::Runs) && !gallop(LevelKind::Interval) && !gallop(LevelKind::Band));
     assert!(!gallop(LevelKind::Dense) && !gallop(LevelKind::Singleton));
 }
 
-/// Each level between others, and one protocol for each level.
+/// Each level between others, with one protocol per level.
 #[test]
-fn protocols_are_mixed() {
+fn mixed_protocols() {
     let mut judge = Judge::default();
     let data = edges(2);
     for format in ["csr", "dcsr", "sparse, hash", "bytemap, sparse", "hash, bytemap", "coo"] {
@@ -129,13 +130,13 @@ fn protocols_are_mixed() {
             );
             let other = |data: &Data| data.tensor("dcsr", DType::F64, Value::F64(0.0)).into_iter().collect();
             let sets = sets(&data, format, DType::F64, &other);
-            judge.case(&format!("{format} by {outer}, {inner}"), &text, &sets, Wanted::Same);
+            judge.case(&format!("{format} by {outer}, {inner}"), &text, &sets, Expected::Same);
         }
     }
     judge.verdict(150);
 }
 
-/// What is not stored may be any value.
+/// Any fill value.
 #[test]
 fn fills_are_read() {
     let mut judge = Judge::default();
@@ -151,13 +152,13 @@ fn fills_are_read() {
             let sets: Vec<Vec<Tensor>> =
                 data.iter().filter_map(|data| Some(vec![data.tensor(format, DType::F64, fill)?])).collect();
             let text = texts[(number + k) % texts.len()];
-            judge.case(&format!("{format}, fill {fill}"), text, &sets, Wanted::Same);
+            judge.case(&format!("{format}, fill {fill}"), text, &sets, Expected::Same);
         }
     }
     judge.verdict(500);
 }
 
-/// Every type of values, in every level as the inner one, and patterns.
+/// Every value type, in every level as the innermost one, and patterns.
 #[test]
 fn types_are_read() {
     let mut judge = Judge::default();
@@ -171,7 +172,7 @@ fn types_are_read() {
         for dtype in dtypes {
             let text = if dtype.kind() >= tamis_ir::Kind::Float { float } else { sum };
             let sets = sets(&data, format, dtype, &|_| Vec::new());
-            judge.case(&format!("{format} of {dtype}"), text, &sets, Wanted::Same);
+            judge.case(&format!("{format} of {dtype}"), text, &sets, Expected::Same);
         }
     }
     let count = "def f(A):\n    n = scalar(0)\n    y = tensor(\"dense\")\n    for i, j in _:\n        n += A[i,j]\n        if A[i,j]:\n            y[j] += 1\n    return n, y\n";
@@ -180,7 +181,7 @@ fn types_are_read() {
             continue;
         }
         let sets = sets(&data, &format!("{format}; pattern"), DType::Bool, &|_| Vec::new());
-        judge.case(&format!("{format}; pattern"), count, &sets, Wanted::Same);
+        judge.case(&format!("{format}; pattern"), count, &sets, Expected::Same);
     }
     judge.verdict(400);
 }

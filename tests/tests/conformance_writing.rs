@@ -1,11 +1,12 @@
-//! Conformance, writing: results and temporaries in every format, written in and out of storage order, by every kind of
-//! update, with other fills, leaves and types, on edge data.
+//! Conformance tests of writes: results and temporaries in every format, written in and out of
+//! storage order, by every kind of update, with other fill values, leaves and types, on edge-case
+//! data.
 
 use tamis_ir::{DType, Value};
 use tamis_tensor::Tensor;
-use tamis_tests::conform::{Data, Judge, Wanted, edges, every_format, wild};
+use tamis_tests::conform::{Data, Expected, Judge, edges, every_format, wild};
 
-/// Ways to write an element: an assignment of `value`.
+/// Forms of writes: an assignment of `value`.
 const UPDATES: [&str; 8] = [
     "{place} = {value}",
     "{place} += {value}",
@@ -21,7 +22,7 @@ fn write(update: &str, place: &str, value: &str) -> String {
     update.replace("{place}", place).replace("{value}", value)
 }
 
-/// What a result is declared with, so that an update means something.
+/// The declaration of a result for which an update is meaningful.
 fn declared(update: &str, format: &str) -> String {
     match update {
         u if u.contains("|=") => format!("tensor(\"{format}\", dtype=\"bool\")"),
@@ -36,7 +37,8 @@ fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
     data.iter().filter_map(set).collect()
 }
 
-/// Every format of results, by every update, in order and transposed, from sparse and dense operands.
+/// Every format of results, by every update, in order and transposed, from sparse and dense
+/// operands.
 #[test]
 fn matrices_are_written() {
     let mut judge = Judge::sharing(3);
@@ -52,7 +54,7 @@ fn matrices_are_written() {
                 );
                 let what = format!("{input} to {format}, loops {order}");
                 let sets = sets(&data, &[input], DType::F64);
-                judge.case(&what, &text, &sets, Wanted::Same);
+                judge.case(&what, &text, &sets, Expected::Same);
             }
         }
     }
@@ -75,7 +77,7 @@ fn matrices_are_summed_into() {
             );
             let what = format!("{input} to {format}, loops {order}");
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&what, &text, &sets, Wanted::Same);
+            judge.case(&what, &text, &sets, Expected::Same);
         }
     }
     judge.verdict(1000);
@@ -97,13 +99,13 @@ fn tensors_are_written() {
             );
             let what = format!("{input} to {format}, loops {order}");
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&what, &text, &sets, Wanted::Same);
+            judge.case(&what, &text, &sets, Expected::Same);
         }
     }
     judge.verdict(1500);
 }
 
-/// Vectors: in order, backwards, at computed places, under conditions, more than once.
+/// Vectors: in order, reversed, at computed subscripts, conditionally, repeatedly.
 #[test]
 fn vectors_are_written() {
     let mut judge = Judge::sharing(3);
@@ -119,7 +121,7 @@ fn vectors_are_written() {
                     let text =
                         format!("def f(A):\n    C = {declared}\n    for i in _:\n        {once}\n    return C\n");
                     let what = format!("{input} to {format}");
-                    judge.case(&what, &text, &sets(&data, &[input], DType::F64), Wanted::Same);
+                    judge.case(&what, &text, &sets(&data, &[input], DType::F64), Expected::Same);
                 }
                 let (then, other) = (write(update, place, "A[i]"), write(update, place, "(3 - A[i])"));
                 let text = format!(
@@ -129,7 +131,7 @@ fn vectors_are_written() {
                     &format!("{format}, several writes"),
                     &text,
                     &sets(&data, &["sparse"], DType::F64),
-                    Wanted::Same,
+                    Expected::Same,
                 );
             }
         }
@@ -137,7 +139,7 @@ fn vectors_are_written() {
     judge.verdict(1500);
 }
 
-/// What is written where nothing else is, and where nothing is written.
+/// Elements that are written once, and results without writes.
 #[test]
 fn conditions_and_offsets() {
     let mut judge = Judge::sharing(3);
@@ -164,19 +166,19 @@ fn conditions_and_offsets() {
     ];
     for (number, format) in every_format(2).iter().enumerate() {
         for (b, (about, body)) in bodies.iter().enumerate() {
-            // A column needs one to be there.
+            // At least one column is needed.
             let fitting: Vec<Data> = data.iter().filter(|d| *about != "a column" || d.shape[1] > 0).cloned().collect();
             let text = format!(
                 "def f(A):\n    C = tensor(\"{format}\", shape=(A.shape[0], A.shape[1]))\n{body}    return C\n"
             );
             let sets = sets(&fitting, &[["csr", "dcsr", "dense"][(number + b) % 3]], DType::F64);
-            judge.case(&format!("{format}, {about}"), &text, &sets, Wanted::Same);
+            judge.case(&format!("{format}, {about}"), &text, &sets, Expected::Same);
         }
     }
     judge.verdict(1500);
 }
 
-/// Every type of values, every leaf, other fills.
+/// Every value type, every leaf, other fill values.
 #[test]
 fn types_fills_and_leaves() {
     let mut judge = Judge::sharing(3);
@@ -191,14 +193,14 @@ fn types_fills_and_leaves() {
                 "def f(A):\n    C = tensor(\"{format}\", dtype=\"{dtype}\")\n    for {order} in _:\n        C[i,j] {op} A[i,j]\n    return C\n"
             );
             let what = format!("{dtype} in {format}");
-            judge.case(&what, &text, &sets(&data, &["csr"], dtype), Wanted::Same);
+            judge.case(&what, &text, &sets(&data, &["csr"], dtype), Expected::Same);
         }
         for (k, fill) in ["1", "-2.5", "inf", "nan"].iter().enumerate() {
             let op = ["=", "+=", "min=", "max="][(number + k) % 4];
             let text = format!(
                 "def f(A):\n    C = tensor(\"{format}\", fill={fill})\n    for i, j in _:\n        C[i,j] {op} A[i,j]\n    return C\n"
             );
-            judge.case(&format!("fill {fill} in {format}"), &text, &sets(&data, &["dcsr"], DType::F64), Wanted::Same);
+            judge.case(&format!("fill {fill} in {format}"), &text, &sets(&data, &["dcsr"], DType::F64), Expected::Same);
         }
         for op in ["|= A[i,j] > 0", "= A[i,j] > 0", "= True"] {
             for order in ["i, j", "j, i"] {
@@ -210,18 +212,18 @@ fn types_fills_and_leaves() {
                 let text = format!(
                     "def f(A):\n    C = tensor(\"{format}; pattern\")\n    for {order} in _:\n        {body}\n    return C\n"
                 );
-                // Where a level stores what is false, too, it does not fit, for the interpreter either.
+                // A level that stores `false`, too, cannot hold it; the interpreter agrees.
                 let what = format!("{format}; pattern, loops {order}");
-                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), Wanted::Same);
+                judge.case(&what, &text, &sets(&data, &["csr"], DType::F64), Expected::Same);
             }
         }
     }
     judge.verdict(3000);
 }
 
-/// NaN and infinities, stored and computed.
+/// Stored and computed NaNs and infinities.
 #[test]
-fn what_is_not_a_number() {
+fn nans_and_infinities() {
     let mut judge = Judge::sharing(3);
     let data = [wild(2)];
     for (number, format) in every_format(2).iter().enumerate() {
@@ -234,16 +236,16 @@ fn what_is_not_a_number() {
                     write(update, "C[i,j]", "A[i,j]"),
                 );
                 let sets = sets(&data, &[["csr", "dense"][u % 2]], dtype);
-                judge.case(&format!("{dtype} in {format}"), &text, &sets, Wanted::Same);
+                judge.case(&format!("{dtype} in {format}"), &text, &sets, Expected::Same);
             }
         }
     }
     judge.verdict(400);
 }
 
-/// Temporaries inside loops start anew in each turn, whatever their format.
+/// Temporaries in loops are reset in each iteration, in every format.
 #[test]
-fn temporaries_start_anew() {
+fn temporaries_are_reset() {
     let mut judge = Judge::sharing(3);
     let data = edges(2);
     for (number, format) in every_format(1).iter().enumerate() {
@@ -255,7 +257,7 @@ fn temporaries_start_anew() {
                     "def f(A):\n    C = tensor(\"csr\")\n    y = tensor(\"dense\")\n    for i in _:\n        w = {declared}\n        for j in _:\n            {}\n        for j in _:\n            C[i,j] = w[j]\n        for j in _:\n            y[j] += w[follow(j)] * (i + 1)\n    return C, y\n",
                     write(update, place, "A[i,j]"),
                 );
-                // Temporaries that hold one coordinate are given one, or none.
+                // Temporaries with one coordinate per fiber get one or none.
                 let mut fitting = data.clone();
                 if format == "singleton" {
                     fitting.retain(|d| ["empty", "one in each row", "the last entry", "size 1"].contains(&d.what));
@@ -264,11 +266,11 @@ fn temporaries_start_anew() {
                     }
                 }
                 let sets = sets(&fitting, &[input], DType::F64);
-                judge.case(&format!("a temporary in {format}"), &text, &sets, Wanted::Same);
+                judge.case(&format!("a temporary in {format}"), &text, &sets, Expected::Same);
             }
         }
     }
-    // Of two dimensions: filled transposed, and read both ways.
+    // Two-dimensional temporaries: written transposed, and read in both orders.
     let data = edges(3);
     for (number, format) in every_format(2).iter().enumerate() {
         if format.contains("singleton") && !format.contains("nonunique") {
@@ -280,13 +282,13 @@ fn temporaries_start_anew() {
                 "def f(A):\n    C = tensor(\"csf\")\n    s = scalar(0.0)\n    for i in _:\n        w = tensor(\"{format}\")\n        for {order} in _:\n            w[j,k] += A[i,j,k]\n        for j, k in _:\n            C[i,j,k] = w[j,k]\n        for k, j in _:\n            s += w[j,k] * (j + 2)\n    return C, s\n"
             );
             let sets = sets(&data, &[input], DType::F64);
-            judge.case(&format!("a temporary in {format}"), &text, &sets, Wanted::Same);
+            judge.case(&format!("a temporary in {format}"), &text, &sets, Expected::Same);
         }
     }
     judge.verdict(900);
 }
 
-/// Several results of different kinds from one nest of loops.
+/// Several results of different kinds from one loop nest.
 #[test]
 fn several_results() {
     let mut judge = Judge::sharing(3);
@@ -298,12 +300,12 @@ fn several_results() {
             "def f(A, B):\n    C = tensor(\"{format}\")\n    D = tensor(\"{other}\")\n    y = tensor(\"sparse\")\n    s = scalar(0.0)\n    n = scalar(0)\n    for i, j in _:\n        C[i,j] = A[i,j] * B[i,j]\n        D[i,j] += A[i,j] + B[i,j]\n        y[i] max= A[i,j]\n        s += B[i,j]\n        n += A[i,j] > 0\n    return C, D, y, s, n\n"
         );
         let sets = sets(&data, &["csr", "dcsr"], DType::F64);
-        judge.case(&format!("{format} and {other}"), &text, &sets, Wanted::Same);
+        judge.case(&format!("{format} and {other}"), &text, &sets, Expected::Same);
     }
     judge.verdict(200);
 }
 
-/// Scalars that know whether they were written, and scalars that end their loops.
+/// Scalars that record whether they were written, and scalars that end their loops.
 #[test]
 fn scalars() {
     let mut judge = Judge::sharing(3);
@@ -324,15 +326,16 @@ fn scalars() {
         for body in bodies {
             let text = format!("def f(A):\n{body}    return s\n");
             let sets = sets(&data, &[format], DType::F64);
-            judge.case(&format!("scalars, {format}"), &text, &sets, Wanted::Same);
+            judge.case(&format!("scalars, {format}"), &text, &sets, Expected::Same);
         }
     }
     judge.verdict(1000);
 }
 
-/// What is copied is stored as often as it was: no format without padding stores more, in whatever order it is written.
+/// Copies store as many entries as the operand: without padding levels, no format stores more, in
+/// any write order.
 #[test]
-fn copies_store_what_was_stored() {
+fn copies_keep_nnz() {
     for format in ["csr", "dcsr", "coo", "csc", "dcsc", "sparse, hash", "hash, hash"] {
         for (order, input) in [("i, j", "dcsr"), ("j, i", "dcsc")] {
             let text = format!(

@@ -1,7 +1,7 @@
-//! Every order of the loops of convolutions, in every format, beside the oracle.
+//! Exhaustive tests of convolutions: every loop order, in every format, against the interpreter.
 //!
-//! Of the orders of three dimensions and more, each format is tried with a sample, the same in every run;
-//! `TAMIS_ALL_ORDERS=1 cargo test -p tamis-tests --test convolutions` tries all of them.
+//! Of the orders of three dimensions and more, each format is tried with a sample, the same in
+//! every run; `TAMIS_ALL_ORDERS=1 cargo test -p tamis-tests --test convolutions` tries all of them.
 
 use tamis_tests::convolve::{Family, check, random};
 use tamis_tests::lowered::{Engine, count};
@@ -45,7 +45,7 @@ fn every_order_of_one_dimension() {
     }
 }
 
-/// Formats of two dimensions.
+/// Two-dimensional formats.
 const TWO: [&str; 15] = [
     "csr",
     "csc",
@@ -115,7 +115,7 @@ fn every_order_of_three_dimensions() {
     assert!(family.check() >= 72 * formats.len());
 }
 
-/// Layers of networks: batches, channels, and a border.
+/// Network layers: batches, channels, and padding.
 #[test]
 fn every_order_of_layers() {
     let formats = [
@@ -136,14 +136,14 @@ fn every_order_of_layers() {
         results: &["\"dense\""],
         most: 60,
     };
-    // All 5,040 orders are many, but they are all different.
+    // All 5,040 orders are many, but all are distinct.
     assert!(family.check() >= 60 * formats.len());
     let bordered =
         Family { body: "O[n,h,w,g] += coalesce(I[n,~(h+r-1),~(w+q-1),c], 0) * F[r,q,c,g]", most: 20, ..family };
     assert!(bordered.check() >= 20 * formats.len());
 }
 
-/// Each group of channels has filters of its own.
+/// Grouped convolutions: each group of channels has its own filters.
 #[test]
 fn every_order_of_groups() {
     let formats = ["dense, dense, sparse", "csf", "coo", "sparse, dense, blocks", "dense, sparse, sparse_runs"];
@@ -160,7 +160,8 @@ fn every_order_of_groups() {
     assert!(family.check() >= 60 * formats.len());
 }
 
-/// Transposed: entries are spread, into results that take them in any order or are given a workspace.
+/// Transposed convolutions: entries are scattered, into results that accept any order or use a
+/// workspace.
 #[test]
 fn every_order_of_transposed_convolutions() {
     let one = Family {
@@ -203,7 +204,7 @@ fn every_order_of_transposed_convolutions() {
     assert_eq!(down.check(), 24 * TWO.len());
 }
 
-/// Several indices, in several operands.
+/// Several summed indices, in several operands.
 #[test]
 fn every_order_of_sums_of_indices() {
     for (body, input) in [
@@ -227,7 +228,7 @@ fn every_order_of_sums_of_indices() {
     }
 }
 
-/// As machine code that checks each of its accesses.
+/// In machine code in check mode.
 #[test]
 fn machine_code_of_open_windows() {
     for (order, format) in [
@@ -245,9 +246,10 @@ fn machine_code_of_open_windows() {
     }
 }
 
-/// A box filter over an image of runs costs its runs, along rows and then down the columns: ten times as many pixels cost the same.
+/// A box filter over a run-length encoded image does work in proportion to its runs, along rows and
+/// then down the columns: ten times as many pixels cost the same.
 #[test]
-fn a_box_filter_over_an_image_of_runs_costs_its_runs() {
+fn box_filter_work_is_proportional_to_runs() {
     let text = "\
 def f(I):
     T = tensor(\"dense, sparse_runs\")
@@ -262,7 +264,7 @@ def f(I):
 ";
     let program = tamis_ir::Program::parse(text).unwrap();
     let image = |scale: u64| {
-        // Six rows of three runs, of which the second begins earlier in each row.
+        // Six rows of three runs, of which the second starts earlier in each row.
         let width = 120 * scale;
         let value = |y: u64, x: u64| match x / scale {
             10..30 => 1,
@@ -276,9 +278,9 @@ def f(I):
     };
     check(text, &[image(1).tensor("dense, sparse_runs").unwrap()], Engine::Interpreter(1_000_000));
     let cost = |scale| count(&program, &[image(scale).tensor("dense, sparse_runs").unwrap()], 1_000_000).unwrap();
-    // Windows are short beside the runs.
+    // Windows are short relative to the runs.
     let (small, large) = (cost(10), cost(100));
     assert_eq!(small, large);
-    // A window of five and a run have four places each where they begin and end to meet.
+    // A window of five and a run have four positions each where their overlap starts and ends.
     assert!(small < 6 * 3 * 500, "{small}");
 }

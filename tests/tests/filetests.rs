@@ -1,4 +1,4 @@
-//! Runs every file in `filetests/`.
+//! Runs every filetest in `filetests/`.
 
 #[test]
 fn filetests() {

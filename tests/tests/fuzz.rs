@@ -1,10 +1,10 @@
-//! A bounded run of the fuzzer; `./dev fuzz SECONDS` goes on for longer.
+//! A bounded run of the fuzzer; `./dev fuzz SECONDS` runs it for longer.
 
 use tamis_tests::fuzz;
 use tamis_tests::random::Random;
 
 #[test]
-fn damaged_inputs_do_no_harm() {
+fn mutated_inputs_do_not_panic() {
     let targets = fuzz::targets();
     assert!(targets.len() >= 10, "{}", targets.len());
     for (k, target) in targets.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Subscripts that are looked up or computed: the same as the interpreter, and found once where they are known, not once for each element.
+//! Tests of gathers (subscripts that are looked up or computed): agreement with the interpreter,
+//! and one search per known subscript rather than one per element.
 
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{Code, DType, Format, Program, Value};
@@ -7,7 +8,7 @@ use tamis_tests::affine::formats;
 use tamis_tests::compare::{INTERPRETED, compared};
 use tamis_tests::counted::count;
 use tamis_tests::gather::{case, hostile};
-use tamis_tests::lowered::{Engine, Problem, Stage, run_stage};
+use tamis_tests::lowered::{Engine, RunError, Stage, run_stage};
 use tamis_tests::random::Random;
 
 #[test]
@@ -23,10 +24,10 @@ fn machine_code_of_gathers() {
     assert!(compared > 80, "{compared}");
 }
 
-/// A place that lies outside is told where the interpreter meets it, and nowhere else: not for loops without turns, not for what a condition
-/// keeps from being read.
+/// An index out of bounds is reported where the interpreter meets it, and only there: not for loops
+/// without iterations, and not for reads that a condition suppresses.
 #[test]
-fn places_outside_are_told_as_the_interpreter_tells_them() {
+fn indices_out_of_bounds_are_reported_like_the_interpreter() {
     let (mut failed, mut passed) = (0, 0);
     for seed in 0..3000 {
         let case = hostile(seed);
@@ -42,23 +43,23 @@ fn places_outside_are_told_as_the_interpreter_tells_them() {
         let got = run_stage(&program, &tensors, Stage::Optimised, INTERPRETED);
         match (wanted, got) {
             (Ok(_), Ok(_)) => passed += 1,
-            (Err(errors), Err(Problem::Required(_))) => {
+            (Err(errors), Err(RunError::Required(_))) => {
                 assert!(matches!(errors.0[0].code, Code::E1001 | Code::E1002), "{}", errors.render(false));
                 failed += 1;
             }
-            // Loops do not go where nothing is stored, so nobody looks further there.
+            // Loops skip positions where nothing is stored, so no subscript is checked there.
             (Err(_), Ok(_)) if !full => {}
-            // What is wrong whatever the places are.
-            (Err(_), Err(Problem::Refused(_))) => {}
+            // Errors that do not depend on index values.
+            (Err(_), Err(RunError::Refused(_))) => {}
             (wanted, got) => panic!("seed {seed}\n{}\n{:?}\n{:?}", case.text, wanted.is_ok(), got.is_ok()),
         }
     }
     assert!(failed > 300 && passed > 300, "{failed} {passed}");
 }
 
-/// What a row costs is one search and what it holds, however many columns there are.
+/// A row costs one search and its entries, whatever the number of columns.
 #[test]
-fn a_row_is_searched_for_once() {
+fn each_row_is_searched_once() {
     let text = "def f(A, r):\n    y = tensor('dense')\n    for i, j in _:\n        y[i] += A[r[i], j]\n    return y\n";
     let program = Program::parse(text).unwrap();
     for format in ["csr", "dcsr", "coo", "dense, sparse_runs", "sparse_runs, sparse", "hash, sparse"] {

@@ -1,5 +1,5 @@
-//! Golden text of every stage for every example: `tests/goldens/NAME.md`, rewritten by `TAMIS_BLESS=1`; and what must be
-//! seen in the text of the kernels that matter most.
+//! Golden tests: the text of every stage for every example in `tests/goldens/NAME.md`, rewritten by
+//! `TAMIS_BLESS=1`; and properties that the text of important kernels must show.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -95,9 +95,9 @@ fn count(text: &str, word: &str) -> usize {
     text.match_indices(word).count()
 }
 
-/// Two loops, one sum in a register, nothing else.
+/// Two loops, one sum in a register, and nothing else.
 #[test]
-fn the_c_of_csr_spmv_is_what_an_expert_writes() {
+fn csr_spmv_c_matches_hand_written_code() {
     let text = kernel_section("SpMV, csr", "c");
     assert_eq!(count(&text, "for ("), 2, "{text}");
     assert_eq!(count(&text, "while"), 0, "{text}");
@@ -108,7 +108,7 @@ fn the_c_of_csr_spmv_is_what_an_expert_writes() {
     assert_eq!(accumulators.filter(|line| !line.contains("*restrict")).count(), 1, "{text}");
 }
 
-/// A merge, and what is left of either operand; each body once.
+/// A merge, and the tail of either operand; each body once.
 #[test]
 fn a_plus_b_is_one_merge_and_two_tails() {
     let text = kernel_section("A + B, csr: one merge, two tails", "c");
@@ -119,9 +119,9 @@ fn a_plus_b_is_one_merge_and_two_tails() {
     assert!(stores <= 5, "three cases of the merge and two tails at most, not {stores}\n{text}");
 }
 
-/// Nothing in Gustavson's rows goes over columns.
+/// No loop of Gustavson's rows covers all columns.
 #[test]
-fn gustavson_does_not_look_at_every_column() {
+fn gustavson_visits_only_stored_columns() {
     let text = kernel_section("Gustavson: what a row costs is what it holds", "kernel");
     let rows = text.find("for i in").unwrap_or_else(|| panic!("no loop over rows\n{text}"));
     let in_rows = &text[rows..];

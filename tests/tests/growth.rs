@@ -1,4 +1,4 @@
-//! How work grows with size: counted, not timed.
+//! Asymptotic tests: how work grows with the size of operands, counted rather than timed.
 
 use std::path::Path;
 use tamis::Program;
@@ -19,7 +19,7 @@ fn example(name: &str) -> Program {
     Program::parse(&text).unwrap_or_else(|d| panic!("{}", d.render(false)))
 }
 
-/// What is done for each row: statements and bytes of the kernel, insertions and combinations of its workspaces.
+/// Work per row: statements and bytes of the kernel, insertions and merges of its workspaces.
 fn per_row(program: &Program, rows: u64) -> [f64; 4] {
     let (a, b) = (matrix(rows, 1, &Format::csc()), matrix(rows, 2, &Format::csr()));
     let tensors = [&a, &b];
@@ -34,9 +34,10 @@ fn per_row(program: &Program, rows: u64) -> [f64; 4] {
     [analysis.statements, moved, inserts, merged].map(|count| count as f64 / rows as f64)
 }
 
-/// Rows are multiplied by a hundred, and what each costs stays the same: nothing goes over all columns, or over all pairs.
+/// With a hundred times as many rows the cost per row stays the same: no loop covers all columns,
+/// or all pairs.
 #[test]
-fn outer_products_grow_with_what_they_hold() {
+fn outer_products_grow_linearly_with_nnz() {
     for name in ["spgemm.py", "spgemm_outer.py"] {
         let program = example(name);
         let few = per_row(&program, 1_000);
@@ -50,7 +51,7 @@ fn outer_products_grow_with_what_they_hold() {
     }
 }
 
-/// Statements that a program executes.
+/// The statements that a program executes.
 fn executed(program: &Program, tensors: &[&Tensor]) -> f64 {
     let analysis = tamis::analyze::analyze_program(program, tensors, &CompileOptions::default());
     analysis.unwrap_or_else(|d| panic!("{}", d.render(false))).statements as f64
@@ -67,7 +68,7 @@ fn dense(shape: &[u64]) -> Tensor {
     Tensor::from_dense(shape, values.into(), &Format::dense(shape.len()), Value::F64(0.0)).unwrap()
 }
 
-/// The slope of a line through points on paper with two logarithmic scales.
+/// The slope of a line through points in a log-log plot.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;
@@ -77,9 +78,9 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// What is executed grows with the entries, and not faster, where dimensions grow with them.
+/// Executed statements grow linearly with nnz if dimensions grow, too.
 #[test]
-fn entries() {
+fn work_grows_linearly_with_nnz() {
     type Operands = fn(u64) -> Vec<Tensor>;
     let kernels: [(&str, Operands, f64); 7] = [
         ("spmv.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n])], 1.0),
@@ -88,7 +89,7 @@ fn entries() {
         ("gustavson.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), random(&[n, n], 8 * n, 2, "csr")], 1.0),
         ("sddmm.py", |n| vec![random(&[n, n], 8 * n, 1, "csr"), dense(&[n, 4]), dense(&[4, n])], 1.0),
         ("ttv.py", |n| vec![random(&[n, n, n], 8 * n, 1, "csf"), dense(&[n])], 1.0),
-        // Where all is stored, entries grow with the square.
+        // With dense storage, entries grow quadratically.
         ("spmv.py", |n| vec![dense(&[n, n]), dense(&[n])], 2.0),
     ];
     for (name, operands, wanted) in kernels {
@@ -105,9 +106,9 @@ fn entries() {
     }
 }
 
-/// Rows and columns that hold nothing cost nothing, where the format does not list them.
+/// Empty rows and columns cost nothing, if the format does not list them.
 #[test]
-fn rows_without_entries() {
+fn empty_rows_cost_nothing() {
     for (name, format) in
         [("row_sums", "dcsr"), ("row_sums", "coo"), ("total", "dcsr"), ("total", "coo"), ("total", "csr")]
     {
@@ -134,9 +135,10 @@ fn rows_without_entries() {
     }
 }
 
-/// One operand more is one list more to look at, not twice as much to do; kernels grow with what can be missing of them.
+/// One operand more is one list more to look at, not twice as much to do; kernels grow with what
+/// can be missing of them.
 #[test]
-fn operands_one_by_one() {
+fn work_grows_linearly_with_operands() {
     let mut points = Vec::new();
     for count in 1..=6u64 {
         let names: Vec<String> = (0..count).map(|k| format!("A{k}")).collect();
@@ -150,15 +152,17 @@ fn operands_one_by_one() {
         let done = executed(&program, &tensors.iter().collect::<Vec<_>>());
         points.push((count as f64, done / (1000.0 * count as f64)));
     }
-    // One list is copied, with nothing to compare: its coordinates are shared, and its values take a statement each.
+    // A single list is copied without merging: coordinates are shared, and each value takes one
+    // statement.
     assert!(points[0].1 <= 1.1, "a list is copied: {points:?}");
-    // Each turn looks at every list that is left, so what an entry costs may grow with their number.
+    // Each iteration compares all remaining lists, so the cost of an entry may grow with their
+    // number.
     assert!(slope(&points[1..]) <= 1.1, "a union of k lists grows faster than k for each entry: {points:?}");
 }
 
-/// A dimension more is a loop more around the same entries.
+/// A further dimension adds one loop over the same entries.
 #[test]
-fn dimensions_one_by_one() {
+fn work_grows_linearly_with_dimensions() {
     let mut points = Vec::new();
     for rank in 1..=6usize {
         let shape = vec![60u64.pow(4 / rank as u32).clamp(12, 1_000_000); rank];
@@ -176,7 +180,8 @@ fn dimensions_one_by_one() {
     assert!(slope(&points) <= 1.1, "entries of more dimensions cost more than one loop each: {points:?}");
 }
 
-/// Index notation goes over the diagonals of a matrix, not over all of its elements, whatever the order of its levels.
+/// Index notation iterates over the diagonals of a matrix instead of all its elements, whatever the
+/// order of its levels.
 #[test]
 fn diagonals() {
     for (text, format) in [

@@ -1,5 +1,5 @@
-//! Sums that are written in vectors, whose elements lie apart: any type, width of coordinates and length of rows; blocks that are
-//! written turn by turn; lists that come from memory.
+//! Tests of vectorised reductions over gathered elements and contiguous ranges: every value type,
+//! coordinate width and row length; unrolled blocks; lists that exceed the caches.
 
 use tamis::Program;
 use tamis::compile::{CompileOptions, Signature};
@@ -29,7 +29,8 @@ fn stored(entries: &Coordinates, format: &str, dtype: DType) -> Tensor {
     tensor.unwrap().cast(dtype).convert(&format).unwrap()
 }
 
-/// Row `i` has `i` entries (up to 13), at columns that jump about; values are small, so that sums are exact.
+/// Row `i` has `i` entries (up to 13), at irregular columns; values are small, so that sums are
+/// exact.
 fn staircase(rows: u64, columns: u64) -> Coordinates {
     let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {
@@ -96,13 +97,13 @@ fn number(value: Value) -> f64 {
     }
 }
 
-/// What a row multiplies its entry in this column with, and whether the entry counts but as being there.
+/// The factors of a row per column, and whether the entry contributes more than its presence.
 type Reads = (&'static str, &'static str, fn(usize) -> Option<usize>, bool);
 
-/// Lanes that a row leaves empty take nothing, whatever lies where they would look: a row that has no infinite number sums up to a number, and
-/// one that has one to that.
+/// Lanes that a row leaves empty take nothing, whatever lies where they would look: a row that has
+/// no infinite number sums up to a number, and one that has one to that.
 #[test]
-fn what_rows_leave_empty_is_not_added() {
+fn inactive_lanes_are_not_added() {
     let entries = staircase(43, 37);
     let [rows, columns] = [0, 1].map(|k| entries.columns[k].to_vec());
     let ways: [Reads; 4] = [
@@ -131,13 +132,13 @@ fn what_rows_leave_empty_is_not_added() {
             }
         }
     }
-    // No row has anything, and there is nothing to multiply with.
+    // Empty rows, and nothing to multiply with.
     let none = || Vec::<u32>::new().into();
     let empty = Coordinates { shape: vec![3, 0], columns: vec![none(), none()], values: Vec::<f64>::new().into() };
     check(&parse(SPMV), &[stored(&empty, "csr", DType::F64), vector(0, DType::F64)], "nothing");
 }
 
-/// Rows that are all as long as each other, or nearly: what is left of them is added one by one.
+/// Rows of equal or almost equal length: their tails are scalar.
 #[test]
 fn regular_rows() {
     for length in 1..=9u64 {
@@ -166,9 +167,9 @@ fn regular_rows() {
     }
 }
 
-/// What comes after a row may be loaded with it, and is not added: neither values that are not numbers, nor elements that are infinite.
+/// Elements after a row may be loaded with it, but are not added, even if they are NaN or infinite.
 #[test]
-fn what_comes_after_a_row_is_not_added() {
+fn over_read_elements_are_not_added() {
     for lengths in [&[2, 3, 1][..], &[1, 5, 2, 7, 3, 6], &[3], &[5], &[4, 4, 1]] {
         let rows = 24u64;
         let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
@@ -187,7 +188,7 @@ fn what_comes_after_a_row_is_not_added() {
         for format in ["csr", "dense, band", "dense, blocks"] {
             let found = self::values(&run(&parse(SPMV), &[&stored(&entries, format, DType::F64), &x]));
             for (i, value) in found.into_iter().enumerate() {
-                // A band stores zeros between, which meet what is infinite.
+                // A band stores zeros, which are multiplied by infinities.
                 let exact = format == "csr" || lengths.iter().all(|length| *length == 1);
                 let Value::F64(value) = value else { panic!("{value}") };
                 assert!(i % 2 == 1 || value.is_finite() || !exact, "{format} {lengths:?}: row {i} is {value}");
@@ -197,9 +198,10 @@ fn what_comes_after_a_row_is_not_added() {
     }
 }
 
-/// A vector that has fewer elements than a row has columns: coordinates behind what the loop goes over lead nowhere.
+/// A vector with fewer elements than a row has columns: coordinates past the end of the loop are
+/// invalid indices.
 #[test]
-fn a_vector_that_is_shorter_than_rows() {
+fn vectors_shorter_than_rows() {
     let entries = staircase(43, 37);
     for length in [1, 4, 9, 30] {
         let text = format!(
@@ -213,7 +215,7 @@ fn a_vector_that_is_shorter_than_rows() {
 }
 
 #[test]
-fn places_that_are_computed() {
+fn computed_subscripts() {
     let a = stored(&staircase(43, 37), "csr", DType::F64);
     let x = Tensor::from_dense(
         &[3, 37],
@@ -237,7 +239,8 @@ fn blocks_of_any_size() {
     }
 }
 
-/// Row `i` is a stretch of `i` neighbours (up to 75), with a gap in the middle of every third: one block, or two.
+/// Row `i` is a contiguous range of `i` elements (up to 75), with a gap in the middle of every
+/// third: one block, or two.
 fn stretches(rows: u64, columns: u64) -> Coordinates {
     let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {
@@ -258,7 +261,7 @@ const TOTAL: &str = "def f(A, x):\n    s = scalar(0)\n    for i, j in _:\n      
 const TWO: &str = "def f(A, x):\n    s = scalar(0)\n    t = scalar(0)\n    for i, j in _:\n        s += A[i,j] * x[j]\n        t -= A[i,j]\n    return s, t\n";
 
 #[test]
-fn stretches_of_any_length() {
+fn contiguous_ranges_of_any_length() {
     let entries = stretches(90, 90);
     for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16] {
         for format in ["dense, band", "dense, blocks", "dense", "blocks, blocks", "dense, sparse"] {
@@ -270,9 +273,9 @@ fn stretches_of_any_length() {
     }
 }
 
-/// Rows of 85 to 300 elements: enough for several vectors at once from where these lie in memory.
+/// Rows of 85 to 300 elements: enough for several aligned vectors per iteration.
 #[test]
-fn long_stretches() {
+fn long_contiguous_ranges() {
     let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..216u64 {
         let length = if i < 176 { 85 + i } else { 324 + i };
@@ -294,9 +297,9 @@ fn long_stretches() {
     }
 }
 
-/// Sums are rounded, but not as memory has it: the same numbers from another place have the same sum.
+/// Rounding does not depend on alignment: the same values at another address have the same sum.
 #[test]
-fn sums_do_not_depend_on_where_elements_lie() {
+fn sums_do_not_depend_on_alignment() {
     let entries = gallery::generate("triangular(540)").unwrap();
     let numbers: Vec<f64> = (0..entries.len() as u64).map(|k| 1.0 / (1 + k * 7919 % 1009) as f64).collect();
     let entries = Coordinates { values: numbers.into(), ..entries };
@@ -324,7 +327,7 @@ fn sums_do_not_depend_on_where_elements_lie() {
     }
 }
 
-/// The same numbers, so many elements past the start of a block of memory.
+/// The same values, at an offset from an aligned address.
 fn elsewhere<T: Copy + Send + Sync + 'static>(all: &[T], shift: usize) -> Buffer<T> {
     let larger: Box<Vec<T>> = Box::new(all[..shift].iter().chain(all).copied().collect());
     let place = larger[shift..].as_ptr();
@@ -333,8 +336,8 @@ fn elsewhere<T: Copy + Send + Sync + 'static>(all: &[T], shift: usize) -> Buffer
 }
 
 #[test]
-fn lists_that_come_from_memory() {
-    // More than two million entries, five in most rows: later rows are asked for.
+fn lists_larger_than_the_caches() {
+    // More than two million entries, five in most rows: later rows are prefetched.
     let entries = gallery::generate("laplacian(660)").unwrap();
     let (rows, count) = (660 * 660, entries.len());
     assert!(count > 2_150_000);
@@ -346,7 +349,8 @@ fn lists_that_come_from_memory() {
         Value::F64(0.0),
     );
     let y = values(&run(&parse(SPMV), &[&a, &ones.unwrap()]));
-    // Neighbours outside the square are missing: rows of its sides sum up to 1, its corners to 2, all others to 0.
+    // Neighbours outside the grid are missing: boundary rows sum to 1, corner rows to 2, all others
+    // to 0.
     let (side, last) = (660u64, 659u64);
     for (k, value) in y.iter().enumerate() {
         let (r, c) = (k as u64 / side, k as u64 % side);

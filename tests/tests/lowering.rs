@@ -1,5 +1,6 @@
-//! Random programs, compiled, against the interpreter: the kernel as lowered and as optimised, interpreted and as machine
-//! code. What fails is shrunk before it is told.
+//! Differential fuzzing of the compiler: random programs against the interpreter, with kernels as
+//! lowered and as optimised, interpreted and as machine code. Failing programs are shrunk before
+//! they are reported.
 
 use tamis_tests::affine;
 use tamis_tests::blank;
@@ -9,9 +10,9 @@ use tamis_tests::generate::{case, formats};
 use tamis_tests::lowered::{Engine, Stage};
 use tamis_tests::wide;
 
-/// The kernel interpreter checks every access and every promise, so each program runs in check mode here: as it was lowered, and
-/// as machine code would be made of it. Every seventh is compiled in check mode, too ([`checked`]), every sixth as it runs for
-/// users ([`native`]); LLVM would take minutes for all.
+/// The kernel interpreter checks every access and assumption, so each program runs in it, as
+/// lowered and as optimised. Every seventh is compiled to machine code in check mode, too
+/// ([`checked`]), every sixth without checks ([`native`]); compiling all would take minutes.
 fn all(_: u64) -> bool {
     true
 }
@@ -38,7 +39,7 @@ fn wide_programs() {
     assert!(compared > 300, "{compared}");
 }
 
-/// Where nothing depends on the sparse policy, IEEE arithmetic gives the same.
+/// Where nothing depends on the sparse policy, IEEE arithmetic gives the same results.
 #[test]
 fn strict_programs() {
     let compared = compared(1500..2000, all, wide::case, formats, &[(Stage::Strict, INTERPRETED)]);
@@ -75,7 +76,7 @@ fn checked_machine_code_of_strict_programs() {
     assert!(compared > 15, "{compared}");
 }
 
-/// Subscripts that are sums of indices, in every order of their loops.
+/// Affine subscripts, in every loop order.
 #[test]
 fn affine_programs() {
     let ways = [(Stage::Lowered, INTERPRETED), (Stage::Optimised, INTERPRETED)];
@@ -95,7 +96,7 @@ fn checked_machine_code_of_affine_programs() {
     assert!(compared > 80, "{compared}");
 }
 
-/// Loops that are left, or specialised again, where a reduction is final.
+/// Loops that end early, or are specialised, when a reduction is final.
 #[test]
 fn early_exits() {
     let ways = [(Stage::Lowered, INTERPRETED), (Stage::Optimised, INTERPRETED)];
@@ -109,7 +110,7 @@ fn machine_code_of_early_exits() {
     assert!(compared > 100, "{compared}");
 }
 
-/// What is read of a declared tensor before anything is written to it is its fill.
+/// A declared tensor reads as its fill value before the first write.
 #[test]
 fn reads_before_the_first_write() {
     let ways = [(Stage::Lowered, INTERPRETED), (Stage::Optimised, INTERPRETED)];

@@ -1,19 +1,20 @@
-//! Runs of one fiber that are read at several offsets: windows over runs that touch, begin and end at edges, and rows that are the same.
+//! Tests of shifted reads over runs: windows over runs that touch, start and end at edges, and
+//! repeated rows.
 
 use tamis_ir::{DType, Format, Value};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
-use tamis_tests::conform::{Judge, Wanted, edges, structured};
+use tamis_tests::conform::{Expected, Judge, edges, structured};
 
-/// A small generator: the tests are the same every time.
-struct Random(u64);
+/// A deterministic pseudo-random generator.
+struct RunsRng(u64);
 
-impl Random {
+impl RunsRng {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % n
     }
 
-    /// Runs in `0..size`, one in three of which touches the one before.
+    /// Runs in `0..size`, one in three of which touches the previous one.
     fn runs(&mut self, size: u32) -> Vec<(u32, u32)> {
         let (mut runs, mut at) = (Vec::new(), 0);
         loop {
@@ -29,7 +30,7 @@ impl Random {
 }
 
 /// `dense, sparse_runs; pattern`, or with rows that repeat `runs, sparse_runs; pattern`.
-fn image(random: &mut Random, shape: [u32; 2], rows_once: bool) -> Tensor {
+fn image(random: &mut RunsRng, shape: [u32; 2], rows_once: bool) -> Tensor {
     let [rows, columns] = shape;
     let mut ends: Vec<u32> = Vec::new();
     match rows_once {
@@ -61,17 +62,17 @@ fn image(random: &mut Random, shape: [u32; 2], rows_once: bool) -> Tensor {
 }
 
 fn images(rows_once: bool) -> Vec<Vec<Tensor>> {
-    let mut random = Random(7);
+    let mut random = RunsRng(7);
     let shapes = [[0, 0], [1, 1], [1, 2], [2, 1], [3, 3], [4, 9], [9, 30], [17, 60], [5, 0], [0, 5]];
     shapes.into_iter().flat_map(|shape| [shape; 4]).map(|shape| vec![image(&mut random, shape, rows_once)]).collect()
 }
 
-/// Statements on `I[y,x]` with rows and columns around, into a result of this format.
+/// Statements on `I[y,x]` and shifted rows and columns, into a result of this format.
 fn program(format: &str, value: &str) -> String {
     format!("def f(I):\n    O = tensor(\"{format}\")\n    for y, x in _:\n        O[y,x] = {value}\n    return O\n")
 }
 
-/// An access so many columns and rows away, with what counts outside.
+/// A shifted access, with the value outside of bounds.
 fn at(dy: i64, dx: i64, outside: &str) -> String {
     let sub = |name: &str, by: i64| match by {
         0 => name.to_string(),
@@ -99,7 +100,7 @@ fn windows_along_rows() {
                     for format in ["dense, sparse_runs; pattern", "runs, sparse_runs; pattern", "dense; element(False)"]
                     {
                         let text = program(format, &value.join(word));
-                        judge.case(&format!("{window:?}, rows once: {rows_once}"), &text, &sets, Wanted::Same);
+                        judge.case(&format!("{window:?}, rows once: {rows_once}"), &text, &sets, Expected::Same);
                     }
                 }
             }
@@ -109,7 +110,7 @@ fn windows_along_rows() {
 }
 
 #[test]
-fn rows_that_are_the_same() {
+fn repeated_rows() {
     let mut judge = Judge::sharing(4);
     for rows_once in [false, true] {
         let sets = images(rows_once);
@@ -120,7 +121,7 @@ fn rows_that_are_the_same() {
                     ["sparse_runs, sparse_runs; pattern", "runs, sparse_runs; pattern", "dense; element(False)"]
                 {
                     let text = program(format, &value.join(" and "));
-                    judge.case(&format!("rows {window:?}, rows once: {rows_once}"), &text, &sets, Wanted::Same);
+                    judge.case(&format!("rows {window:?}, rows once: {rows_once}"), &text, &sets, Expected::Same);
                 }
             }
         }
@@ -128,8 +129,8 @@ fn rows_that_are_the_same() {
     judge.verdict(1000);
 }
 
-/// Rows that lie between others need not be looked at where the outermost are two that touch, for operators that take nothing twice; with gaps
-/// between rows, other operators, and rows that are used twice, they do.
+/// Rows between two touching rows need not be read, for idempotent operators. With gaps between
+/// rows, other operators, and rows that are used twice, they must be.
 #[test]
 fn rows_between_others() {
     let windows: [&[i64]; 6] = [&[-1, 0, 1], &[-2, -1, 0, 1, 2], &[-1, 0, 2], &[1, 2, 3], &[-3, -1, 0, 4], &[0, 2, 4]];
@@ -156,7 +157,7 @@ fn rows_between_others() {
                 [joined("True", " and "), joined("False", " or "), format!("({}) or {some}", joined("True", " and "))]
             {
                 for format in ["sparse_runs, sparse_runs; pattern", "dense; element(False)"] {
-                    judge.case(&format!("{outer}: {window:?}"), &program(format, &value), &truths, Wanted::Same);
+                    judge.case(&format!("{outer}: {window:?}"), &program(format, &value), &truths, Expected::Same);
                 }
             }
             for value in [
@@ -166,7 +167,7 @@ fn rows_between_others() {
                 joined("0", " + "),
             ] {
                 for format in ["sparse_runs, sparse_runs", "dense"] {
-                    judge.case(&format!("{values}: {window:?}"), &program(format, &value), &sums, Wanted::Same);
+                    judge.case(&format!("{values}: {window:?}"), &program(format, &value), &sums, Expected::Same);
                 }
             }
         }
@@ -174,7 +175,7 @@ fn rows_between_others() {
     judge.verdict(2000);
 }
 
-/// Both directions, and something else beside.
+/// Both directions, and another operand.
 #[test]
 fn squares_and_other_operands() {
     let mut judge = Judge::sharing(2);
@@ -187,13 +188,13 @@ fn squares_and_other_operands() {
             "def f(I):\n    c = tensor(\"dense\", dtype=\"i64\", shape=(I.shape[0],))\n    for y, x in _:\n        if coalesce(I[y, ~(x-1)], False) and I[y,x]:\n            c[y] += 1\n    return c\n",
         ];
         for text in texts {
-            judge.case(&format!("rows once: {rows_once}"), text, &sets, Wanted::Same);
+            judge.case(&format!("rows once: {rows_once}"), text, &sets, Expected::Same);
         }
     }
     judge.verdict(200);
 }
 
-/// Blocks hold something for each coordinate: a piece of them is not one run of a result.
+/// Blocks store a value per coordinate: a segment of them is not one run of a result.
 #[test]
 fn blocks_into_runs() {
     let mut judge = Judge::sharing(2);
@@ -202,7 +203,7 @@ fn blocks_into_runs() {
             let data = [edges(2), structured(2)].concat();
             let sets = data.iter().filter_map(|data| Some(vec![data.tensor(from, DType::F64, Value::F64(0.0))?]));
             let text = program(to, "I[y,x]");
-            judge.case(&format!("{from} into {to}"), &text, &sets.collect::<Vec<_>>(), Wanted::Same);
+            judge.case(&format!("{from} into {to}"), &text, &sets.collect::<Vec<_>>(), Expected::Same);
         }
     }
     judge.verdict(100);

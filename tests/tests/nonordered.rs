@@ -1,9 +1,9 @@
-//! `sparse(nonordered)`: results that keep coordinates as they come, lists that are not sorted for them, and operands in
-//! any order, against the interpreter.
+//! Tests of `sparse(nonordered)`: results that keep insertion order, lists that need no sorting for
+//! them, and unordered operands, against the interpreter.
 
 use tamis_ir::{Code, DType, Format, Value};
 use tamis_tensor::{IndexArray, Tensor, ValueArray};
-use tamis_tests::conform::{Data, Judge, Wanted, edges};
+use tamis_tests::conform::{Data, Expected, Judge, edges};
 
 const RESULTS: [&str; 4] = [
     "dense, sparse(nonordered)",
@@ -12,7 +12,7 @@ const RESULTS: [&str; 4] = [
     "bytemap, sparse(nonordered)[u32]",
 ];
 
-/// The same tensor with the entries of each fiber of its last level turned round.
+/// The same tensor with reversed fibers in its last level.
 fn turned(tensor: Tensor) -> Tensor {
     if !tensor.format().levels().iter().any(|level| level.nonordered) {
         return tensor;
@@ -34,7 +34,8 @@ fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
     data.iter().filter_map(|data| formats.iter().map(|format| tensor(data, format)).collect()).collect()
 }
 
-/// Square matrices whose products touch columns out of order: some of every `part` cells, from `first` on.
+/// Square matrices whose products touch columns out of order: some of every `part` cells, from
+/// `first` on.
 fn squares() -> Vec<Data> {
     let square = |what: &'static str, n: u64, first: u64, part: u64| {
         let cells: Vec<u64> = (0..n * n).filter(|k| (k * 7 + first) % part < 2).collect();
@@ -52,7 +53,7 @@ fn squares() -> Vec<Data> {
     ]
 }
 
-/// What a result is declared with, and how it is written.
+/// The declaration of a result, and its writes.
 const UPDATES: [(&str, &str); 7] = [
     ("", "{place} = {value}"),
     ("", "{place} += {value}"),
@@ -83,7 +84,7 @@ fn results_are_written() {
                     &format!("{input} to {format}"),
                     &text,
                     &sets(&matrices, &[input], DType::F64),
-                    Wanted::Same,
+                    Expected::Same,
                 );
             }
             for order in ["i, j, k", "i, k, j", "k, i, j", "j, k, i"] {
@@ -92,16 +93,16 @@ fn results_are_written() {
                     "def f(A):\n    C = tensor(\"{format}\"{with})\n    for {order} in _:\n        {}\n    return C\n",
                     write(update, "C[i,j]", "A[i,j,k]"),
                 );
-                judge.case(&format!("{input} to {format}"), &text, &sets(&cubes, &[input], DType::F64), Wanted::Same);
+                judge.case(&format!("{input} to {format}"), &text, &sets(&cubes, &[input], DType::F64), Expected::Same);
             }
         }
     }
     judge.verdict(1000);
 }
 
-/// Byte maps that are filled out of order, and read by loops of which some can tell the order and some cannot.
+/// Byte maps that are filled out of order, and read by loops of which some depend on the order.
 #[test]
-fn lists_are_sorted_where_the_order_can_be_seen() {
+fn lists_are_sorted_where_the_order_matters() {
     let mut judge = Judge::sharing(2);
     let data = squares();
     let readers = [
@@ -157,17 +158,17 @@ fn lists_are_sorted_where_the_order_can_be_seen() {
                     set.push(Tensor::from_dense(&[size], values.into(), &format, Value::F64(0.0)).unwrap());
                 }
             }
-            judge.case(reader, &text, &given, Wanted::Same);
+            judge.case(reader, &text, &given, Expected::Same);
         }
     }
     judge.verdict(200);
 }
 
-/// Operands in any order: read where they lead alone, refused elsewhere.
+/// Unordered operands: read where they are iterated alone, rejected elsewhere.
 #[test]
 fn operands_are_read_alone() {
     let mut judge = Judge::sharing(2);
-    let (same, refused) = (Wanted::Same, Wanted::Refused(Code::E0610));
+    let (same, refused) = (Expected::Same, Expected::Refused(Code::E0610));
     let data = edges(2);
     let body = |declared: &str, body: &str| format!("def f(A):\n    C = {declared}\n    for {body}\n    return C\n");
     let cases = [
@@ -225,7 +226,7 @@ fn operands_are_read_alone() {
     for b in ["csr", "dense, sparse(nonordered)"] {
         judge.case("both", text, &sets(&data, &["dense, sparse(nonordered)", b], DType::F64), refused);
     }
-    // What is not led by it is looked up.
+    // Operands that are not iterated are looked up.
     judge.case("a dense one", text, &sets(&data, &["dense, sparse(nonordered)", "dense"], DType::F64), same);
     judge.case(
         "a byte map",
@@ -236,9 +237,9 @@ fn operands_are_read_alone() {
     judge.verdict(100);
 }
 
-/// The rows of a product come as they were touched, and converting sorts them.
+/// The rows of a product are in insertion order; a conversion sorts them.
 #[test]
-fn rows_are_stored_as_they_come() {
+fn rows_keep_insertion_order() {
     let program = tamis::Program::parse(
         "def f(A, B):\n    C = tensor(\"dense, sparse(nonordered)\")\n    for i, j, k in _:\n        C[i,k] += A[i,j] * B[j,k]\n    return C\n",
     )

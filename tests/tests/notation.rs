@@ -1,4 +1,5 @@
-//! Index notation: what is scheduled computes what is meant, whatever the formats; and no schedule falls off a cliff.
+//! Tests of index notation: schedules preserve semantics in every format, and the chosen schedule
+//! is never much slower than the best.
 
 use tamis::compile::CompileOptions;
 use tamis::notation::EinsumOptions;
@@ -8,7 +9,7 @@ use tamis::{Format, Notation, Tensor, Value};
 use tamis_tests::lowered;
 use tamis_tests::random::Random;
 
-/// Statements, and the shapes of what they read, in order: letters are sizes.
+/// Statements, and the shapes of their operands in order: letters are sizes.
 const STATEMENTS: &[(&str, &[&str])] = &[
     ("y[i] = A[i,j] * x[j]", &["ij", "j"]),
     ("y[j] = A[i,j] * x[i]", &["ij", "i"]),
@@ -146,9 +147,10 @@ fn operands(random: &mut Random, notation: &Notation, shapes: &[&str], text: &st
     notation.params().into_iter().zip(shapes).map(make).collect()
 }
 
-/// Every statement, with tensors in random formats: compiled code, what its loops say, and what is meant agree.
+/// Every statement, with tensors in random formats: compiled code, the interpreted loops, and a
+/// dense evaluation agree.
 #[test]
-fn schedules_compute_what_is_meant() {
+fn schedules_preserve_semantics() {
     let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let mut failures = Vec::new();
     for (k, (text, shapes)) in STATEMENTS.iter().enumerate() {
@@ -194,9 +196,9 @@ fn orders(names: &[String]) -> Vec<Vec<String>> {
     }
 }
 
-/// What the chosen schedule executes is at most twice what the best order of loops does.
+/// The chosen schedule executes at most twice the statements of the best loop order.
 #[test]
-fn no_schedule_falls_off_a_cliff() {
+fn no_schedule_is_much_slower_than_the_best() {
     let mut table = String::new();
     let mut worst: f64 = 1.0;
     let mut seen = 0;
@@ -245,7 +247,8 @@ fn no_schedule_falls_off_a_cliff() {
     assert!(worst <= 2.0, "{worst}");
 }
 
-/// Of two loops over equally sparse sets, the one over `(A or B) and C` comes before the one over `(A and B) or C`: it lets less through.
+/// Of two loops over equally sparse sets, the one over `(A or B) and C` comes before the one over
+/// `(A and B) or C`, since it is more selective.
 #[test]
 fn the_stronger_filter_goes_first() {
     let sparse = |seed: u64| {
@@ -264,7 +267,7 @@ fn the_stronger_filter_goes_first() {
     }
 }
 
-/// What a statement computes of operands of these types: the first result, element by element.
+/// The first result of a statement on operands of these types, element by element.
 fn computed(text: &str, operands: &[(&str, &[u64], &[f64], tamis::DType)]) -> Vec<Value> {
     let tensor = |shape: &[u64], values: &[f64], dtype| {
         Tensor::from_dense(shape, values.to_vec().into(), &Format::dense(shape.len()), Value::F64(0.0))
@@ -282,7 +285,7 @@ fn numbers(values: &[Value], wanted: &[f64]) -> bool {
     values.len() == wanted.len() && values.iter().zip(wanted).all(|(a, b)| a.as_c128().re == *b)
 }
 
-/// Each term is summed over its own indices, wherever it stands: indices of terms overlap.
+/// Each term is summed over its own indices, wherever they occur: the index sets of terms overlap.
 #[test]
 fn the_order_of_terms_does_not_matter() {
     use tamis::DType::F64;
@@ -304,7 +307,8 @@ fn the_order_of_terms_does_not_matter() {
         let got = computed(text, &used);
         assert!(numbers(&got, &[wanted]), "{text}: {got:?}");
     }
-    // A product of terms has no such rule, nor does a sum in parentheses, of which it is not clear how often it counts.
+    // Products of terms have no such rule, and neither have sums in parentheses, whose multiplicity
+    // is ambiguous.
     let ambiguous = [
         "y *= a[i] + b[j] + P[i,j]",
         "y = b[j] - 2 * (P[i,j] + a[i])",
@@ -321,7 +325,7 @@ fn the_order_of_terms_does_not_matter() {
     }
 }
 
-/// What is subtracted need not have a negative in its own type.
+/// The negation of a subtrahend may not be representable in its type.
 #[test]
 fn sums_of_unsigned_integers_are_subtracted() {
     use tamis::DType::{F64, I64, U8, U32};
@@ -337,7 +341,8 @@ fn sums_of_unsigned_integers_are_subtracted() {
     assert!(numbers(&got, &[-1.0, 0.0, -2.0, -3.0]), "{got:?}");
 }
 
-/// Reductions start from their identity, whatever the type: by hand, since the reference interpreter runs the same start.
+/// Reductions start from their identity, in every type: computed by hand, since the reference
+/// interpreter shares that code.
 #[test]
 fn reductions_on_every_type() {
     let rows = [0.0, 0.0, 0.0, 2.0, 3.0, 5.0, 0.0, 4.0, 0.0];
@@ -369,7 +374,7 @@ fn reductions_on_every_type() {
     }
 }
 
-/// Literals that are operands adapt to the types that they meet.
+/// Literal operands adapt to the types of the other operands.
 #[test]
 fn literals_have_weak_types() {
     use tamis::DType::{C64, F32, F64, I32};
@@ -392,9 +397,9 @@ fn literals_have_weak_types() {
     }
 }
 
-/// Integers go round at the end of their type, in whichever order a schedule would like to multiply and add.
+/// Integers wrap around in their type, in whatever order a schedule multiplies and adds.
 #[test]
-fn narrow_integers_are_not_taken_apart() {
+fn narrow_integers_are_not_refactored() {
     use tamis::DType::{F64, U8};
     let hundreds = [100.0; 6];
     let (u, v): (&[u64], &[u64]) = (&[2, 3], &[3, 2]);
@@ -406,11 +411,11 @@ fn narrow_integers_are_not_taken_apart() {
     assert!(numbers(&got, &[44.0, 44.0]), "{got:?}");
 }
 
-/// A diagonal is not all of a matrix: the rest of it is the fill.
+/// A diagonal assignment leaves the fill value everywhere else.
 #[test]
-fn diagonals_leave_the_rest_alone() {
+fn diagonals_keep_the_fill_value() {
     use tamis::DType::F64;
-    // Memory that is used again has something in it.
+    // Reused memory is dirty.
     for n in 1..200u64 {
         drop(computed("y[i] = 7 * x[i]", &[("x", &[n], &vec![1.0; n as usize], F64)]));
     }

@@ -1,4 +1,5 @@
-//! Windows over levels below open ones: how many are visited, in which formats, and beside which operands.
+//! Tests of windows below open levels: how many are visited, in which formats, and with which other
+//! operands.
 
 use std::collections::BTreeSet;
 use tamis_ir::{Program, Value};
@@ -6,7 +7,7 @@ use tamis_tests::convolve::{check, random, visited};
 use tamis_tests::generate::Input;
 use tamis_tests::lowered::{Engine, Stage, compile};
 
-/// An input that is 0 but at every so-many-th place.
+/// An input with nonzeros at a regular distance.
 fn scattered(shape: &[u64], every: usize) -> Input {
     let mut input = random(1, shape, 1);
     for (at, value) in input.values.iter_mut().enumerate() {
@@ -17,7 +18,7 @@ fn scattered(shape: &[u64], every: usize) -> Input {
     input
 }
 
-/// The places of entries.
+/// The coordinates of entries.
 fn places(input: &Input) -> Vec<Vec<i64>> {
     let is_stored = |value: &&(usize, &Value)| value.1.as_i64() != Some(0);
     let stored = input.values.iter().enumerate().collect::<Vec<_>>();
@@ -33,7 +34,7 @@ fn places(input: &Input) -> Vec<Vec<i64>> {
     stored.iter().filter(is_stored).map(|(at, _)| place(*at)).collect()
 }
 
-/// The windows of three to a side that hold an entry, of those that lie inside, or reach over the border by one.
+/// The windows of three per side that contain an entry, inside the tensor or with a border of one.
 fn windows(input: &Input, dims: &[usize], border: bool) -> u64 {
     let mut found: BTreeSet<Vec<i64>> = BTreeSet::new();
     for place in places(input) {
@@ -57,9 +58,10 @@ def f(I, F):
     return O
 ";
 
-/// While windows over rows are open, those over columns go on from a cursor for each row, however rows and columns are stored.
+/// While windows over rows are open, those over columns resume from a cursor per row, in every
+/// format.
 #[test]
-fn windows_of_several_rows_at_once() {
+fn windows_over_several_rows() {
     let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
     let image = scattered(&[30, 100], 217);
     let wanted = windows(&image, &[0, 1], false);
@@ -86,14 +88,14 @@ fn windows_of_several_rows_at_once() {
         let i = image.tensor(format).unwrap();
         let exact = !format.contains("band");
         let j = visited(ROWS_FIRST, &[i, f.clone()], "j");
-        // A band holds zeros, too.
+        // A band stores zeros, too.
         assert!(if exact { j == wanted } else { j >= wanted }, "{format}: {j} visits for {wanted} windows");
     }
 }
 
-/// The same, with a border of one, as layers of networks have it.
+/// The same with a padding of one, as in network layers.
 #[test]
-fn windows_that_reach_over_the_border() {
+fn windows_across_the_border() {
     let text = "\
 def f(I, F):
     O = tensor(\"csr\", shape=(I.shape[0], I.shape[1]))
@@ -110,9 +112,9 @@ def f(I, F):
     }
 }
 
-/// Where coefficients are negative, fibers are gone over from their ends.
+/// With negative coefficients fibers are iterated backwards.
 #[test]
-fn windows_that_go_down() {
+fn descending_windows() {
     let text = ROWS_FIRST.replace("I[i+k,j+l]", "I[i-k+2,j-l+2]");
     let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
     let image = scattered(&[30, 100], 217);
@@ -125,7 +127,7 @@ fn windows_that_go_down() {
 
 /// Strides and dilations.
 #[test]
-fn windows_that_skip() {
+fn strided_and_dilated_windows() {
     let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
     let image = scattered(&[31, 101], 53);
     for (subscripts, stride) in [("2*i+k,2*j+l", 2), ("3*i+k,3*j+l", 3)] {
@@ -165,11 +167,11 @@ fn windows_below_two_open_levels() {
         ] {
             let tensors = [scan.tensor(format).unwrap(), f.clone()];
             match order {
-                // The level between is open all the way.
+                // The level in the middle is open throughout.
                 "i, m, j, k, l, n" => {
                     assert_eq!(visited(&text, &tensors, "m"), windows(&scan, &[0, 2], false), "{format}, {order}");
                 }
-                // Each row that a window over `k` holds is gone into.
+                // Each row in a window over `k` is descended into.
                 "i, j, k, m, l, n" => {
                     assert_eq!(visited(&text, &tensors, "j"), two_or_all(&scan, format, two), "{format}, {order}")
                 }
@@ -182,7 +184,8 @@ fn windows_below_two_open_levels() {
     }
 }
 
-/// In a dense level every window is there: below a dense one, all of them; below a list, those of its windows.
+/// A dense level has every window: below a dense one, all of them; below a list, those of its
+/// windows.
 fn two_or_all(scan: &Input, format: &str, two: u64) -> u64 {
     let columns = scan.shape[1] - 2;
     match format {
@@ -192,7 +195,8 @@ fn two_or_all(scan: &Input, format: &str, two: u64) -> u64 {
     }
 }
 
-/// Lists, runs and masks that the same loop goes along are met, and where something happens everywhere, windows cut it.
+/// Lists, runs and masks that the same loop co-iterates are intersected; where every iteration has
+/// an effect, windows are segments of the loop.
 #[test]
 fn windows_of_several_rows_beside_other_operands() {
     let f = random(2, &[3, 3], 1).tensor("dense").unwrap();
@@ -225,9 +229,9 @@ fn windows_of_several_rows_beside_other_operands() {
     }
 }
 
-/// Entries of a list and windows of several rows meet where both are.
+/// Entries of a list and windows of several rows are intersected.
 #[test]
-fn windows_of_several_rows_and_a_list_meet() {
+fn windows_over_several_rows_intersect_a_list() {
     let text = "\
 def f(I, F, B):
     O = tensor(\"csr\")
@@ -251,7 +255,8 @@ def f(I, F, B):
     }
 }
 
-/// Along columns only: what a window holds in a column is compared with where the cursor of its row is, and not searched for.
+/// Along columns only: the window in a column is compared with the cursor of its row, without a
+/// search.
 #[test]
 fn windows_of_one_column() {
     let text = "\
@@ -275,9 +280,9 @@ def f(I, F):
     assert!(!lowered.kernel.to_string().contains("search"), "{}", lowered.kernel);
 }
 
-/// What still has to be searched for is told.
+/// Remaining searches are reported.
 #[test]
-fn searches_of_windows_are_told() {
+fn searches_of_windows_are_reported() {
     let text = ROWS_FIRST.replace("csr", "dense").replace("i, j, k, l", "j, i, k, l");
     let i = random(1, &[6, 7], 3).tensor("csr").unwrap();
     let f = random(2, &[3, 3], 2).tensor("dense").unwrap();

@@ -1,9 +1,11 @@
-//! Asymptotic work of random programs: padding operands with fill values adds no work, or the compiler warns.
+//! Asymptotic work of random programs: padding operands with fill values adds no work, or the
+//! compiler warns.
 //!
-//! All tensors of these programs are sparse along every dimension. Each program runs on small operands and on the same
-//! operands padded with their fill values. If its results hold the same elements, everything that there is to visit was there before,
-//! whatever the extents of the loops. A kernel that executes more statements nonetheless lost the sparsity of an
-//! operand; then a warning (E0607, E0611) must name the loop.
+//! All tensors of these programs are sparse along every dimension. Each program runs on small
+//! operands and on the same operands padded with their fill values. If both results have the same
+//! elements, no iteration beyond the padding is necessary, whatever the extents of the loops. A
+//! kernel that executes more statements nonetheless lost the sparsity of an operand; then a warning
+//! (E0607, E0611) must name the loop.
 
 use std::fmt::Write;
 use tamis_compiler::lower::ParamLayout;
@@ -12,13 +14,14 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::ParamType;
 use tamis_ir::{DType, Diagnostic, Format, Program, Value};
 use tamis_tensor::{Tensor, ValueArray};
-use tamis_tests::lowered::{self, Problem};
+use tamis_tests::lowered::{self, RunError};
 use tamis_tests::random::Random;
 
 /// The sizes of all dimensions, before and after padding.
 const SIZES: [u64; 2] = [8, 56];
 
-/// Elements that are not the fill value have smaller coordinates than this: shifted reads stay inside before padding, too.
+/// Non-fill elements have smaller coordinates than this: shifted reads stay in bounds before
+/// padding, too.
 const STORED: u64 = 5;
 
 /// Formats without dense levels, by rank.
@@ -75,7 +78,8 @@ impl Padded {
     }
 }
 
-/// What operands hold where nothing is stored, and how results are updated: nothing else is the identity of all that follows.
+/// The fill values of operands, and the update operators of results: no other fill value is the
+/// identity of the rest of the expression.
 const SEMIRINGS: [(f64, &str, &[&str]); 4] = [
     (0.0, "0.0", &["+=", "-=", "max=", "min="]),
     (0.0, "0.0", &["+="]),
@@ -83,15 +87,16 @@ const SEMIRINGS: [(f64, &str, &[&str]); 4] = [
     (f64::NEG_INFINITY, "-inf", &["max="]),
 ];
 
-/// A random program of one loop nest over operands and a sparse result; `SIZE` stands for the size of all dimensions.
-struct Generator {
+/// A random program of one loop nest over operands and a sparse result; `SIZE` stands for the size
+/// of all dimensions.
+struct PaddingGenerator {
     random: Random,
     semiring: usize,
     indices: Vec<&'static str>,
     lets: usize,
 }
 
-impl Generator {
+impl PaddingGenerator {
     fn index(&mut self) -> &'static str {
         self.indices[self.random.below(self.indices.len())]
     }
@@ -199,10 +204,10 @@ fn case(seed: u64) -> (String, Vec<Padded>) {
     let operands = [("A", 2), ("B", 2), ("x", 1), ("y", 1)];
     let operands = operands.map(|(name, rank)| Padded::new(&mut random, name, rank, SEMIRINGS[semiring].0)).into();
     let indices = ["i", "j", "k"][..1 + random.below(3)].to_vec();
-    (Generator { random, semiring, indices, lets: 0 }.program(), operands)
+    (PaddingGenerator { random, semiring, indices, lets: 0 }.program(), operands)
 }
 
-/// The result as the interpreter computes it: a scalar, or the elements that are not the fill value.
+/// The interpreter's result: a scalar, or the elements that differ from the fill value.
 fn elements(program: &Program, tensors: &[Tensor]) -> Option<Vec<(Vec<u64>, String)>> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let outcome = interp::run(program, &operands, Options { strict: false, budget: Some(400_000) }).ok()?;
@@ -215,11 +220,11 @@ fn elements(program: &Program, tensors: &[Tensor]) -> Option<Vec<(Vec<u64>, Stri
     Some(values.iter().enumerate().filter(stored).map(|(cell, v)| (place(cell as u64), v.to_string())).collect())
 }
 
-/// How many statements the kernel executes, and what the compiler warns of.
+/// The number of statements that the kernel executes, and the compiler's warnings.
 fn cost(program: &Program, tensors: &[Tensor]) -> Option<(u64, Vec<Diagnostic>)> {
     let executed = match lowered::count(program, tensors, 10_000_000) {
         Ok(executed) => executed,
-        Err(Problem::Wrong(message)) => panic!("{message}\n{program}"),
+        Err(RunError::Wrong(message)) => panic!("{message}\n{program}"),
         Err(_) => return None,
     };
     let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
@@ -228,8 +233,8 @@ fn cost(program: &Program, tensors: &[Tensor]) -> Option<(u64, Vec<Diagnostic>)>
     Some((executed, made.warnings))
 }
 
-/// Whether every loop has an operand that moves with it, in a condition or in the value of the assignment. A loop without
-/// operands goes over all of its range, as it says.
+/// Whether every loop has an operand that moves with it, in a condition or in the value of the
+/// assignment. A loop without operands goes over all of its range, as it says.
 fn every_loop_has_an_operand(text: &str) -> bool {
     let lines = || text.lines().map(str::trim);
     let used = |line: &&str| {

@@ -1,4 +1,5 @@
-//! Stored entries by their numbers: every level at every place, on edge data, and loops that `pos` moves to positions.
+//! Tests of position spaces: iteration over stored entries by position, for every level at every
+//! position of a format, on edge-case data; and loops that `pos` moves to positions.
 
 use tamis::compile::{CompileOptions, Signature};
 use tamis_compiler::lower::Policy;
@@ -7,7 +8,7 @@ use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Format, Program, Value};
 use tamis_tensor::Tensor;
-use tamis_tests::conform::{Judge, Wanted, close, edges, formats};
+use tamis_tests::conform::{Expected, Judge, close, edges, formats};
 
 const INDICES: [&str; 3] = ["i", "j", "k"];
 
@@ -15,8 +16,8 @@ fn numbered(format: &str) -> bool {
     !format.contains("bytemap")
 }
 
-/// Entries in a loop over their numbers, in the opposite order (where each is searched for), and the counts before
-/// coordinates inside and outside.
+/// Entries in a loop over positions, in the opposite order (where each is searched for), and the
+/// counts before coordinates inside and outside.
 fn listing(rank: usize) -> String {
     let mut text =
         String::from("def f(A):\n    n = scalar(0)\n    n = A.nnz\n    V = tensor(\"dense\", shape=(60,))\n");
@@ -41,7 +42,7 @@ fn entries_of_every_format() {
     let mut judge = Judge::default();
     for rank in 1..=3 {
         for format in formats(rank) {
-            let wanted = if numbered(&format) { Wanted::Same } else { Wanted::Refused(Code::E0609) };
+            let wanted = if numbered(&format) { Expected::Same } else { Expected::Refused(Code::E0609) };
             for leaf in ["", "; pattern"] {
                 let format = format!("{format}{leaf}");
                 let dtype = if leaf.is_empty() { DType::I64 } else { DType::Bool };
@@ -56,9 +57,10 @@ fn entries_of_every_format() {
     judge.verdict(800);
 }
 
-/// What is stored in stretches, blocks or diagonals has no numbers, and says so whatever is asked.
+/// Levels with contiguous ranges, blocks or diagonals have no positions, and report so for every
+/// query.
 #[test]
-fn entries_that_have_no_numbers() {
+fn levels_without_positions() {
     let texts = [
         "def f(A):\n    s = scalar(0)\n    for q in range(A.nnz):\n        s += A.coords[0, q]\n    return s\n",
         "def f(A):\n    s = scalar(0)\n    for q in range(A.nnz):\n        s += A.data[q]\n    return s\n",
@@ -79,7 +81,7 @@ fn entries_that_have_no_numbers() {
             edges(2).iter().filter_map(|d| Some(vec![d.tensor(format, DType::I64, Value::I64(0))?])).collect::<Vec<_>>()
         };
         for text in texts {
-            judge.case(format, text, &sets(), Wanted::Refused(Code::E0609));
+            judge.case(format, text, &sets(), Expected::Refused(Code::E0609));
         }
     }
     judge.verdict(0);
@@ -97,7 +99,7 @@ fn scheduled(program: &Program, tensors: &[Tensor], schedule: &str) -> Result<Pr
     Schedule::parse(schedule)?.apply_to(program, &program.check(&types)?, &formats, Policy::default())
 }
 
-/// Loops in the order of the levels, the inner ones of which are made one and go over positions.
+/// Loops in level order, the inner ones of which are fused and moved to positions.
 #[test]
 fn loops_over_positions_of_every_format() {
     let mut judge = Judge::default();
@@ -114,7 +116,7 @@ fn loops_over_positions_of_every_format() {
             );
             let program = Program::parse(&text).unwrap();
             for from in 0..rank {
-                // From the outside and from the inside.
+                // Outermost first, and innermost first.
                 let (mut outwards, mut inwards) = (Vec::new(), Vec::new());
                 let mut fused = names[from].to_string();
                 for (k, name) in names.iter().enumerate().skip(from + 1) {
@@ -161,7 +163,7 @@ fn loops_over_positions_of_every_format() {
                     }
                     if let Some(text) = after {
                         moved += 1;
-                        judge.case(&format!("{format} by {schedule}"), &text, &sets, Wanted::Same);
+                        judge.case(&format!("{format} by {schedule}"), &text, &sets, Expected::Same);
                     }
                 }
             }
@@ -171,9 +173,9 @@ fn loops_over_positions_of_every_format() {
     judge.verdict(800);
 }
 
-/// The matrix of three entries takes three turns, by rows and all at once.
+/// The matrix of three entries takes three iterations, by rows and fused.
 #[test]
-fn as_many_turns_as_entries() {
+fn one_iteration_per_entry() {
     let program = Program::parse(
         "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n",
     )
@@ -195,9 +197,9 @@ fn as_many_turns_as_entries() {
     assert_eq!(turns("fuse(i, j, f); pos(f, p, A); split(p, p0, p1, 2)"), 2 + 3);
 }
 
-/// Where a kernel does not ask whether coordinates of entries are inside, another one is made for smaller tensors.
+/// A kernel that assumes coordinates to be in bounds is recompiled for smaller tensors.
 #[test]
-fn smaller_tensors_are_told_apart() {
+fn smaller_tensors_are_recompiled() {
     let program = Program::parse(
         "def f(A, x):\n    s = scalar(0.0)\n    for p in range(A.nnz):\n        j = A.coords[1, p]\n        s += A.data[p] * x[j]\n    return s\n",
     )
@@ -216,10 +218,10 @@ fn smaller_tensors_are_told_apart() {
     }
 }
 
-/// Where arithmetic is strict, what is not stored takes part in products with NaN and infinities, so that a loop over what is
-/// stored would leave something out.
+/// In strict arithmetic unstored elements take part in products with NaN and infinities, so a loop
+/// over stored entries would be wrong.
 #[test]
-fn strict_products_do_not_go_over_positions() {
+fn strict_products_do_not_iterate_over_positions() {
     let program = Program::parse(
         "def f(A, x):\n    y = tensor(\"dense\")\n    for i, j in _:\n        y[i] += A[i,j] * x[j]\n    return y\n",
     )
@@ -244,10 +246,10 @@ fn strict_products_do_not_go_over_positions() {
     }
 }
 
-/// An infinity that is not stored decides a sum, and changes no least element: the loop goes over what is stored, unless
-/// arithmetic is strict or the fill is another one.
+/// An unstored infinity determines a sum, but is the identity of a minimum: the loop iterates over
+/// stored entries, unless arithmetic is strict or the fill value differs.
 #[test]
-fn shortest_paths_go_over_positions() {
+fn shortest_paths_iterate_over_positions() {
     let program = Program::parse(
         "def f(A, x):\n    y = tensor(\"dense\", fill=inf)\n    for i, j in _:\n        y[i] min= A[i,j] + x[j]\n    return y\n",
     )

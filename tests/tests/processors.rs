@@ -1,5 +1,6 @@
-//! Machine code for other processors than this one, as far as this one can run it: without vectors beyond those of every x86-64, with
-//! those of AVX2, with those of AVX-512. Each set of instructions has a process of its own, since it is chosen once.
+//! Tests of machine code for other CPUs, as far as this one can run it: baseline x86-64 vectors,
+//! AVX2, and AVX-512. The CPU is selected once per process, so each instruction set has its own
+//! process.
 
 use std::process::Command;
 use tamis::compile::{CompileOptions, Signature};
@@ -9,7 +10,7 @@ use tamis_ir::{DType, FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
 use tamis_tensor::{Combine, ValueArray};
 
-/// A set of instructions, and one of those that the processor needs for it.
+/// An instruction set, and a CPU feature that it needs.
 const PROCESSORS: [(&str, &str); 4] =
     [("x86-64", "sse2"), ("x86-64-v2", "sse4_2"), ("x86-64-v3", "avx2"), ("x86-64-v4", "avx512vl")];
 
@@ -31,7 +32,7 @@ fn program(statement: &str, params: &[&str]) -> Program {
     let (target, _) = statement.split_once(' ').unwrap();
     let (name, _) = target.split_once('[').unwrap();
     let format = if name == "S" { "csr" } else { "dense" };
-    // Rows first, dense columns last.
+    // Sparse formats by rows first, dense columns last.
     let used = |index: &&str| statement.split(|c: char| !c.is_alphanumeric()).any(|word| word == *index);
     let order: Vec<&str> = ["i", "j", "k"].into_iter().filter(used).collect();
     let (params, loops) = (params.join(", "), order.join(", "));
@@ -41,7 +42,7 @@ fn program(statement: &str, params: &[&str]) -> Program {
     Program::parse(&text).unwrap_or_else(|d| panic!("{text}{}", d.render(false)))
 }
 
-/// Small whole numbers of a type.
+/// Small integers of a type.
 fn values(count: usize, dtype: DType, seed: u64) -> ValueArray {
     let numbers: Vec<Value> =
         (0..count as u64).map(|k| Value::I64(((k * 7 + seed) % 9) as i64 - 3).cast(dtype)).collect();
@@ -60,7 +61,7 @@ fn operand(name: &str, columns: u64, dtype: DType) -> Tensor {
         "z" => dense(&[rows], 2),
         "D" => dense(&[inner, columns], 3),
         "E" => dense(&[rows, columns], 4),
-        // Rows of five, or neighbours of the diagonal.
+        // Rows of five, or of neighbours of the diagonal.
         "R" | "T" => {
             let (width, format) = if name == "R" { (5, "csr") } else { (3, "dense, band") };
             let places = (0..rows).flat_map(|i| (0..width).map(move |k| (i, (i + k).min(inner - width + k))));
@@ -80,10 +81,10 @@ fn operand(name: &str, columns: u64, dtype: DType) -> Tensor {
     }
 }
 
-/// Run by the test below, once for each set of instructions.
+/// Runs in a child process of the test below, once per instruction set.
 #[test]
-#[ignore = "run by `every_processor`, for each of them"]
-fn kernels_of_one_processor() {
+#[ignore = "run by `every_cpu`, for each of them"]
+fn kernels_of_one_cpu() {
     let mut compared = 0;
     for (name, statement, params) in KERNELS {
         let program = program(statement, params);
@@ -91,7 +92,7 @@ fn kernels_of_one_processor() {
             if name == "greatest" && dtype == DType::C128 {
                 continue;
             }
-            // Shorter than a vector, as long, a little longer, a tile, and more than one.
+            // Shorter than a vector, a vector, slightly longer, a tile, and longer than a tile.
             for columns in [1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 65] {
                 let tensors: Vec<Tensor> = params.iter().map(|param| operand(param, columns, dtype)).collect();
                 let refs: Vec<&Tensor> = tensors.iter().collect();
@@ -114,7 +115,7 @@ fn kernels_of_one_processor() {
 }
 
 #[test]
-fn every_processor() {
+fn every_cpu() {
     let known = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let has = |flag: &str| known.split_whitespace().any(|word| word == flag);
     if !cfg!(target_arch = "x86_64") || known.is_empty() {
@@ -129,7 +130,7 @@ fn every_processor() {
         }
         let test = std::env::current_exe().unwrap();
         let output = Command::new(test)
-            .args(["--exact", "processors::kernels_of_one_processor", "--ignored", "--nocapture"])
+            .args(["--exact", "processors::kernels_of_one_cpu", "--ignored", "--nocapture"])
             .env("TAMIS_CPU", name)
             .output()
             .unwrap();

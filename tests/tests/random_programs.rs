@@ -1,4 +1,5 @@
-//! Random programs: they parse, print and read back; and they compute the same whatever the formats of their inputs.
+//! Tests of random programs: printing round-trips, and results do not depend on the formats of
+//! inputs.
 
 use tamis_ir::interp::{self, Grid, Operand, Options};
 use tamis_ir::{Code, Program, Value};
@@ -8,19 +9,20 @@ use tamis_tests::wide;
 
 const CASES: u64 = 2000;
 
-/// A generated program that is refused for a good reason (it may divide the types it is given in ways that cannot be stored).
+/// Valid reasons to reject a generated program: divisions may have types that its result cannot
+/// store.
 fn acceptable(code: Code) -> bool {
     matches!(code, Code::E0302 | Code::E0306 | Code::E0307 | Code::E1001)
 }
 
-/// A source of programs: what it makes from a seed, and what its programs may be refused for.
-type Generator = (fn(u64) -> Case, fn(Code) -> bool);
+/// A generator of programs from seeds, and the valid reasons to reject its programs.
+type ProgramSource = (fn(u64) -> Case, fn(Code) -> bool);
 
-const PLAIN: Generator = (generate::case, acceptable);
-const WIDE: Generator = (wide::case, |code| wide::ACCEPTABLE.contains(&code));
+const PLAIN: ProgramSource = (generate::case, acceptable);
+const WIDE: ProgramSource = (wide::case, |code| wide::ACCEPTABLE.contains(&code));
 
 fn run(case: &Case, program: &Program, operands: &[&dyn Operand], acceptable: fn(Code) -> bool) -> Option<Vec<Grid>> {
-    // Strict, so that what is stored makes no difference.
+    // Strict, so that results do not depend on what is stored.
     match interp::run(program, operands, Options { strict: true, budget: Some(1_000_000) }) {
         Ok(outcome) => Some(outcome.results),
         Err(errors) => {
@@ -32,12 +34,12 @@ fn run(case: &Case, program: &Program, operands: &[&dyn Operand], acceptable: fn
 }
 
 #[test]
-fn print_and_read_back() {
-    print_and_read_back_from(PLAIN);
-    print_and_read_back_from(WIDE);
+fn printing_round_trips() {
+    printing_round_trips_from(PLAIN);
+    printing_round_trips_from(WIDE);
 }
 
-fn print_and_read_back_from((case, _): Generator) {
+fn printing_round_trips_from((case, _): ProgramSource) {
     for seed in 0..CASES {
         let case = case(seed);
         let program =
@@ -50,16 +52,16 @@ fn print_and_read_back_from((case, _): Generator) {
 }
 
 #[test]
-fn formats_make_no_difference() {
-    formats_make_no_difference_from(PLAIN);
+fn results_do_not_depend_on_formats() {
+    results_do_not_depend_on_formats_from(PLAIN);
 }
 
 #[test]
-fn formats_make_no_difference_to_wide_programs() {
-    formats_make_no_difference_from(WIDE);
+fn results_do_not_depend_on_formats_to_wide_programs() {
+    results_do_not_depend_on_formats_from(WIDE);
 }
 
-fn formats_make_no_difference_from((case, acceptable): Generator) {
+fn results_do_not_depend_on_formats_from((case, acceptable): ProgramSource) {
     let mut compared = 0;
     for seed in 0..CASES / 2 {
         let case = case(seed);
@@ -90,7 +92,7 @@ fn formats_make_no_difference_from((case, acceptable): Generator) {
     assert!(compared > CASES / 4, "only {compared} programs ran");
 }
 
-/// Dense inputs of size 0 have no value to take their type from, so they go in as tensors.
+/// Dense inputs of size 0 have no values to infer a type from, so they are passed as tensors.
 trait GridOrTensor {
     fn grid_or_tensor(&self) -> Grid;
 }
@@ -101,14 +103,14 @@ impl GridOrTensor for tamis_tests::generate::Input {
     }
 }
 
-/// The interpreter's results fit the declared formats, and hold the same values there.
+/// The interpreter's results fit the declared formats, and keep their values.
 #[test]
 fn results_in_their_formats() {
     results_in_their_formats_from(PLAIN);
     results_in_their_formats_from(WIDE);
 }
 
-fn results_in_their_formats_from((case, _): Generator) {
+fn results_in_their_formats_from((case, _): ProgramSource) {
     for seed in 0..CASES / 4 {
         let case = case(seed);
         let program = Program::parse(&case.text).unwrap();
@@ -116,11 +118,12 @@ fn results_in_their_formats_from((case, _): Generator) {
         let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
         let Ok(outcome) = interp::run(&program, &operands, Options::default()) else { continue };
         for (id, grid) in program.results.iter().zip(&outcome.results) {
-            // Parameters that are updated keep their format, which is dense here.
+            // Updated parameters keep their format, which is dense here.
             let declared = outcome.checked.formats[id.index()].clone();
             let format = declared.unwrap_or_else(|| tamis_ir::Format::dense(grid.shape().len()));
             let tensor = match tamis_tensor::Tensor::from_grid(grid, &format) {
-                // A pattern whose levels store coordinates that are not true holds no such result.
+                // A pattern whose levels store coordinates of false elements cannot hold such a
+                // result.
                 Err(d) if d.code == tamis_ir::Code::E0707 && format.leaf() == tamis_ir::format::Leaf::Pattern => {
                     continue;
                 }

@@ -1,5 +1,6 @@
-//! Random legal schedules compute what the program computes: of every program of the zoo and of random programs, in the
-//! interpreter, and a share of them compiled. What fails is shrunk, the schedule first.
+//! Differential fuzzing of schedules: random legal schedules preserve the results of the examples
+//! and of random programs, in the interpreter and, for a sample, compiled. Failing cases are
+//! shrunk, the schedule first.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,13 +12,13 @@ use tamis_ir::{Code, DType, Diagnostics, Format, Program, Value};
 use tamis_tensor::Tensor;
 use tamis_tests::filetest::sections;
 use tamis_tests::generate::{self, Case, formats};
-use tamis_tests::lowered::{self, Engine, Problem, Stage};
+use tamis_tests::lowered::{self, Engine, RunError, Stage};
 use tamis_tests::random::Random;
 use tamis_tests::schedules;
 use tamis_tests::shrink::shrink;
 use tamis_tests::wide;
 
-/// What a compiler may refuse that the interpreter runs: a level that cannot gallop.
+/// Compiler errors for programs that the interpreter accepts: a level that cannot gallop.
 const REFUSALS: &[Code] = &[Code::E0608, Code::E0609];
 
 const BUDGET: u64 = 300_000;
@@ -40,8 +41,8 @@ fn interpret(program: &Program, tensors: &[Tensor], strict: bool, budget: u64) -
     Ok(outcome.results.iter().map(|grid| grid.to_values()).collect())
 }
 
-/// What the interpreter says, unless it depends on the sparse policy: what is known without looking at stored data
-/// depends on how temporaries are stored.
+/// The interpreter's result, unless it depends on the sparse policy: static knowledge about stored
+/// elements depends on the formats of temporaries.
 fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Values> {
     let sparse = interpret(program, tensors, false, BUDGET).ok()??;
     let strict = interpret(program, tensors, true, BUDGET).ok()??;
@@ -50,7 +51,7 @@ fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Values> {
 }
 
 /// A program with its inputs, ready to be scheduled.
-struct Subject {
+struct ScheduledCase {
     program: Program,
     tensors: Vec<Tensor>,
     checked: Checked,
@@ -58,17 +59,17 @@ struct Subject {
     expected: Values,
 }
 
-impl Subject {
-    fn new(program: Program, tensors: Vec<Tensor>) -> Option<Subject> {
+impl ScheduledCase {
+    fn new(program: Program, tensors: Vec<Tensor>) -> Option<ScheduledCase> {
         let params: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
         let checked = program.check(&params).ok()?;
         let expected = oracle(&program, &tensors)?;
         let formats = tensors.iter().map(|t| with_fill(t.format(), t.fill())).collect();
-        Some(Subject { program, tensors, checked, formats, expected })
+        Some(ScheduledCase { program, tensors, checked, formats, expected })
     }
 
-    /// The program and inputs of a case, the inputs in formats that the seed chooses.
-    fn of_case(seed: u64, case: &Case) -> Option<Subject> {
+    /// The program and inputs of a case; the seed selects the formats of inputs.
+    fn of_case(seed: u64, case: &Case) -> Option<ScheduledCase> {
         let program = Program::parse(&case.text).ok()?;
         let mut random = Random(seed);
         let mut tensors = Vec::new();
@@ -76,10 +77,10 @@ impl Subject {
             let format: &&str = random.pick(formats(input.shape.len()));
             tensors.push(input.tensor(format).ok()?);
         }
-        Subject::new(program, tensors)
+        ScheduledCase::new(program, tensors)
     }
 
-    /// What is wrong with a schedule; nothing if it is not legal.
+    /// The mismatch of a schedule; `None` if the schedule is illegal.
     fn wrong(&self, schedule: &Schedule, engine: Option<Engine>) -> Option<String> {
         let apply = || schedule.apply_to(&self.program, &self.checked, &self.formats, Policy::default());
         let scheduled = match catch_unwind(AssertUnwindSafe(apply)) {
@@ -104,14 +105,14 @@ impl Subject {
                 match catch_unwind(AssertUnwindSafe(run)) {
                     Err(_) => return Some(format!("{text}\nthe compiler panics")),
                     Ok(Ok((_, results))) => results,
-                    Ok(Err(Problem::Wrong(message) | Problem::Required(message))) => {
+                    Ok(Err(RunError::Wrong(message) | RunError::Required(message))) => {
                         return Some(format!("{text}\n{message}"));
                     }
-                    Ok(Err(Problem::Budget)) => return None,
-                    Ok(Err(Problem::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => {
+                    Ok(Err(RunError::Budget)) => return None,
+                    Ok(Err(RunError::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => {
                         return None;
                     }
-                    Ok(Err(Problem::Refused(errors))) => return Some(format!("{text}\n{}", errors.render(false))),
+                    Ok(Err(RunError::Refused(errors))) => return Some(format!("{text}\n{}", errors.render(false))),
                 }
             }
         };
@@ -121,7 +122,7 @@ impl Subject {
         (!same).then(|| format!("{text}\nwanted {:?}\ngot {results:?}", self.expected))
     }
 
-    /// The shortest schedule that is still wrong, and how.
+    /// The shortest schedule that still fails, and its mismatch.
     fn shrunk(&self, schedule: Schedule, engine: Option<Engine>, first: String) -> (Schedule, String) {
         let (mut best, mut told) = (schedule, first);
         'again: loop {
@@ -136,7 +137,7 @@ impl Subject {
         }
     }
 
-    /// A random schedule; refusals must be what schedules may be refused for, with help.
+    /// A random schedule; rejections must have a valid code, and help.
     fn schedule(&self, random: &mut Random) -> Schedule {
         let length = 1 + random.below(5);
         let mut refused = |schedule: &Schedule, errors: &Diagnostics| {
@@ -153,7 +154,7 @@ impl Subject {
     }
 }
 
-/// Which engine runs the schedule of a seed: most are interpreted as programs, the others compiled.
+/// The engine for the schedule of a seed: most are interpreted as programs, the others compiled.
 fn engine(seed: u64) -> Option<Engine> {
     match seed % 40 {
         0 => Some(Engine::Native),
@@ -162,35 +163,36 @@ fn engine(seed: u64) -> Option<Engine> {
     }
 }
 
-/// Which random programs: more by `TAMIS_RANDOM=20000`, later ones by `TAMIS_START=10000`.
+/// The seeds of random programs: `TAMIS_RANDOM=20000` sets their number, `TAMIS_START=10000` the
+/// first.
 fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
     number("TAMIS_START").unwrap_or(default.start)..number("TAMIS_RANDOM").unwrap_or(default.end)
 }
 
-/// How many commands schedules of random programs had that gave the right answer.
+/// The number of commands in the correct schedules of random programs.
 fn compared(range: std::ops::Range<u64>, source: fn(u64) -> Case) -> usize {
     let mut commands = 0;
     for seed in seeds(range) {
         let case = source(seed);
-        let Some(subject) = Subject::of_case(seed, &case) else { continue };
+        let Some(subject) = ScheduledCase::of_case(seed, &case) else { continue };
         let schedule = subject.schedule(&mut Random(seed ^ 0x5eed));
         let engine = engine(seed);
         let Some(first) = subject.wrong(&schedule, engine) else {
             commands += schedule.len();
             continue;
         };
-        // A compiler that is wrong about the program itself is another test's subject.
+        // Other tests cover mismatches without a schedule.
         if subject.wrong(&Schedule::new(), engine).is_some() {
             continue;
         }
         let (schedule, told) = subject.shrunk(schedule, engine, first);
         let fails = |candidate: &Case| {
-            Subject::of_case(seed, candidate)
+            ScheduledCase::of_case(seed, candidate)
                 .is_some_and(|s| s.wrong(&schedule, engine).is_some() && s.wrong(&Schedule::new(), engine).is_none())
         };
         let small = shrink(&case, &fails);
-        let subject = Subject::of_case(seed, &small);
+        let subject = ScheduledCase::of_case(seed, &small);
         let told = subject.and_then(|subject| subject.wrong(&schedule, engine)).unwrap_or(told);
         panic!("seed {seed}, {engine:?}, {schedule}\n{}\n{told}", small.text);
     }
@@ -220,7 +222,7 @@ fn every_program_of_the_zoo() {
                 let mut random = Random(seed);
                 let inputs = random.pick(&section.combinations);
                 let tensors = inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
-                let Some(subject) = Subject::new(program.clone(), tensors) else { continue };
+                let Some(subject) = ScheduledCase::new(program.clone(), tensors) else { continue };
                 let (schedule, engine) = (subject.schedule(&mut random), engine(seed));
                 match subject.wrong(&schedule, engine) {
                     None => commands += schedule.len(),

@@ -1,5 +1,6 @@
-//! Programs of several statements in index notation: reassignment, updates, self-reference and sharing, against a dense evaluator
-//! that knows nothing of the compiler. A right-hand side means the values before its statement.
+//! Tests of programs of several statements in index notation: reassignment, updates, self-reference
+//! and sharing, against an independent dense evaluator. A right-hand side reads the values before
+//! its statement.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -37,7 +38,7 @@ fn checked() -> EinsumOptions {
     EinsumOptions { compile, ..EinsumOptions::default() }
 }
 
-/// The results of a text, by name.
+/// The results of a program, by name.
 fn computed(text: &str, inputs: &[(&str, &Tensor)]) -> HashMap<String, Vec<f64>> {
     let results = tamis::einsum(text, inputs, &checked());
     let results = results.unwrap_or_else(|d| panic!("{text}: {}", d.render(false)));
@@ -45,10 +46,10 @@ fn computed(text: &str, inputs: &[(&str, &Tensor)]) -> HashMap<String, Vec<f64>>
 }
 
 #[test]
-fn a_right_hand_side_means_the_values_before_its_statement() {
+fn right_hand_sides_read_the_values_before_their_statement() {
     let (a, c) = ([1.0, 2.0, 3.0], [10.0, 0.0, 30.0]);
     let m = [1.0, 2.0, 0.0, 4.0, 5.0, 6.0, 7.0, 0.0, 9.0];
-    // A text, the result's name, and its values.
+    // A program, the name of a result, and its values.
     let cases: &[(&str, &str, &[f64])] = &[
         ("T[l]=A[l]; U[l]=T[l]*2; T[l]+=C[l]; V[l]=U[l]+T[l]", "V", &[13.0, 6.0, 39.0]),
         ("T[i,j]=M[i,j]; T[i,j]+=T[j,i]; R[i,j]=T[i,j]", "R", &[2.0, 6.0, 7.0, 6.0, 10.0, 6.0, 7.0, 6.0, 18.0]),
@@ -94,7 +95,7 @@ fn a_right_hand_side_means_the_values_before_its_statement() {
     }
 }
 
-/// Comparisons of indices are structure: the diagonal is computed, and nothing else.
+/// Comparisons of indices are structure: only the diagonal is computed.
 #[test]
 fn comparisons_of_indices_are_masks() {
     let n = 500;
@@ -112,13 +113,13 @@ fn comparisons_of_indices_are_masks() {
     assert_eq!(computed("y[i] = M[i,j] * (j == i + 1)", &[("M", &m)])["y"], [2.0, 6.0, 0.0]);
 }
 
-/// Whether an update starts from its target depends on whether the target is given.
+/// An update starts from its target only if the target is defined.
 #[test]
-fn updates_start_from_what_is_given() {
+fn updates_start_from_defined_targets() {
     let (x, y) = (vector(&[1.0, 2.0], "dense"), vector(&[5.0, 5.0], "dense"));
     assert_eq!(computed("y[i] += x[i]", &[("x", &x)])["y"], [1.0, 2.0]);
     assert_eq!(computed("y[i] += x[i]", &[("x", &x), ("y", &y)])["y"], [6.0, 7.0]);
-    // Operands never change.
+    // Operands are never modified.
     assert_eq!(dense(&y), [5.0, 5.0]);
 }
 
@@ -137,7 +138,7 @@ fn mistakes_are_reported() {
 }
 
 /// An expression of the generator: a number for each `i`.
-enum Term {
+enum TestTerm {
     /// `c * x[i]`
     Scaled(f64, String),
     /// `x[i] * y[i]`
@@ -148,46 +149,47 @@ enum Term {
     Total(String),
 }
 
-/// What values are when a program has run so far.
-struct Model {
+/// The values after the statements so far.
+struct DenseModel {
     vectors: HashMap<String, Vec<f64>>,
     matrices: HashMap<String, Vec<f64>>,
 }
 
-impl Model {
-    fn eval(&self, term: &Term) -> Vec<f64> {
+impl DenseModel {
+    fn eval(&self, term: &TestTerm) -> Vec<f64> {
         let x = |name: &String| &self.vectors[name];
         match term {
-            Term::Scaled(c, name) => x(name).iter().map(|v| c * v).collect(),
-            Term::Product(a, b) => x(a).iter().zip(x(b)).map(|(a, b)| a * b).collect(),
-            Term::MatVec(m, transposed, v) => {
+            TestTerm::Scaled(c, name) => x(name).iter().map(|v| c * v).collect(),
+            TestTerm::Product(a, b) => x(a).iter().zip(x(b)).map(|(a, b)| a * b).collect(),
+            TestTerm::MatVec(m, transposed, v) => {
                 let (m, v) = (&self.matrices[m], x(v));
                 let at = |i: usize, j: usize| if *transposed { m[j * N + i] } else { m[i * N + j] };
                 (0..N).map(|i| (0..N).map(|j| at(i, j) * v[j]).sum()).collect()
             }
-            Term::Total(name) => vec![x(name).iter().sum(); N],
+            TestTerm::Total(name) => vec![x(name).iter().sum(); N],
         }
     }
 }
 
-fn text_of(term: &Term) -> String {
+fn text_of(term: &TestTerm) -> String {
     match term {
-        Term::Scaled(c, x) => format!("{c:?} * {x}[i]"),
-        Term::Product(a, b) => format!("{a}[i] * {b}[i]"),
-        Term::MatVec(m, false, v) => format!("{m}[i,j] * {v}[j]"),
-        Term::MatVec(m, true, v) => format!("{m}[j,i] * {v}[j]"),
-        Term::Total(x) => format!("sum[k]({x}[k])"),
+        TestTerm::Scaled(c, x) => format!("{c:?} * {x}[i]"),
+        TestTerm::Product(a, b) => format!("{a}[i] * {b}[i]"),
+        TestTerm::MatVec(m, false, v) => format!("{m}[i,j] * {v}[j]"),
+        TestTerm::MatVec(m, true, v) => format!("{m}[j,i] * {v}[j]"),
+        TestTerm::Total(x) => format!("sum[k]({x}[k])"),
     }
 }
 
-/// Random statements over a few names, so that reassignment, updates and self-reference are frequent.
+/// Random statements over a few names, so that reassignments, updates and self-references are
+/// frequent.
 #[test]
 fn random_programs_agree_with_a_dense_evaluator() {
     let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     for seed in 0..rounds {
         let mut random = Random(seed + 1);
         let number = |random: &mut Random| random.below(5) as f64 - 2.0;
-        let mut model = Model { vectors: HashMap::new(), matrices: HashMap::new() };
+        let mut model = DenseModel { vectors: HashMap::new(), matrices: HashMap::new() };
         let mut tensors = HashMap::new();
         for name in ["a", "b"] {
             let values: Vec<f64> = (0..N).map(|_| number(&mut random)).collect();
@@ -205,14 +207,14 @@ fn random_programs_agree_with_a_dense_evaluator() {
                 names
             };
             let target = random.pick(&["a", "t", "u", "v"]).to_string();
-            // The first term gives `i` its extent.
+            // The first term determines the extent of `i`.
             let term = |random: &mut Random, kinds: usize| match random.below(kinds) {
-                0 => Term::Scaled(number(random), random.pick(&known).clone()),
-                1 => Term::Product(random.pick(&known).clone(), random.pick(&known).clone()),
-                2 => Term::MatVec("M".to_string(), random.one_in(2), random.pick(&known).clone()),
-                _ => Term::Total(random.pick(&known).clone()),
+                0 => TestTerm::Scaled(number(random), random.pick(&known).clone()),
+                1 => TestTerm::Product(random.pick(&known).clone(), random.pick(&known).clone()),
+                2 => TestTerm::MatVec("M".to_string(), random.one_in(2), random.pick(&known).clone()),
+                _ => TestTerm::Total(random.pick(&known).clone()),
             };
-            let terms: Vec<Term> =
+            let terms: Vec<TestTerm> =
                 (0..1 + random.below(2)).map(|k| term(&mut random, if k == 0 { 3 } else { 4 })).collect();
             let mut value = vec![0.0; N];
             for term in &terms {
@@ -220,7 +222,8 @@ fn random_programs_agree_with_a_dense_evaluator() {
             }
             let shown: Vec<String> = terms.iter().map(text_of).collect();
             let old = model.vectors.get(&target);
-            // Every first assignment of an operand, and every second one of a temporary, reads its target.
+            // Every first assignment of an operand, and every second one of a temporary, reads its
+            // target.
             let (op, value): (&str, Vec<f64>) = match (old, random.below(4)) {
                 (None, _) => ("", value),
                 (Some(old), 0) => ("+", old.iter().zip(&value).map(|(x, y)| x + y).collect()),
@@ -249,11 +252,11 @@ fn random_programs_agree_with_a_dense_evaluator() {
     }
 }
 
-/// Programs stay in proportion to the text: a temporary that is read twice is not written out twice.
+/// Programs grow linearly with the text: a temporary that is read twice is not inlined twice.
 #[test]
-fn long_programs_stay_in_proportion() {
+fn long_programs_grow_linearly() {
     let x = vector(&[1.0, 2.0], "dense");
-    // Loops as text are about as long as the statements.
+    // The loop program is about as long as the statements.
     let planned = |text: &str, inputs: &[(&str, &Tensor)]| {
         let notation = Notation::parse(text).unwrap();
         let tensors: Vec<&Tensor> =
@@ -268,7 +271,7 @@ fn long_programs_stay_in_proportion() {
     assert_eq!(computed(&sum, &[("x", &x)])["y"], [1000.0, 2000.0]);
     let many: Vec<String> = (0..300).map(|k| format!("y{k}[i] = x[i] + {k}")).collect();
     assert_eq!(computed(&many.join("; "), &[("x", &x)])["y299"], [300.0, 301.0]);
-    // A product of many matrices is contracted pair by pair.
+    // A product of many matrices is contracted pairwise.
     let a = matrix(&[1.0, 1.0, 0.0, 1.0], "csr");
     let names: Vec<String> = (0..40).map(|k| format!("A{k}")).collect();
     let factors: Vec<String> = names.iter().enumerate().map(|(k, name)| format!("{name}[i{k},i{}]", k + 1)).collect();

@@ -1,15 +1,16 @@
-//! Structures, reading: runs, blocks, bands and maps at every place, each pair of levels together, triples of the small
-//! ones; under offsets, windows, masks and padding.
+//! Conformance tests of structured reads: runs, blocks, bands and index maps at every position,
+//! each pair of levels together, triples of the small ones; under offsets, windows, masks and
+//! padding.
 
 use tamis_ir::{DType, Value};
 use tamis_tensor::Tensor;
-use tamis_tests::conform::{Data, Judge, Wanted, edges, structured};
+use tamis_tests::conform::{Data, Expected, Judge, edges, structured};
 
-/// Levels of one dimension, all of them.
+/// All levels of one dimension.
 const LEVELS: [&str; 10] =
     ["dense", "sparse", "singleton", "runs", "sparse_runs", "interval", "blocks", "band", "hash", "bytemap"];
 
-/// Matrices whose levels and maps are of every kind.
+/// Matrices with levels and index maps of every kind.
 const MATRICES: [&str; 27] = [
     "dense, runs",
     "dense, sparse_runs",
@@ -70,7 +71,7 @@ fn every_pair_of_levels() {
                     "def f(A, B):\n    y = tensor(\"dense\")\n    s = scalar(0.0)\n    for i in _:\n        y[i] = {expr}\n    for i in _:\n        s += {expr}\n    return y, s\n"
                 );
                 let fill = [(0.0, 0.0), (0.0, 0.0), (0.0, 1.5), (0.0, -1.0), (2.0, 0.0)][k];
-                judge.case(&format!("{a} and {b}"), &text, &pairs(&data, a, b, fill), Wanted::Same);
+                judge.case(&format!("{a} and {b}"), &text, &pairs(&data, a, b, fill), Expected::Same);
             }
         }
     }
@@ -98,7 +99,7 @@ fn triples_of_levels() {
                     third.map(|third| set.push(third)).is_some()
                 });
                 sets.truncate(12);
-                judge.case(&format!("{a}, {b}, {c}"), &text, &sets, Wanted::Same);
+                judge.case(&format!("{a}, {b}, {c}"), &text, &sets, Expected::Same);
             }
         }
     }
@@ -124,13 +125,13 @@ fn matrices() {
             let fill = if (k + t).is_multiple_of(3) { 1.5 } else { 0.0 };
             let sets: Vec<Vec<Tensor>> =
                 data.iter().filter_map(|d| Some(vec![d.tensor(format, DType::F64, Value::F64(fill))?])).collect();
-            judge.case(format, text, &sets, Wanted::Same);
+            judge.case(format, text, &sets, Expected::Same);
         }
     }
     judge.verdict(1500);
 }
 
-/// Padding moves a diagonal past the last one there is.
+/// Padding shifts a diagonal past the last one.
 #[test]
 fn padded_diagonals() {
     let mut judge = Judge::default();
@@ -149,7 +150,7 @@ fn padded_diagonals() {
                 );
                 let sets: Vec<Vec<Tensor>> =
                     data.iter().filter_map(|d| Some(vec![d.tensor(&format, DType::F64, Value::F64(0.0))?])).collect();
-                judge.case(&format, &text, &sets, Wanted::Same);
+                judge.case(&format, &text, &sets, Expected::Same);
             }
         }
     }
@@ -167,13 +168,13 @@ fn pairs_of_matrices() {
             let text = format!(
                 "def f(A, B):\n    y = tensor(\"dense\")\n    s = scalar(0.0)\n    for i, j in _:\n        y[i,j] = {expr}\n        s += {expr}\n    return y, s\n"
             );
-            judge.case(&format!("{a} and {b}"), &text, &pairs(&data, a, b, (0.0, 0.0)), Wanted::Same);
+            judge.case(&format!("{a} and {b}"), &text, &pairs(&data, a, b, (0.0, 0.0)), Expected::Same);
         }
     }
     judge.verdict(700);
 }
 
-/// Results of every level and map, from every kind of source, in order and not.
+/// Results of every level and index map, from every kind of source, in order and not.
 #[test]
 fn structures_are_written() {
     let mut judge = Judge::sharing(3);
@@ -201,14 +202,14 @@ fn structures_are_written() {
             for source in ["dense", "csr", "dense, sparse_runs", "runs, runs"].iter().skip((k + t) % 2).step_by(2) {
                 let sets: Vec<Vec<Tensor>> =
                     data.iter().filter_map(|d| Some(vec![d.tensor(source, DType::F64, Value::F64(0.0))?])).collect();
-                judge.case(&format!("{source} to {result}"), text, &sets, Wanted::Same);
+                judge.case(&format!("{source} to {result}"), text, &sets, Expected::Same);
             }
         }
     }
     judge.verdict(2000);
 }
 
-/// Vectors as temporaries, made anew in each turn of a loop.
+/// Vectors as temporaries, reset in each iteration of a loop.
 #[test]
 fn structures_are_temporary() {
     let mut judge = Judge::sharing(3);
@@ -220,15 +221,15 @@ fn structures_are_temporary() {
         for source in ["dense", "csr", "dense, runs", "dense, sparse_runs", "blocks, band"] {
             let sets: Vec<Vec<Tensor>> =
                 data.iter().filter_map(|d| Some(vec![d.tensor(source, DType::F64, Value::F64(0.0))?])).collect();
-            judge.case(&format!("{source} by {level}"), &text, &sets, Wanted::Same);
+            judge.case(&format!("{source} by {level}"), &text, &sets, Expected::Same);
         }
     }
     judge.verdict(300);
 }
 
-/// Updates by every operator over runs: computed, not looped over.
+/// Updates by every operator over runs: closed forms instead of loops.
 #[test]
-fn runs_are_computed() {
+fn runs_use_closed_forms() {
     let mut judge = Judge::sharing(3);
     let data = all(1);
     for dtype in [DType::I8, DType::U8, DType::I64, DType::F32, DType::F64, DType::C128, DType::Bool] {
@@ -258,7 +259,7 @@ fn runs_are_computed() {
                 );
                 let sets: Vec<Vec<Tensor>> =
                     data.iter().filter_map(|d| Some(vec![d.tensor(format, dtype, Value::zero(dtype))?])).collect();
-                judge.case(&format!("{format} of {dtype}"), &text, &sets, Wanted::Same);
+                judge.case(&format!("{format} of {dtype}"), &text, &sets, Expected::Same);
             }
         }
     }
@@ -277,14 +278,15 @@ fn summed(format: &str, values: tamis_tensor::ValueArray, strict: bool) -> Value
     executable.call(&[&tensor]).unwrap()[0].get(&[]).unwrap()
 }
 
-/// A run is added at once, which is rounded once; strictly it is not.
+/// A run is added by one multiplication, which rounds once; strict arithmetic adds element by
+/// element.
 #[test]
-fn strict_sums_are_those_of_the_loop() {
+fn strict_sums_match_the_loop() {
     for format in ["dense", "sparse", "band", "runs", "sparse_runs", "interval"] {
         let sum = (0..10).fold(0.0, |sum, _| sum + 0.1);
         assert_eq!(summed(format, vec![0.1; 10].into(), true), Value::F64(sum), "{format}");
     }
-    // Parts of complex numbers have nothing to do with each other.
+    // The parts of complex numbers are independent.
     for format in ["dense", "sparse", "runs", "sparse_runs"] {
         let number = num_complex::Complex::new(f64::INFINITY, 1.0);
         for strict in [false, true] {

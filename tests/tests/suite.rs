@@ -1,4 +1,4 @@
-//! Tests across the crates, in one binary: linking it takes longer than most of them run.
+//! Test suite across the crates, in one binary, since linking takes longer than most tests.
 
 mod alike;
 mod analyze;

@@ -1,4 +1,5 @@
-//! Programs whose outermost loop several threads share: the results are those of one thread, and of the interpreter.
+//! Tests of parallel execution: programs whose outermost loop is partitioned give the results of
+//! one thread, and of the interpreter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -21,7 +22,7 @@ fn parse(text: &str) -> Program {
     Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)))
 }
 
-/// Small whole numbers, so that sums are exact in any order.
+/// Small integers, so that sums are exact in any order.
 fn tensor(shape: &[u64], entries: u64, format: &str, seed: u64) -> Tensor {
     let format = FormatSpec::parse(format).unwrap().with_rank(shape.len()).unwrap();
     if entries == u64::MAX {
@@ -43,13 +44,13 @@ fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> CallReport {
     timed.unwrap_or_else(|d| panic!("{}", d.render(false)))
 }
 
-/// Whether every array is the same.
+/// Whether all arrays are identical.
 fn identical(a: &Tensor, b: &Tensor) -> bool {
     let levels = |t: &Tensor| (0..t.levels().len()).map(|k| t.level_arrays(k).clone()).collect::<Vec<_>>();
     a.shape() == b.shape() && a.format() == b.format() && levels(a) == levels(b) && a.values() == b.values()
 }
 
-/// Runs a program on several numbers of threads; every array of every result is the same.
+/// Runs a program on several numbers of threads; every array of every result is identical.
 fn check(program: &Program, tensors: &[&Tensor], name: &str) {
     let one = call(program, tensors, 1);
     assert_eq!(one.chunks, 1);
@@ -62,7 +63,7 @@ fn check(program: &Program, tensors: &[&Tensor], name: &str) {
     }
 }
 
-/// A matrix, in formats of all kinds.
+/// A matrix in formats of all kinds.
 const MATRICES: [&str; 9] =
     ["csr", "dcsr", "coo", "dense", "dense, runs", "csr; pattern", "bsr(2,2)", "sparse, dense", "dense, band"];
 
@@ -81,7 +82,7 @@ fn rows_of_matrices() {
 }
 
 #[test]
-fn sparse_results_are_joined() {
+fn sparse_results_are_concatenated() {
     for (result, format) in [
         ("csr", "csr"),
         ("dcsr", "csr"),
@@ -138,9 +139,9 @@ fn sums_are_combined() {
     }
 }
 
-/// Operands whose rows are not in order, or are found by hashing.
+/// Operands with unordered rows, or with hashed rows.
 #[test]
-fn rows_in_any_order() {
+fn unordered_rows() {
     let listed = tensor(&[37, 23], 150, "dcsr", 3);
     let tensors: Vec<Tensor> = ["hash, dense", "hash, hash", "hash, sparse", "bytemap, sparse", "sparse_runs, sparse"]
         .iter()
@@ -160,7 +161,7 @@ fn rows_in_any_order() {
             }
         }
     }
-    // A list that is not sorted, of which every entry is looked at.
+    // An unsorted list, whose entries are all scanned.
     let format = FormatSpec::parse("sparse(nonordered)").unwrap().with_rank(1).unwrap();
     let list = [("pos", vec![0u32, 5].into()), ("crd", vec![5u32, 0, 9, 3, 1].into())];
     let values = Some(vec![1.0, 2.0, 3.0, 4.0, 5.0].into());
@@ -181,7 +182,7 @@ fn rows_in_any_order() {
     }
 }
 
-/// Each part scatters into a sparse result of its own.
+/// Each partition scatters into a private sparse result.
 #[test]
 fn sparse_results_are_combined() {
     let (a, b) = (tensor(&[40, 30], 150, "csc", 5), tensor(&[30, 50], 200, "csr", 6));
@@ -204,9 +205,9 @@ fn sparse_results_are_combined() {
     }
 }
 
-/// What is not cut stays on one thread, and says why.
+/// Programs that cannot be partitioned run on one thread, and report the reason.
 #[test]
-fn what_cannot_be_cut() {
+fn programs_that_cannot_be_partitioned() {
     let a = tensor(&[30, 30], 100, "csr", 5);
     for (text, why) in [
         (
@@ -248,9 +249,9 @@ fn edges() {
     }
 }
 
-/// A mistake that happens in some part is told as on one thread.
+/// An error in a partition is reported as on one thread.
 #[test]
-fn failures_are_told() {
+fn failures_are_reported() {
     let text =
         "def f(A):\n    B = tensor('dense, singleton')\n    for i, j in _:\n        B[i,j] = A[i,j]\n    return B\n";
     let a = tensor(&[30, 30], 100, "csr", 5);
@@ -261,7 +262,7 @@ fn failures_are_told() {
     assert_eq!(one.render(false), several.render(false));
 }
 
-/// Results in every format that can be written, by rows and through workspaces, cut or not.
+/// Results in every writable format, by rows and through workspaces, partitioned or not.
 #[test]
 fn results_in_all_formats() {
     let (a, b) = (tensor(&[21, 17], 90, "csr", 5), tensor(&[17, 19], 90, "csr", 6));
@@ -325,9 +326,9 @@ fn results_in_all_formats() {
     assert!(cut > 100, "only {cut} were cut");
 }
 
-/// Random programs, cut into parts.
+/// Random programs, partitioned.
 #[test]
-fn random_programs_are_cut() {
+fn random_programs_are_partitioned() {
     let count: u64 = std::env::var("TAMIS_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
     let mut cut = 0;
     for seed in 0..count {

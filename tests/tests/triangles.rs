@@ -1,5 +1,6 @@
-//! Results that rows of a triangle and of its transpose add to: each element is set where its own row adds to it, if nothing can have been added
-//! before, and holds what the interpreter says.
+//! Tests of results that rows of a triangle and of its transpose accumulate into. Each element is
+//! assigned by its own row if no earlier iteration can add to it. Results agree with the
+//! interpreter.
 
 use tamis::Program;
 use tamis::compile::{CompileOptions, Signature};
@@ -23,7 +24,8 @@ fn dense(shape: &[u64]) -> Tensor {
     Tensor::from_dense(shape, values.into(), &format, Value::F64(0.0)).unwrap()
 }
 
-/// Runs a program on one thread and on three, compares it with the interpreter, and says whether its result is filled before it begins.
+/// Runs a program on one thread and on three, compares it with the interpreter, and returns whether
+/// its result is initialised with the fill value first.
 fn filled_before(text: &str, tensors: &[Tensor]) -> bool {
     let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let references: Vec<&Tensor> = tensors.iter().collect();
@@ -31,7 +33,7 @@ fn filled_before(text: &str, tensors: &[Tensor]) -> bool {
     let executable =
         tamis::compile(&program, &signature, &options).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
     let wanted = oracle(&program, tensors).expect("the interpreter runs it");
-    // Memory that is used again holds something else.
+    // Reused memory is dirty.
     let noise: Vec<Vec<f64>> = (1..40).map(|k| vec![1e300; 8 * k]).collect();
     drop(noise);
     for threads in [1, 3] {
@@ -48,7 +50,8 @@ fn filled_before(text: &str, tensors: &[Tensor]) -> bool {
     kernel.lines().any(|line| line.starts_with("    fill "))
 }
 
-/// A product of a part of a matrix and of its transpose; what is under the mask and what stands beside the loop over columns can be chosen.
+/// A product of a triangle of a matrix and of its transpose, with a choice of masks and of
+/// statements beside the column loop.
 fn product(mask: &str, own: &str) -> String {
     format!(
         "def f(L, x):
@@ -68,7 +71,7 @@ fn product(mask: &str, own: &str) -> String {
 const OWN: &str = "y[i] += s + x[i]";
 
 #[test]
-fn lower_triangles_need_no_filling() {
+fn lower_triangles_need_no_initialisation() {
     for n in [0, 1, 2, 7, 60] {
         let x = dense(&[n]);
         for format in ["csr", "dense, sparse[u64,u64]", "dense, sparse[u8,u8]", "dense", "csr; pattern"] {
@@ -89,13 +92,13 @@ fn pattern() -> tamis_ir::Format {
 }
 
 #[test]
-fn what_may_come_first_is_filled() {
+fn results_with_early_updates_are_initialised() {
     let (l, x) = (matrix(50, 50, 300, "csr"), dense(&[50]));
     for mask in ["j > i", "j != i", "i <= j", "j < i or j == 30", "j < 2 * i", "j < i + 2", "j < x[i]", "L[i,j] > 0"] {
         let text = product(mask, OWN);
         assert!(filled_before(&text, &[l.clone(), x.clone()]), "{text}");
     }
-    // Only the part of a row before its own element adds up; but what is read elsewhere was there before.
+    // Only the part of a row before its own element accumulates; other reads see earlier elements.
     for own in ["y[i] += s + y[0]", "y[i] += y[49 - i]", "y[49 - i] += s"] {
         let text = product("j < i", own);
         assert!(filled_before(&text, &[l.clone(), x.clone()]), "{text}");
@@ -103,9 +106,9 @@ fn what_may_come_first_is_filled() {
 }
 
 #[test]
-fn rows_come_in_any_way() {
+fn rows_in_every_format() {
     let x = dense(&[40]);
-    // In every other format, whatever it does.
+    // In every other format.
     for format in [
         "dcsr",
         "csc",
@@ -133,7 +136,7 @@ fn under_conditions_and_never() {
 }
 
 #[test]
-fn matrices_are_filled_row_by_row() {
+fn matrices_are_initialised_by_rows() {
     let text = "def f(L, X):
     Y = tensor('dense', shape=(L.shape[0], X.shape[1]))
     for i in _:
@@ -151,7 +154,7 @@ fn matrices_are_filled_row_by_row() {
     }
 }
 
-/// Both sums in the result itself: what may be the same element is added to in turn.
+/// Both sums in the result itself: accumulations into a possibly identical element are alternated.
 #[test]
 fn rows_and_columns_of_one_result() {
     let x = dense(&[50]);

@@ -1,4 +1,5 @@
-//! Updated parameters (copy-in): programs that write the tensors they are called with make new tensors, which start as these.
+//! Tests of updated parameters (copy-in): programs that write their parameters return new tensors,
+//! which start as copies.
 
 use tamis::Program;
 use tamis::compile::{CompileOptions, Signature};
@@ -57,7 +58,7 @@ fn every_format() {
         let program = parse(text);
         for (k, vector) in VECTORS.into_iter().enumerate() {
             for (l, matrix) in MATRICES.into_iter().enumerate() {
-                // All pairs of neighbours, not of everything.
+                // All pairs of adjacent elements, not all pairs.
                 if (k + l) % 4 != 0 {
                     continue;
                 }
@@ -93,7 +94,7 @@ fn every_format() {
     }
 }
 
-/// The type, the fill and the sizes of the next call are those of the operand.
+/// The type, the fill value and the sizes of the next call are those of its operand.
 #[test]
 fn types_fills_and_sizes() {
     let program = parse("def f(x):\n    for i in _:\n        x[i] min= 2\n    return x\n");
@@ -139,7 +140,7 @@ fn element_wise_updates_visit_stored_elements() {
 }
 
 #[test]
-fn what_is_refused() {
+fn programs_that_are_rejected() {
     let refused = |text: &str| Program::parse(text).unwrap_err().0[0].code;
     assert_eq!(
         refused("def f(x):\n    y = scalar(0)\n    for i in _:\n        x[i] = 1\n        y += 1\n    return y\n"),
@@ -147,7 +148,8 @@ fn what_is_refused() {
     );
     assert_eq!(refused("def f(x):\n    for i in _:\n        x[i] += 1\n    return x, x\n"), Code::E0203);
     assert_eq!(refused("def f(x):\n    return x\n"), Code::E0206);
-    // Old values of a sparse operand are gone while it is written; of a dense one, each element holds what was written last.
+    // The old values of a sparse operand are lost while it is written; elements of a dense one hold
+    // the last write.
     let shifted = parse("def f(x):\n    for i in range(1, 6):\n        x[i] = x[i-1]\n    return x\n");
     let call = |format: &str| tamis::run(&shifted, &[("x", &tensor(&[6], format))], &Default::default());
     assert_eq!(call("sparse").unwrap_err().0[0].code, Code::E0501);

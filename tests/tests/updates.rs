@@ -1,21 +1,22 @@
-//! Every update operator on targets of every format and of several fills, by values that decide who annihilates whom, in the
-//! sparse policy and in strict arithmetic: what was not written counts as not stored, in compiled code as in the interpreter.
+//! Tests of update operators on targets of every format and of several fill values, with values
+//! that are identities or annihilators, under the sparse policy and in strict arithmetic. Unwritten
+//! elements count as unstored, in compiled code as in the interpreter.
 
 use tamis::compile::CompileOptions;
 use tamis_ir::algebra::{Op, TABLE, Typing};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Program, Value};
 use tamis_tensor::Tensor;
-use tamis_tests::conform::{Data, Judge, Wanted, formats};
+use tamis_tests::conform::{Data, Expected, Judge, formats};
 use tamis_tests::lowered::{self, Engine, Stage};
 
 const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 
-/// One program in so many is compiled to machine code, as it runs for users and in check mode; the others run in the kernel
-/// interpreter, which checks every access, too.
+/// One program in this many is compiled to machine code, with and without checks; the others run in
+/// the kernel interpreter, which checks every access, too.
 const SHARE: usize = 40;
 
-/// An update operator as it is written, and what it is about.
+/// An update operator in the syntax of the language, with its properties.
 struct Updater {
     written: String,
     dtypes: &'static [DType],
@@ -23,7 +24,7 @@ struct Updater {
     fills: &'static [&'static str],
 }
 
-/// All operators that can update.
+/// All update operators.
 fn updaters() -> Vec<Updater> {
     let rows = TABLE.iter().filter(|row| row.op.can_update());
     let updater = |row: &tamis_ir::algebra::OpInfo| {
@@ -61,7 +62,8 @@ fn updaters() -> Vec<Updater> {
     rows.map(updater).flat_map(numbers).collect()
 }
 
-/// A row of values that matter, a row without entries, and another order of them; the last column is not stored.
+/// A row of special values, an empty row, and the special values in another order; the last column
+/// is not stored.
 fn operand() -> Data {
     let values = [0.0, 2.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 4.0];
     let row = |i: u64| (0..7u64).map(move |j| (vec![i, j], values[((j + 3 * i) % 7) as usize]));
@@ -69,7 +71,7 @@ fn operand() -> Data {
     Data { what: "values that matter", shape: vec![3, 8], cells, numbers }
 }
 
-/// A program with one target for each fill, and how its targets are written.
+/// A program with one target per fill value, and the forms of its writes.
 fn program(updater: &Updater, dtype: DType, format: &str, order: &str, body: usize) -> String {
     let op = &updater.written;
     let place = if format.contains(',') { "i,j" } else { ["j", "7 - j"][body % 2] };
@@ -81,11 +83,11 @@ fn program(updater: &Updater, dtype: DType, format: &str, order: &str, body: usi
         let indent = "            ";
         updates += &match body % 4 {
             0 => format!("{indent}C{k}[{place}] {op} A[i,j]\n"),
-            // What was written once is stored.
+            // A written element is stored.
             1 => format!("{indent}C{k}[{place}] {op} A[i,j]\n{indent}C{k}[{place}] {op} A[i,j]\n"),
-            // Known without looking.
+            // Decided statically.
             2 => format!("{indent}C{k}[{place}] {op} {literal}\n"),
-            // After another write, of whatever kind.
+            // After another write of any kind.
             _ => {
                 let first = if (body / 4).is_multiple_of(2) { op } else { "=" };
                 let first = format!("{indent}if A[i,j] != 0:\n{indent}    C{k}[{place}] {first} {literal}\n");
@@ -104,7 +106,7 @@ fn program(updater: &Updater, dtype: DType, format: &str, order: &str, body: usi
     )
 }
 
-/// What differs between a kernel and the reference interpreter.
+/// The mismatch between a kernel and the reference interpreter.
 fn difference(program: &Program, tensors: &[Tensor], strict: bool) -> Option<String> {
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
     let expected = match interp::run(program, &operands, Options { strict, budget: None }) {
@@ -125,7 +127,7 @@ fn difference(program: &Program, tensors: &[Tensor], strict: bool) -> Option<Str
     (expected.len() != results.len()).then(|| "results are missing".into())
 }
 
-/// Every operator, format, fill, order and policy.
+/// Every operator, format, fill value, order and policy.
 fn check_updates(formats: &[String]) {
     let mut judge = Judge::default();
     let mut failures = Vec::new();
@@ -136,7 +138,7 @@ fn check_updates(formats: &[String]) {
                 for (o, order) in ["i, j", "j, i"].iter().enumerate() {
                     for half in 0..2 {
                         number += 1;
-                        // All bodies of an operator, spread over its formats.
+                        // All bodies of an operator, distributed over its formats.
                         let body = 2 * half + (f + o) % 2 + 4 * ((f + u) % 6);
                         let dtype = updater.dtypes[(f + half) % updater.dtypes.len()];
                         let input = ["dcsr", "csr", "dense"][(f + o + half) % 3];
@@ -149,7 +151,7 @@ fn check_updates(formats: &[String]) {
                         if number % SHARE == 0 {
                             for check in [false, true] {
                                 let options = CompileOptions { strict, check, ..CompileOptions::default() };
-                                judge.case_with("an update", &text, &[vec![a.clone()]], options, Wanted::Same);
+                                judge.case_with("an update", &text, &[vec![a.clone()]], options, Expected::Same);
                             }
                         }
                     }
@@ -177,8 +179,8 @@ fn updates_of_matrices() {
     check_updates(&roomy(2));
 }
 
-/// Scalars that know whether they were written, and those that always were. (What a short-circuit scalar does not look at
-/// any more does not count, so it is left out here.)
+/// Scalars that know whether they were written, and those that always were. (What a short-circuit
+/// scalar does not look at any more does not count, so it is left out here.)
 #[test]
 fn updates_of_scalars() {
     let (data, mut failures) = (operand(), Vec::new());
@@ -186,7 +188,8 @@ fn updates_of_scalars() {
         for (d, dtype) in updater.dtypes.iter().enumerate() {
             for kind in ["scalar", "sparse_scalar"] {
                 for (f, fill) in updater.fills.iter().enumerate() {
-                    // Up to the first entries, so that the scalar is not NaN each time; and by a literal, once or twice.
+                    // Up to the first entries, so that the scalar is not always NaN; and by a
+                    // literal, once or twice.
                     let op = &updater.written;
                     let literal = updater.literals[(f + d) % updater.literals.len()];
                     let text = format!(

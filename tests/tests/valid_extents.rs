@@ -1,4 +1,5 @@
-//! Extents of loops that only affine subscripts bound: as far as the window fits, and empty where it fits nowhere.
+//! Tests of `valid` extents: loops that only affine subscripts bound run as far as the window fits,
+//! and are empty if it fits nowhere.
 
 use tamis_ir::algebra::DType;
 use tamis_ir::{Program, Value};
@@ -9,7 +10,7 @@ use tamis_tests::lowered::Engine;
 
 const NAMES: [(&str, &str); 3] = [("i", "k"), ("j", "l"), ("m", "p")];
 
-/// How often a window of `length` fits in `size`.
+/// The number of positions of a window of `length` in `size`.
 fn places(size: u64, length: u64) -> u64 {
     (size + 1).saturating_sub(length)
 }
@@ -20,7 +21,8 @@ fn ones(shape: &[u64]) -> Tensor {
     Input { shape: shape.to_vec(), values, dtype: DType::I64 }.tensor("dense").unwrap()
 }
 
-/// Sizes and filters around the point where the filter no longer fits, in loop programs and in notation.
+/// Sizes and filters around the point where the filter no longer fits, in loop programs and in
+/// notation.
 #[test]
 fn filters_larger_than_tensors_give_empty_results() {
     for rank in 1..=3usize {
@@ -59,9 +61,9 @@ fn filters_larger_than_tensors_give_empty_results() {
     }
 }
 
-/// What `range`, a bare subscript or a number puts outside is a mistake still.
+/// Reads out of bounds by `range`, a bare subscript or a number remain errors.
 #[test]
-fn what_leaves_a_tensor_is_a_mistake_still() {
+fn reads_out_of_bounds_remain_errors() {
     for body in [
         "for i in range(3):\n        for k in range(3):\n            O[i] += I[i+k] * F[k]",
         "for i, k in _:\n        O[i] += I[i+k] * F[k] * I[i]",

@@ -1,4 +1,5 @@
-//! Affine subscripts: what windows hold, and how many are visited. All orders of convolutions are in `convolutions.rs`.
+//! Tests of affine subscripts: the contents of windows, and the number of visited ones. Exhaustive
+//! loop orders of convolutions are in `convolutions.rs`.
 
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Format, Program, Value};
@@ -9,7 +10,7 @@ use tamis_tests::generate::Input;
 use tamis_tests::lowered::{Engine, Stage, run_stage};
 use tamis_tests::random::Random;
 
-/// A vector of integers, 0 but for these.
+/// A vector of integers with these nonzeros.
 fn vector(n: u64, entries: &[(u32, i64)], format: &str) -> Tensor {
     let entries = Coordinates {
         shape: vec![n],
@@ -28,7 +29,7 @@ def f(C, F):
     return O
 ";
 
-/// Formats of a vector whose entries are found without looking at every coordinate.
+/// Formats of a vector that locate entries without a scan of all coordinates.
 const LISTS: [&str; 5] = ["sparse", "hash", "bytemap", "sparse_runs", "blocks"];
 
 #[test]
@@ -42,7 +43,7 @@ fn windows_without_entries_are_not_visited() {
 }
 
 #[test]
-fn visits_are_as_many_as_windows_with_entries() {
+fn visits_equal_the_windows_with_entries() {
     let n = 100_000;
     let entries: Vec<(u32, i64)> = (0..40).map(|k| (k * k * 60 + 11 * (k % 3), i64::from(k) + 1)).collect();
     let width = 5;
@@ -70,7 +71,7 @@ def f(C):
     for format in LISTS {
         let c = vector(12, &[(5, 7)], format);
         assert_eq!(visited(text, std::slice::from_ref(&c), "i"), 3, "{format}");
-        // Of these, the first has it at j = 1, k = 1; the second at either; the third at j = 0, k = 0.
+        // The first window has it at j = 1, k = 1; the second at either; the third at j = 0, k = 0.
         assert_eq!(visited(text, std::slice::from_ref(&c), "j"), 4, "{format}");
     }
 }
@@ -93,7 +94,7 @@ def f(C, F):
 
 #[test]
 fn a_dimension_much_longer_than_its_loop_is_not_searched() {
-    // Ten windows over the beginning of a long list.
+    // Ten windows over the start of a long list.
     let entries: Vec<(u32, i64)> = (0..5_000).map(|k| (k * 3, 1)).collect();
     let text = "\
 def f(C, B):
@@ -111,7 +112,7 @@ def f(C, B):
 }
 
 #[test]
-fn a_box_filter_over_runs_costs_runs() {
+fn box_filter_work_is_proportional_to_runs() {
     let (n, runs) = (60_000u64, 12u32);
     let mut entries = Vec::new();
     for run in 0..runs {
@@ -132,7 +133,7 @@ def f(C):
 }
 
 #[test]
-fn a_result_and_a_window_meet_where_both_are() {
+fn results_and_windows_are_intersected() {
     let text = "\
 def f(B, C, F):
     O = tensor(\"sparse\")
@@ -166,9 +167,9 @@ def f(I, F):
     }
 }
 
-/// Levels of one stretch, and of one coordinate.
+/// Levels with one contiguous range, and with one coordinate.
 #[test]
-fn one_stretch_and_one_coordinate() {
+fn one_range_and_one_coordinate() {
     let f = vector(2, &[(0, 10), (1, 100)], "dense");
     for format in ["interval", "band", "sparse_runs"] {
         let c = vector(12, &[(2, 9), (3, 9), (4, 9)], format);
@@ -189,7 +190,7 @@ def f(P, F):
     }
 }
 
-/// Protocols are kept: a window can be galloped to, and looked up.
+/// Protocols are respected: windows can be galloped to, and looked up.
 #[test]
 fn protocols() {
     let b = vector(96, &[(0, 1), (10, 2), (11, 3), (50, 4), (95, 5)], "sparse");
@@ -204,7 +205,8 @@ fn protocols() {
     }
 }
 
-/// Coefficients that make subscripts leave every tensor, or that wrap around, are found out as the interpreter does.
+/// Coefficients that make subscripts leave every tensor, or that wrap around, are found out as the
+/// interpreter does.
 #[test]
 fn hostile_coefficients() {
     let c = vector(10, &[(2, 1), (8, 2), (9, 3)], "sparse");
@@ -238,12 +240,12 @@ fn hostile_coefficients() {
     }
 }
 
-/// How many windows of some width hold an entry.
+/// The number of windows of some width that contain an entry.
 fn windows_with_entries(n: u64, width: u64, entries: &[(u32, i64)]) -> u64 {
     (0..n - width + 1).filter(|i| entries.iter().any(|(x, _)| (*i..i + width).contains(&u64::from(*x)))).count() as u64
 }
 
-/// Entries that lie apart, a few next to each other, and at both ends.
+/// Isolated entries, a few adjacent ones, and both ends.
 fn apart(n: u32) -> Vec<(u32, i64)> {
     let mut entries: Vec<(u32, i64)> = (0..n / 50).map(|k| (k * 50 + k % 7, i64::from(k % 5) + 1)).collect();
     entries.extend([(n / 2 + 20, 3), (n / 2 + 21, 3), (n - 1, 2)]);
@@ -256,7 +258,8 @@ fn apart(n: u32) -> Vec<(u32, i64)> {
 const ANY: [&str; 7] =
     ["sparse", "hash", "bytemap", "runs", "sparse_runs", "blocks", "(i) -> (i/2, i%2): sparse, dense"];
 
-/// Identities, constants, products with sums, negations and bound names are no part of what a subscript is.
+/// Identities, constants, products of sums, negations and bound names do not affect the normal form
+/// of a subscript.
 #[test]
 fn subscripts_have_one_normal_form() {
     let (n, width) = (1_000, 5);
@@ -289,7 +292,7 @@ fn subscripts_have_one_normal_form() {
             assert_eq!(visited(&text, &[c, f.clone()], "i"), wanted, "{subscript} {format}");
         }
     }
-    // One index alone.
+    // A single index.
     for subscript in ["1*i", "i+0", "p", "-(-i)", "2*i-i", "i+3-3"] {
         let text = format!(
             "def f(C, B):\n    O = tensor(\"dense\")\n    for i in _:\n        p = 1*i\n        O[i] += C[{subscript}] * B[i]\n    return O\n"
@@ -300,7 +303,7 @@ fn subscripts_have_one_normal_form() {
             assert_eq!(visited(&text, &[c, b.clone()], "i"), entries.len() as u64, "{subscript} {format}");
         }
     }
-    // Permissive ones, and strides.
+    // Permissive reads, and strides.
     for (subscript, plain) in
         [("~(1*i+k-1+0)", "~(i+k-1)"), ("2*i+k+0", "2*i+k"), ("2*(i+k)", "2*i+2*k"), ("~(2*p)", "~(2*i+2*k)")]
     {
@@ -315,9 +318,9 @@ fn subscripts_have_one_normal_form() {
     }
 }
 
-/// A condition around a read cuts windows like everything else, and nothing is checked in the loop.
+/// A condition around a read restricts windows like loop bounds, without checks in the loop.
 #[test]
-fn conditions_keep_windows() {
+fn conditions_restrict_windows() {
     let (n, width) = (1_000u64, 5);
     let entries = apart(n as u32);
     let most = windows_with_entries(n, width, &entries);
@@ -366,7 +369,7 @@ fn conditions_keep_windows() {
 
 /// The same in two dimensions, in formats of matrices.
 #[test]
-fn conditions_keep_windows_of_matrices() {
+fn conditions_restrict_windows_of_matrices() {
     let (n, m) = (60u64, 50u64);
     let mut image = Input { shape: vec![n, m], values: vec![Value::I64(0); (n * m) as usize], dtype: DType::I64 };
     let entries = [(3u64, 7u64), (3, 8), (20, 0), (21, 1), (40, 49), (59, 20)];
@@ -398,10 +401,10 @@ fn conditions_keep_windows_of_matrices() {
     }
 }
 
-/// A condition that keeps a read inside of its tensor: windows that lie inside are not looked at one by one, and what lies
-/// outside is checked where it is read.
+/// A condition that keeps a read in bounds: windows inside the tensor are not scanned one by one,
+/// and reads outside of it are checked when they execute.
 #[test]
-fn conditions_that_keep_reads_inside() {
+fn conditions_that_keep_reads_in_bounds() {
     let (n, width) = (1_000u64, 5);
     let entries = apart(n as u32);
     let f = vector(width, &[(0, 1), (1, 2), (2, -3), (3, 4), (4, 5)], "dense");
@@ -422,7 +425,7 @@ fn conditions_that_keep_reads_inside() {
             assert!(seen <= most || ["runs", "band"].contains(&format), "{seen} instead of {most}: {format}\n{text}");
         }
     }
-    // One that does not keep it inside.
+    // A condition that does not keep it inside.
     let text = "def f(C, F):\n    O = tensor(\"dense\", shape=(30,))\n    for i in range(30):\n        for k in range(5):\n            if i + k < 31:\n                O[i] += C[i+k] * F[k]\n    return O\n";
     let program = Program::parse(text).unwrap();
     for format in ["dense", "sparse", "hash", "bytemap", "sparse_runs", "blocks", "runs", "band"] {
@@ -437,9 +440,10 @@ fn conditions_that_keep_reads_inside() {
     }
 }
 
-/// The fill is absorbed by an extremum that starts with it: pooling visits windows that hold something.
+/// The fill value is absorbed by an extremum that starts with it: pooling visits windows with
+/// entries only.
 #[test]
-fn pooling_visits_what_is_stored() {
+fn pooling_visits_stored_entries() {
     let n = 2_000;
     let entries = apart(n as u32);
     let most = windows_with_entries(n, 4, &entries);
@@ -459,7 +463,8 @@ fn pooling_visits_what_is_stored() {
     check(text, &[vector(n, &entries, "sparse")], Engine::Interpreter(1 << 20));
 }
 
-/// Gaps in which every iteration does the same are one step, although a dense operand takes part where something is stored.
+/// Gaps whose iterations are identical are one step, even if a dense operand takes part where
+/// entries are.
 #[test]
 fn gaps_are_one_step() {
     let (n, m) = (40u64, 3_000u64);
@@ -488,7 +493,7 @@ fn gaps_are_one_step() {
             ["csr", "dcsr", "dense, sparse_runs", "dense, blocks", "dense, hash", "dense, bytemap", "sparse, band"]
         {
             let seen = visited(&text, &[a.tensor(format).unwrap(), x.clone()], "j");
-            // A band holds what lies between its entries.
+            // A band stores the elements between its entries.
             let most = if format == "sparse, band" { n * m / 2 } else { 2 * stored + n + 2 * stored };
             assert!(seen <= most, "{seen} instead of {most}: {format}\n{text}");
         }
@@ -505,9 +510,9 @@ fn gaps_are_one_step() {
     }
 }
 
-/// A filter without elements has no windows, wherever they would begin.
+/// An empty filter has no windows.
 #[test]
-fn filters_without_elements() {
+fn empty_filters() {
     let b = vector(6, &[(1, 2), (5, 3)], "dense");
     for body in [
         "O[i] += C[i - k + 5] * F[k] + B[i]",
@@ -527,9 +532,9 @@ fn filters_without_elements() {
     }
 }
 
-/// Index notation says the same: normal forms and conditions leave nothing to go over one by one.
+/// Index notation does the same: normal forms and conditions leave nothing to scan.
 #[test]
-fn notation_keeps_windows() {
+fn notation_preserves_windows() {
     let n = 20_000;
     let entries: Vec<(u32, i64)> = (0..20).map(|k| (k * 990 + k % 7, i64::from(k % 5) + 1)).collect();
     let f = vector(5, &[(0, 1), (1, 2), (2, -3), (3, 4), (4, 5)], "dense");
@@ -565,10 +570,10 @@ fn notation_keeps_windows() {
     assert!(dense.is_empty(), "{}", dense.join("\n"));
 }
 
-/// Random conditions and arithmetic around an affine read of a long vector with a few entries: what is visited is bounded by
-/// the windows that hold an entry, as counted one by one.
+/// Random conditions and arithmetic around an affine read of a long vector with a few entries: the
+/// visits are bounded by the number of windows with an entry, as counted directly.
 #[test]
-fn visits_are_bounded_by_what_is_stored() {
+fn visits_are_bounded_by_nnz() {
     let cases = std::env::var("TAMIS_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(250);
     for seed in 0..cases {
         let mut random = Random(seed ^ 0x0077_1d00);
@@ -576,7 +581,7 @@ fn visits_are_bounded_by_what_is_stored() {
         let rows = 400 + random.below(400) as i64;
         let low = if b < 0 { b * (width - 1) } else { 0 };
         let constant = random.below(4) as i64 - low;
-        // Some reads leave the tensor, unless a condition keeps them inside.
+        // Some reads are out of bounds, unless a condition keeps them inside.
         let leaves = random.one_in(4);
         let reach = a * (rows - 1) + constant + if b > 0 { b * (width - 1) } else { 0 };
         let size = if leaves { reach - 3 } else { reach + 1 + random.below(3) as i64 };
@@ -645,14 +650,14 @@ fn visits_are_bounded_by_what_is_stored() {
         let pairs = (0..rows).map(|i| (0..width).filter(|k| stored.contains(&at(i, *k))).count() as u64);
         let pairs: Vec<u64> = pairs.collect();
         let (windows, met) = (pairs.iter().filter(|n| **n > 0).count() as u64, pairs.iter().sum::<u64>());
-        // Windows that reach beyond an edge are looked at one by one.
+        // Windows across an edge are visited one by one.
         let edges = if leaves { 4 * (width * b.abs()) as u64 + 8 } else { 0 };
         check(&text, &tensors, Engine::Interpreter(1 << 24));
         let counted = count(&Program::parse(&text).unwrap(), &tensors, Engine::Interpreter(1 << 24)).unwrap();
         let (i, k) = (counted.visits("i"), counted.visits("k"));
         let most = if first { met + edges * width as u64 } else { windows + edges };
         assert!(i <= most, "seed {seed}, {format}: i is visited {i} times, not {most}\n{entries:?}\n{text}");
-        // The entries of a sparse filter may lead, and the vector is looked up.
+        // The entries of a sparse filter may drive the loop, with lookups in the vector.
         let most = match (first, filtered) {
             (true, _) => width as u64,
             (_, "sparse") => i * width as u64,
@@ -662,7 +667,7 @@ fn visits_are_bounded_by_what_is_stored() {
     }
 }
 
-/// Of a dilated window, only the coordinates count that inner loops reach.
+/// In a dilated window only the coordinates that inner loops reach count.
 #[test]
 fn dilated_windows_are_exact() {
     for (subscript, widths) in [
@@ -707,16 +712,16 @@ fn dilated_windows_are_exact() {
             check(&text, std::slice::from_ref(&c), Engine::Interpreter(1 << 20));
             let program = Program::parse(&text).unwrap();
             let seen = count(&program, std::slice::from_ref(&c), Engine::Interpreter(1 << 20)).unwrap().visits("i");
-            // Two dilations over pieces are not told apart.
+            // Two dilations over segments are indistinguishable.
             let exact = widths[1] == 1 || !["sparse_runs", "blocks"].contains(&format);
             assert!(if exact { seen == wanted } else { seen >= wanted }, "{seen}, not {wanted}: {format} {subscript}");
         }
     }
 }
 
-/// Where lists at two offsets are merged, what one of them does not hold is not looked at beyond the tensor.
+/// In a merge of lists at two offsets, elements that one of them lacks are not read out of bounds.
 #[test]
-fn merged_offsets_stay_inside() {
+fn merged_offsets_stay_in_bounds() {
     let b = vector(5, &[(0, 1), (4, 2)], "dense");
     for (subscript, other) in
         [("5 - i", "6 - i"), ("i + 1", "i + 2"), ("i", "i - 1"), ("i", "i + 3"), ("5 - i", "4 - i")]
@@ -737,7 +742,7 @@ fn merged_offsets_stay_inside() {
     }
 }
 
-/// A window over a fiber that is absent holds nothing, also where fibers are groups of one list.
+/// A window over an absent fiber is empty, even if fibers are groups of one list.
 #[test]
 fn windows_over_absent_groups_are_empty() {
     let text = "\

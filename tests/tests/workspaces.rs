@@ -1,5 +1,6 @@
-//! Scattering through every workspace: each policy, capacity and second thread gives what the interpreter gives on small data,
-//! and the same arrays as every other workspace on data that is larger, real, or too wide for a dense one.
+//! Differential tests of workspaces: each policy, capacity and pipelining agrees with the
+//! interpreter on small data, and bitwise with every other workspace on data that is larger, real,
+//! or too wide for a dense one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -9,7 +10,7 @@ use tamis::{gallery, io};
 use tamis_compiler::lower::Policy;
 use tamis_tests::random::Random;
 
-/// The test that limits memory, which it does for all threads, runs alone.
+/// The test that limits memory does so for all threads, so it runs alone.
 static MEMORY: RwLock<()> = RwLock::new(());
 
 fn shared() -> RwLockReadGuard<'static, ()> {
@@ -32,40 +33,40 @@ fn variants(capacities: &[&str]) -> Vec<String> {
 }
 
 /// A program that scatters, and its inputs: name, the loop index of each dimension, format.
-struct Scatter {
+struct ScatterProgram {
     name: &'static str,
     text: &'static str,
     inputs: &'static [(&'static str, &'static str)],
 }
 
-const PRODUCT: Scatter = Scatter {
+const PRODUCT: ScatterProgram = ScatterProgram {
     name: "an outer product",
     text: "def product(A, B):\n    C = tensor('FORMAT')\n    for k, i, j in _:\n        C[i,j] += A[i,k] * B[k,j]\n    return C\n",
     inputs: &[("ik", "dcsc"), ("kj", "dcsr")],
 };
 
-const MTTKRP: Scatter = Scatter {
+const MTTKRP: ScatterProgram = ScatterProgram {
     name: "SpMTTKRP",
     text: "def mttkrp(B, C, D):\n    A = tensor('FORMAT')\n    for k, l, i, j in _:\n        A[i,j] += B[k,l,i] * C[k,j] * D[l,j]\n    return A\n",
     inputs: &[("kli", "csf"), ("kj", "csr"), ("lj", "csr")],
 };
 
-const TTM: Scatter = Scatter {
+const TTM: ScatterProgram = ScatterProgram {
     name: "SpTTM",
     text: "def ttm(B, C):\n    A = tensor('FORMAT')\n    for k, i, j, l in _:\n        A[i,j,l] += B[k,i,j] * C[k,l]\n    return A\n",
     inputs: &[("kij", "csf"), ("kl", "csr")],
 };
 
-/// The loop over `k` is shared.
-const TTM_INNER: Scatter = Scatter {
+/// The loop over `k` is parallel.
+const TTM_INNER: ScatterProgram = ScatterProgram {
     name: "SpTTM-I",
     text: "def ttm(B, C):\n    A = tensor('FORMAT')\n    for k, i, j, l in _:\n        A[k,j,l] += B[k,i,j] * C[i,l]\n    return A\n",
     inputs: &[("kij", "csf"), ("il", "csr")],
 };
 
-/// Programs with the format of their result in place.
-fn zoo() -> Vec<(Scatter, &'static str)> {
-    let scatter = |name, text, inputs| Scatter { name, text, inputs };
+/// Programs with the format of their result substituted.
+fn zoo() -> Vec<(ScatterProgram, &'static str)> {
+    let scatter = |name, text, inputs| ScatterProgram { name, text, inputs };
     vec![
         (PRODUCT, "csr"),
         (MTTKRP, "coo"),
@@ -146,12 +147,13 @@ fn zoo() -> Vec<(Scatter, &'static str)> {
     ]
 }
 
-impl Scatter {
+impl ScatterProgram {
     fn with_format(&self, format: &str) -> String {
         self.text.replace("FORMAT", format)
     }
 
-    /// Tensors whose dimensions have the sizes of their letters, with small integers; some of those stored are zero.
+    /// Tensors whose dimensions have the sizes of their letters, with small integers; some stored
+    /// values are zero.
     fn tensors(&self, sizes: &[(char, u64)], density: usize, seed: u64) -> Vec<Tensor> {
         let mut random = Random(seed);
         let size = |letter: char| sizes.iter().find(|(l, _)| *l == letter).map_or(3, |(_, n)| *n);
@@ -180,7 +182,7 @@ impl Scatter {
         self.inputs.iter().map(&mut tensor).collect()
     }
 
-    /// Small data: some of everything, nothing, dimensions of size 1 and 0, all stored.
+    /// Small data: mixed, empty, dimensions of size 1 and 0, dense.
     fn small(&self) -> Vec<Vec<Tensor>> {
         let some = [('i', 6), ('j', 7), ('k', 5), ('l', 4)];
         let ones = ['i', 'j', 'k', 'l'].map(|letter| (letter, 1));
@@ -238,7 +240,7 @@ fn interpret(text: &str, tensors: &[Tensor]) -> Tensor {
         .unwrap()
 }
 
-/// Two results are the same to the last bit, and so is where their elements are stored.
+/// Two results are bitwise identical, including the positions of their elements.
 fn assert_identical(got: &Tensor, wanted: &Tensor, what: &str) {
     assert_eq!((got.shape(), got.dtype(), got.nnz()), (wanted.shape(), wanted.dtype(), wanted.nnz()), "{what}");
     for level in 0..wanted.levels().len() {
@@ -255,7 +257,7 @@ fn assert_same_values(got: &Tensor, wanted: &Tensor, what: &str) {
     }
 }
 
-/// All programs, with the workspace that is inserted and with every other one.
+/// All programs, with the inserted workspace and with every other one.
 fn check_zoo(which: impl Fn(usize) -> bool) {
     let _memory = shared();
     let all = variants(&["1", "2", "6", ""]);
@@ -268,7 +270,7 @@ fn check_zoo(which: impl Fn(usize) -> bool) {
         for (set, wanted) in sets.iter().zip(&wanted) {
             assert_same_values(wanted, &interpret(&text, set), scatter.name);
         }
-        // Every variant for the first programs, and each of them for some of the others.
+        // Every variant for the first programs, and a sample for the others.
         for (v, variant) in all.iter().enumerate() {
             if k >= 3 && (v + k) % 4 != 0 {
                 continue;
@@ -285,12 +287,12 @@ fn check_zoo(which: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn every_workspace_gives_what_the_interpreter_gives() {
+fn every_workspace_agrees_with_the_interpreter() {
     check_zoo(|k| k % 2 == 0);
 }
 
 #[test]
-fn every_workspace_gives_what_the_interpreter_gives_elsewhere() {
+fn every_workspace_agrees_with_the_interpreter_elsewhere() {
     check_zoo(|k| k % 2 == 1);
 }
 
@@ -324,7 +326,7 @@ fn outer_products_into_every_format() {
             assert_same_values(&result, &interpret(&text, set), format);
         }
         if let "csr" | "coo" | "dcsr" | "csc" = format {
-            // What is stored is what a product was added to, zero or not.
+            // An element is stored if a product was added to it, zero or not.
             let product = &sets[0];
             let pattern = |tensor: &Tensor| -> Vec<(Vec<u64>, bool)> {
                 let mut found = Vec::new();
@@ -344,7 +346,7 @@ fn outer_products_into_every_format() {
     }
 }
 
-/// A tensor with so many entries, all of them integers.
+/// A tensor with this number of entries, all of them integers.
 fn integers(shape: &[u64], count: u64, format: &str, seed: u64) -> Tensor {
     let entries = gallery::random_nnz(shape, count, seed).unwrap();
     let mut random = Random(seed);
@@ -354,8 +356,8 @@ fn integers(shape: &[u64], count: u64, format: &str, seed: u64) -> Tensor {
     Tensor::from_coordinates(&entries, &format, Value::I64(0), Combine::Error).unwrap()
 }
 
-/// All workspaces give the same arrays, those included that are stored whole.
-fn check_large(scatter: &Scatter, format: &str, tensors: &[Tensor], whole: &[&str]) -> Tensor {
+/// All workspaces give identical arrays, including dense ones.
+fn check_large(scatter: &ScatterProgram, format: &str, tensors: &[Tensor], whole: &[&str]) -> Tensor {
     let text = scatter.with_format(format);
     let by_itself = inserted(&text, tensors);
     let wanted = call(&compile(&text, tensors), tensors);
@@ -368,20 +370,20 @@ fn check_large(scatter: &Scatter, format: &str, tensors: &[Tensor], whole: &[&st
 }
 
 #[test]
-fn larger_products_are_the_same_through_every_workspace() {
+fn larger_products_agree_across_workspaces() {
     let _memory = shared();
     let n = 1500;
     let (a, b) = (integers(&[n, n], 9000, "dcsc", 1), integers(&[n, n], 9000, "dcsr", 2));
     let outer = check_large(&PRODUCT, "csr", &[a.clone(), b.clone()], &["bytemap, bytemap", "dense, bytemap"]);
     assert!(outer.nnz() > 40_000, "{}", outer.nnz());
-    // By rows, which needs no sparse workspace at all.
+    // By rows, which needs no sparse workspace.
     let by_rows = PRODUCT.text.replace("k, i, j", "i, k, j").replace("FORMAT", "csr");
     let rows: Vec<Tensor> = [a, b].iter().map(|t| t.convert(&Format::csr()).unwrap()).collect();
     assert_identical(&call(&compile(&by_rows, &rows), &rows), &outer, "by rows");
 }
 
 #[test]
-fn larger_tensors_are_the_same_through_every_workspace() {
+fn larger_tensors_agree_across_workspaces() {
     let _memory = shared();
     let b = integers(&[60, 70, 80], 12_000, "csf", 3);
     let (c, d) = (integers(&[60, 50], 300, "csr", 4), integers(&[70, 50], 350, "csr", 5));
@@ -391,9 +393,9 @@ fn larger_tensors_are_the_same_through_every_workspace() {
     check_large(&TTM_INNER, "coo", &[b, integers(&[70, 40], 400, "csr", 6)], &["bytemap, bytemap"]);
 }
 
-/// Other types than integers: what is stored, and to the last bit what one thread gives if there are two.
+/// Other types than integers: the pattern, and bitwise results for two threads.
 #[test]
-fn every_type_through_every_policy() {
+fn every_type_with_every_policy() {
     let _memory = shared();
     let product = "def f(A, B):\n    C = tensor('dcsr', dtype='DTYPE')\n    w = tensor('FORMAT', dtype='DTYPE')\n    for k, i, j in _:\n        w[i,j] OP BOTH\n    for i, j in _:\n        C[i,j] = w[i,j]\n    return C\n";
     let sizes = [('i', 9), ('j', 8), ('k', 30)];
@@ -402,7 +404,7 @@ fn every_type_through_every_policy() {
         let op = if dtype == DType::Bool { "|=" } else { "+=" };
         let both = if dtype == DType::Bool { "A[i,k] and B[k,j]" } else { "A[i,k] * B[k,j]" };
         let text = product.replace("DTYPE", &dtype.to_string()).replace("OP", op).replace("BOTH", both);
-        // Fractions that sums round.
+        // Fractions whose sums are rounded.
         let typed: Vec<Tensor> = tensors.iter().map(|t| fractions(t, dtype)).collect();
         let wanted = interpret(&text.replace("FORMAT", "hash, hash"), &typed);
         for policy in POLICIES {
@@ -434,7 +436,7 @@ fn fractions(tensor: &Tensor, dtype: DType) -> Tensor {
     Tensor::from_coordinates(&entries, tensor.format(), Value::zero(dtype), Combine::Error).unwrap()
 }
 
-/// Coordinates that do not fit 64, 128 or 256 bits together.
+/// Coordinates that do not fit into 64, 128 or 256 bits together.
 #[test]
 fn keys_of_every_width() {
     let _memory = shared();
@@ -481,9 +483,10 @@ fn keys_of_every_width() {
     }
 }
 
-/// A dense workspace would have 10^12 elements: no array here has more than a few times as many as there are products.
+/// A dense workspace would have 10^12 elements: no array here has more than a few times the number
+/// of products.
 #[test]
-fn a_wide_scatter_takes_memory_for_its_products_only() {
+fn wide_scatters_need_memory_in_proportion_to_products() {
     let _alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
     let (n, entries) = (1_000_000, 330_000);
     let tensors = [integers(&[n, n], entries, "dcsc", 1), integers(&[n, n], entries, "dcsr", 2)];
@@ -520,7 +523,7 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
     for (variant, result) in variants(&["1000", ""]).iter().zip(&results) {
         assert_identical(result, &results[0], variant);
     }
-    // The limit is one: what is stored whole does not fit in it.
+    // The limit is effective: dense storage does not fit.
     let dense = compile(&with_workspace(&by_itself, "bytemap, bytemap"), &tensors);
     let before = tamis::cache::limit_arrays(32 * products);
     let refused = dense.call(&tensors.iter().collect::<Vec<&Tensor>>());
@@ -529,9 +532,10 @@ fn a_wide_scatter_takes_memory_for_its_products_only() {
     assert_eq!(refused, Some(tamis::diagnostic::Code::E0706));
 }
 
-/// A product transposed, with loops that were fused and split: what the command inserts is what a user would write.
+/// A transposed product, with fused and split loops: the inserted workspace is what a user would
+/// write.
 #[test]
-fn inserted_by_command_is_written_by_hand() {
+fn inserted_workspaces_match_hand_written_ones() {
     let nest = |result: &str, workspace: &str| {
         format!(
             "def transposed(B, C):
@@ -568,14 +572,14 @@ fn inserted_by_command_is_written_by_hand() {
         assert!(parse(&by_hand) == scheduled, "the text says something else");
         let tensors = [matrix.clone(), matrix.clone()];
         assert_same_values(&call(&compile(&by_hand, &tensors), &tensors), &interpret(start, &tensors), command);
-        // Without the command, the compiler does so by itself.
+        // Without the command, the compiler inserts it.
         let without = nest("A", "") + "    return A\n";
         let by_itself = with_workspace(&inserted(&without, &tensors), format);
         assert_eq!(by_itself, by_hand);
     }
 }
 
-/// The shared data beside the workspace, or beside a directory that holds it.
+/// The shared data next to the workspace, or next to a parent folder.
 fn data(file: &str) -> Option<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().ok()?;
     let mut candidates = workspace.ancestors().skip(1).map(|above| above.join("shared/data/tensors").join(file));

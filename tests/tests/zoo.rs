@@ -1,4 +1,5 @@
-//! The zoo, compiled: every example is a filetest, and its kernel gives what the interpreter gives, in every format.
+//! Tests of the examples: every example is a filetest, and its kernel agrees with the interpreter
+//! in every format.
 
 use std::path::{Path, PathBuf};
 use tamis_ir::interp::{self, Operand, Options};
@@ -19,9 +20,9 @@ fn zoo() -> Vec<Section> {
         .collect()
 }
 
-/// Whoever changes an example changes its test, and the other way round.
+/// Examples and their filetests must be changed together.
 #[test]
-fn every_example_is_a_filetest_word_for_word() {
+fn every_example_is_a_filetest_verbatim() {
     let programs: Vec<String> = zoo().into_iter().map(|section| section.program.trim().to_string()).collect();
     let mut examples = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
@@ -42,7 +43,7 @@ fn close(a: Value, b: Value) -> bool {
     a.same_number(b) || (a.dtype() == b.dtype() && (x - y).norm() <= 1e-12 * (1.0 + x.norm()))
 }
 
-/// What is wrong with a kernel for a section's inputs in one combination of formats.
+/// The mismatch of a kernel for a section's inputs in one combination of formats.
 fn wrong(section: &Section, inputs: &[(String, Tensor)], engine: Engine) -> Option<String> {
     let program = Program::parse(&section.program).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let tensors: Vec<Tensor> = inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
@@ -66,7 +67,7 @@ fn wrong(section: &Section, inputs: &[(String, Tensor)], engine: Engine) -> Opti
 
 /// All combinations, in the kernel interpreter.
 #[test]
-fn kernels_give_what_the_interpreter_gives() {
+fn kernels_agree_with_the_interpreter() {
     let mut failures = Vec::new();
     for section in zoo() {
         let all = section.combinations.iter();
@@ -75,9 +76,9 @@ fn kernels_give_what_the_interpreter_gives() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The first combination of each, as machine code that checks every access, and as it runs for users.
+/// The first combination of each, as machine code in check mode and without.
 #[test]
-fn machine_code_gives_what_the_interpreter_gives() {
+fn machine_code_agrees_with_the_interpreter() {
     let mut failures = Vec::new();
     for section in zoo() {
         for engine in [Engine::Checked, Engine::Native] {

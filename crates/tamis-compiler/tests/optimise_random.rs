@@ -111,7 +111,7 @@ fn each_pass_alone() {
 
 #[test]
 fn passes_in_any_order() {
-    let mut random = random::Random(1);
+    let mut random = random::KernelRng(1);
     for seed in 20_000..21_500 {
         let passes: Vec<Pass> = (0..8).map(|_| random.pick(PASSES)).collect();
         check(seed, &passes, &STRICT);
@@ -121,7 +121,7 @@ fn passes_in_any_order() {
 /// Inputs that are too short for some of what a kernel could read: what it does not read, it must not read afterwards.
 #[test]
 fn nothing_is_read_that_was_not() {
-    let mut random = random::Random(2);
+    let mut random = random::KernelRng(2);
     let mut compared = 0;
     for seed in 30_000..36_000 {
         let (kernel, mut memory) = random::kernel(seed, false);

@@ -1,6 +1,5 @@
-//! Writes random programs, their inputs and what the interpreter makes of them, one JSON object per line, so that another
-//! implementation can be held against it: `cases [FIRST] [COUNT] [wide|plain] [strict|stored]`.
-//! With `stored`, inputs store only what is not zero, and what is not stored annihilates.
+//! Exports random programs, their inputs and the interpreter's results, one JSON object per line,
+//! as test cases for other implementations.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -34,7 +33,8 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The case and its outcome as JSON. Numbers are strings: JSON has no inf, nan or complex numbers.
+/// A case and its result as JSON. Numbers are strings, since JSON has no inf, nan or complex
+/// numbers.
 fn describe(seed: u64, case: &Case, strict: bool) -> String {
     let mut out = format!("{{\"seed\": {seed}, \"text\": {}, \"inputs\": [", quoted(&case.text));
     for (k, (name, input)) in case.inputs.iter().enumerate() {

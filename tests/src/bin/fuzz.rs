@@ -1,4 +1,4 @@
-//! Damages inputs for as long as you like: `fuzz [SECONDS] [SEED]`. What breaks is written to a file.
+//! Fuzzer: `fuzz [SECONDS] [SEED]` mutates inputs, and writes those that fail to a file.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

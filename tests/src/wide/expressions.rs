@@ -1,12 +1,12 @@
-//! Expressions over everything in scope, each of a kind that suits what is around it.
+//! Generator of random expressions over everything in scope, of a requested kind.
 
-use super::{Target, Variable, Writer};
+use super::{Variable, WriteTarget, Writer};
 use tamis_ir::{DType, Kind};
 
 const ARITHMETIC: &[&str] = &["+", "-", "*", "+", "-", "*", "//", "%", "**"];
 const BITWISE: &[&str] = &["&", "|", "^"];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">=", ">"];
-/// Exactly rounded, or without rounding.
+/// Correctly rounded or exact operators.
 const REAL_FUNCTIONS: &[&str] = &["abs", "sign", "relu", "floor", "ceil", "round", "trunc", "conj", "real", "imag"];
 const FLOAT_FUNCTIONS: &[&str] = &[
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
@@ -21,7 +21,7 @@ impl Writer {
             return self.leaf(most);
         }
         match self.random.below(10) {
-            // A lower kind will do as well, and a cast up.
+            // A lower kind is valid, too, and so is a widening cast.
             0 if most > Kind::Bool => {
                 let lower = [Kind::Bool, Kind::Int, Kind::Float][self.random.below(most as usize)];
                 self.value(depth, lower)
@@ -77,7 +77,7 @@ impl Writer {
         (text, Kind::Bool)
     }
 
-    /// A condition without parentheses around it.
+    /// A condition without parentheses.
     pub(super) fn condition(&mut self, depth: usize) -> String {
         let depth = depth.saturating_sub(1);
         if !self.indices.is_empty() && self.random.one_in(4) {
@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// Two operands and an operator; without parentheses now and then, so that precedence decides.
+    /// A binary operation, occasionally without parentheses to test precedence.
     fn infix(&mut self, depth: usize, kind: Kind, ops: &[&str]) -> (String, Kind) {
         let ((a, x), (b, y)) = (self.value(depth - 1, kind), self.value(depth - 1, kind));
         let op = *self.random.pick(ops);
@@ -146,7 +146,7 @@ impl Writer {
         format!("{op}({})", operands.join(", "))
     }
 
-    /// A negated expression; `-nan` prints as `nan`, so that one is left out.
+    /// A negated expression, except `-nan`, which prints as `nan`.
     fn negative(&mut self, depth: usize, kind: Kind) -> String {
         match self.value(depth - 1, kind).0.as_str() {
             "nan" => "-inf".to_string(),
@@ -216,7 +216,7 @@ impl Writer {
         self.lowered(text, variable.kind, most)
     }
 
-    /// A value converted down to a kind.
+    /// A value converted to a lower kind.
     fn lowered(&mut self, text: String, kind: Kind, most: Kind) -> (String, Kind) {
         if kind <= most {
             return (text, kind);
@@ -234,7 +234,7 @@ impl Writer {
         }
     }
 
-    /// An element of a tensor; permissive where an axis is empty, and now and then elsewhere.
+    /// An element of a tensor; permissive where an axis is empty, and occasionally elsewhere.
     fn read(&mut self, variable: &Variable) -> String {
         if variable.axes.is_empty() {
             return variable.name.clone();
@@ -279,7 +279,7 @@ impl Writer {
             0 => format!("({a} + {b}) % {n}"),
             1 => format!("(2*{a} + 1) % {n}"),
             2 => format!("({a} - {b}) % {n}"),
-            // A gather: the element of another tensor says where.
+            // A gather: an element of another tensor is the subscript.
             3 => {
                 let vectors: Vec<Variable> = self.readable.iter().filter(|v| v.axes.is_empty()).cloned().collect();
                 match vectors.is_empty() {
@@ -295,7 +295,7 @@ impl Writer {
     }
 
     /// Assigns to or updates a target, by any operator that keeps its kind.
-    pub(super) fn assign(&mut self, depth: usize, target: &Target) {
+    pub(super) fn assign(&mut self, depth: usize, target: &WriteTarget) {
         let (mut value, _) = self.value(3, target.kind);
         if let Some(dtype) = target.dtype.filter(|t| DType::is_unsigned_int(*t)) {
             value = format!("{dtype}({value})");

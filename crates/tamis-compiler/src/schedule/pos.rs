@@ -255,13 +255,11 @@ impl LevelMapping {
     /// Checks that the coordinates of the outer levels are known before the loop.
     fn check_outer(&self, work: &Work, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
         let program = &work.program;
-        let mut inside: FxHashSet<Expr> = FxHashSet::default();
-        visit_block(std::slice::from_ref(work.loop_of(self.index)?), &mut |stmt| {
-            match &stmt.kind {
-                StmtKind::Let { var, .. } => inside.insert(Expr::Var(*var)),
-                StmtKind::For { index, .. } => inside.insert(Expr::Index(*index)),
-                _ => false,
-            };
+        let mut inside: Vec<Expr> = Vec::new();
+        visit_block(std::slice::from_ref(work.loop_of(self.index)?), &mut |stmt| match &stmt.kind {
+            StmtKind::Let { var, .. } => inside.push(Expr::Var(*var)),
+            StmtKind::For { index, .. } => inside.push(Expr::Index(*index)),
+            _ => (),
         });
         for subscript in &self.outer {
             let mut open = vec![*subscript];

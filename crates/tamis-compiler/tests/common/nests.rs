@@ -1,7 +1,7 @@
 //! Random nests of sparse loops around a dense loop over a row of the result; often with something about them that forbids
 //! to keep the row anywhere else, and with rows, columns and elements that are not there.
 
-use super::random::Random;
+use super::random::KernelRng;
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Fact, Kernel, Memory, Role, Stmt};
@@ -11,7 +11,7 @@ use tamis_ir::{DType, Value};
 const ROWS: usize = 3;
 
 struct Nest {
-    random: Random,
+    random: KernelRng,
     b: Builder,
     pos: BufferId,
     crd: BufferId,
@@ -27,7 +27,7 @@ struct Nest {
 
 /// A kernel, and memory for it.
 pub fn kernel(seed: u64) -> (Kernel, Memory) {
-    let mut random = Random(seed);
+    let mut random = KernelRng(seed);
     let mut b = Builder::new("nest");
     let dtype = random.pick(&[DType::F64, DType::F64, DType::F32, DType::I32, DType::U8, DType::C128]);
     let value = Elem::Value(dtype);
@@ -57,7 +57,7 @@ pub fn kernel(seed: u64) -> (Kernel, Memory) {
     };
     let cells = ROWS * length.max(0) as usize;
     let mut array = |len: usize| {
-        let number = |random: &mut Random| Value::F64((random.below(9) as f64 - 2.0) / 2.0).cast(dtype);
+        let number = |random: &mut KernelRng| Value::F64((random.below(9) as f64 - 2.0) / 2.0).cast(dtype);
         Array::from_values((0..len).map(|_| number(&mut random)))
     };
     let (scale_values, dense_values) = (array(stored), array(cells + 2));

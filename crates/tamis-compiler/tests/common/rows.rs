@@ -1,13 +1,13 @@
 //! Random loops that change a few elements side by side, as register tiles of short rows are made for: several loops over one row, each with
 //! its own counter, so that accesses to one element have different indices; often with something that forbids a tile.
 
-use super::random::Random;
+use super::random::KernelRng;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
 struct Rows {
-    random: Random,
+    random: KernelRng,
     b: Builder,
     input: BufferId,
     row: BufferId,
@@ -22,7 +22,7 @@ struct Rows {
 
 /// A kernel, and memory for it.
 pub fn kernel(seed: u64) -> (Kernel, Memory) {
-    let mut random = Random(seed);
+    let mut random = KernelRng(seed);
     let mut b = Builder::new("rows");
     let dtype = random.pick(&[DType::F64, DType::F64, DType::F32, DType::I64, DType::U8]);
     let input = b.buffer("x", Elem::Value(dtype), Role::Input);
@@ -33,7 +33,7 @@ pub fn kernel(seed: u64) -> (Kernel, Memory) {
     let zero = b.int(0);
     let (first, start) = if random.one_in(2) { (from, 3) } else { (zero, 0) };
     let mut array = |len: usize| {
-        let number = |random: &mut Random| Value::F64((random.below(9) as f64 - 2.0) / 2.0).cast(dtype);
+        let number = |random: &mut KernelRng| Value::F64((random.below(9) as f64 - 2.0) / 2.0).cast(dtype);
         Array::from_values((0..len).map(|_| number(&mut random)))
     };
     let cells = (start + length + 1) as usize;

@@ -8,6 +8,7 @@ use super::{DType, Evaluation, Kind, UserOp};
 
 /// The class of an operator, by how its operands are evaluated.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "forms stand in a static table and are borrowed from it")]
 pub enum Form {
     /// A function of operands that are converted to one type.
     Elementwise(Elementwise),

@@ -6,7 +6,7 @@
 //! every type, compiled code against the definition, derivatives against finite differences.
 
 // Expressions of rows are instantiated for every type of a class, some of which need less.
-#![allow(clippy::needless_update, clippy::redundant_closure_call)]
+#![allow(clippy::needless_update, clippy::redundant_closure_call, clippy::unnecessary_min_or_max)]
 
 use super::eval::{Evaluation, binary, unary};
 use super::lowering::{BoolExpansion, ComplexExpansion, FloatExpansion, IntExpansion};
