@@ -10,7 +10,7 @@ pub(crate) fn run(program: &Program, tensors: &[&Tensor], strict: bool) -> Resul
     run_with(program, tensors, interp::Options { strict, budget: None })
 }
 
-/// [`run`], with a budget of points, after which it fails with E1003.
+/// [`run()`], with a budget of points, after which it fails with E1003.
 pub(crate) fn run_with(
     program: &Program,
     tensors: &[&Tensor],

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A loop program fixes the loops, and leaves to the compiler how they visit what is stored.
-//! [`run`] compiles it when it meets tensors of a new layout, and reuses the machine code
+//! [`run()`] compiles it when it meets tensors of a new layout, and reuses the machine code
 //! afterwards:
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! Runtime library of compiled kernels: growable buffers, a memory pool, search, sorting,
 //! workspaces, and math functions that are not inlined.
 //!
-//! Kernels reach the runtime only through the symbol table of [`symbols`]. No function here
+//! Kernels reach the runtime only through the symbol table of `symbols`. No function here
 //! unwinds, and every one reports failure by its result, so that a kernel always returns.
 
 mod arrays;
