@@ -34,7 +34,7 @@ fn derivatives_match_finite_differences() {
             let derivative = compiled(row.name, text, count);
             for k in 0..POINTS.len().pow(count as u32) {
                 let point: Vec<f64> = (0..count)
-                    .map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.01 * d as f64)
+                    .map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.013 * d as f64)
                     .collect();
                 let apply = |op: Op, point: &[f64]| {
                     let values: Vec<Value> = point.iter().map(|x| Value::F64(*x)).collect();

@@ -209,7 +209,9 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                 let absorbed = match (&value, update.absorbed) {
                     (Node::Known(v), Some(fill)) => {
                         let v = v.cast(update.operand);
-                        eval(update.op, update.operand, &[fill, v]).same_number(fill)
+                        let decided = policy.absorbed(update.op, update.operand, 1, v);
+                        // An annihilator wins over a fill value of NaN.
+                        decided.unwrap_or_else(|| eval(update.op, update.operand, &[fill, v])).same_number(fill)
                     }
                     _ => false,
                 };

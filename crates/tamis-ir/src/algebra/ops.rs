@@ -429,7 +429,10 @@ impl Op {
         let info = self.info();
         // From nothing, differences are sums.
         let identity = if self == Op::Sub { Some(Constant::Zero) } else { info.left_identity.or(info.right_identity) };
-        identity.and_then(|e| e.value(self.operand_type(dtype))).map(|e| e.cast(dtype))
+        let start = identity?.value(self.operand_type(dtype))?;
+        // An identity such as -inf has no value among integers.
+        let cast = start.cast(dtype);
+        cast.cast(start.dtype()).same_number(start).then_some(cast)
     }
 
     /// True if the operator takes much longer than an addition on operands of a type.
