@@ -411,9 +411,14 @@ impl Op {
         }
     }
 
-    /// The type that values of `dtype` are converted to before the operator is applied: truth values for logical operators.
+    /// The type that values of `dtype` are converted to before the operator is applied: booleans for logical operators,
+    /// floats for functions of real numbers.
     pub fn operand_type(self, dtype: DType) -> DType {
-        if self.info().typing == Typing::Logical { DType::Bool } else { dtype }
+        match self.info().typing {
+            Typing::Logical => DType::Bool,
+            Typing::Float { .. } => dtype.float(),
+            _ => dtype,
+        }
     }
 
     /// The identity that a reduction by this operator into a tensor of type `dtype` starts from, in that type.
