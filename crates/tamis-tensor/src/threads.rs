@@ -59,11 +59,25 @@ pub fn threads() -> usize {
 }
 
 /// Sets the number for the whole process; none for as many as there are cores, or as the environment says.
+///
+/// ```
+/// use tamis_tensor::{set_threads, threads};
+/// set_threads(Some(2));
+/// assert_eq!(threads(), 2);
+/// set_threads(None);
+/// ```
 pub fn set_threads(number: Option<usize>) {
     SET.store(number.unwrap_or(0), Ordering::Relaxed);
 }
 
 /// Does some work with another number of threads than usual.
+///
+/// ```
+/// use tamis_tensor::{threads, with_threads};
+/// let usual = threads();
+/// assert_eq!(with_threads(1, threads), 1);
+/// assert_eq!(threads(), usual);
+/// ```
 pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
     /// Puts back what was said before, whether the work ends well or not.
     struct Before(usize);

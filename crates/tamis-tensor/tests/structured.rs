@@ -180,7 +180,7 @@ fn blocks_that_reach_beyond_the_tensor() {
     assert_eq!(inside.nnz(), 2);
     let told = build(vec![1.0, 2.0, 0.0, 9.0]).unwrap_err();
     assert_eq!(told.code, Code::E0701);
-    assert_eq!(told.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are no element of the tensor");
+    assert_eq!(told.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are out of bounds");
     assert_eq!(told.help.len(), 2);
 }
 

@@ -18,6 +18,16 @@ use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 
 /// The stages of a compilation.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let signature = Signature::assumed(&program, &[], &[])?;
+/// let explanation = tamis::explain(&program, &signature, &CompileOptions::default())?;
+/// println!("{}\n{}\n{}", explanation.schedule(), explanation.kernel(), explanation.machine()?.assembly);
+/// assert!(explanation.looplets()[0].contains("x level 0"));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub struct Explanation {
     program: String,
     compilation: Compilation,
@@ -114,14 +124,14 @@ fn partitioning(
                 let symbol = op.info().symbol.unwrap_or(op.info().name);
                 let inexact = matches!(checked.types.tensors[id.index()].kind(), Kind::Float | Kind::Complex);
                 let rounds = inexact && !op.info().idempotent;
-                let rounding = if rounds { ", rounded as the number of threads has it" } else { "" };
+                let rounding = if rounds { ", rounding depends on the number of threads" } else { "" };
                 format!("{name} is privatised per chunk, combined by `{symbol}`{rounding}")
             }
         }
     });
     let results: Vec<String> = results.collect();
     let index = &program.indices[cut.index.index()];
-    Ok(format!("the loop over {index} is cut where that pays: {}", results.join(", ")))
+    Ok(format!("the loop over {index} is partitioned where that pays: {}", results.join(", ")))
 }
 
 impl Explanation {

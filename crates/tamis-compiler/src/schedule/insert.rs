@@ -274,7 +274,7 @@ impl Inserter<'_> {
         let natural = map.iter().enumerate().all(|(k, d)| k == *d);
         let map: Vec<DimExpr> = map.into_iter().map(DimExpr::Dim).collect();
         let (ism, why) = match self.request {
-            WorkspaceRequest::Sparse(ism) => (ism.clone(), "as asked for".to_string()),
+            WorkspaceRequest::Sparse(ism) => (ism.clone(), "as requested".to_string()),
             WorkspaceRequest::Any if full && natural => {
                 let why = format!("the unordered dimensions, {size} elements, are stored densely");
                 return (FormatSpec::AnyRank(ShortName::Dense, leaf), why);

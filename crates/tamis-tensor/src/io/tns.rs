@@ -193,13 +193,17 @@ fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fau
         return Fault::new(
             Code::E0804,
             header.at,
-            format!("the file promises {promised} entries here, but holds {stored}"),
+            format!("the header states {promised} entries, but the file contains {stored}"),
         )
         .help("fetch the file again if it was cut off, or correct the second number in this line");
     }
     let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file continues after the {promised} entries that it promises"))
-        .help(format!("the first line should promise {stored}, or lines from here on should be removed"))
+    Fault::new(
+        Code::E0804,
+        at(first),
+        format!("the file continues after the {promised} entries that its header states"),
+    )
+    .help(format!("the first line should promise {stored}, or lines from here on should be removed"))
 }
 
 /// The comments before the first entry.

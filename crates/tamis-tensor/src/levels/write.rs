@@ -124,7 +124,8 @@ fn keep(b: &mut Builder, narrow: bool, buffer: BufferId, at: ExprId, value: Expr
     {
         let most = b.int(most);
         let cond = b.call_in(Op::Le, DType::I64, &[value, most]);
-        let message = format!("a number in `{name}` does not fit {}, the width that its format says", width.name());
+        let message =
+            format!("a number in `{name}` does not fit {}, the width that its format specifies", width.name());
         b.emit(Stmt::Require { cond, message });
     }
     b.store(buffer, at, value);

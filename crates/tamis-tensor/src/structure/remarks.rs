@@ -67,7 +67,7 @@ impl Structure {
                 remarks.push(format!("{} full between the ends{along}", percent(lines.filled())));
             }
             if lines.mean_stretch() >= LONG {
-                remarks.push(format!("stretches of {:.1}{along}", lines.mean_stretch()));
+                remarks.push(format!("contiguous ranges of {:.1}{along}", lines.mean_stretch()));
             }
             if lines.mean_run() >= LONG && self.constant.is_none() {
                 remarks.push(format!("runs of {:.1} equal values{along}", lines.mean_run()));

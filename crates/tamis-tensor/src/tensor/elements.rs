@@ -119,13 +119,13 @@ impl<'a> Elements<'a> {
         let Some((position, place)) = wrong else { return Ok(()) };
         let place: Vec<String> = place.iter().map(u64::to_string).collect();
         let message = format!(
-            "value {position} is {}, but its stored coordinates ({}) are no element of the tensor",
+            "value {position} is {}, but its stored coordinates ({}) are out of bounds",
             values.get(position),
             place.join(", ")
         );
         Err(Diagnostic::new(Code::E0701, message)
             .note("blocks and diagonals may reach beyond the tensor; what lies there holds the fill")
             .help(format!("make the value {fill}, the fill"))
-            .help("or enlarge the shape until it belongs to it"))
+            .help("or enlarge the shape so that it is in bounds"))
     }
 }
