@@ -40,7 +40,7 @@ pub struct Options {
     /// Whether the kernel is instrumented with counters, in one more buffer
     /// ([`Compilation::counting`]).
     pub count: bool,
-    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut
+    /// The kernel does a part of the outermost loop (`lower::outer_partition`). A program that cannot be cut
     /// is refused, which says why.
     pub part: bool,
 }

@@ -7,7 +7,7 @@ use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
-use tamis_compiler::lower::part::Share;
+use tamis_compiler::lower::outer_partition::Share;
 use tamis_compiler::lower::{Mode, Policy, Stored, lower_part};
 use tamis_compiler::pipeline::{self, Compilation, Pass};
 use tamis_compiler::schedule::classify;

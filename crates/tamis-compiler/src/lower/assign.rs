@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
 use super::node::{Node, Step, Target, Update};
-use super::writes::Mode;
+use super::write_plan::Mode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::kernel::{BufferId, ExprId, Stmt, VarId};
 use tamis_ir::program::TensorId;

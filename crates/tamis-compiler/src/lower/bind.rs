@@ -1,6 +1,6 @@
 //! Tensors as buffers and sizes of a kernel.
 
-use super::alike::Alike;
+use super::shared_sparsity::Alike;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};

@@ -11,7 +11,7 @@
 use super::Lowerer;
 use super::node::{Node, Source, Step, Sub, Target, visit_assigns, visit_steps};
 use super::region::Region;
-use super::repeat::depends;
+use super::run_algebra::depends;
 use std::borrow::Cow;
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::program::{IndexId, LoopExtent, StmtId, TensorId, VarId};

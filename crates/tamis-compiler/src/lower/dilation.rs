@@ -6,7 +6,7 @@
 //! coordinates and of pieces are narrowed so, if nothing happens without them; others keep what they cover.
 
 use super::Lowerer;
-use super::fibers::unthunked;
+use super::fiber_sets::unthunked;
 use super::node::{Access, Node, Part, Source, Step, map_steps, visit_steps};
 use super::window::OpenCover;
 use tamis_ir::algebra::{DType, Op, Value};

@@ -4,52 +4,52 @@
 //! looplets apart, the one of highest priority first (`Looplet::priority`); between steps the whole body is simplified,
 //! so that what is not stored deletes the work that depends on it. Each looplet has its file.
 //!
-//! Results and temporaries are written as `writes` plans: in storage order through `slot`s, or at computed positions, or
+//! Results and temporaries are written by `write_plan`s: in storage order through `append_slot`s, or at computed positions, or
 //! through a `table`; `storage` makes and completes them.
 
-mod access;
-mod alike;
-mod along;
+mod affine_map;
+mod append_slot;
 mod assign;
+mod assumptions;
 pub mod bind;
 mod dense_loops;
 mod dilation;
 mod emit;
 pub mod entries;
-mod fibers;
-mod fixed;
+mod fiber_sets;
+mod invariant_access;
 mod jumper;
 mod lookup;
-mod neighbours;
 pub mod node;
-mod open;
-pub mod part;
-mod pieces;
+mod open_windows;
+pub mod outer_partition;
 mod prepare;
-mod promises;
+mod random_access;
 mod region;
-mod repeat;
 mod run;
+mod run_algebra;
 pub mod saturate;
 mod scatter;
+mod segments;
 pub mod sequence;
+mod shared_sparsity;
+mod shifted_reads;
 mod short_circuit;
 pub mod simplify;
-mod slot;
 mod spike;
 mod stepper;
 mod storage;
 mod switch;
 mod thunk;
-mod unordered;
-mod visits;
+mod unordered_lists;
+mod visit_counts;
 mod window;
-mod writes;
+mod write_plan;
 
-pub use alike::Alike;
 pub use bind::{Bound, ParamLayout, SizeParam, Stored};
+pub use shared_sparsity::Alike;
 pub use simplify::Policy;
-pub use writes::{Mode, Plan};
+pub use write_plan::{Mode, Plan};
 
 use node::{Source, Step};
 use rustc_hash::FxHashMap;
@@ -76,7 +76,7 @@ pub struct Lowered {
     /// if that was asked for.
     pub visits: Option<BufferId>,
     /// How the parts become the whole, if the kernel does a part.
-    pub cut: Option<part::Cut>,
+    pub cut: Option<outer_partition::Cut>,
 }
 
 /// Lowers a checked program for parameters of given layouts.
@@ -89,7 +89,7 @@ pub fn lower(
     lower_with(program, checked, layouts, policy, Wish::Whole)
 }
 
-/// [`lower`], into a kernel that does a part of the outermost loop; see [`part`]. Of a program that can be lowered this says why it cannot
+/// [`lower`], into a kernel that does a part of the outermost loop; see [`outer_partition`]. Of a program that can be lowered this says why it cannot
 /// be cut: `E1206`, or what a part of a loop needs and the whole does not, such as operands in order.
 pub fn lower_part(
     program: &Program,
@@ -201,7 +201,7 @@ fn start<'a>(
     }
     let (bound, sizes) =
         bind::bind(&mut builder, program, checked, layouts, alike).map_err(|d| Diagnostics(vec![d]))?;
-    promises::promise(&mut builder, program, &bound);
+    assumptions::promise(&mut builder, program, &bound);
     let tensors = program.tensors.len();
     // That is part of what a kernel is (`pipeline::Specialisation`).
     let all = bound.iter().zip(&checked.extents.shapes).flat_map(|(bound, shape)| bound.dims.iter().zip(shape));
@@ -328,7 +328,7 @@ struct Lowerer<'a> {
     /// cut, and where that is.
     ends: Vec<(u32, ExprId, ExprId, ExprId)>,
     /// Fibers that windows go over together.
-    fiber_sets: Vec<fibers::FiberSet>,
+    fiber_sets: Vec<fiber_sets::FiberSet>,
     /// All turns of the loop over this index are done at once, up to a coordinate.
     run: Option<(IndexId, ExprId)>,
     /// How many loops are around.
@@ -339,7 +339,7 @@ struct Lowerer<'a> {
     /// How often the body of the loop over each index ran, if that is counted.
     visits: Option<Vec<Option<kernel::VarId>>>,
     /// The part that the kernel does, if it does not do all.
-    part: Option<part::Part>,
+    part: Option<outer_partition::Part>,
     warnings: Vec<Diagnostic>,
     /// Accesses that were warned about.
     warned: Vec<u32>,

@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Part, Source, Step, visit_steps};
-use super::repeat::depends;
+use super::run_algebra::depends;
 use super::storage::MOST_ELEMENTS;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{Elem, Expr, ExprId};

@@ -75,7 +75,7 @@ impl Lowerer<'_> {
             found.into_iter().map(|(id, s)| (id, self.clip_list(region, id, s))).collect();
         if !gaps_are_empty {
             self.warn_of_dense_loop(region, &gaps);
-            return self.everywhere(region, clipped, steps);
+            return self.dense_with_followers(region, clipped, steps);
         }
         self.conditional += 1;
         match &clipped[..] {
@@ -84,10 +84,10 @@ impl Lowerer<'_> {
                 let needed: Vec<u32> = all.iter().copied().filter(|id| self.idle_without(&steps, &[*id])).collect();
                 match &clipped[..] {
                     [a, b] if needed.is_empty() && !a.1.grouped && !b.1.grouped => {
-                        self.merge(region, a.clone(), b.clone(), steps);
+                        self.union_of_two(region, a.clone(), b.clone(), steps);
                     }
-                    _ if needed.is_empty() => self.either(region, clipped, steps),
-                    _ => self.together(region, clipped, &needed, steps, advance),
+                    _ if needed.is_empty() => self.union(region, clipped, steps),
+                    _ => self.intersect(region, clipped, &needed, steps, advance),
                 }
             }
         }
@@ -357,7 +357,7 @@ impl Lowerer<'_> {
     }
 
     /// All coordinates of the region, the walkers following.
-    fn everywhere(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
+    fn dense_with_followers(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
         // The loop itself ends with the region.
         let steppers = steppers.into_iter().map(|(id, s)| (id, Stepper { until: None, ..s })).collect();
         let walkers = self.walkers(steppers);
@@ -388,7 +388,7 @@ impl Lowerer<'_> {
     }
 
     /// The coordinates of either list: while both last, the lesser is next; then what is left.
-    fn merge(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
+    fn union_of_two(&mut self, region: Region, a: (u32, Stepper), b: (u32, Stepper), steps: Vec<Step>) {
         let (first, second) = (self.length(region, &a.1), self.length(region, &b.1));
         let most = self.b.add(first, second);
         let reserved = self.reserve(region.index, &steps, most, &[a.0, b.0]);
@@ -434,7 +434,7 @@ impl Lowerer<'_> {
 
     /// Coordinates that any of several lists holds: the least is next, until all are at their ends. Whoever was there goes on and looks
     /// at its next coordinate, in a branch: where lists agree again and again the processor knows, and waits for nothing.
-    fn either(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
+    fn union(&mut self, region: Region, steppers: Vec<(u32, Stepper)>, steps: Vec<Step>) {
         let mut most = self.b.int(0);
         for (_, stepper) in &steppers {
             let length = self.length(region, stepper);
@@ -473,7 +473,7 @@ impl Lowerer<'_> {
     }
 
     /// Coordinates that all walkers hold that are needed; the others follow.
-    fn together(
+    fn intersect(
         &mut self,
         region: Region,
         steppers: Vec<(u32, Stepper)>,

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::node::Source;
-use super::writes::Mode;
+use super::write_plan::Mode;
 use std::sync::Arc;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Role, Stmt, VarId, Workspace};
@@ -35,7 +35,7 @@ pub(super) struct State {
     /// How many entries it has, if updates ask whether an element is new.
     pub(super) entries: Option<VarId>,
     /// The coordinates that are being written, outermost level first.
-    pub(super) open: Vec<super::slot::Open>,
+    pub(super) open: Vec<super::append_slot::Open>,
     /// The element that is being written.
     pub(super) value: Option<VarId>,
     /// How many conditions were around the declaration.

@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Part, Source, Step, Sub, visit_steps};
-use super::repeat::depends;
+use super::run_algebra::depends;
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -159,7 +159,7 @@ impl Lowerer<'_> {
         };
         if sub.permissive && (endless || !alike) {
             let size = self.bound[tensor.index()].dims[sub.dim];
-            looplet = super::along::between(looplet, zero, size, Payload::Missing);
+            looplet = super::affine_map::between(looplet, zero, size, Payload::Missing);
         }
         if mirrored {
             looplet = looplet.mirrored(&mut self.b)?;

@@ -25,7 +25,7 @@ use std::time::Instant;
 use tamis_backend::cache::Cache;
 use tamis_backend::{KernelFailure, RawBuffer, Storage, llvm};
 use tamis_compiler::lower::ParamLayout;
-use tamis_compiler::lower::part::{Cut, SHARES, Share};
+use tamis_compiler::lower::outer_partition::{Cut, SHARES, Share};
 use tamis_compiler::pipeline;
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{Attributes, Checked, LoopExtent, ParamType, Program, StmtKind};

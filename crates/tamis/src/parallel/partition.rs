@@ -6,7 +6,7 @@
 
 use crate::signature::CallArgument;
 use std::ops::Range;
-use tamis_compiler::lower::part::{Cut, SHARES};
+use tamis_compiler::lower::outer_partition::{Cut, SHARES};
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Expr, Extent, IndexId, Program, StmtKind};
 use tamis_tensor::{Index, IndexArray, bisect, with_indices};

@@ -7,7 +7,7 @@ use super::Lowerer;
 use super::assign::declared;
 use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
 use super::region::Region;
-use super::writes::Mode;
+use super::write_plan::Mode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{IndexId, TensorId};

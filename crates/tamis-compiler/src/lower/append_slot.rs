@@ -6,7 +6,7 @@
 use super::Lowerer;
 use super::bind::{Stored, chain_head, is_grouped};
 use super::node::{Node, Source, Step, Sub, visit_targets};
-use super::writes::Mode;
+use super::write_plan::Mode;
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{Expr, ExprId, Fact, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};

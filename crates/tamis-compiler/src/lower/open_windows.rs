@@ -3,7 +3,7 @@
 
 use super::Lowerer;
 use super::bind::{Stored, is_grouped};
-use super::fibers::{scale_of, unthunked};
+use super::fiber_sets::{scale_of, unthunked};
 use super::node::{Access, Source, Sub};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{Builder, ExprId, Hint, Stmt};

@@ -10,7 +10,7 @@
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
 use super::region::{COPIES, Presence, Region};
-use super::repeat::depends;
+use super::run_algebra::depends;
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};

@@ -10,7 +10,7 @@ use super::assign::declared;
 use super::bind::Stored;
 use super::node::{Node, Source, Step, Target, Update, visit_steps};
 use super::region::Region;
-use super::writes::{Mode, Plan};
+use super::write_plan::{Mode, Plan};
 use tamis_ir::algebra::{Kind, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};

@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Part, Source, Sub};
-use super::repeat::depends;
+use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::{Looplet, Payload, Phase};

@@ -9,8 +9,8 @@
 
 use super::Lowerer;
 use super::node::{Access, Node, Source, Step, visit_steps};
-use super::pieces::Walker;
 use super::region::{COPIES, Region};
+use super::segments::Walker;
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};

@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::node::{Access, Bounds, Node, Part, Source, Step, Sub, visit_steps, visit_targets};
-use super::writes::{Mode, Plan};
+use super::write_plan::{Mode, Plan};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Stmt};

@@ -3,9 +3,9 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::emit::Emitted;
-use super::fibers::unthunked;
+use super::fiber_sets::unthunked;
 use super::node::{self, Node, Source, Step, Sub};
-use super::repeat::depends;
+use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};

@@ -3,14 +3,14 @@
 //!
 //! Each fiber of the set has a cursor, the first of its pieces (coordinates, runs, blocks) that the window has not passed. Together they
 //! are pieces like any others: the nearest beginning and the nearest end of what the cursors are at say which windows come next, so
-//! that what else the loop goes along is met as always (`pieces`). Once the levels above are resolved, the inner loop goes on
-//! from the cursor of its fiber. Which fibers there are is found once, by walking over what the open windows reach (`open`).
+//! that what else the loop goes along is met as always (`segments`). Once the levels above are resolved, the inner loop goes on
+//! from the cursor of its fiber. Which fibers there are is found once, by walking over what the open windows reach (`open_windows`).
 
 use super::Lowerer;
 use super::node::{Access, Fibers, Node, Part, Source, Step, map_steps, visit_steps};
-use super::open::{Reached, stretch_of};
+use super::open_windows::{Reached, stretch_of};
 use super::region::Region;
-use super::repeat::depends;
+use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Hint, Role, Stmt, VarId};
 use tamis_ir::looplet::{Edge, Extents, Located, Looplet, NEVER, Pieces, Window};

@@ -8,7 +8,7 @@
 use super::Lowerer;
 use super::bind::Stored;
 use super::node::{self, Bounds, Node, Step, visit_assigns};
-use super::writes::Mode;
+use super::write_plan::Mode;
 use crate::schedule::legal;
 use tamis_ir::algebra::{Constant, DType, Kind, Op};
 use tamis_ir::diag::{Code, Diagnostic};

@@ -4,9 +4,9 @@
 //! writes, one loop after the other, each going up; then each element is visited once, and coordinates can be appended.
 
 use super::Lowerer;
-use super::alike::Alike;
 use super::bind::{Stored, chain_head};
 use super::node::{Node, Step, Sub, Target};
+use super::shared_sparsity::Alike;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
