@@ -10,7 +10,7 @@ use super::bind::{BoundStorage, chain_head, is_grouped};
 use super::node::{Node, Source, Step, Sub, visit_targets};
 use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Op, Value, eval};
-use tamis_ir::kernel::{Expr, ExprId, Fact, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Expr, ExprId, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::Placement;
 
@@ -267,9 +267,9 @@ impl Lowerer<'_> {
                 match arrays.get(level) {
                     Some(lists) => {
                         let lists = lists.iter().filter(|(name, _)| *name != "pos");
-                        lists.for_each(|(_, list)| self.b.promise(Fact::Spare(*list)));
+                        lists.for_each(|(_, list)| self.b.assume(Assumption::SpareCapacity(*list)));
                     }
-                    None => values.into_iter().for_each(|values| self.b.promise(Fact::Spare(values))),
+                    None => values.into_iter().for_each(|values| self.b.assume(Assumption::SpareCapacity(values))),
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use super::bind::{BoundStorage, BoundTensor};
 use tamis_ir::algebra::{DType, Op};
-use tamis_ir::kernel::{BufferId, Builder, ExprId, Fact};
+use tamis_ir::kernel::{Assumption, BufferId, Builder, ExprId};
 use tamis_ir::program::{Access, Expr, Extent, Program, StmtKind};
 
 /// Records what is known about the parameters of a program.
@@ -25,7 +25,7 @@ fn sizes(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
     let zero = b.int(0);
     for size in bound.iter().flat_map(|bound| &bound.dims) {
         let fact = b.call_in(Op::Ge, DType::I64, &[*size, zero]);
-        b.promise(Fact::Holds(fact));
+        b.assume(Assumption::Holds(fact));
     }
     let mut inferred = vec![false; program.indices.len()];
     let mut accesses: Vec<Access> = Vec::new();
@@ -48,7 +48,7 @@ fn sizes(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
                 let one = *first[index.index()].get_or_insert(*size);
                 if one != *size {
                     let equal = b.call_in(Op::Eq, DType::I64, &[one, *size]);
-                    b.promise(Fact::Holds(equal));
+                    b.assume(Assumption::Holds(equal));
                 }
             }
         }
@@ -64,13 +64,13 @@ fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, Buffer
         let plain = level.iter().all(|(name, _)| ["pos", "crd"].contains(name));
         let (pos, crd) = (named("pos"), named("crd"));
         if let Some(pos) = pos {
-            b.promise(Fact::Increasing(pos));
+            b.assume(Assumption::Nondecreasing(pos));
             at_least_positions(b, pos, count, list, 1);
         }
         if let Some(crd) = crd {
             // A fiber that holds one block has a last coordinate even if it is empty.
             if plain || pos.is_some() {
-                b.promise(Fact::Below { buffer: crd, bound: *size });
+                b.assume(Assumption::Below { buffer: crd, bound: *size });
             }
             if pos.is_none() {
                 at_least_positions(b, crd, count, list, 0);
@@ -93,9 +93,9 @@ fn at_least_positions(b: &mut Builder, buffer: BufferId, count: Option<ExprId>, 
     if let Some(count) = count {
         let more = b.int(i64::from(more));
         let least = b.add(count, more);
-        b.promise(Fact::Length { buffer, least });
+        b.assume(Assumption::Length { buffer, least });
     }
     if let Some(other) = list {
-        b.promise(Fact::Longer { buffer, other, more });
+        b.assume(Assumption::Longer { buffer, other, more });
     }
 }

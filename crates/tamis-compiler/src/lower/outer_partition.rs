@@ -15,7 +15,7 @@ use crate::schedule::legal;
 use tamis_ir::algebra::{Constant, DType, Kind, Op};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::DimExpr;
-use tamis_ir::kernel::{ExprId, Fact};
+use tamis_ir::kernel::{Assumption, ExprId};
 use tamis_ir::program::{IndexId, LoopExtent, StmtKind, TensorId};
 use tamis_tensor::levels::Placement;
 
@@ -71,7 +71,7 @@ impl Lowerer<'_> {
         });
         for (low, high) in [(zero, start), (start, stop)] {
             let fact = self.b.call_in(Op::Le, DType::I64, &[low, high]);
-            self.b.promise(Fact::Holds(fact));
+            self.b.assume(Assumption::Holds(fact));
         }
         let mut first_rows = vec![None; self.bound.len()];
         for (id, result_share) in self.program.results.iter().zip(&partition.shares) {
