@@ -6,7 +6,7 @@
 //! Subscripts in which several loops take part are windows (`window`).
 
 use super::Lowerer;
-use super::node::{Access, Node, Projection, Source, Sub};
+use super::node::{Node, PartialAccess, Projection, ReadSource, Sub};
 use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
@@ -27,14 +27,14 @@ impl Lowerer<'_> {
     /// of elements that are not stored.
     pub(super) fn unfurl_affine(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
         fill_outside: bool,
     ) -> Option<Looplet> {
         let clamped = self.clamped_access(access, index)?;
         let access = clamped.as_ref().unwrap_or(access);
-        let Source::Tensor(_, subs) = &access.source else { return None };
+        let ReadSource::Tensor(_, subs) = &access.source else { return None };
         let sub = subs.get(access.level)?;
         let counts_chunks = matches!(sub.projection, Projection::Quotient(by) if is_multiple(&sub.node, index, by));
         match sub.inside || sub.permissive || counts_chunks {
@@ -46,8 +46,8 @@ impl Lowerer<'_> {
     /// The structure of an access that may be out of bounds where a condition does not hold. In
     /// bounds, it is the structure of the level; each coordinate out of bounds is checked when it
     /// is reached.
-    fn unfurl_checked(&mut self, access: &Access, index: IndexId, extent: (ExprId, ExprId)) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    fn unfurl_checked(&mut self, access: &PartialAccess, index: IndexId, extent: (ExprId, ExprId)) -> Option<Looplet> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         // An absent element must not hide a subscript that is still unchecked.
         let below = subs.get(access.level + 1..).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Lowerer<'_> {
         }
         let (window, mirrored) = self.window(sub, index)?;
         let mut inside = access.clone();
-        if let Source::Tensor(_, subs) = &mut inside.source {
+        if let ReadSource::Tensor(_, subs) = &mut inside.source {
             subs[access.level].inside = true;
         }
         let looplet = self.unfurl_in_bounds(&inside, index, extent, false)?;
@@ -76,12 +76,12 @@ impl Lowerer<'_> {
 
     fn unfurl_in_bounds(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
         fill_outside: bool,
     ) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let counts_chunks = matches!(sub.projection, Projection::Quotient(by) if is_multiple(&sub.node, index, by));
         if sub.node == Node::Index(index) && sub.projection == Projection::Whole && sub.inside {

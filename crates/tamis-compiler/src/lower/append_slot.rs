@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::bind::{BoundStorage, chain_head, is_grouped};
-use super::node::{Node, Source, Step, Sub, visit_targets};
+use super::node::{Node, ReadSource, Step, Sub, visit_targets};
 use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{Assumption, Expr, ExprId, Stmt, VarId};
@@ -212,14 +212,14 @@ impl Lowerer<'_> {
             Node::Value(_) | Node::Index(_) | Node::Size(..) => true,
             Node::Known(_) | Node::Var(_) | Node::Entry(_) | Node::Missing => false,
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => match &self.bound[tensor.index()].storage {
+                ReadSource::Tensor(tensor, _) => match &self.bound[tensor.index()].storage {
                     BoundStorage::Scalar { written, .. } => written.is_none(),
                     BoundStorage::Levels { format, .. } => {
                         let full = |k: usize| self.row(*tensor, k).is_some_and(|row| row.capabilities.full);
                         access.present.is_none() && (0..format.levels().len()).all(full)
                     }
                 },
-                Source::Mask(..) => false,
+                ReadSource::Mask(..) => false,
             },
             // The chosen operand is read in any case.
             Node::Call(Op::Select, _, operands) => operands.iter().skip(1).all(|n| !may_be_missing(n)),
@@ -241,8 +241,8 @@ impl Lowerer<'_> {
         match node {
             Node::Known(value) => Some(*value),
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
-                Source::Mask(..) => Some(Value::Bool(false)),
+                ReadSource::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
+                ReadSource::Mask(..) => Some(Value::Bool(false)),
             },
             Node::Call(op, dtype, operands) if !op.is_lazy() => {
                 let operands: Vec<Option<Value>> = operands.iter().map(|n| self.value_without_elements(n)).collect();
@@ -279,7 +279,7 @@ impl Lowerer<'_> {
     fn nnz_of(&mut self, lists: &[u32]) -> Option<ExprId> {
         let mut sum = None;
         for id in lists {
-            let Source::Tensor(tensor, _) = self.accesses.get(*id as usize)?.clone() else { return None };
+            let ReadSource::Tensor(tensor, _) = self.accesses.get(*id as usize)?.clone() else { return None };
             let count = self.nnz(tensor, self.levels_of.get(id).copied()?)?;
             sum = Some(match sum {
                 Some(sum) => self.b.add(sum, count),
@@ -445,8 +445,8 @@ fn may_be_missing(node: &Node) -> bool {
     node.visit(&mut |node| match node {
         Node::Missing => found = true,
         Node::Access(access) => match &access.source {
-            Source::Tensor(_, subs) => found |= subs.iter().any(|sub| sub.permissive),
-            Source::Mask(..) => found = true,
+            ReadSource::Tensor(_, subs) => found |= subs.iter().any(|sub| sub.permissive),
+            ReadSource::Mask(..) => found = true,
         },
         Node::Var(_) => found = true,
         _ => {}

@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::bind::BoundStorage;
 use super::emit::Emitted;
-use super::node::{Node, Step, Target, Update};
+use super::node::{Node, Step, UpdateOp, WriteTarget};
 use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::kernel::{BufferId, ExprId, Stmt, VarId};
@@ -23,9 +23,9 @@ enum WriteDestination {
 }
 
 impl Lowerer<'_> {
-    pub(super) fn assign(&mut self, target: &Target, update: Option<&Update>, value: &Node) {
+    pub(super) fn assign(&mut self, target: &WriteTarget, update: Option<&UpdateOp>, value: &Node) {
         let value = self.resolve(value);
-        let update = update.map(|u| Update { extra: u.extra.iter().map(|n| self.resolve(n)).collect(), ..u.clone() });
+        let update = update.map(|u| UpdateOp { extra: u.extra.iter().map(|n| self.resolve(n)).collect(), ..u.clone() });
         let emitted = self.emit(&value);
         // A write that is known to change nothing is skipped.
         let idle = match (&update, emitted.unless, target.fresh) {
@@ -82,7 +82,7 @@ impl Lowerer<'_> {
         }
     }
 
-    fn write(&mut self, tensor: TensorId, coordinates: &[ExprId], update: Option<&Update>, value: &Node) {
+    fn write(&mut self, tensor: TensorId, coordinates: &[ExprId], update: Option<&UpdateOp>, value: &Node) {
         let dtype = self.bound[tensor.index()].dtype;
         let kept = update.and_then(|update| self.kept_by_fill(tensor, update));
         let fresh = kept.map(|_| self.b.variable("fresh", Value::Bool(false)));
@@ -126,7 +126,7 @@ impl Lowerer<'_> {
 
     /// The result of an update. An operand that is not stored and annihilates gives the
     /// annihilator, even if the old value is NaN.
-    fn annihilated(&mut self, update: &Update, emitted: &Emitted, new: ExprId) -> ExprId {
+    fn annihilated(&mut self, update: &UpdateOp, emitted: &Emitted, new: ExprId) -> ExprId {
         let dtype = update.operand;
         let Some(zero) = self.annihilator(update.op, dtype) else { return new };
         // Exact arithmetic gives the annihilator by itself.
@@ -146,7 +146,7 @@ impl Lowerer<'_> {
 
     /// The fill value, if it annihilates the update of an element that is not stored yet, whatever
     /// the operand is, even NaN. None if plain arithmetic gives the same.
-    fn kept_by_fill(&self, tensor: TensorId, update: &Update) -> Option<Value> {
+    fn kept_by_fill(&self, tensor: TensorId, update: &UpdateOp) -> Option<Value> {
         let levels = match &self.bound[tensor.index()].storage {
             // A plain scalar is always stored.
             BoundStorage::Scalar { written, .. } => {
@@ -161,7 +161,7 @@ impl Lowerer<'_> {
 
     /// The fill value of a tensor, if it annihilates an update and plain arithmetic does not give
     /// the same.
-    pub(super) fn annihilating_fill(&self, tensor: TensorId, update: &Update) -> Option<Value> {
+    pub(super) fn annihilating_fill(&self, tensor: TensorId, update: &UpdateOp) -> Option<Value> {
         let dtype = update.operand;
         let zero = self.annihilator(update.op, dtype)?;
         let inexact = matches!(dtype.kind(), Kind::Float | Kind::Complex);

@@ -12,7 +12,7 @@
 //! than any operand stores.
 
 use super::Lowerer;
-use super::node::{Node, Source, Step, Sub, Target, visit_assigns, visit_steps};
+use super::node::{Node, ReadSource, Step, Sub, WriteTarget, visit_assigns, visit_steps};
 use super::region::Region;
 use super::run_algebra::depends;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ use tamis_ir::program::{IndexId, LoopExtent, StmtId, TensorId, VarId};
 /// An access to a sparse level that a loop moves along.
 #[derive(Clone, Debug)]
 pub(super) struct SparseAccess {
-    /// [`super::node::Access::own`].
+    /// [`super::node::PartialAccess::own`].
     access: u32,
     tensor: TensorId,
     stmt: StmtId,
@@ -36,7 +36,7 @@ impl Lowerer<'_> {
         let mut found: Vec<SparseAccess> = Vec::new();
         visit_live(body, &mut |node| {
             let Node::Access(access) = node else { return };
-            let Source::Tensor(tensor, subs) = &access.source else { return };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { return };
             let Some(sub) = subs.get(access.level) else { return };
             let sparse = self.row(*tensor, access.level).is_some_and(|row| !row.capabilities.full);
             if access.looplet.is_some() && sparse && moves(sub, index) {
@@ -113,7 +113,7 @@ impl Lowerer<'_> {
             _ => "every coordinate".to_string(),
         };
         let message = format!("the loop over `{loop_name}` visits {extent}, not only those that `{name}` stores");
-        let mut target: Option<&Target> = None;
+        let mut target: Option<&WriteTarget> = None;
         visit_assigns(body, &mut |written, _| {
             target.get_or_insert(written);
         });
@@ -142,7 +142,7 @@ fn any_tensor(body: &[Step], holds: &dyn Fn(TensorId, &[Sub]) -> bool) -> bool {
     let mut found = false;
     visit_live(body, &mut |node| {
         if let Node::Access(access) = node
-            && let Source::Tensor(tensor, subs) = &access.source
+            && let ReadSource::Tensor(tensor, subs) = &access.source
         {
             found |= holds(*tensor, subs);
         }

@@ -10,7 +10,7 @@
 
 use super::Lowerer;
 use super::fiber_sets::unthunked;
-use super::node::{Access, Node, Projection, Source, Step, map_steps, visit_steps};
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, map_steps, visit_steps};
 use super::window::OpenFootprint;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};
@@ -27,7 +27,7 @@ impl Lowerer<'_> {
     /// Moves the windows at a loop's index to their first element that inner loops reach. Gives a
     /// condition that there is one, unless it always holds or does not matter.
     pub(super) fn narrow_windows(&mut self, index: IndexId, steps: Vec<Step>) -> (Vec<Step>, Option<ExprId>) {
-        let mut found: Vec<Access> = Vec::new();
+        let mut found: Vec<PartialAccess> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && access.window.is_some()
@@ -56,8 +56,8 @@ impl Lowerer<'_> {
 
     /// The first element of a dilated window that inner loops reach, and a condition that there is
     /// one.
-    fn first_reached(&mut self, index: IndexId, access: &Access) -> Option<(ExprId, ExprId)> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    fn first_reached(&mut self, index: IndexId, access: &PartialAccess) -> Option<(ExprId, ExprId)> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let (Edge::From(first), loops) = access.window? else { return None };
         let plain = sub.projection == Projection::Whole

@@ -5,7 +5,7 @@
 //! that, so that annihilation and `coalesce` follow the policy of the program.
 
 use super::Lowerer;
-use super::node::{Bounds, Node, Step};
+use super::node::{LoopBounds, Node, Step};
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{Access, Bound, Expr, IndexId, LoopExtent, StmtKind};
@@ -83,13 +83,13 @@ impl Lowerer<'_> {
         block
     }
 
-    fn bounds(&mut self, index: IndexId, bounds: &Bounds) -> (ExprId, ExprId, bool) {
+    fn bounds(&mut self, index: IndexId, bounds: &LoopBounds) -> (ExprId, ExprId, bool) {
         match bounds {
-            Bounds::Range(start, stop) => {
+            LoopBounds::Range(start, stop) => {
                 let (start, stop) = (self.integer(start), self.integer(stop));
                 (start, stop, false)
             }
-            Bounds::Inferred => self.inferred(index),
+            LoopBounds::Inferred => self.inferred(index),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::Lowerer;
 use super::bind::BoundStorage;
-use super::node::{Entry, Node, Step, visit_steps};
+use super::node::{EntryQuery, Node, Step, visit_steps};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -29,7 +29,7 @@ pub(super) struct Cursor {
 
 impl Lowerer<'_> {
     /// Resolves a position query.
-    pub(super) fn resolve_entry(&mut self, entry: &Entry) -> Node {
+    pub(super) fn resolve_entry(&mut self, entry: &EntryQuery) -> Node {
         let tensor = entry.tensor;
         if !self.check_positions(entry) {
             return Node::Value(self.b.int(0));
@@ -62,7 +62,7 @@ impl Lowerer<'_> {
     }
 
     /// Checks that every level has positions; elements of padded formats have none.
-    fn check_positions(&mut self, entry: &Entry) -> bool {
+    fn check_positions(&mut self, entry: &EntryQuery) -> bool {
         let tensor = entry.tensor;
         if let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage
             && !format.map().iter().all(|dim| matches!(dim, DimExpr::Dim(_)))
@@ -82,7 +82,7 @@ impl Lowerer<'_> {
         self.reject_without_positions(entry, message, format!("store that level as {}", able.join(", ")))
     }
 
-    fn reject_without_positions(&mut self, entry: &Entry, message: String, help: String) -> bool {
+    fn reject_without_positions(&mut self, entry: &EntryQuery, message: String, help: String) -> bool {
         let d = Diagnostic::new(Code::E0609, message)
             .label(self.program.origin.stmt(entry.stmt), "used here")
             .help(help)
@@ -102,7 +102,7 @@ impl Lowerer<'_> {
     }
 
     /// The queried position, checked to be below nnz.
-    fn position(&mut self, entry: &Entry) -> ExprId {
+    fn position(&mut self, entry: &EntryQuery) -> ExprId {
         let position = match entry.at.first() {
             Some(at) => self.integer(at),
             None => self.b.int(0),
@@ -134,7 +134,7 @@ impl Lowerer<'_> {
         start: ExprId,
         stop: ExprId,
         empty: ExprId,
-        entry: &mut Entry,
+        entry: &mut EntryQuery,
     ) {
         let queries = matches!(entry.what, EntryPart::Coordinate(_) | EntryPart::Value);
         if entry.inside || !queries || entry.at[..] != [Node::Index(index)] || !self.check_positions(entry) {
@@ -203,7 +203,7 @@ impl Lowerer<'_> {
     }
 
     /// Warns of a coordinate list among the outer levels, where each query is a search.
-    fn warn_of_first_search(&mut self, entry: &Entry) {
+    fn warn_of_first_search(&mut self, entry: &EntryQuery) {
         let searched =
             |level: &usize| self.row(entry.tensor, *level).is_some_and(|row| !row.capabilities.random_access);
         let Some(level) = (0..entry.at.len()).find(searched) else { return };

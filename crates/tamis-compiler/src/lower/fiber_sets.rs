@@ -9,7 +9,7 @@
 //! windows reach (`open_windows`).
 
 use super::Lowerer;
-use super::node::{Access, Fibers, Node, Projection, Source, Step, map_steps, visit_steps};
+use super::node::{FiberCursors, Node, PartialAccess, Projection, ReadSource, Step, map_steps, visit_steps};
 use super::open_windows::{Reached, single_range};
 use super::region::Region;
 use super::run_algebra::depends;
@@ -54,8 +54,13 @@ impl Lowerer<'_> {
     /// The structure of an access along a loop that moves a level below its next one, while windows
     /// over that are open. `fill_outside`: reads out of bounds have the same effect as reads of
     /// elements that are not stored.
-    pub(super) fn unfurl_fiber_set(&mut self, access: &Access, index: IndexId, fill_outside: bool) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    pub(super) fn unfurl_fiber_set(
+        &mut self,
+        access: &PartialAccess,
+        index: IndexId,
+        fill_outside: bool,
+    ) -> Option<Looplet> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let level = (access.level..subs.len()).find(|level| depends(&subs[*level].node, index))?;
         // Before any of its loops is entered, a level is all of its fibers.
         if level == access.level || self.entered(access) == 0 {
@@ -104,7 +109,7 @@ impl Lowerer<'_> {
     }
 
     /// The start or the end of a window over a fiber of a set.
-    pub(super) fn edge(&mut self, fibers: &Fibers, position: ExprId) -> Edge {
+    pub(super) fn edge(&mut self, fibers: &FiberCursors, position: ExprId) -> Edge {
         let at = self.b.sub(position, fibers.first);
         let cursor = self.b.load(fibers.cursors, at);
         if fibers.mirrored { Edge::To(cursor) } else { Edge::From(cursor) }
@@ -121,7 +126,7 @@ impl Lowerer<'_> {
         window: Window,
         mirrored: bool,
     ) {
-        let mut found: Option<Access> = None;
+        let mut found: Option<PartialAccess> = None;
         visit_steps(&steps, &mut |node| match node {
             Node::Access(access) if access.id == id => found = Some((**access).clone()),
             _ => {}
@@ -145,13 +150,13 @@ impl Lowerer<'_> {
 
     fn begin_set(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         region: Region,
         level: usize,
         window: Window,
         mirrored: bool,
     ) -> Option<(FiberSet, Segments)> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(level)?);
         let scale = scale_of(&sub.projection);
         let name = format!("{}{level}", self.program.tensor(tensor).name);
@@ -440,7 +445,7 @@ impl Lowerer<'_> {
                 access.id = access.own;
                 access.looplet = None;
                 access.fibers.retain(|fibers| fibers.level != level);
-                access.fibers.extend(cursors.map(|cursors| Fibers { level, cursors, first, mirrored, loops }));
+                access.fibers.extend(cursors.map(|cursors| FiberCursors { level, cursors, first, mirrored, loops }));
                 access.present = self.both(access.present, present);
                 access.safe &= present.is_none();
                 Node::Access(access)

@@ -9,7 +9,7 @@
 use super::Lowerer;
 use super::assign::declared;
 use super::bind::BoundStorage;
-use super::node::{Access, Bounds, Node, Source, Step, Sub, map_steps, visit_targets};
+use super::node::{LoopBounds, Node, PartialAccess, ReadSource, Step, Sub, map_steps, visit_targets};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::looplet::Located;
@@ -48,7 +48,7 @@ impl Lowerer<'_> {
                 Step::Declare(..) | Step::Freeze(_) => {}
                 Step::Let(_, value) => self.note_invariant(index, value, always, known),
                 Step::For(_, bounds, body) => {
-                    if let Bounds::Range(start, stop) = bounds {
+                    if let LoopBounds::Range(start, stop) = bounds {
                         self.note_invariant(index, start, always, known);
                         self.note_invariant(index, stop, always, known);
                     }
@@ -75,7 +75,7 @@ impl Lowerer<'_> {
             }
             Node::Entry(entry) => entry.at.iter().for_each(|n| self.note_invariant(index, n, always, known)),
             Node::Access(access) => {
-                if let Source::Tensor(_, subs) = &access.source {
+                if let ReadSource::Tensor(_, subs) = &access.source {
                     subs.iter().skip(access.level).flat_map(Sub::nodes).for_each(|n| {
                         self.note_invariant(index, n, always, known);
                     });
@@ -84,7 +84,7 @@ impl Lowerer<'_> {
                 if levels == 0 || known.ids.contains(&access.id) {
                     return;
                 }
-                let Source::Tensor(_, subs) = &access.source else { return };
+                let ReadSource::Tensor(_, subs) = &access.source else { return };
                 let checked = subs.iter().skip(access.level).take(levels).any(needs_check);
                 if always || !checked {
                     known.ids.push(access.id);
@@ -96,8 +96,8 @@ impl Lowerer<'_> {
     }
 
     /// The number of levels of an access to resolve before a loop.
-    fn invariant_levels(&self, index: IndexId, access: &Access, changed: &LoopVariants) -> usize {
-        let Source::Tensor(tensor, subs) = &access.source else { return 0 };
+    fn invariant_levels(&self, index: IndexId, access: &PartialAccess, changed: &LoopVariants) -> usize {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return 0 };
         let stored = matches!(self.bound[tensor.index()].storage, BoundStorage::Levels { .. });
         let underway = access.window.is_some() || !access.fibers.is_empty() || access.looplet.is_some();
         if !stored || underway || changed.tensors.contains(tensor) {
@@ -124,7 +124,7 @@ impl Lowerer<'_> {
             Node::Call(_, _, operands) => operands.iter().all(|n| self.is_invariant(index, n, changed)),
             Node::Entry(entry) => entry.inside && entry.at.iter().all(|n| self.is_invariant(index, n, changed)),
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, subs) => {
+                ReadSource::Tensor(tensor, subs) => {
                     let rest = subs.iter().skip(access.level);
                     access.looplet.is_none()
                         && access.window.is_none()
@@ -132,7 +132,7 @@ impl Lowerer<'_> {
                         && !changed.tensors.contains(tensor)
                         && rest.flat_map(Sub::nodes).all(|n| self.is_invariant(index, n, changed))
                 }
-                Source::Mask(..) => false,
+                ReadSource::Mask(..) => false,
             },
         }
     }
@@ -144,7 +144,7 @@ impl Lowerer<'_> {
         body: Vec<Step>,
         known: &InvariantAccesses,
     ) -> Vec<Step> {
-        let mut done: Vec<(Access, Node)> = Vec::new();
+        let mut done: Vec<(PartialAccess, Node)> = Vec::new();
         map_steps(body, &mut |node| match node {
             Node::Access(access) if known.ids.contains(&access.id) => {
                 if let Some((_, found)) = done.iter().find(|(given, _)| *given == *access) {
@@ -158,9 +158,9 @@ impl Lowerer<'_> {
         })
     }
 
-    fn resolve_levels(&mut self, index: IndexId, mut access: Access, known: &InvariantAccesses) -> Node {
+    fn resolve_levels(&mut self, index: IndexId, mut access: PartialAccess, known: &InvariantAccesses) -> Node {
         let levels = self.invariant_levels(index, &access, &known.changed);
-        let Source::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
+        let ReadSource::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
         let position = access.position.unwrap_or(self.b.int(0));
         let mut at = Located { position, present: access.present, group_stop: access.group_stop };
         let mut outside = Vec::new();
@@ -203,7 +203,7 @@ fn needs_check(sub: &Sub) -> bool {
     for node in sub.nodes() {
         node.visit(&mut |node| match node {
             Node::Access(access) => {
-                if let Source::Tensor(_, subs) = &access.source {
+                if let ReadSource::Tensor(_, subs) = &access.source {
                     nested |= subs.iter().skip(access.level).any(|sub| !sub.inside && !sub.permissive);
                 }
             }

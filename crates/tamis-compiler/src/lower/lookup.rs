@@ -5,7 +5,7 @@
 
 use super::Lowerer;
 use super::bind::BoundStorage;
-use super::node::{Node, Source, Step, visit_steps};
+use super::node::{Node, ReadSource, Step, visit_steps};
 use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::format::DimExpr;
@@ -110,7 +110,7 @@ impl Lowerer<'_> {
 
     /// Locates a coordinate in levels without structure.
     pub(super) fn look_up(&mut self, i: ExprId, steps: Vec<Step>) -> Vec<Step> {
-        let mut found: Vec<super::node::Access> = Vec::new();
+        let mut found: Vec<super::node::PartialAccess> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block { .. }))
@@ -128,7 +128,7 @@ impl Lowerer<'_> {
                 steps = self.replace(steps, access.id, &Payload::Child(child), None);
                 continue;
             }
-            let Source::Tensor(tensor, subs) = &access.source else { continue };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { continue };
             let tensor = *tensor;
             let i = match subs.get(access.level) {
                 Some(sub) => self.stored_coordinate(tensor, sub),

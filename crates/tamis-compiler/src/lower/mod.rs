@@ -58,7 +58,7 @@ pub use shared_sparsity::SharedSparsity;
 pub use simplify::Policy;
 pub use write_plan::{WriteMode, WritePlan};
 
-use node::{Source, Step};
+use node::{ReadSource, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, Stmt};
@@ -314,7 +314,7 @@ struct Lowerer<'a> {
     /// The value of each bound name, once it is emitted.
     vars: Vec<Option<node::Node>>,
     /// The sources of accesses, by access id.
-    accesses: Vec<Source>,
+    accesses: Vec<ReadSource>,
     /// The level of each access in the loop that last walked it.
     levels_of: FxHashMap<u32, usize>,
     /// The statement that is being prepared.
@@ -328,7 +328,7 @@ struct Lowerer<'a> {
     /// Conditions under which the current expression is evaluated at all.
     when: Vec<ExprId>,
     /// Accesses that this or an enclosing block already resolved, with their results.
-    resolved: Vec<(node::Access, node::Node)>,
+    resolved: Vec<(node::PartialAccess, node::Node)>,
     /// Scalars that exit loops once they are final.
     exits: Vec<short_circuit::EarlyExit>,
     /// Loop versions that end once more scalars are final.

@@ -23,9 +23,9 @@ pub enum Node {
     /// The size of a dimension.
     Size(TensorId, usize),
     /// A read of an element, or of a mask, that is not fully resolved.
-    Access(Box<Access>),
+    Access(Box<PartialAccess>),
     /// A query about the stored elements of a parameter.
-    Entry(Box<Entry>),
+    Entry(Box<EntryQuery>),
     /// An operator, with the type it computes in.
     Call(Op, DType, Vec<Node>),
     /// Out of bounds of a permissive access.
@@ -34,7 +34,7 @@ pub enum Node {
 
 /// A query about stored elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct EntryQuery {
     /// The parameter.
     pub tensor: TensorId,
     /// The queried property.
@@ -49,14 +49,14 @@ pub struct Entry {
 
 /// A read that is resolved down to some level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Access {
+pub struct PartialAccess {
     /// The identity of the access. Accesses that a loop moves along the same fiber in the same way
     /// share the id of the first one while that loop is lowered.
     pub id: u32,
     /// Its own identity, in all loops.
     pub own: u32,
     /// The tensor or mask that is read.
-    pub source: Source,
+    pub source: ReadSource,
     /// The next level to resolve.
     pub level: usize,
     /// The position below the resolved levels.
@@ -71,7 +71,7 @@ pub struct Access {
     /// move it were entered when it became known.
     pub window: Option<(Edge, usize)>,
     /// Cursors of windows over lower levels, while windows over the levels above are open.
-    pub fibers: Vec<Fibers>,
+    pub fibers: Vec<FiberCursors>,
     /// The condition that the access is out of bounds, so that the value is missing.
     pub missing: Option<ExprId>,
     /// The statement that contains it.
@@ -82,7 +82,7 @@ pub struct Access {
 
 /// The cursors of several fibers that windows move over together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fibers {
+pub struct FiberCursors {
     /// The level that they belong to.
     pub level: usize,
     /// For each fiber, by parent position: one end of the segments that the window may meet.
@@ -97,7 +97,7 @@ pub struct Fibers {
 
 /// The object that an access reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum ReadSource {
     /// A tensor, with its subscripts in storage order.
     Tensor(TensorId, Vec<Sub>),
     /// A comparison of an index (left) with a value that does not depend on it.
@@ -165,16 +165,16 @@ pub enum Step {
     /// Binds a name.
     Let(VarId, Node),
     /// A loop.
-    For(IndexId, Bounds, Vec<Step>),
+    For(IndexId, LoopBounds, Vec<Step>),
     /// A conditional.
     If(Node, Vec<Step>, Vec<Step>),
     /// Stores or updates an element, whose subscripts are in storage order.
-    Assign(Target, Option<Update>, Node),
+    Assign(WriteTarget, Option<UpdateOp>, Node),
 }
 
 /// The bounds of a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Bounds {
+pub enum LoopBounds {
     /// The extent of the dimensions that the index subscripts.
     Inferred,
     /// Explicit bounds.
@@ -183,7 +183,7 @@ pub enum Bounds {
 
 /// The element that an assignment writes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct WriteTarget {
     /// The tensor.
     pub tensor: TensorId,
     /// Its subscripts, in storage order.
@@ -197,7 +197,7 @@ pub struct Target {
 
 /// The operator of an update, the type that it computes in, and operands after the value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Update {
+pub struct UpdateOp {
     /// The operator.
     pub op: Op,
     /// The type it computes in.
@@ -225,11 +225,11 @@ impl Node {
             }
             Node::Access(mut access) => {
                 match &mut access.source {
-                    Source::Tensor(_, subs) => {
+                    ReadSource::Tensor(_, subs) => {
                         let given = std::mem::take(subs);
                         *subs = given.into_iter().map(|sub| sub.map(f)).collect();
                     }
-                    Source::Mask(_, _, other) => {
+                    ReadSource::Mask(_, _, other) => {
                         let node = std::mem::replace(other.as_mut(), Node::Missing);
                         **other = node.map(f);
                     }
@@ -248,8 +248,8 @@ impl Node {
             Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
             Node::Entry(entry) => entry.at.iter().for_each(|n| n.visit(f)),
             Node::Access(access) => match &access.source {
-                Source::Tensor(_, subs) => subs.iter().flat_map(Sub::nodes).for_each(|n| n.visit(f)),
-                Source::Mask(_, _, other) => other.visit(f),
+                ReadSource::Tensor(_, subs) => subs.iter().flat_map(Sub::nodes).for_each(|n| n.visit(f)),
+                ReadSource::Mask(_, _, other) => other.visit(f),
             },
             _ => {}
         }
@@ -267,15 +267,15 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
             Step::Let(var, value) => Step::Let(var, value.map(f)),
             Step::For(index, bounds, body) => {
                 let bounds = match bounds {
-                    Bounds::Range(start, stop) => Bounds::Range(start.map(f), stop.map(f)),
+                    LoopBounds::Range(start, stop) => LoopBounds::Range(start.map(f), stop.map(f)),
                     whole => whole,
                 };
                 Step::For(index, bounds, map_steps(body, f))
             }
             Step::If(cond, then, otherwise) => Step::If(cond.map(f), map_steps(then, f), map_steps(otherwise, f)),
             Step::Assign(target, update, value) => {
-                let target = Target { subs: subs(target.subs, f), ..target };
-                let update = update.map(|u| Update { extra: u.extra.into_iter().map(|n| n.map(f)).collect(), ..u });
+                let target = WriteTarget { subs: subs(target.subs, f), ..target };
+                let update = update.map(|u| UpdateOp { extra: u.extra.into_iter().map(|n| n.map(f)).collect(), ..u });
                 Step::Assign(target, update, value.map(f))
             }
         })
@@ -289,7 +289,7 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
             Step::Declare(..) | Step::Freeze(_) => {}
             Step::Let(_, value) => value.visit(f),
             Step::For(_, bounds, body) => {
-                if let Bounds::Range(start, stop) = bounds {
+                if let LoopBounds::Range(start, stop) = bounds {
                     start.visit(f);
                     stop.visit(f);
                 }
@@ -310,12 +310,12 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
 }
 
 /// Visits every assignment of some steps.
-pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target)) {
+pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget)) {
     visit_assigns(steps, &mut |target, _| f(target));
 }
 
 /// Calls `f` for every assignment, with its update.
-pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target, Option<&'a Update>)) {
+pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget, Option<&'a UpdateOp>)) {
     for step in steps {
         match step {
             Step::Assign(target, update, _) => f(target, update.as_ref()),

@@ -8,7 +8,7 @@
 use super::Lowerer;
 use super::bind::{BoundStorage, is_grouped};
 use super::fiber_sets::{scale_of, unthunked};
-use super::node::{Access, Source, Sub};
+use super::node::{PartialAccess, ReadSource, Sub};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{Builder, ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Below, Edge, Extents, Located, Looplet, Payload, Segments, Stepper};
@@ -53,8 +53,8 @@ impl<'p> Lowerer<'p> {
 
     /// The parent positions of a level that open windows over the levels from an access's next one
     /// on reach, just before a loop.
-    pub(super) fn reached(&mut self, access: &Access, index: IndexId, level: usize) -> Option<Reached> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    pub(super) fn reached(&mut self, access: &PartialAccess, index: IndexId, level: usize) -> Option<Reached> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         if access.level + 1 != level || access.present.is_some() {
             return Some(Reached::Scattered);
         }
@@ -107,7 +107,14 @@ impl<'p> Lowerer<'p> {
     }
 
     /// The first position of a coordinate list at or after `low`, from a known start of its window.
-    fn start_of(&mut self, access: &Access, level: usize, position: ExprId, list: &Stepper, low: ExprId) -> ExprId {
+    fn start_of(
+        &mut self,
+        access: &PartialAccess,
+        level: usize,
+        position: ExprId,
+        list: &Stepper,
+        low: ExprId,
+    ) -> ExprId {
         match self.edge_of(access, level, position) {
             Some((start, true)) => start,
             Some((start, false)) => list.seek(&mut self.b, "from", start, low),
@@ -117,7 +124,7 @@ impl<'p> Lowerer<'p> {
 
     /// A position at or before the first element of the window over a fiber, with a flag that it is
     /// that first position.
-    fn edge_of(&mut self, access: &Access, level: usize, position: ExprId) -> Option<(ExprId, bool)> {
+    fn edge_of(&mut self, access: &PartialAccess, level: usize, position: ExprId) -> Option<(ExprId, bool)> {
         let known = match access.fibers.iter().find(|fibers| fibers.level == level) {
             Some(fibers) => Some((self.edge(&fibers.clone(), position), fibers.loops)),
             None => access.window.filter(|_| level == access.level),
@@ -130,7 +137,7 @@ impl<'p> Lowerer<'p> {
 
     /// Emits loops over all parent positions of a level that open windows reach, in increasing
     /// order.
-    pub(super) fn each_reached(&mut self, access: &Access, index: IndexId, level: usize, visit: Visit<'_, 'p>) {
+    pub(super) fn each_reached(&mut self, access: &PartialAccess, index: IndexId, level: usize, visit: Visit<'_, 'p>) {
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: None, group_stop: access.group_stop };
         self.reach(access, index, (access.level, level), at, visit);
@@ -138,7 +145,7 @@ impl<'p> Lowerer<'p> {
 
     fn reach(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         (level, until): (usize, usize),
         at: Located,
@@ -147,7 +154,7 @@ impl<'p> Lowerer<'p> {
         if level == until {
             return visit(self, at);
         }
-        let Source::Tensor(tensor, subs) = &access.source else { return };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return };
         let (tensor, sub) = (*tensor, &subs[level]);
         let Some((low, after)) = self.stored_footprint(tensor, level, sub, index) else { return };
         let Some(looplet) = self.fiber(tensor, level, at, low, |row, fiber| (row.unfurl)(fiber)) else { return };

@@ -9,7 +9,7 @@
 
 use super::Lowerer;
 use super::bind::BoundStorage;
-use super::node::{self, Bounds, Node, Step, visit_assigns};
+use super::node::{self, LoopBounds, Node, Step, visit_assigns};
 use super::write_plan::WriteMode;
 use crate::schedule::legal;
 use tamis_ir::algebra::{Constant, DType, Kind, Op};
@@ -114,7 +114,7 @@ impl Lowerer<'_> {
             _ => return Err(self.not_partitioned("it has several sequential loops")),
         };
         let extent = self.checked.extents.loops[index.index()];
-        if !matches!(bounds, Bounds::Inferred) && !matches!(extent, LoopExtent::Static { .. }) {
+        if !matches!(bounds, LoopBounds::Inferred) && !matches!(extent, LoopExtent::Static { .. }) {
             return Err(self.not_partitioned("the extent of its outermost loop is computed"));
         }
         let nest =
@@ -141,9 +141,9 @@ impl Lowerer<'_> {
     /// element.
     fn workspace_copy(&self, nest: &[Step]) -> Option<(TensorId, TensorId)> {
         match nest {
-            [Step::For(_, Bounds::Inferred, body)] => self.workspace_copy(body),
+            [Step::For(_, LoopBounds::Inferred, body)] => self.workspace_copy(body),
             [Step::Assign(target, None, Node::Access(access))] => {
-                let node::Source::Tensor(from, subs) = &access.source else { return None };
+                let node::ReadSource::Tensor(from, subs) = &access.source else { return None };
                 let plain = |sub: &node::Sub| {
                     !sub.permissive && sub.projection == node::Projection::Whole && matches!(sub.node, Node::Index(_))
                 };

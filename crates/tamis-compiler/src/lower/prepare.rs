@@ -8,7 +8,8 @@ use super::Lowerer;
 use super::bind::BoundStorage;
 use super::entries::coordinate_of;
 use super::node::{
-    Access, Bounds, Entry, Node, Projection, Source, Step, Sub, Target, Update, visit_steps, visit_targets,
+    EntryQuery, LoopBounds, Node, PartialAccess, Projection, ReadSource, Step, Sub, UpdateOp, WriteTarget, visit_steps,
+    visit_targets,
 };
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::format::DimExpr;
@@ -29,7 +30,7 @@ impl Lowerer<'_> {
             let mut read = Vec::new();
             visit_steps(std::slice::from_ref(&step), &mut |node| {
                 if let Node::Access(access) = node
-                    && let Source::Tensor(tensor, _) = access.source
+                    && let ReadSource::Tensor(tensor, _) = access.source
                 {
                     read.push(tensor);
                 }
@@ -72,11 +73,11 @@ impl Lowerer<'_> {
                 self.chunks[index.index()] = self.program.piece_of(extent);
                 self.chunk_limits[index.index()] = self.chunk_limit(*index, extent);
                 let bounds = match extent {
-                    Extent::Infer => Bounds::Inferred,
+                    Extent::Infer => LoopBounds::Inferred,
                     Extent::Range(start, stop) => {
                         let (start, stop) = (self.node(*start), self.node(*stop));
                         self.ranges[index.index()] = Some((start.clone(), stop.clone()));
-                        Bounds::Range(start, stop)
+                        LoopBounds::Range(start, stop)
                     }
                 };
                 Step::For(*index, bounds, self.prepare(body))
@@ -93,9 +94,9 @@ impl Lowerer<'_> {
                     let keeps = self.checked.types.identity_keeps(target.tensor, operand);
                     let extra: Vec<Node> = u.extra.iter().map(|e| self.node(*e)).collect();
                     let absorbed = self.absorbed(target.tensor, u.op, operand).filter(|_| extra.is_empty());
-                    Update { op: u.op, operand, extra, times: Vec::new(), absorbed, keeps }
+                    UpdateOp { op: u.op, operand, extra, times: Vec::new(), absorbed, keeps }
                 });
-                Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
+                Step::Assign(WriteTarget { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }
         }
     }
@@ -214,14 +215,14 @@ impl Lowerer<'_> {
             .collect()
     }
 
-    fn access(&mut self, source: Source) -> Node {
+    fn access(&mut self, source: ReadSource) -> Node {
         // Reads of the same element are one access.
         let known = self.accesses.iter().position(|other| *other == source);
         let id = known.unwrap_or_else(|| {
             self.accesses.push(source.clone());
             self.accesses.len() - 1
         });
-        Node::Access(Box::new(Access {
+        Node::Access(Box::new(PartialAccess {
             id: id as u32,
             own: id as u32,
             source,
@@ -245,7 +246,7 @@ impl Lowerer<'_> {
             Expr::Index(index) => Node::Index(*index),
             Expr::Var(var) => Node::Var(*var),
             Expr::Size(tensor, dim) => Node::Size(*tensor, *dim),
-            Expr::Entry(entry) => Node::Entry(Box::new(Entry {
+            Expr::Entry(entry) => Node::Entry(Box::new(EntryQuery {
                 tensor: entry.tensor,
                 what: entry.what,
                 at: entry.at.iter().map(|e| self.node(*e)).collect(),
@@ -254,7 +255,7 @@ impl Lowerer<'_> {
             })),
             Expr::Read(read) => {
                 let subs = self.subs(read);
-                self.access(Source::Tensor(read.tensor, subs))
+                self.access(ReadSource::Tensor(read.tensor, subs))
             }
             Expr::Call(op, operands) => {
                 if let Some(comparison) = self.masks.comparison(id) {
@@ -294,7 +295,7 @@ impl Lowerer<'_> {
             }
             _ => divided(linear(bound)),
         };
-        self.access(Source::Mask(*op, *index, Box::new(bound)))
+        self.access(ReadSource::Mask(*op, *index, Box::new(bound)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::Lowerer;
 use super::bind::BoundStorage;
 use super::emit::Emitted;
 use super::fiber_sets::unthunked;
-use super::node::{self, Node, Source, Step, Sub};
+use super::node::{self, Node, ReadSource, Step, Sub};
 use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -56,8 +56,8 @@ impl Lowerer<'_> {
         resolved
     }
 
-    fn resolve_access(&mut self, mut access: node::Access) -> Node {
-        let Source::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
+    fn resolve_access(&mut self, mut access: node::PartialAccess) -> Node {
+        let ReadSource::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
         if subs.len() == access.level || matches!(self.bound[tensor.index()].storage, BoundStorage::Scalar { .. }) {
             return Node::Access(Box::new(access));
         }
@@ -121,10 +121,10 @@ impl Lowerer<'_> {
     }
 
     /// The value of a resolved access.
-    pub(super) fn emit_access(&mut self, access: &node::Access) -> Emitted {
+    pub(super) fn emit_access(&mut self, access: &node::PartialAccess) -> Emitted {
         let tensor = match &access.source {
-            Source::Tensor(tensor, _) => *tensor,
-            Source::Mask(op, index, other) => {
+            ReadSource::Tensor(tensor, _) => *tensor,
+            ReadSource::Mask(op, index, other) => {
                 let (a, b) = (self.emit(&Node::Index(*index)).value, self.emit(other).value);
                 let value = self.b.call_in(*op, DType::I64, &[a, b]);
                 return Emitted { value, unless: None, missing: None };
@@ -222,7 +222,7 @@ impl Lowerer<'_> {
     fn locate_at_edge(
         &mut self,
         tensor: TensorId,
-        access: &node::Access,
+        access: &node::PartialAccess,
         level: usize,
         at: Located,
         index: ExprId,
@@ -331,7 +331,7 @@ impl Lowerer<'_> {
         match node {
             Node::Entry(entry) => self.check_entry(index, start, stop, empty, entry),
             Node::Access(access) => {
-                if let Source::Tensor(tensor, subs) = &mut access.source {
+                if let ReadSource::Tensor(tensor, subs) = &mut access.source {
                     for k in access.level..subs.len() {
                         self.check_sub(index, start, stop, empty, *tensor, &mut subs[k]);
                         // The loop may skip coordinates outside of all windows, and with them the
@@ -401,12 +401,12 @@ impl Lowerer<'_> {
     // Warnings
 
     /// Warns of a search that another order of loops or levels would avoid.
-    pub(super) fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
+    pub(super) fn warn_of_search(&mut self, tensor: TensorId, access: &node::PartialAccess, level: usize, sub: &Sub) {
         let random = self.row(tensor, level).is_none_or(|row| row.capabilities.random_access);
         if !random {
             self.warn_of_search_at(tensor, access.id, access.stmt, sub);
         }
-        let Source::Tensor(_, subs) = &access.source else { return };
+        let ReadSource::Tensor(_, subs) = &access.source else { return };
         let index = match only_index(sub) {
             Some(index) if !random && sub.protocol != Some(Protocol::Follow) => index,
             _ => return,
@@ -478,7 +478,7 @@ fn is_checked(node: &Node) -> bool {
     let mut found = false;
     node.visit(&mut |node| {
         if let Node::Access(access) = node
-            && let Source::Tensor(_, subs) = &access.source
+            && let ReadSource::Tensor(_, subs) = &access.source
         {
             found |= subs.iter().skip(access.level).any(|sub| !sub.inside && !sub.permissive);
         }

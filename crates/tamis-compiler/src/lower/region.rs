@@ -7,7 +7,7 @@
 use super::Lowerer;
 use super::assign::declared;
 use super::bind::{BoundStorage, is_grouped};
-use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
+use super::node::{Node, PartialAccess, ReadSource, Step, map_steps, visit_steps};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -89,9 +89,9 @@ impl Lowerer<'_> {
         // Tensors that the body declares do not exist yet.
         let inner = declared(&body);
         let fill_outside = self.outside_is_fill(&body, index);
-        let mut known: Vec<(Access, bool)> = Vec::new();
+        let mut known: Vec<(PartialAccess, bool)> = Vec::new();
         let body = map_steps(body, &mut |node| match node {
-            Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => {
+            Node::Access(access) if matches!(&access.source, ReadSource::Tensor(t, _) if inner.contains(t)) => {
                 Node::Access(access)
             }
             Node::Access(access) => {
@@ -124,7 +124,7 @@ impl Lowerer<'_> {
                 && let Some(looplet) = &access.looplet
                 && found.iter().all(|(id, ..)| *id != access.id)
             {
-                found.push((access.id, matches!(access.source, Source::Mask(..)), looplet.clone()));
+                found.push((access.id, matches!(access.source, ReadSource::Mask(..)), looplet.clone()));
             }
         });
         // Without its structure, a tensor costs every coordinate of the loop, but a mask only a
@@ -142,8 +142,8 @@ impl Lowerer<'_> {
             Node::Access(mut access) if flat.contains(&access.id) => {
                 // A looked-up access must be in bounds.
                 let inside = match &access.source {
-                    Source::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
-                    Source::Mask(..) => false,
+                    ReadSource::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
+                    ReadSource::Mask(..) => false,
                 };
                 let window = access.looplet.as_ref().is_some_and(Looplet::is_window);
                 access.looplet = (inside && !window).then_some(Looplet::Lookup);
@@ -186,10 +186,10 @@ impl Lowerer<'_> {
             {
                 seen.push(access.id);
                 let what = match &access.source {
-                    Source::Tensor(tensor, _) => {
+                    ReadSource::Tensor(tensor, _) => {
                         format!("{} level {}", self.program.tensor(*tensor).name, access.level)
                     }
-                    Source::Mask(op, ..) => format!("mask {}", op.info().name),
+                    ReadSource::Mask(op, ..) => format!("mask {}", op.info().name),
                 };
                 text += &format!("\n{pad}    {what}: {}", looplet.show(self.b.kernel()));
             }
@@ -201,16 +201,16 @@ impl Lowerer<'_> {
     /// same fiber in the same way share one looplet and one id; they differ in inner levels only.
     fn unfurl_once(
         &mut self,
-        access: Access,
+        access: PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
         fill_outside: bool,
-        known: &mut Vec<(Access, bool)>,
-    ) -> Access {
+        known: &mut Vec<(PartialAccess, bool)>,
+    ) -> PartialAccess {
         if let Some((other, _)) =
             known.iter().find(|(other, same)| *same == fill_outside && moves_together(&access, other))
         {
-            return Access { id: other.id, looplet: other.looplet.clone(), ..access };
+            return PartialAccess { id: other.id, looplet: other.looplet.clone(), ..access };
         }
         let access = self.unfurl_access(access, index, extent, fill_outside);
         if access.looplet.is_some() {
@@ -221,13 +221,13 @@ impl Lowerer<'_> {
 
     fn unfurl_access(
         &mut self,
-        mut access: Access,
+        mut access: PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
         fill_outside: bool,
-    ) -> Access {
+    ) -> PartialAccess {
         match access.source.clone() {
-            Source::Mask(op, on, other) if on == index => {
+            ReadSource::Mask(op, on, other) if on == index => {
                 let mut depends = false;
                 other.visit(&mut |n| depends |= matches!(n, Node::Index(i) if self.indices[i.index()].is_none()));
                 if !depends {
@@ -235,7 +235,7 @@ impl Lowerer<'_> {
                     access.looplet = Some(self.mask(op, bound));
                 }
             }
-            Source::Tensor(tensor, _) => {
+            ReadSource::Tensor(tensor, _) => {
                 if let BoundStorage::Levels { .. } = self.bound[tensor.index()].storage {
                     let looplet = self.unfurl_affine(&access, index, extent, fill_outside);
                     access.looplet = looplet.or_else(|| self.unfurl_fiber_set(&access, index, fill_outside));
@@ -246,7 +246,12 @@ impl Lowerer<'_> {
         access
     }
 
-    pub(super) fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
+    pub(super) fn unfurl(
+        &mut self,
+        tensor: TensorId,
+        access: &PartialAccess,
+        protocol: Option<Protocol>,
+    ) -> Option<Looplet> {
         if protocol == Some(Protocol::Follow) {
             return Some(Looplet::Lookup);
         }
@@ -270,7 +275,7 @@ impl Lowerer<'_> {
     }
 
     /// Reports a level that does not support galloping, and suggests those that do.
-    fn check_gallop(&mut self, tensor: TensorId, access: &Access) {
+    fn check_gallop(&mut self, tensor: TensorId, access: &PartialAccess) {
         let Some(row) = self.row(tensor, access.level).filter(|row| !row.capabilities.gallop) else { return };
         let able = LEVELS.iter().filter(|row| row.capabilities.gallop);
         let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
@@ -348,7 +353,7 @@ impl Lowerer<'_> {
         if steps.is_empty() {
             return;
         }
-        let mut first: Option<&Access> = None;
+        let mut first: Option<&PartialAccess> = None;
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && let Some(looplet) = &access.looplet
@@ -431,7 +436,7 @@ impl Lowerer<'_> {
                     access.id = access.own;
                     Node::Access(access)
                 }
-                (Payload::Fill, Source::Tensor(tensor, subs)) => {
+                (Payload::Fill, ReadSource::Tensor(tensor, subs)) => {
                     self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
                 }
                 (Payload::Child(position), _) => {
@@ -455,7 +460,7 @@ impl Lowerer<'_> {
                     access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
                     // The whole window was found to be in bounds, unless that does not matter.
                     let level = access.level;
-                    if let Source::Tensor(_, subs) = &mut access.source
+                    if let ReadSource::Tensor(_, subs) = &mut access.source
                         && let Some(sub) = subs.get_mut(level)
                     {
                         sub.inside |= !sub.permissive;
@@ -463,7 +468,7 @@ impl Lowerer<'_> {
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }
-                (Payload::Fill, Source::Mask(..)) => Node::Access(access),
+                (Payload::Fill, ReadSource::Mask(..)) => Node::Access(access),
             }
         })
     }
@@ -519,7 +524,7 @@ impl Lowerer<'_> {
 
 /// True if an access is at the same fiber as another one, and moves along it by the same
 /// subscripts.
-fn moves_together(a: &Access, b: &Access) -> bool {
+fn moves_together(a: &PartialAccess, b: &PartialAccess) -> bool {
     let same_fiber = a.level == b.level
         && a.position == b.position
         && a.group_stop == b.group_stop
@@ -529,7 +534,7 @@ fn moves_together(a: &Access, b: &Access) -> bool {
         && a.window == b.window
         && a.fibers == b.fibers;
     match (&a.source, &b.source) {
-        (Source::Tensor(t, ours), Source::Tensor(other, theirs)) => {
+        (ReadSource::Tensor(t, ours), ReadSource::Tensor(other, theirs)) => {
             // For fiber sets, windows over the levels between must be the same, too.
             let last = match &b.looplet {
                 Some(Looplet::Fibers { level, .. }) => *level,

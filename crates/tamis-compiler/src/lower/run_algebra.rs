@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::assign::declared;
-use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
+use super::node::{LoopBounds, Node, ReadSource, Step, Sub, UpdateOp, WriteTarget, visit_steps};
 use super::region::Region;
 use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
@@ -38,7 +38,7 @@ impl Lowerer<'_> {
         let mut reads = false;
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, _) = &access.source
+                && let ReadSource::Tensor(tensor, _) = &access.source
             {
                 reads |= written.iter().any(|(other, _)| other == tensor);
             }
@@ -59,8 +59,8 @@ impl Lowerer<'_> {
             Step::Let(_, value) => !depends(value, index),
             Step::For(_, bounds, body) => {
                 let fixed = match bounds {
-                    Bounds::Inferred => true,
-                    Bounds::Range(start, stop) => !depends(start, index) && !depends(stop, index),
+                    LoopBounds::Inferred => true,
+                    LoopBounds::Range(start, stop) => !depends(start, index) && !depends(stop, index),
                 };
                 fixed && self.all_collapse(index, body, inner, written)
             }
@@ -82,13 +82,13 @@ impl Lowerer<'_> {
     }
 
     /// True if a write that is the same in every iteration can be done once.
-    fn collapses_write(&self, index: IndexId, target: &Target, update: Option<&Update>) -> bool {
+    fn collapses_write(&self, index: IndexId, target: &WriteTarget, update: Option<&UpdateOp>) -> bool {
         if target.subs.iter().all(|sub| !depends(&sub.node, index)) {
             // If the fill value annihilates, the first iteration differs from later ones.
             let plain = |update| self.annihilating_fill(target.tensor, update).is_none();
             // Strictly, each addition rounds by itself.
-            let rounds = |update: &Update| self.policy.strict && update.operand.kind() > Kind::Int;
-            let at_once = |update: &Update| match run_update(update) {
+            let rounds = |update: &UpdateOp| self.policy.strict && update.operand.kind() > Kind::Int;
+            let at_once = |update: &UpdateOp| match run_update(update) {
                 Some(RunUpdate::Times | RunUpdate::Power) => !rounds(update),
                 other => other.is_some(),
             };
@@ -106,7 +106,7 @@ impl Lowerer<'_> {
     }
 
     /// The operand of the single update that replaces a repeated one.
-    pub(super) fn scaled_operand(&mut self, update: &Update, value: ExprId) -> ExprId {
+    pub(super) fn scaled_operand(&mut self, update: &UpdateOp, value: ExprId) -> ExprId {
         let (times, dtype) = (update.times.clone(), update.operand);
         let Some(first) = times.first().copied() else { return value };
         match run_update(update) {
@@ -178,7 +178,7 @@ impl Lowerer<'_> {
     }
 }
 
-fn run_update(update: &Update) -> Option<RunUpdate> {
+fn run_update(update: &UpdateOp) -> Option<RunUpdate> {
     let (info, dtype, plain) = (update.op.info(), update.operand, update.extra.is_empty());
     match (update.op, dtype.kind()) {
         // A complex number times a real one is not a complex product if a part is infinite.
@@ -208,7 +208,7 @@ fn with_count(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: Expr
                 // Enclosing loops may be collapsed, too.
                 let mut times = update.times;
                 times.extend((!runs).then_some(length));
-                Step::Assign(target, Some(Update { times, ..update }), value)
+                Step::Assign(target, Some(UpdateOp { times, ..update }), value)
             }
             other => other,
         })
@@ -224,10 +224,10 @@ pub(super) fn depends(node: &Node, index: IndexId) -> bool {
         Node::Access(access) => {
             access.looplet.is_some()
                 || match &access.source {
-                    Source::Tensor(_, subs) => {
+                    ReadSource::Tensor(_, subs) => {
                         subs.iter().skip(access.level).flat_map(Sub::nodes).any(|n| depends(n, index))
                     }
-                    Source::Mask(_, on, other) => *on == index || depends(other, index),
+                    ReadSource::Mask(_, on, other) => *on == index || depends(other, index),
                 }
         }
         _ => false,

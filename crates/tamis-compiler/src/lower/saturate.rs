@@ -6,7 +6,7 @@
 //! added with saturation.
 
 use super::Lowerer;
-use super::node::{Access, Node, Projection, Source, Step, visit_steps};
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, visit_steps};
 use super::run_algebra::depends;
 use super::storage::MAX_ELEMENTS;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -45,7 +45,7 @@ impl Lowerer<'_> {
         let mut searched = false;
         visit_steps(body, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, subs) = &access.source
+                && let ReadSource::Tensor(tensor, subs) = &access.source
                 && let Some(sub) = subs.get(access.level)
                 && depends(&sub.node, index)
             {
@@ -75,8 +75,8 @@ impl Lowerer<'_> {
     /// Clamps the terms of a permissive subscript that may overflow, so that no sum overflows and
     /// coordinates out of bounds stay out of bounds. `None` if the coordinates have to be looked up
     /// one by one; `Some(None)` if nothing has to change.
-    pub(super) fn clamped_access(&mut self, access: &Access, index: IndexId) -> Option<Option<Access>> {
-        let Source::Tensor(_, subs) = &access.source else { return Some(None) };
+    pub(super) fn clamped_access(&mut self, access: &PartialAccess, index: IndexId) -> Option<Option<PartialAccess>> {
+        let ReadSource::Tensor(_, subs) = &access.source else { return Some(None) };
         let Some(sub) = subs.get(access.level) else { return Some(None) };
         if !sub.permissive || !depends(&sub.node, index) || !self.may_overflow(&sub.node) {
             return Some(None);
@@ -88,7 +88,7 @@ impl Lowerer<'_> {
             return None;
         }
         let mut clamped_access = access.clone();
-        if let Source::Tensor(_, subs) = &mut clamped_access.source
+        if let ReadSource::Tensor(_, subs) = &mut clamped_access.source
             && let Some(sub) = subs.get_mut(access.level)
         {
             sub.node = node;
@@ -137,8 +137,8 @@ impl Lowerer<'_> {
             },
             Node::Missing => 0,
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => of_type(self.bound[tensor.index()].dtype),
-                Source::Mask(..) => 1,
+                ReadSource::Tensor(tensor, _) => of_type(self.bound[tensor.index()].dtype),
+                ReadSource::Mask(..) => 1,
             },
             Node::Call(_, dtype, _) if dtype.size() < 8 => of_type(*dtype),
             Node::Call(op, _, operands) => {

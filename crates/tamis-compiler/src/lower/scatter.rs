@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::bind::{BoundStorage, chain_head, is_grouped};
-use super::node::{Node, Update};
+use super::node::{Node, UpdateOp};
 use std::sync::Arc;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::format::{Leaf, Width};
@@ -256,7 +256,7 @@ impl Lowerer<'_> {
     }
 
     /// The merge of two entries of one element, under these updates.
-    pub(super) fn merge_of(&self, tensor: TensorId, update: Option<&Update>, value: &Node) -> Merge {
+    pub(super) fn merge_of(&self, tensor: TensorId, update: Option<&UpdateOp>, value: &Node) -> Merge {
         let bound = &self.bound[tensor.index()];
         let Some(update) = update else { return Merge::Later };
         // The runtime merges by operators of the table only.
@@ -276,7 +276,7 @@ impl Lowerer<'_> {
         let mut annihilates = false;
         value.visit(&mut |node| {
             if let (Node::Access(access), Some(zero)) = (node, zero)
-                && let super::node::Source::Tensor(read, _) = &access.source
+                && let super::node::ReadSource::Tensor(read, _) = &access.source
             {
                 annihilates |= self.bound[read.index()].fill.cast(bound.dtype).same_number(zero);
             }

@@ -9,7 +9,7 @@
 //! constant or lie in one block.
 
 use super::Lowerer;
-use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
+use super::node::{Node, PartialAccess, ReadSource, Step, map_steps, visit_steps};
 use super::region::{COPIES, Presence, Region};
 use super::run_algebra::depends;
 use super::simplify;
@@ -747,8 +747,8 @@ fn is_windowed(segments: &Segments) -> bool {
     segments.window.is_some() || segments.sought.is_some()
 }
 
-fn is_permissive(access: &Access) -> bool {
-    matches!(&access.source, Source::Tensor(_, subs) if subs.get(access.level).is_some_and(|sub| sub.permissive))
+fn is_permissive(access: &PartialAccess) -> bool {
+    matches!(&access.source, ReadSource::Tensor(_, subs) if subs.get(access.level).is_some_and(|sub| sub.permissive))
 }
 
 fn segments_in(steps: &[Step]) -> Vec<(u32, Segments)> {

@@ -9,7 +9,7 @@
 
 use super::Lowerer;
 use super::bind::BoundStorage;
-use super::node::{Access, Bounds, Node, Projection, Source, Step, Sub, visit_steps, visit_targets};
+use super::node::{LoopBounds, Node, PartialAccess, Projection, ReadSource, Step, Sub, visit_steps, visit_targets};
 use super::write_plan::{WriteMode, WritePlan};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
@@ -53,8 +53,9 @@ impl Lowerer<'_> {
         if accesses.iter().any(|(tensor, _)| *tensor != of && !self.is_dense(*tensor)) {
             return None;
         }
-        let driving: Vec<&Access> = accesses.iter().filter(|(tensor, _)| *tensor == of).map(|(_, a)| a).collect();
-        let leads = |access: &&Access| self.leads(access, plan, needed);
+        let driving: Vec<&PartialAccess> =
+            accesses.iter().filter(|(tensor, _)| *tensor == of).map(|(_, a)| a).collect();
+        let leads = |access: &&PartialAccess| self.leads(access, plan, needed);
         if !self.program.params.contains(&of) || !driving.iter().all(leads) || !self.same_levels(of, &format, needed) {
             return None;
         }
@@ -72,7 +73,12 @@ impl Lowerer<'_> {
 
     /// The tensors that a nest reads, with their accesses, if every loop executes all its
     /// statements in every iteration, and `tensor` itself is not read.
-    fn plain_accesses(&self, tensor: TensorId, nest: &[Step], steps: &[Step]) -> Option<Vec<(TensorId, Access)>> {
+    fn plain_accesses(
+        &self,
+        tensor: TensorId,
+        nest: &[Step],
+        steps: &[Step],
+    ) -> Option<Vec<(TensorId, PartialAccess)>> {
         let mut plain = is_unconditional(nest);
         visit_steps(steps, &mut |node| {
             plain &= !matches!(node, Node::Access(access) if tensor_of(access) == Some(tensor));
@@ -80,11 +86,11 @@ impl Lowerer<'_> {
         let mut found = Vec::new();
         visit_steps(nest, &mut |node| match node {
             Node::Access(access) => match &access.source {
-                Source::Tensor(read, subs) => {
+                ReadSource::Tensor(read, subs) => {
                     plain &= subs.iter().all(|sub| !sub.permissive) && self.is_plain_tensor(*read);
                     found.push((*read, (**access).clone()));
                 }
-                Source::Mask(..) => plain = false,
+                ReadSource::Mask(..) => plain = false,
             },
             Node::Entry(_) | Node::Missing => plain = false,
             _ => {}
@@ -115,8 +121,8 @@ impl Lowerer<'_> {
     }
 
     /// True if every iteration of a loop reaches something that an access stores.
-    fn is_dense_along(&self, access: &Access, index: IndexId) -> bool {
-        let Source::Tensor(tensor, subs) = &access.source else { return false };
+    fn is_dense_along(&self, access: &PartialAccess, index: IndexId) -> bool {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return false };
         subs.iter().enumerate().all(|(k, sub)| {
             let mut led = false;
             sub.nodes().for_each(|node| node.visit(&mut |node| led |= *node == Node::Index(index)));
@@ -125,8 +131,8 @@ impl Lowerer<'_> {
     }
 
     /// True if the outermost loops, and no others, iterate over the outermost levels of an access.
-    fn leads(&self, access: &Access, plan: &WritePlan, levels: usize) -> bool {
-        let Source::Tensor(_, subs) = &access.source else { return false };
+    fn leads(&self, access: &PartialAccess, plan: &WritePlan, levels: usize) -> bool {
+        let ReadSource::Tensor(_, subs) = &access.source else { return false };
         let bare = |sub: &Sub, index: IndexId| {
             sub.node == Node::Index(index) && sub.projection == Projection::Whole && sub.protocol.is_none()
         };
@@ -225,7 +231,7 @@ fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step]) -> Optio
     for index in &plan.fixed_by {
         let mut here = inside.iter().filter(writes);
         match (here.next(), here.next()) {
-            (Some(Step::For(i, Bounds::Inferred, body)), None) if i == index => {
+            (Some(Step::For(i, LoopBounds::Inferred, body)), None) if i == index => {
                 nests.push((*i, &body[..]));
                 inside = body;
             }
@@ -239,14 +245,14 @@ fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step]) -> Optio
 fn is_unconditional(steps: &[Step]) -> bool {
     steps.iter().all(|step| match step {
         Step::Declare(..) | Step::Freeze(_) | Step::Let(..) | Step::Assign(..) => true,
-        Step::For(_, Bounds::Inferred, body) => is_unconditional(body),
+        Step::For(_, LoopBounds::Inferred, body) => is_unconditional(body),
         Step::For(..) | Step::If(..) => false,
     })
 }
 
-fn tensor_of(access: &Access) -> Option<TensorId> {
+fn tensor_of(access: &PartialAccess) -> Option<TensorId> {
     match &access.source {
-        Source::Tensor(tensor, _) => Some(*tensor),
-        Source::Mask(..) => None,
+        ReadSource::Tensor(tensor, _) => Some(*tensor),
+        ReadSource::Mask(..) => None,
     }
 }

@@ -11,7 +11,7 @@
 //!   iteration instead of one for each offset.
 
 use super::Lowerer;
-use super::node::{Access, Node, Source, Step, visit_steps};
+use super::node::{Node, PartialAccess, ReadSource, Step, visit_steps};
 use super::region::{COPIES, Region};
 use super::segments::SegmentCursor;
 use super::simplify;
@@ -31,9 +31,9 @@ impl Lowerer<'_> {
     /// The runs that all these accesses have in common, if they read one fiber at consecutive
     /// offsets.
     pub(super) fn common_runs(&self, steps: &[Step], found: &[(u32, Segments)]) -> Option<RunIntersection> {
-        let accesses: Vec<&Access> = found.iter().map(|(id, _)| access_of(steps, *id)).collect::<Option<_>>()?;
+        let accesses: Vec<&PartialAccess> = found.iter().map(|(id, _)| access_of(steps, *id)).collect::<Option<_>>()?;
         let (first, rest) = accesses.split_first()?;
-        let Source::Tensor(tensor, _) = &first.source else { return None };
+        let ReadSource::Tensor(tensor, _) = &first.source else { return None };
         let leaf = self.row(*tensor, first.level + 1).is_none() && self.values(*tensor).is_none();
         if rest.is_empty() || !leaf || !rest.iter().all(|other| is_same_fiber(first, other)) {
             return None;
@@ -118,7 +118,7 @@ impl Lowerer<'_> {
         if self.copies * 2 > COPIES {
             return Vec::new();
         }
-        let found: Vec<Option<&Access>> = cursors
+        let found: Vec<Option<&PartialAccess>> = cursors
             .iter()
             .map(|cursor| {
                 let single = matches!(cursor.segments.extents, Extents::Runs { .. } | Extents::Ends(_));
@@ -126,7 +126,8 @@ impl Lowerer<'_> {
             })
             .collect();
         let equal = |k: usize| -> Vec<usize> {
-            let same = |other: &Access| found[k].is_some_and(|a| is_same_fiber(a, other) && is_same_below(a, other));
+            let same =
+                |other: &PartialAccess| found[k].is_some_and(|a| is_same_fiber(a, other) && is_same_below(a, other));
             (0..found.len()).filter(|other| found[*other].is_some_and(same)).collect()
         };
         let most = (0..found.len()).map(equal).max_by_key(Vec::len).unwrap_or_default();
@@ -175,8 +176,8 @@ impl Lowerer<'_> {
         self.b.name("between", both)
     }
 
-    fn has_below(&self, access: &Access) -> bool {
-        matches!(&access.source, Source::Tensor(tensor, _) if self.row(*tensor, access.level + 1).is_some())
+    fn has_below(&self, access: &PartialAccess) -> bool {
+        matches!(&access.source, ReadSource::Tensor(tensor, _) if self.row(*tensor, access.level + 1).is_some())
     }
 
     /// Reserves capacity for one coordinate or run in each of at most `most` subregions, if that
@@ -219,7 +220,7 @@ impl Lowerer<'_> {
 }
 
 /// The access with this id.
-fn access_of(steps: &[Step], id: u32) -> Option<&Access> {
+fn access_of(steps: &[Step], id: u32) -> Option<&PartialAccess> {
     let mut found = None;
     visit_steps(steps, &mut |node| {
         if let Node::Access(access) = node
@@ -234,7 +235,7 @@ fn access_of(steps: &[Step], id: u32) -> Option<&Access> {
 /// True if an access is known to be in bounds at this loop and below.
 fn is_inside(node: &Node) -> bool {
     let Node::Access(access) = node else { return false };
-    let Source::Tensor(_, subs) = &access.source else { return false };
+    let ReadSource::Tensor(_, subs) = &access.source else { return false };
     let below = subs.get(access.level + 1..).unwrap_or_default();
     access.missing.is_none() && below.iter().all(|sub| !sub.permissive || sub.inside)
 }
@@ -269,10 +270,10 @@ fn is_idempotent_reduction(steps: &[Step], ids: &[u32]) -> bool {
     all == ids.len() && most == all
 }
 
-fn is_same_fiber(a: &Access, b: &Access) -> bool {
-    let tensor = |access: &Access| match &access.source {
-        Source::Tensor(tensor, _) => Some(*tensor),
-        Source::Mask(..) => None,
+fn is_same_fiber(a: &PartialAccess, b: &PartialAccess) -> bool {
+    let tensor = |access: &PartialAccess| match &access.source {
+        ReadSource::Tensor(tensor, _) => Some(*tensor),
+        ReadSource::Mask(..) => None,
     };
     tensor(a).is_some()
         && tensor(a) == tensor(b)
@@ -283,9 +284,11 @@ fn is_same_fiber(a: &Access, b: &Access) -> bool {
 }
 
 /// True if the subscripts below the current level are equal.
-fn is_same_below(a: &Access, b: &Access) -> bool {
+fn is_same_below(a: &PartialAccess, b: &PartialAccess) -> bool {
     match (&a.source, &b.source) {
-        (Source::Tensor(_, ours), Source::Tensor(_, theirs)) => ours.get(a.level + 1..) == theirs.get(b.level + 1..),
+        (ReadSource::Tensor(_, ours), ReadSource::Tensor(_, theirs)) => {
+            ours.get(a.level + 1..) == theirs.get(b.level + 1..)
+        }
         _ => false,
     }
 }

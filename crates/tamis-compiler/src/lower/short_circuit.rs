@@ -11,7 +11,7 @@
 use super::Lowerer;
 use super::assign::declared;
 use super::bind::BoundStorage;
-use super::node::{Node, Source, Step, Sub, Update, visit_assigns, visit_steps, visit_targets};
+use super::node::{Node, ReadSource, Step, Sub, UpdateOp, visit_assigns, visit_steps, visit_targets};
 use super::region::Region;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{Builder, ExprId, LabelId, Stmt, VarId};
@@ -179,7 +179,7 @@ impl Lowerer<'_> {
     }
 
     /// The condition under which an update changes a scalar no more.
-    fn finality(&self, scalar: TensorId, update: &Update) -> Option<Final> {
+    fn finality(&self, scalar: TensorId, update: &UpdateOp) -> Option<Final> {
         let (dtype, operand) = (self.bound[scalar.index()].dtype, update.operand);
         let test = match (update.op, &update.extra[..]) {
             // A chosen value stays, unless it represents "nothing chosen".
@@ -333,7 +333,7 @@ fn used(steps: &[Step]) -> (Vec<TensorId>, Vec<program::VarId>) {
         Node::Var(var) => vars.push(*var),
         Node::Entry(entry) => tensors.push(entry.tensor),
         Node::Access(access) => {
-            if let Source::Tensor(tensor, _) = &access.source {
+            if let ReadSource::Tensor(tensor, _) = &access.source {
                 tensors.push(*tensor);
             }
         }

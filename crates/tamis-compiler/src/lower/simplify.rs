@@ -4,7 +4,7 @@
 //! In: steps, after some accesses became constants. Out: equivalent steps under the arithmetic
 //! policy; none if nothing outside is written.
 
-use super::node::{Access, Node, Source, Step, Sub, Target, map_steps, visit_steps, visit_targets};
+use super::node::{Node, PartialAccess, ReadSource, Step, Sub, WriteTarget, map_steps, visit_steps, visit_targets};
 use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
@@ -140,7 +140,7 @@ fn may_be_missing(node: &Node) -> bool {
             Node::Missing | Node::Var(_) => true,
             Node::Access(access) => {
                 let permissive = |subs: &[Sub]| subs.iter().any(|sub| sub.permissive);
-                access.missing.is_some() || matches!(&access.source, Source::Tensor(_, subs) if permissive(subs))
+                access.missing.is_some() || matches!(&access.source, ReadSource::Tensor(_, subs) if permissive(subs))
             }
             _ => false,
         };
@@ -224,7 +224,7 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                 }
             }
             // A fill value is not stored where nothing was written before.
-            Step::Assign(Target { fresh: Some(fill), .. }, None, Node::Known(value))
+            Step::Assign(WriteTarget { fresh: Some(fill), .. }, None, Node::Known(value))
                 if value.cast(fill.dtype()).same_number(fill) => {}
             other => out.push(other),
         }
@@ -271,15 +271,15 @@ fn propagate_fill(steps: &mut [Step]) -> bool {
 fn tensor_of(node: &Node) -> Option<TensorId> {
     match node {
         Node::Access(access) if !is_permissive(access) => match &access.source {
-            Source::Tensor(tensor, _) => Some(*tensor),
-            Source::Mask(..) => None,
+            ReadSource::Tensor(tensor, _) => Some(*tensor),
+            ReadSource::Mask(..) => None,
         },
         _ => None,
     }
 }
 
-fn is_permissive(access: &Access) -> bool {
-    matches!(&access.source, Source::Tensor(_, subs) if subs.iter().any(|sub| sub.permissive || !sub.inside))
+fn is_permissive(access: &PartialAccess) -> bool {
+    matches!(&access.source, ReadSource::Tensor(_, subs) if subs.iter().any(|sub| sub.permissive || !sub.inside))
 }
 
 fn substitute(steps: Vec<Step>, var: VarId, value: &Node) -> Vec<Step> {

@@ -10,7 +10,7 @@
 //! - Work in the gaps: a dense loop, with the cursors as followers.
 
 use super::Lowerer;
-use super::node::{Node, Source, Step, visit_steps};
+use super::node::{Node, ReadSource, Step, visit_steps};
 use super::region::{Presence, Region};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -103,7 +103,7 @@ impl Lowerer<'_> {
     fn clip_list(&mut self, region: Region, id: u32, stepper: Stepper) -> Stepper {
         // The contents of a parameter do not change between subregions.
         let fixed = matches!(self.accesses.get(id as usize),
-            Some(Source::Tensor(tensor, _)) if self.program.params.contains(tensor));
+            Some(ReadSource::Tensor(tensor, _)) if self.program.params.contains(tensor));
         if stepper.sought == Some(region.start) {
             return self.clip(region, stepper);
         }
@@ -290,7 +290,7 @@ impl Lowerer<'_> {
     /// depends on the cursor alone, or on a coordinate that is always in bounds.
     fn is_anywhere_inside(&self, cursor: &StepperCursor) -> bool {
         let permissive = match self.accesses.get(cursor.id as usize) {
-            Some(Source::Tensor(_, subs)) => subs.iter().any(|sub| sub.permissive),
+            Some(ReadSource::Tensor(_, subs)) => subs.iter().any(|sub| sub.permissive),
             _ => false,
         };
         let plain = cursor.stepper.shift.is_none() && !cursor.stepper.mirrored && !permissive;

@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::bind::BoundStorage;
-use super::node::Source;
+use super::node::ReadSource;
 use super::write_plan::WriteMode;
 use std::sync::Arc;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -409,7 +409,7 @@ impl Lowerer<'_> {
     pub(super) fn freeze(&mut self, tensor: TensorId) {
         let Some(plan) = self.plans[tensor.index()].clone() else { return };
         for (access, _) in &mut self.resolved {
-            if matches!(access.source, Source::Tensor(t, _) if t == tensor) {
+            if matches!(access.source, ReadSource::Tensor(t, _) if t == tensor) {
                 // Accesses resolved before are stale, and must not be reused.
                 access.id = u32::MAX;
             }
@@ -428,7 +428,7 @@ impl Lowerer<'_> {
             let list = self.states[tensor.index()].lists[level];
             let sorts = self.sorts(tensor, level, plan.in_order);
             let children = self.writer(tensor, level, |row, w| match plan.mode {
-                WriteMode::Insert => row.write.settle(w, list, parents, sorts),
+                WriteMode::Insert => row.write.finalize(w, list, parents, sorts),
                 _ => row.write.freeze(w, parents),
             });
             parents = children.unwrap_or(parents);

@@ -10,7 +10,7 @@
 use super::Lowerer;
 use super::assign::declared;
 use super::bind::BoundStorage;
-use super::node::{Node, Source, Step, Target, Update, visit_steps};
+use super::node::{Node, ReadSource, Step, UpdateOp, WriteTarget, visit_steps};
 use super::region::Region;
 use super::write_plan::{WriteMode, WritePlan};
 use tamis_ir::algebra::{Kind, Op, Value};
@@ -78,7 +78,7 @@ impl Lowerer<'_> {
         }
         for id in lists {
             let level = self.levels_of.get(id).copied().unwrap_or(0);
-            let Some(Source::Tensor(tensor, _)) = self.accesses.get(*id as usize) else { continue };
+            let Some(ReadSource::Tensor(tensor, _)) = self.accesses.get(*id as usize) else { continue };
             let tensor = *tensor;
             self.states[tensor.index()].order_matters = true;
             if self.is_nonordered(tensor, level) {
@@ -152,7 +152,7 @@ impl Lowerer<'_> {
         let mut read_back = false;
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, _) = &access.source
+                && let ReadSource::Tensor(tensor, _) = &access.source
             {
                 read_back |= writes.iter().any(|write| write.tensor == *tensor);
             }
@@ -167,7 +167,7 @@ impl Lowerer<'_> {
         let mut found = false;
         visit_steps(body, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, subs) = &access.source
+                && let ReadSource::Tensor(tensor, subs) = &access.source
             {
                 let along = |k: usize| subs[k].node == Node::Index(index) && self.is_nonordered(*tensor, k);
                 found |= (0..subs.len()).any(along);
@@ -180,7 +180,7 @@ impl Lowerer<'_> {
     /// takes coordinates in any order.
     pub(super) fn loses_order(
         &self,
-        target: &Target,
+        target: &WriteTarget,
         fixed_by: &[IndexId],
         unordered: impl Fn(IndexId) -> bool,
     ) -> bool {
@@ -188,7 +188,7 @@ impl Lowerer<'_> {
     }
 
     /// True if a level and all lower levels accept coordinates in any order.
-    fn fits_any_order(&self, target: &Target, level: usize) -> bool {
+    fn fits_any_order(&self, target: &WriteTarget, level: usize) -> bool {
         let computed = |k: usize| {
             let row = self.row(target.tensor, k);
             row.is_some_and(|row| row.write.placement() == Placement::Computed && !row.write.lists())
@@ -197,7 +197,7 @@ impl Lowerer<'_> {
     }
 
     /// True if the storage of a write target accepts coordinates of a loop in any order.
-    fn accepts_any_order(&self, index: IndexId, target: &Target, steps: &[Step]) -> bool {
+    fn accepts_any_order(&self, index: IndexId, target: &WriteTarget, steps: &[Step]) -> bool {
         let tensor = target.tensor;
         // A scalar has no order.
         let Some(plan) = &self.plans[tensor.index()] else { return true };
@@ -223,7 +223,7 @@ impl Lowerer<'_> {
     }
 
     /// True if updates of one element may be reordered.
-    fn is_reorderable(&self, tensor: TensorId, update: &Update) -> bool {
+    fn is_reorderable(&self, tensor: TensorId, update: &UpdateOp) -> bool {
         let info = update.op.info();
         let exact = !matches!(update.operand.kind(), Kind::Float | Kind::Complex);
         // By definition fill values annihilate even NaN, so the result then depends on earlier
@@ -237,7 +237,7 @@ impl Lowerer<'_> {
     }
 }
 
-fn collect_assignments<'a>(steps: &'a [Step], found: &mut Vec<(&'a Target, Option<&'a Update>)>) {
+fn collect_assignments<'a>(steps: &'a [Step], found: &mut Vec<(&'a WriteTarget, Option<&'a UpdateOp>)>) {
     for step in steps {
         match step {
             Step::Assign(target, update, _) => found.push((target, update.as_ref())),

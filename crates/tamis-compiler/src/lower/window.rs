@@ -6,7 +6,7 @@
 //! inner loops continue from the position that the outer loop found.
 
 use super::Lowerer;
-use super::node::{Access, Node, Projection, Source, Step, Sub, visit_steps};
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, Sub, visit_steps};
 use super::run_algebra::depends;
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
@@ -137,12 +137,12 @@ impl Lowerer<'_> {
     /// The structure of an access along a loop that does not move its next coordinate one by one.
     pub(super) fn unfurl_window(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
         fill_outside: bool,
     ) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         match &sub.projection {
             Projection::Remainder(..) => return None,
@@ -192,7 +192,7 @@ impl Lowerer<'_> {
     /// The part of a fiber at or after the known start of its window, or up to the known end.
     pub(super) fn seen_through_window(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         looplet: Looplet,
         extent: (ExprId, ExprId),
         mirrored: bool,
@@ -207,13 +207,13 @@ impl Lowerer<'_> {
     }
 
     /// The number of entered loops that move the next subscript of an access.
-    pub(super) fn entered(&self, access: &Access) -> usize {
+    pub(super) fn entered(&self, access: &PartialAccess) -> usize {
         self.entered_at(access, access.level)
     }
 
     /// The number of entered loops that move the subscript of a level.
-    pub(super) fn entered_at(&self, access: &Access, level: usize) -> usize {
-        let Source::Tensor(_, subs) = &access.source else { return 0 };
+    pub(super) fn entered_at(&self, access: &PartialAccess, level: usize) -> usize {
+        let ReadSource::Tensor(_, subs) = &access.source else { return 0 };
         let mut found: Vec<IndexId> = Vec::new();
         if let Some(sub) = subs.get(level) {
             sub.node.visit(&mut |node| match node {
@@ -230,7 +230,7 @@ impl Lowerer<'_> {
         let mut permissive: Vec<u32> = Vec::new();
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(_, subs) = &access.source
+                && let ReadSource::Tensor(_, subs) = &access.source
                 && subs.iter().skip(access.level).any(|sub| sub.permissive)
                 && subs.iter().skip(access.level).any(|sub| depends(&sub.node, index))
                 && !permissive.contains(&access.id)
@@ -307,7 +307,7 @@ impl Lowerer<'_> {
     /// Warns of a loop that moves the subscript of a level whose fiber is not known yet, because a
     /// window over an outer level is still open: each window is searched for later.
     pub(super) fn warn_of_open_windows(&mut self, steps: &[Step], index: IndexId) {
-        let mut found: Vec<Access> = Vec::new();
+        let mut found: Vec<PartialAccess> = Vec::new();
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
                 && access.looplet.is_none()
@@ -318,7 +318,7 @@ impl Lowerer<'_> {
             }
         });
         for access in found {
-            let Source::Tensor(tensor, subs) = &access.source else { continue };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { continue };
             let below = subs.iter().enumerate().skip(access.level + 1).find(|(level, sub)| {
                 let searched = self.row(*tensor, *level).is_some_and(|row| !row.capabilities.random_access);
                 searched && sub.projection == Projection::Whole && self.is_reduced_by(sub, index)

@@ -9,7 +9,7 @@
 
 use super::Lowerer;
 use super::bind::{BoundStorage, chain_head};
-use super::node::{Node, Step, Sub, Target};
+use super::node::{Node, Step, Sub, WriteTarget};
 use super::shared_sparsity::SharedSparsity;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -227,7 +227,7 @@ struct Loop {
 }
 
 /// The loops around a write; a strip-mined pair of loops counts as one.
-fn around(target: &Target, loops: &[Loop]) -> Vec<IndexId> {
+fn around(target: &WriteTarget, loops: &[Loop]) -> Vec<IndexId> {
     let uses = |index: IndexId| {
         let mut used = false;
         target.subs.iter().for_each(|sub| sub.node.visit(&mut |n| used |= *n == Node::Index(index)));
@@ -256,12 +256,12 @@ fn clear_fresh(steps: &mut [Step], found: &[TensorWrites]) {
 }
 
 /// True if every element is written at most once: each enclosing loop is a subscript of its own.
-fn visits_once(target: &Target, loops: &[IndexId]) -> bool {
+fn visits_once(target: &WriteTarget, loops: &[IndexId]) -> bool {
     !loops.is_empty() && loops.iter().all(|index| target.subs.iter().any(|sub| sub.node == Node::Index(*index)))
 }
 
 /// The loops around a write that fix each level, if they do so in storage order.
-fn storage_order(target: &Target, loops: &[IndexId]) -> Option<Vec<IndexId>> {
+fn storage_order(target: &WriteTarget, loops: &[IndexId]) -> Option<Vec<IndexId>> {
     let mut next = 0;
     let mut fixed_by: Vec<IndexId> = Vec::new();
     for sub in &target.subs {
