@@ -1,7 +1,8 @@
 //! Building kernels: tables, interned expressions with light folding, and statements into the current block.
 
 use super::{
-    Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId, Workspace,
+    Assumption, Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
+    Workspace,
 };
 use crate::algebra::{DType, Op, Term, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
@@ -56,7 +57,7 @@ impl Builder {
             buffers: Vec::new(),
             vars: Vec::new(),
             params: Vec::new(),
-            facts: Vec::new(),
+            assumptions: Vec::new(),
             exprs: Exprs::default(),
             labels: 0,
             body: Vec::new(),
@@ -83,9 +84,9 @@ impl Builder {
         }
     }
 
-    /// The promises, to be changed.
-    pub(super) fn facts_mut(&mut self) -> &mut Vec<Fact> {
-        &mut self.kernel.facts
+    /// The assumptions, for rewriting.
+    pub(super) fn assumptions_mut(&mut self) -> &mut Vec<Assumption> {
+        &mut self.kernel.assumptions
     }
 
     /// A variable, to be changed.

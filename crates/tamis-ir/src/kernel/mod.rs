@@ -7,16 +7,16 @@
 //! [`Kernel::verify`] checks what must hold; [`run()`] interprets a kernel, which is how backends and passes are
 //! tested; `Display` prints it.
 
+mod assumptions;
 mod build;
-mod facts;
 mod interp;
 mod print;
 pub mod rewrite;
 mod verify;
 mod workspace;
 
+pub use assumptions::Assumption;
 pub use build::Builder;
-pub use facts::Fact;
 pub use interp::{Array, Counts, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
@@ -245,7 +245,7 @@ pub struct Kernel {
     /// Scalars given by the caller, in order.
     pub params: Vec<VarId>,
     /// The preconditions that the caller guarantees.
-    pub facts: Vec<Fact>,
+    pub assumptions: Vec<Assumption>,
     pub exprs: Exprs,
     pub labels: u32,
     pub body: Block,

@@ -12,17 +12,17 @@
 //! | `Sequence` | one after the other |
 //! | `Spike` | one thing everywhere but at the last coordinate |
 //! | `Jumper` | a stepper that leads, and skips ahead by search |
-//! | `Pieces` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
+//! | `Segments` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
 //! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
 //! | `Fibers` | windows over several fibers at once |
 //! | `Block` | things that lie next to each other, one for each coordinate |
 //! | `Lookup` | the level is asked at each coordinate |
 
-mod pieces;
+mod segments;
 mod transform;
 mod window;
 
-pub use pieces::{Extents, NEVER, Piece, Pieces};
+pub use segments::{Extents, NEVER, Segment, Segments};
 pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
@@ -70,7 +70,7 @@ pub enum Looplet {
         inside: bool,
     },
     /// Stretches, one after the other; everything else holds the fill.
-    Pieces(Pieces),
+    Segments(Segments),
     /// Children that lie next to each other, or equally far apart.
     Block {
         /// The child of coordinate 0, if there were one.
@@ -235,10 +235,10 @@ impl Looplet {
             Looplet::Run(_) => 9,
             Looplet::Sequence { .. } => 8,
             Looplet::Spike(_) => 7,
-            // They become pieces.
+            // They become segments.
             Looplet::Fibers { .. } => 6,
             Looplet::Jumper(_) => 5,
-            Looplet::Pieces(_) => 4,
+            Looplet::Segments(_) => 4,
             Looplet::Stepper(_) => 3,
             Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
@@ -263,7 +263,7 @@ impl Looplet {
             Looplet::Spike(s) => {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
-            Looplet::Pieces(pieces) => pieces.show(kernel),
+            Looplet::Segments(segments) => segments.show(kernel),
             Looplet::Fibers { level, window, mirrored } => {
                 let sign = if *mirrored { "mirrored " } else { "" };
                 format!("fibers({sign}level {level}, {})", window.show(kernel))

@@ -8,7 +8,7 @@
 //!
 //! A subscript `a*i + c` without an inner index has windows of one coordinate, and is resolved by `i`.
 
-use super::{Edge, Extents, Looplet, Payload, Phase, Pieces, Spike, Stepper};
+use super::{Edge, Extents, Looplet, Payload, Phase, Segments, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId, Kernel};
@@ -80,12 +80,12 @@ impl Looplet {
                 let moved = b.call_in(Op::Mul, DType::I64, &[window.low, by]);
                 Looplet::Block { base: b.add(base, moved), stride: stride * window.stride as i64 }
             }
-            Looplet::Stepper(list) => Looplet::Pieces(points(list, window, false)?),
-            Looplet::Jumper(list) => Looplet::Pieces(points(list, window, true)?),
-            Looplet::Pieces(pieces) if pieces.window.is_none() => {
-                Looplet::Pieces(Pieces { window: Some(window), ..pieces })
+            Looplet::Stepper(list) => Looplet::Segments(points(list, window, false)?),
+            Looplet::Jumper(list) => Looplet::Segments(points(list, window, true)?),
+            Looplet::Segments(segments) if segments.window.is_none() => {
+                Looplet::Segments(Segments { window: Some(window), ..segments })
             }
-            Looplet::Pieces(_) | Looplet::Fibers { .. } => return None,
+            Looplet::Segments(_) | Looplet::Fibers { .. } => return None,
             Looplet::Spike(_) => Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }
                 .reduced(b, window)?,
             Looplet::Sequence { phases, .. } => {
@@ -125,7 +125,7 @@ impl Looplet {
     pub fn is_endless(&self) -> bool {
         match self {
             Looplet::Lookup | Looplet::Block { .. } => true,
-            Looplet::Pieces(pieces) => pieces.consecutive(),
+            Looplet::Segments(segments) => segments.consecutive(),
             Looplet::Thunk { body, .. } => body.is_endless(),
             Looplet::Switch { then, .. } => then.is_endless(),
             _ => false,
@@ -136,7 +136,7 @@ impl Looplet {
     pub fn is_window(&self) -> bool {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
-            Looplet::Pieces(pieces) => pieces.overlapping(),
+            Looplet::Segments(segments) => segments.overlapping(),
             Looplet::Fibers { .. } => true,
             Looplet::Sequence { phases, .. } => phases.iter().any(|phase| phase.body.is_window()),
             Looplet::Thunk { body, .. } => body.is_window(),
@@ -168,10 +168,10 @@ impl Looplet {
                 let (start, stop, sought, ended) = cut(b, list.start, list.stop);
                 Looplet::Jumper(Stepper { start, stop, sought, ended, ..list })
             }
-            Looplet::Pieces(pieces) if pieces.consecutive() && mirrored => Looplet::Pieces(pieces),
-            Looplet::Pieces(pieces) => {
-                let (start, stop, sought, ended) = cut(b, pieces.start, pieces.stop);
-                Looplet::Pieces(Pieces { start, stop, sought, ended, ..pieces })
+            Looplet::Segments(segments) if segments.consecutive() && mirrored => Looplet::Segments(segments),
+            Looplet::Segments(segments) => {
+                let (start, stop, sought, ended) = cut(b, segments.start, segments.stop);
+                Looplet::Segments(Segments { start, stop, sought, ended, ..segments })
             }
             Looplet::Thunk { preamble, body } => {
                 Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
@@ -205,7 +205,7 @@ impl Looplet {
     fn list_end(&self) -> Option<ExprId> {
         match self {
             Looplet::Stepper(list) | Looplet::Jumper(list) => Some(list.stop),
-            Looplet::Pieces(pieces) => Some(pieces.stop),
+            Looplet::Segments(segments) => Some(segments.stop),
             Looplet::Thunk { body, .. } => body.list_end(),
             _ => None,
         }
@@ -229,10 +229,10 @@ impl Looplet {
                 let (start, stop) = turned(list.start, list.stop);
                 Looplet::Jumper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
             }
-            Looplet::Pieces(pieces) if pieces.window.is_some() || pieces.shift.is_some() => return None,
-            Looplet::Pieces(pieces) => {
-                let (start, stop) = turned(pieces.start, pieces.stop);
-                Looplet::Pieces(Pieces { start, stop, mirrored: !pieces.mirrored, ..pieces })
+            Looplet::Segments(segments) if segments.window.is_some() || segments.shift.is_some() => return None,
+            Looplet::Segments(segments) => {
+                let (start, stop) = turned(segments.start, segments.stop);
+                Looplet::Segments(Segments { start, stop, mirrored: !segments.mirrored, ..segments })
             }
             Looplet::Spike(_) => {
                 Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }.mirrored(b)?
@@ -288,12 +288,12 @@ fn push(phases: &mut Vec<Phase>, phase: Phase) {
 }
 
 /// Each coordinate of a list is met by a stretch of windows.
-fn points(list: Stepper, window: Window, leads: bool) -> Option<Pieces> {
+fn points(list: Stepper, window: Window, leads: bool) -> Option<Segments> {
     // Coordinates that repeat belong together, which only their own loop sees to.
     if list.grouped && !window.open {
         return None;
     }
-    Some(Pieces {
+    Some(Segments {
         start: list.start,
         stop: list.stop,
         extents: Extents::Points(list.coordinates, list.below),

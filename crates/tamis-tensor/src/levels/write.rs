@@ -3,7 +3,7 @@
 //! Coordinates are *appended* in storage order: [`Write::assemble`] makes room for new parent positions,
 //! [`Write::child`] says where the next child goes, [`Write::commit`] keeps it once something was written there,
 //! [`Write::end`] closes a fiber, [`Write::freeze`] makes the arrays what readers expect. Levels whose child positions are
-//! computed from coordinates can also be written in any order: [`Write::prepare`], [`Write::insert`], [`Write::settle`].
+//! computed from coordinates can also be written in any order: [`Write::prepare`], [`Write::insert`], [`Write::finalize`].
 
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
@@ -98,7 +98,7 @@ pub trait Write: Sync {
 
     /// Completes the arrays after insertions, whose list is sorted under a condition that is constant in the end; gives
     /// how many child positions there are.
-    fn settle(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
+    fn finalize(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
         mul(w, parents, w.extent)
     }
 }
@@ -430,7 +430,7 @@ impl Write for Flagged {
         at
     }
 
-    fn settle(&self, w: &mut Writer, list: BufferId, parents: ExprId, sorts: ExprId) -> ExprId {
+    fn finalize(&self, w: &mut Writer, list: BufferId, parents: ExprId, sorts: ExprId) -> ExprId {
         let (pos, crd) = (w.array("pos"), w.array("crd"));
         let (zero, one, count) = (w.builder.int(0), w.builder.int(1), w.builder.get(w.count));
         let flags = Some(w.array("flags"));

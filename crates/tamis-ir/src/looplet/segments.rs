@@ -1,4 +1,4 @@
-//! Pieces: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
+//! Segments: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
 
 use super::{Below, Edge, Window};
 use crate::DType;
@@ -10,12 +10,12 @@ pub const NEVER: i64 = i64::MAX / 4;
 
 /// A list of stretches, in order and without overlap.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pieces {
-    /// The first piece of the fiber.
+pub struct Segments {
+    /// The first segment of the fiber.
     pub start: ExprId,
-    /// One past the last piece.
+    /// One past the last segment.
     pub stop: ExprId,
-    /// Where pieces begin and end, and what they hold.
+    /// Where segments begin and end, and what they hold.
     pub extents: Extents,
     /// Together they are all of the dimension.
     pub covers: bool,
@@ -23,23 +23,23 @@ pub struct Pieces {
     pub scale: u64,
     /// The offset from a scaled stored coordinate to a loop coordinate.
     pub shift: Option<ExprId>,
-    /// Others are brought to these pieces by search.
+    /// Others are brought to these segments by search.
     pub leads: bool,
-    /// The loop's coordinates are those of windows over all this; each piece reaches over those that meet it.
+    /// The loop's coordinates are those of windows over all this; each segment reaches over those that meet it.
     pub window: Option<Window>,
-    /// Stored coordinates are taken with the other sign, and the numbers of pieces,
+    /// Stored coordinates are taken with the other sign, and the numbers of segments,
     /// too, so that both go up.
     pub mirrored: bool,
-    /// The coordinate of the loop that all pieces from `start` on end behind.
+    /// The coordinate of the loop that all segments from `start` on end behind.
     pub sought: Option<ExprId>,
-    /// The coordinate of the loop that all pieces up to `stop` begin before.
+    /// The coordinate of the loop that all segments up to `stop` begin before.
     pub ended: Option<ExprId>,
 }
 
-/// Where pieces begin and end, and what they hold. Ends are those of half-open intervals.
+/// Where segments begin and end, and what they hold. Ends are those of half-open intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Extents {
-    /// One child each, up to `ends`, from where the piece before ends.
+    /// One child each, up to `ends`, from where the segment before ends.
     Ends(BufferId),
     /// One child each, from `starts` to `ends`.
     Runs {
@@ -57,44 +57,44 @@ pub enum Extents {
     },
     /// One stored coordinate each.
     Points(BufferId, Below),
-    /// What several fibers hold together, from the nearest beginning to the nearest end. There is one piece at a time, and whoever has
+    /// What several fibers hold together, from the nearest beginning to the nearest end. There is one segment at a time, and whoever has
     /// done with it brings the fibers to the next.
     Fibers {
         /// The number of the set.
         set: usize,
-        /// Where the piece begins.
+        /// Where the segment begins.
         first: VarId,
         /// Where it ends; behind its first coordinate, if there is none.
         end: Option<VarId>,
     },
 }
 
-/// What is known of one piece.
+/// What is known of one segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Piece {
+pub struct Segment {
     /// Where it begins; where the one before ends, if there is none.
     pub first: Option<ExprId>,
     /// The end.
     pub end: ExprId,
 }
 
-impl Pieces {
-    /// True if each piece begins where the one before ends.
+impl Segments {
+    /// True if each segment begins where the one before ends.
     pub fn consecutive(&self) -> bool {
         matches!(self.extents, Extents::Ends(_))
     }
 
-    /// True if each piece is one coordinate of the loop.
+    /// True if each segment is one coordinate of the loop.
     pub fn is_points(&self) -> bool {
         matches!(self.extents, Extents::Points(..)) && self.scale == 1 && self.window.is_none()
     }
 
-    /// True if a piece may begin before the one before ends; it then begins where that ends.
+    /// True if a segment may begin before the one before ends; it then begins where that ends.
     pub fn overlapping(&self) -> bool {
         self.set().is_some() || self.window.is_some_and(|window| window.open)
     }
 
-    /// The set of fibers whose pieces these are.
+    /// The set of fibers whose segments these are.
     pub fn set(&self) -> Option<usize> {
         match self.extents {
             Extents::Fibers { set, .. } => Some(set),
@@ -102,7 +102,7 @@ impl Pieces {
         }
     }
 
-    /// True if there is a piece of this number.
+    /// True if there is a segment of this number.
     pub fn has(&self, b: &mut Builder, q: ExprId) -> ExprId {
         match self.extents {
             Extents::Fibers { first, .. } => {
@@ -113,33 +113,33 @@ impl Pieces {
         }
     }
 
-    /// True if windows inside of a piece all hold one thing.
+    /// True if windows inside of a segment all hold one thing.
     pub fn splits(&self) -> bool {
         self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
     }
 
-    /// Where a piece begins and ends, in coordinates of the loop.
-    pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
-        let Piece { first, end } = self.stored(b, q);
+    /// Where a segment begins and ends, in coordinates of the loop.
+    pub fn segment(&self, b: &mut Builder, q: ExprId) -> Segment {
+        let Segment { first, end } = self.stored(b, q);
         match self.window {
             Some(window) => {
                 let first = first.map(|first| window.reaching(b, first));
-                Piece { first, end: window.from(b, end) }
+                Segment { first, end: window.from(b, end) }
             }
-            None => Piece { first, end },
+            None => Segment { first, end },
         }
     }
 
-    /// Where the windows begin and end that lie inside of a piece; where it begins, if they begin there.
-    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Piece> {
+    /// Where the windows begin and end that lie inside of a segment; where it begins, if they begin there.
+    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Segment> {
         let window = self.window.filter(|window| window.open)?;
-        let Piece { first, end } = self.stored(b, q);
+        let Segment { first, end } = self.stored(b, q);
         let first = first.map(|first| window.from(b, first));
-        Some(Piece { first, end: window.reaching(b, end) })
+        Some(Segment { first, end: window.reaching(b, end) })
     }
 
-    /// Where a piece begins and ends, in coordinates of the level.
-    fn stored(&self, b: &mut Builder, q: ExprId) -> Piece {
+    /// Where a segment begins and ends, in coordinates of the level.
+    fn stored(&self, b: &mut Builder, q: ExprId) -> Segment {
         let one = b.int(1);
         let last = self.mirrored.then(|| {
             let next = b.add(q, one);
@@ -189,12 +189,12 @@ impl Pieces {
             end = b.sub(one, begin);
         }
         match self.shift {
-            Some(shift) => Piece { first: first.map(|first| b.add(first, shift)), end: b.add(end, shift) },
-            None => Piece { first, end },
+            Some(shift) => Segment { first: first.map(|first| b.add(first, shift)), end: b.add(end, shift) },
+            None => Segment { first, end },
         }
     }
 
-    /// Whether a window meets a piece of one coordinate, and which, if windows are of one coordinate and skip some.
+    /// Whether a window meets a segment of one coordinate, and which, if windows are of one coordinate and skip some.
     pub fn point(&self, b: &mut Builder, q: ExprId) -> Option<(ExprId, ExprId)> {
         let window = self.window.filter(|window| !window.open && window.stride > 1)?;
         if !matches!(self.extents, Extents::Points(..)) || self.scale != 1 {
@@ -207,7 +207,7 @@ impl Pieces {
         Some((b.call_in(Op::Eq, DType::I64, &[rest, zero]), at))
     }
 
-    /// The stored number of a piece.
+    /// The stored number of a segment.
     pub fn number(&self, b: &mut Builder, q: ExprId) -> ExprId {
         if !self.mirrored {
             return q;
@@ -216,7 +216,7 @@ impl Pieces {
         b.sub(zero, q)
     }
 
-    /// The edge of windows that a piece is the first to be met by.
+    /// The edge of windows that a segment is the first to be met by.
     pub fn edge(&self, b: &mut Builder, q: ExprId) -> Edge {
         match (self.mirrored, self.number(b, q)) {
             (true, number) => Edge::To(number),
@@ -224,7 +224,7 @@ impl Pieces {
         }
     }
 
-    /// The position below a piece, if it holds one thing.
+    /// The position below a segment, if it holds one thing.
     pub fn child(&self, b: &mut Builder, q: ExprId) -> Option<ExprId> {
         let q = self.number(b, q);
         match self.extents {
@@ -237,7 +237,7 @@ impl Pieces {
         }
     }
 
-    /// What is added to a coordinate of the loop (times the stride of its windows) to find its child, if a piece holds a
+    /// What is added to a coordinate of the loop (times the stride of its windows) to find its child, if a segment holds a
     /// block.
     pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
         let Extents::Blocks { offsets, .. } = self.extents else { return None };
@@ -262,13 +262,13 @@ impl Pieces {
         })
     }
 
-    /// How far children lie apart from one of the loop's coordinates to the next, if a piece holds a block.
+    /// How far children lie apart from one of the loop's coordinates to the next, if a segment holds a block.
     pub fn stride(&self) -> i64 {
         let stride = self.window.map_or(1, |window| window.stride as i64);
         if self.mirrored { -stride } else { stride }
     }
 
-    /// The first piece from `start` on that ends behind a coordinate of the loop.
+    /// The first segment from `start` on that ends behind a coordinate of the loop.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         let coordinate = match self.window {
             Some(window) => window.begin(b, coordinate),
@@ -293,7 +293,7 @@ impl Pieces {
             // Fibers are brought forward one by one.
             Extents::Fibers { .. } => return start,
         };
-        // No coordinate is negative, and no piece empty.
+        // No coordinate is negative, and no segment empty.
         let least = i64::from(matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. }));
         if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= least) {
             return start;
@@ -301,7 +301,7 @@ impl Pieces {
         b.search(name, array, start, self.stop, key)
     }
 
-    /// The same, where signs are changed: the last stored piece that begins at a coordinate or before it.
+    /// The same, where signs are changed: the last stored segment that begins at a coordinate or before it.
     fn seek_down(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         let (zero, one) = (b.int(0), b.int(1));
         let (from, to) = (b.sub(one, self.stop), b.sub(one, start));
@@ -351,7 +351,7 @@ impl Pieces {
             Extents::Runs { starts, ends } => ("run", format!("{} to {}", name(starts), name(ends))),
             Extents::Blocks { lasts, offsets } => ("block", format!("{} last, {}", name(lasts), name(offsets))),
             Extents::Points(coordinates, _) => ("run", name(coordinates)),
-            Extents::Fibers { set, .. } => ("piece", format!("fibers {set}")),
+            Extents::Fibers { set, .. } => ("segment", format!("fibers {set}")),
         };
         let range = format!("{}..{}", kernel.show(self.start), kernel.show(self.stop));
         let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
@@ -359,6 +359,6 @@ impl Pieces {
         let lead = if self.leads { "leading " } else { "" };
         let lead = if self.mirrored { format!("{lead}mirrored ") } else { lead.to_string() };
         let window = self.window.map(|window| format!(", {}", window.show(kernel))).unwrap_or_default();
-        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift}{window})")
+        format!("{lead}segments({what} {arrays}[{range}]{scale}{shift}{window})")
     }
 }
