@@ -2,6 +2,7 @@
 
 use tamis::prelude::*;
 
+/// Multiplies a sparse matrix with itself element by element, and sums its rows.
 pub fn main() -> Result<(), Diagnostics> {
     let entries = tamis::gallery::laplacian(100)?; // or tamis::io::read("matrix.mtx", ...)
     let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
