@@ -6,11 +6,11 @@ use tamis_backend::{llvm, runtime::run_on_arrays};
 use tamis_compiler::lower::{BoundStorage, BoundTensor, Lowered, ParamLayout, Policy, lower};
 use tamis_compiler::pipeline;
 use tamis_compiler::schedule::copy_in;
-use tamis_ir::format::{LevelSpec, Width};
+use tamis_ir::format::LevelSpec;
 use tamis_ir::kernel::{self, Array, Failure, Kernel, Memory};
 use tamis_ir::program::{Checked, ParamType};
 use tamis_ir::{Diagnostics, Program, Value, interp};
-use tamis_tensor::levels::{Shape, level_type};
+use tamis_tensor::levels::{ArrayRole, Shape, level_type};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
 
 /// The engine that runs a kernel.
@@ -195,19 +195,15 @@ pub(crate) fn dense_values(bound: &BoundTensor, shape: &[u64], after: &Memory) -
             Ok(a)
         };
         let mut named = Vec::new();
-        for name in row.arrays {
-            let len = match *name {
-                "pos" => parents + 1,
-                "flags" => parents * extent as usize,
-                _ if row.arrays.contains(&"pos") => cut("pos", parents + 1)?[parents] as usize,
-                _ => parents,
-            };
-            let width = match *name {
-                "flags" => Width::U8,
-                _ => Width::U64,
-            };
-            let array = IndexArray::with_width(&cut(name, len)?, width).map_err(|d| d.to_string())?;
-            named.push((*name, array));
+        let stored = match row.array(ArrayRole::FiberOffsets) {
+            Some(offsets) => cut(offsets.name, parents + 1)?[parents] as usize,
+            None => parents,
+        };
+        for spec in row.arrays {
+            let len = spec.len(parents, stored, extent).ok_or("an array is too long")?;
+            let width = spec.width(&LevelSpec::new(row.kind), u64::MAX, u64::MAX);
+            let array = IndexArray::with_width(&cut(spec.name, len)?, width).map_err(|d| d.to_string())?;
+            named.push((spec.name, array));
         }
         let spec = LevelSpec { pos: None, crd: None, ..format.levels()[k] };
         let made = (row.from_arrays)(LevelArrays::new(named), &spec, Shape { parents, extent });

@@ -75,6 +75,33 @@ fn the_lowerer_names_no_level() {
     }
 }
 
+/// The arrays of a level are data, too: the compiler and the library ask for roles and guarantees,
+/// never for names. Variables of kernels may have the same names, and so may commands and costs.
+#[test]
+fn the_compiler_names_no_array_of_a_level() {
+    let mut found = Vec::new();
+    for folder in ["crates/tamis-compiler/src", "crates/tamis/src"] {
+        sources(&root().join(folder), &mut found);
+    }
+    assert!(found.len() > 50);
+    let other_words = ["schedule/parse.rs", "schedule/print.rs", "auto/model.rs"];
+    found.retain(|path| !other_words.iter().any(|file| path.ends_with(file)));
+    let arrays = tamis_tensor::levels::LEVELS.iter().flat_map(|level| level.arrays);
+    let names: Vec<String> = arrays.map(|array| format!("\"{}\"", array.name)).collect();
+    assert!(names.contains(&"\"crd\"".to_string()));
+    let variables = ["name(", "new_var(", "variable(", "variable_from(", "seek("];
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        // Tests build levels from arrays.
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (k, line) in text.lines().enumerate() {
+            let is_variable = variables.iter().any(|call| line.contains(call));
+            let named = !is_variable && names.iter().any(|name| line.contains(name));
+            assert!(!named, "ask for the role of the array: {}:{}: {line}", path.display(), k + 1);
+        }
+    }
+}
+
 /// The how-to page says that an operator takes two files by hand and three that are generated.
 #[test]
 fn an_operator_takes_two_files() {

@@ -133,5 +133,5 @@ pub(crate) fn from_parts<'py>(
 
 /// The names of the arrays of all levels.
 fn names() -> impl Iterator<Item = &'static str> {
-    tamis::tensor::levels::LEVELS.iter().flat_map(|level| level.arrays.iter().copied())
+    tamis::tensor::levels::LEVELS.iter().flat_map(|level| level.arrays.iter().map(|array| array.name))
 }

@@ -12,6 +12,7 @@ mod io_corrupt;
 mod io_read;
 mod io_scipy;
 mod io_write;
+mod level_arrays;
 mod structure;
 mod structured;
 mod tensor_invariants;

@@ -16,6 +16,7 @@ use tamis_ir::kernel::BufferId;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
+use tamis_tensor::levels::{ArrayRole, level_type};
 
 /// The stages of a compilation.
 ///
@@ -181,9 +182,16 @@ impl Explanation {
             let result = program.results.iter().any(|id| id.index() == k);
             let scatters = lowered.plans[k].as_ref().is_some_and(|plan| plan.mode != WriteMode::Append);
             let Some(format) = checked.formats[k].as_ref().filter(|_| scatters && !result) else { continue };
-            let BoundStorage::Levels { arrays, values, .. } = &lowered.bound[k].storage else { continue };
+            let BoundStorage::Levels { format: stored, arrays, values } = &lowered.bound[k].storage else { continue };
             let size = |buffer: &BufferId| lowered.kernel.buffer(*buffer).elem.size();
-            let held = arrays.iter().flatten().filter(|(name, _)| *name != "pos").map(|(_, buffer)| buffer);
+            // Fiber offsets do not grow with the number of elements.
+            let held = stored.levels().iter().zip(arrays).flat_map(|(level, named)| {
+                let is_offsets = |name: &str| {
+                    let array = level_type(level.kind).ok().and_then(|row| row.array_named(name));
+                    array.is_some_and(|array| array.role == ArrayRole::FiberOffsets)
+                };
+                named.iter().filter(move |(name, _)| !is_offsets(name)).map(|(_, buffer)| buffer)
+            });
             let bytes: usize = held.chain(values).map(size).sum();
             let name = &info.name;
             lines.push(if format.ism().is_some() {

@@ -12,7 +12,7 @@ use tamis_ir::format::{Format, Width};
 use tamis_ir::kernel::{Elem, Kernel};
 use tamis_ir::program::{Checked, Program, TensorId};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
-use tamis_tensor::levels::level_type;
+use tamis_tensor::levels::{ArrayRole, level_type};
 use tamis_tensor::{Index, IndexArray, LevelArrays, Tensor, ValueArray, with_indices};
 
 /// A result of a program.
@@ -106,6 +106,12 @@ impl Output {
         self.format.level_extents(shape).unwrap_or_default()
     }
 
+    /// The buffer of the array with a role in one of its levels.
+    pub(crate) fn array(&self, level: usize, role: ArrayRole) -> Option<usize> {
+        let row = level_type(self.format.levels().get(level)?.kind).ok()?;
+        row.find(role, self.arrays.get(level)?)
+    }
+
     /// The buffers that the kernel writes for it.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = usize> {
         let written = self.arrays.iter().skip(self.shared_levels.map_or(0, |(_, levels)| levels));
@@ -117,8 +123,8 @@ impl Output {
     pub(crate) fn shared_value_count(&self, arguments: &[CallArgument], extents: &[u64]) -> Option<u64> {
         let (param, shared) = self.shared_levels?;
         let mut count = 1u64;
-        for (level, extent) in arguments[param].levels.iter().zip(extents).take(shared) {
-            count = match level.get("pos") {
+        for (level, extent) in extents.iter().enumerate().take(shared) {
+            count = match arguments[param].array(level, ArrayRole::FiberOffsets) {
                 Some(pos) => with_indices!(pos, x => x.get(usize::try_from(count).ok()?)?.to_u64()),
                 None => count.checked_mul(*extent)?,
             };

@@ -10,7 +10,8 @@ use tamis_compiler::lower::ParamLayout;
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::program::{Expr, ExprId, ParamType, Program, StmtKind};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, FormatSpec, Value};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray};
+use tamis_tensor::levels::{ArrayRole, level_type};
+use tamis_tensor::{Combine, Coordinates, IndexArray, LevelArrays, Tensor, ValueArray};
 
 /// The layouts of a program's parameters, in order, with initial sizes.
 ///
@@ -206,6 +207,12 @@ impl<'a> CallArgument<'a> {
     pub(crate) fn all(tensors: &[&'a Tensor]) -> Vec<CallArgument<'a>> {
         let levels = |tensor: &Tensor| (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
         tensors.iter().map(|tensor| CallArgument { tensor, levels: levels(tensor) }).collect()
+    }
+
+    /// The array with a role in one of its levels.
+    pub(crate) fn array(&self, level: usize, role: ArrayRole) -> Option<&IndexArray> {
+        let row = level_type(self.tensor.format().levels().get(level)?.kind).ok()?;
+        self.levels.get(level)?.get(row.array(role)?.name)
     }
 
     /// About how many elements it stores: the length of its longest array.

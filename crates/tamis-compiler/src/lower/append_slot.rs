@@ -265,9 +265,11 @@ impl Lowerer<'_> {
                     continue;
                 }
                 match arrays.get(level) {
-                    Some(lists) => {
-                        let lists = lists.iter().filter(|(name, _)| *name != "pos");
-                        lists.for_each(|(_, list)| self.b.assume(Assumption::SpareCapacity(*list)));
+                    Some(named) => {
+                        let Some(row) = self.row(TensorId(k as u32), level) else { continue };
+                        let appended = row.arrays.iter().filter(|array| array.role.is_appended());
+                        let buffers = appended.filter_map(|array| row.find(array.role, named));
+                        buffers.for_each(|buffer| self.b.assume(Assumption::SpareCapacity(buffer)));
                     }
                     None => values.into_iter().for_each(|values| self.b.assume(Assumption::SpareCapacity(values))),
                 }

@@ -6,16 +6,18 @@
 
 use super::bind::{BoundStorage, BoundTensor};
 use tamis_ir::algebra::{DType, Op};
+use tamis_ir::format::Format;
 use tamis_ir::kernel::{Assumption, BufferId, Builder, ExprId};
 use tamis_ir::program::{Access, Expr, Extent, Program, StmtKind};
+use tamis_tensor::levels::{ArrayLength, Children, level_type};
 
 /// Records what is known about the parameters of a program.
 pub(super) fn assume(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
     sizes(b, program, bound);
     for id in &program.params {
         let bound = &bound[id.index()];
-        if let BoundStorage::Levels { arrays, values, .. } = &bound.storage {
-            levels(b, &bound.extents, arrays, *values);
+        if let BoundStorage::Levels { format, arrays, values } = &bound.storage {
+            levels(b, format, &bound.extents, arrays, *values);
         }
     }
 }
@@ -55,32 +57,42 @@ fn sizes(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
     }
 }
 
-fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, BufferId)>], values: Option<BufferId>) {
-    // The number of positions above a level: a product of sizes, or the length of an array.
+/// The arrays of levels have the lengths that their levels declare, and fulfil their guarantees.
+fn levels(
+    b: &mut Builder,
+    format: &Format,
+    extents: &[ExprId],
+    arrays: &[Vec<(&'static str, BufferId)>],
+    values: Option<BufferId>,
+) {
+    // The number of positions above a level: a product of extents, or the length of an array.
     let mut count = Some(b.int(1));
     let mut list: Option<BufferId> = None;
-    for (level, size) in arrays.iter().zip(sizes) {
-        let named = |name: &str| level.iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
-        let plain = level.iter().all(|(name, _)| ["pos", "crd"].contains(name));
-        let (pos, crd) = (named("pos"), named("crd"));
-        if let Some(pos) = pos {
-            b.assume(Assumption::Nondecreasing(pos));
-            at_least_positions(b, pos, count, list, 1);
-        }
-        if let Some(crd) = crd {
-            // A fiber that holds one block has a last coordinate even if it is empty.
-            if plain || pos.is_some() {
-                b.assume(Assumption::Below { buffer: crd, bound: *size });
+    for ((level, named), extent) in format.levels().iter().zip(arrays).zip(extents) {
+        let Ok(row) = level_type(level.kind) else { return };
+        for array in row.arrays {
+            let Some(buffer) = row.find(array.role, named) else { continue };
+            if array.nondecreasing {
+                b.assume(Assumption::Nondecreasing(buffer));
             }
-            if pos.is_none() {
-                at_least_positions(b, crd, count, list, 0);
+            if array.below_extent {
+                b.assume(Assumption::Below { buffer, bound: *extent });
+            }
+            match array.length {
+                ArrayLength::Parents => at_least_positions(b, buffer, count, list, 0),
+                ArrayLength::ParentsPlusOne => at_least_positions(b, buffer, count, list, 1),
+                // No expression of parameters counts stored elements.
+                ArrayLength::Stored | ArrayLength::StoredPlusOne => {}
+                ArrayLength::Cells => {
+                    let cells = count.map(|count| b.call_in(Op::Mul, DType::I64, &[count, *extent]));
+                    at_least_positions(b, buffer, cells, None, 0);
+                }
             }
         }
-        (count, list) = match (level.is_empty(), plain, crd, count) {
-            (true, _, _, Some(count)) => (Some(b.call_in(Op::Mul, DType::I64, &[count, *size])), None),
-            (false, true, Some(crd), _) => (None, Some(crd)),
-            // Other levels count the positions below differently.
-            _ => (None, None),
+        (count, list) = match row.children {
+            Children::Cells => (count.map(|count| b.call_in(Op::Mul, DType::I64, &[count, *extent])), None),
+            Children::Elements(role) => (None, row.find(role, named)),
+            Children::LastOffset(_) => (None, None),
         };
     }
     if let Some(values) = values {

@@ -11,7 +11,7 @@ use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Role, VarId};
 use tamis_ir::program::{Checked, Declaration, Program, ScalarKind, Storage, TensorId};
 use tamis_tensor::LiteralRange;
-use tamis_tensor::levels::level_type;
+use tamis_tensor::levels::{ArraySpec, level_type};
 use tamis_tensor::written_as;
 
 /// The layout of a parameter: its format, type and fill value, and the widths of its arrays.
@@ -202,13 +202,7 @@ fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, W
     levels
         .map(|(level, extent)| {
             cells = cells.saturating_mul(*extent);
-            let width = |name: &&'static str| match *name {
-                "pos" | "ofs" => (*name, level.pos.unwrap_or(Width::automatic(cells))),
-                "flags" => (*name, Width::U8),
-                // A run may end at the size itself.
-                "end" => (*name, level.crd.unwrap_or(Width::automatic(*extent))),
-                _ => (*name, level.crd.unwrap_or(Width::automatic(extent.saturating_sub(1)))),
-            };
+            let width = |array: &ArraySpec| (array.name, array.width(level, *extent, cells));
             level_type(level.kind).map(|row| row.arrays.iter().map(width).collect()).unwrap_or_default()
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Jumpers: leapfrog (galloping) intersection of coordinate lists.
 //!
-//! Where all leading lists must agree, each one seeks the greatest coordinate of the others by
-//! search. Elsewhere they are steppers.
+//! If all leading lists must agree, each one seeks the greatest coordinate of the others by search.
+//! Elsewhere they are steppers.
 
 use super::Lowerer;
 use super::node::{Node, Step, map_steps};

@@ -17,7 +17,7 @@ use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::DimExpr;
 use tamis_ir::kernel::{Assumption, ExprId};
 use tamis_ir::program::{IndexId, LoopExtent, StmtKind, TensorId};
-use tamis_tensor::levels::Placement;
+use tamis_tensor::levels::{LevelType, Placement};
 
 /// A partition of the outermost loop, and how its results combine.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,8 +210,8 @@ impl Lowerer<'_> {
         let BoundStorage::Levels { format, arrays, .. } = &self.bound[tensor.index()].storage else { return None };
         let row = self.row(tensor, 0)?;
         let plan = self.plans[tensor.index()].as_ref()?;
-        let known = |name: &&'static str| matches!(*name, "pos" | "crd" | "start" | "end");
-        let joins = arrays.iter().flatten().all(|(name, _)| known(name));
+        let concatenates = |row: &LevelType| row.arrays.iter().all(|array| array.role.concatenates());
+        let joins = (0..arrays.len()).all(|level| self.row(tensor, level).is_some_and(concatenates));
         let listed = row.write.placement() != Placement::Computed || arrays[0].is_empty();
         if plan.mode == WriteMode::Scatter || row.write.takes_runs() || !joins || !listed {
             return None;

@@ -50,10 +50,9 @@ impl Lowerer<'_> {
                 && depends(&sub.node, index)
             {
                 // Coordinate lists are searched for the start itself, which is safe.
-                let list = |name: &&str| ["pos", "crd"].contains(name);
                 let row = self.row(*tensor, access.level);
                 searched |= sub.projection != Projection::Whole
-                    || row.is_some_and(|row| !row.capabilities.random_access && !row.arrays.iter().all(list));
+                    || row.is_some_and(|row| !row.capabilities.random_access && !row.is_coordinate_list());
             }
         });
         searched

@@ -13,7 +13,7 @@ use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::format::{Leaf, Width};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Merge, Role, Stmt, VarId, Workspace};
 use tamis_ir::program::TensorId;
-use tamis_tensor::levels::Placement;
+use tamis_tensor::levels::{ArrayRole, Placement};
 
 impl Lowerer<'_> {
     /// Creates the workspace of a tensor that is written in any order.
@@ -28,7 +28,8 @@ impl Lowerer<'_> {
         let own = format.ism().is_some() && format.leaf() != Leaf::Pattern;
         let (mut coordinates, mut entries) = (Vec::new(), values.filter(|_| own));
         for (level, dim) in order.into_iter().enumerate() {
-            let crd = arrays[level].iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer).filter(|_| own);
+            let row = self.row(tensor, level).filter(|_| own);
+            let crd = row.and_then(|row| row.find(ArrayRole::Coordinates, &arrays[level]));
             let width = Width::automatic(self.checked.extents.shapes[k][dim].saturating_sub(1));
             let new = || self.b.buffer(format!("{name}_c{level}"), Elem::Index(width), Role::Scratch);
             coordinates.push(crd.unwrap_or_else(new));
@@ -122,10 +123,12 @@ impl Lowerer<'_> {
         if self.is_finalized_in_place(tensor) {
             // The outermost level says how many entries there are.
             let (one, two) = (self.b.int(1), self.b.int(2));
-            for (_, pos) in arrays.iter().flatten().filter(|(name, _)| *name == "pos") {
-                self.b.emit(Stmt::Grow { buffer: *pos, len: two, fill: None });
-                self.b.store(*pos, zero, zero);
-                self.b.store(*pos, one, count);
+            for (level, named) in arrays.iter().enumerate() {
+                let row = self.row(tensor, level);
+                let Some(offsets) = row.and_then(|row| row.find(ArrayRole::FiberOffsets, named)) else { continue };
+                self.b.emit(Stmt::Grow { buffer: offsets, len: two, fill: None });
+                self.b.store(offsets, zero, zero);
+                self.b.store(offsets, one, count);
             }
             return;
         }

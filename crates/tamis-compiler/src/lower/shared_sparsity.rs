@@ -13,9 +13,9 @@ use super::node::{LoopBounds, Node, PartialAccess, Projection, ReadSource, Step,
 use super::write_plan::{WriteMode, WritePlan};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
-use tamis_ir::kernel::{BufferId, Elem, ExprId, Stmt};
+use tamis_ir::kernel::{Elem, ExprId, Stmt};
 use tamis_ir::program::{Declaration, IndexId, ScalarKind, Storage, TensorId};
-use tamis_tensor::levels::{Placement, level_type};
+use tamis_tensor::levels::{ArrayRole, ArraySpec, Placement, level_type};
 
 /// The levels that a result shares with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +146,7 @@ impl Lowerer<'_> {
         let same = |k: usize| {
             let (ours, theirs) = (&format.levels()[k], &other.levels()[k]);
             let Ok(row) = level_type(ours.kind) else { return false };
-            let width = |name: &str| arrays[k].iter().find(|(n, _)| *n == name).map(|(_, buffer)| *buffer);
-            let fits = |specified: Option<_>, buffer: Option<BufferId>| match (specified, buffer) {
+            let fits = |array: &ArraySpec| match (array.specified_width(ours), row.find(array.role, &arrays[k])) {
                 (Some(width), Some(buffer)) => self.b.kernel().buffer(buffer).elem == Elem::Index(width),
                 _ => true,
             };
@@ -155,7 +154,8 @@ impl Lowerer<'_> {
             let known = match row.write.placement() {
                 Placement::Computed => arrays[k].is_empty() && row.capabilities.full,
                 Placement::Appended => {
-                    !row.write.takes_runs() && arrays[k].iter().map(|(name, _)| *name).eq(["pos", "crd"])
+                    let roles = [ArrayRole::FiberOffsets, ArrayRole::Coordinates];
+                    !row.write.takes_runs() && row.arrays.iter().map(|array| array.role).eq(roles)
                 }
                 Placement::Parent => false,
             };
@@ -165,8 +165,7 @@ impl Lowerer<'_> {
                 && known
                 && dims(format.map())
                 && dims(other.map())
-                && fits(ours.pos, width("pos"))
-                && fits(ours.crd, width("crd"))
+                && row.arrays.iter().all(fits)
         };
         other.levels().len() >= levels && (0..levels).all(same)
     }

@@ -14,7 +14,7 @@ use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Role, Stmt, VarId, Workspace};
 use tamis_ir::looplet::Writer;
 use tamis_ir::program::TensorId;
-use tamis_tensor::levels::{LevelType, Placement, level_type};
+use tamis_tensor::levels::{ArrayRole, LevelType, Placement, level_type};
 
 /// The state of a declared tensor's storage during lowering.
 #[derive(Clone, Debug, Default)]
@@ -98,15 +98,16 @@ impl Lowerer<'_> {
                 state.expectation.push(None);
                 let count = self.b.new_var(format!("{name}{level}_count"), DType::I64, true);
                 state.counts.push(count);
-                let crd = named.iter().find(|(n, _)| *n == "crd").map(|(_, buffer)| *buffer);
+                let row = self.row(TensorId(k as u32), level);
+                let coordinates = row.and_then(|row| row.find(ArrayRole::Coordinates, named));
                 let zero = self.b.int(0);
                 if !named.is_empty() {
                     self.prologue.push(Stmt::Let { var: count, value: zero });
                 }
-                let list = match (crd, plan.mode) {
+                let list = match (coordinates, plan.mode) {
                     // Below the root there is one fiber, so its list is the level's coordinate
                     // array.
-                    (Some(crd), _) if level == 0 => crd,
+                    (Some(coordinates), _) if level == 0 => coordinates,
                     (Some(_), WriteMode::Insert) => {
                         let wide = Elem::Index(tamis_ir::format::Width::U64);
                         self.b.buffer(format!("{name}{level}_list"), wide, Role::Scratch)
@@ -365,19 +366,16 @@ impl Lowerer<'_> {
         }
         let mut count = self.b.int(1);
         for (k, (spec, arrays)) in format.levels().iter().zip(&arrays).enumerate().take(level + 1) {
-            let is_dense = level_type(spec.kind).is_ok_and(|row| row.capabilities.full);
-            let named = |name: &str| arrays.iter().find(|(other, _)| *other == name).map(|(_, buffer)| *buffer);
-            let (pos, blocks) = (named("pos"), named("ofs"));
-            count = match pos {
-                Some(pos) => self.b.load(pos, count),
-                None if blocks.is_some() => count,
-                None if is_dense => {
+            let row = level_type(spec.kind).ok()?;
+            count = match row.find(ArrayRole::FiberOffsets, arrays) {
+                Some(offsets) => self.b.load(offsets, count),
+                None if row.capabilities.full => {
                     let size = *self.bound[tensor.index()].extents.get(k)?;
                     self.b.call_in(Op::Mul, DType::I64, &[count, size])
                 }
                 None => count,
             };
-            if let Some(offsets) = blocks {
+            if let Some(offsets) = row.find(ArrayRole::BlockOffsets, arrays) {
                 count = self.b.load(offsets, count);
             }
         }

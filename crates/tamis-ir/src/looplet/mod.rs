@@ -12,7 +12,7 @@
 //! | `Sequence` | one after the other |
 //! | `Spike` | one thing everywhere but at the last coordinate |
 //! | `Jumper` | a stepper that leads, and skips ahead by search |
-//! | `Segments` | stored stretches, in order, each with one thing or a block of things; between them, the fill |
+//! | `Segments` | stored contiguous ranges, in order, each with one child or a block of children; between them, the fill value |
 //! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
 //! | `Fibers` | windows over several fibers at once |
 //! | `Block` | things that lie next to each other, one for each coordinate |

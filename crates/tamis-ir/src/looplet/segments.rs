@@ -1,4 +1,5 @@
-//! Segments: stretches of coordinates, stored one after the other, each of which holds one thing or a block of things.
+//! Segments: contiguous ranges of coordinates, stored in order; each holds one child, or a block of
+//! children.
 
 use super::{Below, Edge, Window};
 use crate::DType;
@@ -8,7 +9,7 @@ use crate::kernel::{BufferId, Builder, ExprId, Kernel, VarId};
 /// A coordinate behind all others, from which some can be subtracted.
 pub const NEVER: i64 = i64::MAX / 4;
 
-/// A list of stretches, in order and without overlap.
+/// A list of contiguous ranges, in order and without overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segments {
     /// The first segment of the fiber.

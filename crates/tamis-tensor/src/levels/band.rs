@@ -12,8 +12,8 @@
 //! `ofs[p+1]`, in order. Coordinates between those that somebody stored are stored, too: they hold the fill.
 
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check, unfurl,
-    write,
+    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Nodes, Padding,
+    Piece, Shape, arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, too_large, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -24,7 +24,12 @@ use tamis_ir::format::{LevelKind, LevelSpec, Width};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Band,
-    arrays: &["crd", "ofs"],
+    arrays: &[
+        // The last coordinate of an empty block is 0, even if the extent is 0, too.
+        ArraySpec { below_extent: false, ..arrays::BLOCK_ENDS.for_each_parent() },
+        arrays::BLOCK_OFFSETS.for_each_parent(),
+    ],
+    children: Children::LastOffset(ArrayRole::BlockOffsets),
     capabilities: Capabilities {
         full: false,
         padding: Padding::Between,

@@ -14,8 +14,8 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check, unfurl,
-    write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Nodes, Padding, Piece,
+    Shape, arrays, check, unfurl, write,
 };
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
@@ -26,7 +26,8 @@ use tamis_ir::format::{LevelKind, LevelSpec, Width};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Blocks,
-    arrays: &["pos", "crd", "ofs"],
+    arrays: &[arrays::FIBER_OFFSETS, arrays::BLOCK_ENDS, arrays::BLOCK_OFFSETS],
+    children: Children::LastOffset(ArrayRole::BlockOffsets),
     capabilities: Capabilities {
         full: false,
         padding: Padding::Removes,

@@ -11,8 +11,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, dense,
-    unfurl, write,
+    Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape,
+    arrays, check, dense, unfurl, write,
 };
 use crate::memory::{product, reserve, zeroed};
 use crate::{Buffer, Index, IndexArray, with_indices};
@@ -23,7 +23,8 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Bytemap,
-    arrays: &["flags", "pos", "crd"],
+    arrays: &[arrays::FLAGS, arrays::FIBER_OFFSETS, arrays::COORDINATES],
+    children: Children::Cells,
     capabilities: Capabilities {
         full: false,
         padding: Padding::Removes,

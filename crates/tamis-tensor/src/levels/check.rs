@@ -10,19 +10,20 @@ const REBUILD: &str = "build the tensor from coordinates instead, which sorts, c
 /// The arrays of a level in the order its type names them; each is there once, and no other.
 pub(super) fn take<const N: usize>(arrays: LevelArrays, row: &LevelType) -> Result<[IndexArray; N]> {
     let name = row.kind.name();
-    let expected = || match row.arrays {
+    let names: Vec<&str> = row.arrays.iter().map(|array| array.name).collect();
+    let expected = || match &names[..] {
         [] => format!("give `{name}` no arrays"),
         names => format!("give `{name}` exactly these arrays: {}", names.join(", ")),
     };
     let wrong = |message: String| Err(Diagnostic::new(Code::E0701, message).help(expected()));
-    if let Some((other, _)) = arrays.arrays.iter().find(|(n, _)| !row.arrays.contains(n)) {
+    if let Some((other, _)) = arrays.arrays.iter().find(|(n, _)| !names.contains(n)) {
         return wrong(format!("`{name}` has no array `{other}`"));
     }
-    if let Some(missing) = row.arrays.iter().find(|n| arrays.get(n).is_none()) {
+    if let Some(missing) = names.iter().find(|n| arrays.get(n).is_none()) {
         return wrong(format!("`{name}` lacks its array `{missing}`"));
     }
     let mut taken = Vec::with_capacity(N);
-    for wanted in row.arrays {
+    for wanted in &names {
         taken.extend(arrays.arrays.iter().filter(|(n, _)| n == wanted).map(|(_, array)| array.clone()));
     }
     match taken.try_into() {

@@ -7,8 +7,8 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
-    positions, unfurl, write,
+    Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece,
+    Shape, check, positions, unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -19,6 +19,7 @@ use tamis_ir::format::{LevelKind, LevelSpec};
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Dense,
     arrays: &[],
+    children: Children::Cells,
     capabilities: Capabilities {
         full: true,
         padding: Padding::Adds,

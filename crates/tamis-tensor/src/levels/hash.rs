@@ -3,12 +3,13 @@
 //! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
 //! all that differs. There is no table of coordinates yet.
 
-use super::{Assemble, Capabilities, LevelType, positions, sparse, unfurl, write};
+use super::{ArrayRole, Assemble, Capabilities, Children, LevelType, positions, sparse, unfurl, write};
 use tamis_ir::format::LevelKind;
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Hash,
     arrays: sparse::ARRAYS,
+    children: Children::Elements(ArrayRole::Coordinates),
     capabilities: Capabilities { insert: true, ..sparse::CAPABILITIES },
     assemble: Assemble::Coordinates(sparse::assemble),
     from_arrays: sparse::from_arrays,

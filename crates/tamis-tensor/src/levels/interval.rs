@@ -9,7 +9,8 @@
 //! The child position is the parent position, so below an empty run there is room for a sub-fiber that is not stored.
 
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
+    arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -20,7 +21,8 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Interval,
-    arrays: &["start", "end"],
+    arrays: &[arrays::RUN_STARTS.for_each_parent(), arrays::RUN_ENDS.for_each_parent()],
+    children: Children::Elements(ArrayRole::RunStarts),
     capabilities: Capabilities {
         full: false,
         padding: Padding::Removes,

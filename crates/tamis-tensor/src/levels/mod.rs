@@ -9,6 +9,7 @@
 //! To add a level: write its file (struct, invariants, `from_arrays` that checks them in order,
 //! `assemble`, [`Level`]), and add its row to [`LEVELS`].
 
+mod arrays;
 mod band;
 mod blocks;
 mod bytemap;
@@ -26,6 +27,7 @@ pub mod tree;
 mod unfurl;
 mod write;
 
+pub use arrays::{ArrayLength, ArrayRole, ArraySpec, Children, WidthRule};
 pub use positions::{Parent, Positions};
 pub use write::{Placement, Write};
 
@@ -256,8 +258,10 @@ pub trait Level: fmt::Debug + Send + Sync {
 pub struct LevelType {
     /// The kind, as formats name it.
     pub kind: LevelKind,
-    /// The names of the arrays it takes.
-    pub arrays: &'static [&'static str],
+    /// The arrays it takes, with the role, length, width and guarantees of each.
+    pub arrays: &'static [ArraySpec],
+    /// Its child positions.
+    pub children: Children,
     /// What it can do.
     pub capabilities: Capabilities,
     /// Builds a level from what is to be stored, sorted.

@@ -14,7 +14,8 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
+    arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, too_large};
 use crate::{Index, IndexArray, with_indices};
@@ -25,7 +26,8 @@ use tamis_ir::format::{LevelKind, LevelSpec, Width};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Runs,
-    arrays: &["pos", "end"],
+    arrays: &[arrays::FIBER_OFFSETS, arrays::RUN_ENDS],
+    children: Children::Elements(ArrayRole::RunEnds),
     capabilities: Capabilities {
         full: true,
         padding: Padding::Adds,

@@ -10,8 +10,8 @@
 
 use super::compressed::equal_range;
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check,
-    positions, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding,
+    Shape, arrays, check, positions, unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -22,7 +22,8 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Singleton,
-    arrays: &["crd"],
+    arrays: &[arrays::COORDINATES.for_each_parent()],
+    children: Children::Elements(ArrayRole::Coordinates),
     capabilities: Capabilities {
         full: false,
         padding: Padding::Keeps,

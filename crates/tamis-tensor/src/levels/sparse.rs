@@ -9,8 +9,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
-    level_type, positions, unfurl, write,
+    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType,
+    Nodes, Padding, Piece, Shape, arrays, check, level_type, positions, unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -22,6 +22,7 @@ use tamis_ir::format::{LevelKind, LevelSpec};
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::Sparse,
     arrays: ARRAYS,
+    children: Children::Elements(ArrayRole::Coordinates),
     capabilities: CAPABILITIES,
     assemble: Assemble::Coordinates(assemble),
     from_arrays,
@@ -32,7 +33,7 @@ pub(super) static TYPE: LevelType = LevelType {
     write: &write::Listed,
 };
 
-pub(super) const ARRAYS: &[&str] = &["pos", "crd"];
+pub(super) const ARRAYS: &[ArraySpec] = &[arrays::FIBER_OFFSETS, arrays::COORDINATES];
 
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     full: false,

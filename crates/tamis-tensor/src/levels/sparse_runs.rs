@@ -14,7 +14,8 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
+    arrays, check, unfurl, write,
 };
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
@@ -25,7 +26,8 @@ use tamis_ir::format::{LevelKind, LevelSpec, Width};
 
 pub(super) static TYPE: LevelType = LevelType {
     kind: LevelKind::SparseRuns,
-    arrays: &["pos", "start", "end"],
+    arrays: &[arrays::FIBER_OFFSETS, arrays::RUN_STARTS, arrays::RUN_ENDS],
+    children: Children::Elements(ArrayRole::RunStarts),
     capabilities: Capabilities {
         full: false,
         padding: Padding::Removes,

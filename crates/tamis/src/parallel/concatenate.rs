@@ -10,6 +10,7 @@ use tamis_backend::runtime::Element;
 use tamis_backend::{KernelFailure, Storage};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Elem, Kernel};
+use tamis_tensor::levels::ArrayRole;
 
 /// Shorter arrays are copied by one thread.
 const LONG: usize = 1 << 15;
@@ -33,15 +34,16 @@ pub(crate) fn rows(
             true => above.iter().map(|n| n.saturating_mul(levels[level] as usize)).collect(),
             false => above.clone(),
         };
-        for (_, pos) in arrays.iter().filter(|(name, _)| *name == "pos") {
-            let array = OutputArray { kernel, buffer: *pos, threads };
+        let offsets = output.array(level, ArrayRole::FiberOffsets);
+        if let Some(pos) = offsets {
+            let array = OutputArray { kernel, buffer: pos, threads };
             let width = array.width()?;
             for ((chunk, count), above) in chunks.iter().zip(&mut below).zip(&above) {
-                *count = chunk[*pos].as_ref().map_or(0, |pos| element(pos, width, *above));
+                *count = chunk[pos].as_ref().map_or(0, |pos| element(pos, width, *above));
             }
-            joined[*pos] = Some(array.positions(level == 0, chunks, &above, &below)?);
+            joined[pos] = Some(array.positions(level == 0, chunks, &above, &below)?);
         }
-        for (_, buffer) in arrays.iter().filter(|(name, _)| *name != "pos") {
+        for (_, buffer) in arrays.iter().filter(|(_, buffer)| Some(*buffer) != offsets) {
             joined[*buffer] = Some(OutputArray { kernel, buffer: *buffer, threads }.append(chunks, &below)?);
         }
         above = below;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use tamis_compiler::lower::outer_partition::{OuterPartition, WHOLE_SHARE};
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Expr, Extent, IndexId, Program, StmtKind};
+use tamis_tensor::levels::ArrayRole;
 use tamis_tensor::{Index, IndexArray, bisect, with_indices};
 
 /// A contiguous range of a loop's iterations.
@@ -115,18 +116,22 @@ impl<'a> WorkEstimate<'a> {
         let Some((argument, unit)) = self.driver else { return iteration };
         let (levels, extents) = (&argument.levels, &self.extents);
         let row = iteration.saturating_mul(unit);
-        let mut position = match levels.first().map(|level| (level.get("pos"), level.get("crd"), level.get("end"))) {
-            Some((None, None, None)) => row.min(extents.first().copied().unwrap_or(0)),
-            // An end is one past its last coordinate.
-            Some((_, Some(crd), _)) => first_at_least(crd, row),
-            Some((_, None, Some(end))) => first_at_least(end, row.saturating_add(1)),
-            _ => return iteration,
+        let outermost = |role| argument.array(0, role);
+        let last = outermost(ArrayRole::Coordinates).or_else(|| outermost(ArrayRole::BlockEnds));
+        let mut position = match (last, outermost(ArrayRole::RunEnds)) {
+            (Some(last), _) => first_at_least(last, row),
+            // A run end is one past the last coordinate.
+            (None, Some(end)) => first_at_least(end, row.saturating_add(1)),
+            (None, None) if levels.first().is_some_and(|level| level.arrays.is_empty()) => {
+                row.min(extents.first().copied().unwrap_or(0))
+            }
+            (None, None) => return iteration,
         };
-        for (level, extent) in levels.iter().zip(extents).skip(1) {
-            position = match (level.get("pos"), level.arrays.is_empty()) {
-                (Some(pos), _) => at(pos, position),
-                (None, true) => position.saturating_mul(*extent),
-                (None, false) => position,
+        for (level, extent) in extents.iter().enumerate().skip(1) {
+            position = match argument.array(level, ArrayRole::FiberOffsets) {
+                Some(offsets) => at(offsets, position),
+                None if levels[level].arrays.is_empty() => position.saturating_mul(*extent),
+                None => position,
             };
         }
         position.saturating_add(iteration)
@@ -164,8 +169,8 @@ fn products(
             })
             .collect()
     };
-    let [top, inner] = &a.levels[..] else { return None };
-    let (pos, crd) = (inner.get("pos")?, inner.get("crd")?);
+    let [top, _] = &a.levels[..] else { return None };
+    let (pos, crd) = (a.array(1, ArrayRole::FiberOffsets)?, a.array(1, ArrayRole::Coordinates)?);
     let selecting = reads(a, 1);
     if !top.arrays.is_empty() || !reads(a, 0).contains(&index) {
         return None;
@@ -174,10 +179,10 @@ fn products(
         let shares_index = reads(b, 0).iter().any(|k| *k != index && selecting.contains(k));
         shares_index
             && b.levels.first().is_some_and(|level| level.arrays.is_empty())
-            && b.levels.get(1).is_some_and(|l| l.get("pos").is_some())
+            && b.array(1, ArrayRole::FiberOffsets).is_some()
     };
     let b = arguments.iter().find(is_selected)?;
-    let rows = b.levels[1].get("pos")?;
+    let rows = b.array(1, ArrayRole::FiberOffsets)?;
     let mut before = Vec::with_capacity(trip_count as usize + 1);
     let mut sum = 0u64;
     before.push(0);
