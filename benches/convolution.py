@@ -66,7 +66,7 @@ def cubes(program, ranks, rounds, options, report):
     """One to three dimensions beside C."""
     report.say("\n## Cubes with filters of three to a side\n")
     report.say("`plain C` takes filters of any size; `unrolled C` is written for three to a side. Ours take filters of any size, but for `entries first, filters of three`, which is to be compared with unrolled C. Both are compiled with `gcc -O3 -march=native` (and more: see `FLAGS` in")
-    report.say("`benches/src/baseline.rs`). *Automatic* is what Tamis makes of index notation; *best* is the fastest of that and of the programs in `benches/src/convolution/ways.rs`. All are")
+    report.say("`benches/src/baseline.rs`). *Automatic* is what Tamis makes of index notation; *best* is the fastest of that and of the programs in `benches/src/convolution/variants.rs`. All are")
     report.say("compared with plain C before they are timed. Milliseconds, medians (least); ratios are of medians: above 1, ours is faster.\n")
     report.table("size", "sparsity", "non-zeros", "plain C", "unrolled C", "automatic", "best", "by", "best, times plain C", "automatic, times plain C", "best, times unrolled C", "compiled in")
     command = [program, "cubes", "--rounds", str(rounds), *options, *ranks]

@@ -386,27 +386,20 @@ pub struct ConvertArgs {
     pub json: bool,
 }
 
-/// How to combine elements with equal coordinates.
+/// How to combine elements with equal coordinates. The words need no help of their own, which would
+/// make that of every command twice as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
 pub enum Duplicates {
-    /// Report them as an error
     Error,
-    /// Add them up
     Sum,
-    /// Multiply them
     #[value(alias = "product")]
     Prod,
-    /// Keep the least
     Min,
-    /// Keep the greatest
     Max,
-    /// 1 if any is not zero
     Any,
-    /// 1 if all are not zero
     All,
-    /// Keep the first
     First,
-    /// Keep the last
     Last,
 }
 

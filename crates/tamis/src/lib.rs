@@ -55,6 +55,7 @@
 //! stored), [`program`] (loop programs), [`schedule`] (commands that change loops), [`algebra`]
 //! (value types and operators), [`kernel`] (what programs are lowered to), [`io`] (files),
 //! [`gallery`] (generated tensors), [`diagnostic`] (errors), [`threads`], [`cache`].
+//! The features `ndarray` and `sprs` add conversions from and to these crates, in a module `interop`.
 //!
 //! Every mistake is a [`Diagnostic`]: a code, a place in the text, and something that would work.
 //! This crate holds no algorithms; they are in `tamis-ir`, `tamis-tensor`, `tamis-compiler` and
@@ -81,14 +82,22 @@ pub mod search;
 mod signature;
 mod warnings;
 
+#[doc(inline)]
 pub use advise::advise;
+#[doc(inline)]
 pub use analyze::analyze;
+#[doc(inline)]
 pub use calibrate::calibrate;
+#[doc(inline)]
 pub use compile::compile;
+#[doc(inline)]
 pub use explain::explain;
+#[doc(inline)]
 pub use notation::einsum;
 pub use results::Results;
+#[doc(inline)]
 pub use run::run;
+#[doc(inline)]
 pub use search::search;
 /// Index notation whose text is checked when the program is compiled.
 ///

@@ -15,7 +15,7 @@ use tamis_ir::{Code, Diagnostic, Format, Value};
 /// use tamis_tensor::Tensor;
 /// let identity: CsMat<f64> = CsMat::eye(3);
 /// let a = Tensor::try_from(identity)?;
-/// assert_eq!((a.format().to_string().as_str(), a.nnz()), ("dense, sparse", 3));
+/// assert_eq!((a.format().to_string().as_str(), a.nnz()), ("csr", 3));
 /// # Ok::<(), tamis_ir::Diagnostics>(())
 /// ```
 impl<T: ValueType, I: SpIndex, P: SpIndex> TryFrom<CsMatI<T, I, P>> for Tensor {
