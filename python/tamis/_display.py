@@ -26,7 +26,7 @@ def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     shape = tensor.shape if tensor.ndim == 2 else (1, *tensor.shape)
     grid = tuple(min(n, cells) for n in shape)
     if tensor.is_dense:
-        coords = np.nonzero(tensor.to_numpy().reshape(shape))
+        coords = np.nonzero(tensor._readable().reshape(shape))
     else:
         columns, _ = tensor.to_coo()
         coords = tuple(columns) if tensor.ndim == 2 else (np.zeros(columns.shape[1], dtype=np.int64), columns[0])

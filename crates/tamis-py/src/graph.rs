@@ -165,7 +165,7 @@ pub(crate) fn dijkstra<'py>(
             let d = Diagnostic::new(Code::E0308, "weights of edges have the type f64 here");
             return Err(d.help("convert them first: `t.astype('f64')`").into());
         };
-        if let Some(weight) = weights.iter().find(|weight| !(**weight >= 0.0)) {
+        if let Some(weight) = weights.iter().find(|weight| **weight < 0.0 || weight.is_nan()) {
             let d = Diagnostic::new(Code::E0709, format!("an edge has the weight {weight}"));
             return Err(d.help("shortest paths need weights of 0 or more").into());
         }

@@ -136,7 +136,7 @@ pub(crate) fn join_rows<'py>(
     axis: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let given = operands_of(&tensors);
-    let made = work::run(py, || Ok(joined(&given, axis)?))?;
+    let made = work::run(py, || joined(&given, axis))?;
     wrap(py, made, false)
 }
 
@@ -236,7 +236,8 @@ fn flipped(given: &Tensor, rows: bool, columns: bool) -> Result<Tensor, Diagnost
     }
     // With both axes reversed, the arrays are; else each row is.
     let whole = parts.pos.get(height) as usize;
-    let ranges: Vec<Range<usize>> = if rows { vec![0..whole] } else { (0..height).map(source).collect() };
+    let ranges: Vec<Range<usize>> =
+        if rows { std::iter::once(0..whole).collect() } else { (0..height).map(source).collect() };
     let crd: IndexArray = tamis_tensor::with_indices!(&parts.crd, x => mirrored(x, &ranges, width, whole)?.into());
     let values = match &parts.values {
         None => None,
