@@ -6,7 +6,7 @@
 array([2., 1., 2., 1., 0., 1., 2., 1., 2.])
 
 Tensors: :func:`tensor`, :func:`asarray`, :func:`read`, :func:`write`, :mod:`gallery`. Computing: operators, the functions of the
-Array API standard, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`, :func:`op`. Looking
+Array API standard, :mod:`linalg`, :mod:`graph`, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`, :func:`op`. Looking
 inside: :func:`explain`, :func:`advise`, :mod:`plot`, :func:`config`.
 """
 
@@ -70,6 +70,8 @@ from ._reductions import (
 )
 
 if _TYPE_CHECKING:
+    from . import graph as graph
+    from . import linalg as linalg
     from . import plot as plot
     from ._creation import (
         arange,
@@ -95,6 +97,10 @@ if _TYPE_CHECKING:
         index,
         indices,
         result,
+    )
+    from ._columns import (
+        LabeledTensor,
+        from_columns,
     )
     from ._nan_reductions import (
         nanmax,
@@ -213,6 +219,9 @@ __version__ = _tamis.__version__
 
 #: Submodules and functions that are loaded lazily on first access, so that importing the package stays fast.
 _LATER = {
+    "_columns": (
+        "LabeledTensor from_columns"
+    ).split(),
     "_nan_reductions": (
         "nanmax nanmean nanmin nanprod nansum"
     ).split(),
@@ -256,7 +265,7 @@ _PLACES = {name: module for module, names in _LATER.items() for name in names}
 def __getattr__(name: str) -> _Any:
     from importlib import import_module
 
-    if name in ("plot",):
+    if name in ("graph", "linalg", "plot"):
         return import_module(f".{name}", __name__)
     place = _PLACES.get(name)
     if place is None:
@@ -283,6 +292,7 @@ __all__ = [
     "InvalidValue",
     "Jit",
     "Kernel",
+    "LabeledTensor",
     "Operator",
     "Program",
     "Result",
@@ -347,10 +357,12 @@ __all__ = [
     "flip",
     "float32",
     "float64",
+    "from_columns",
     "from_dlpack",
     "full",
     "full_like",
     "gallery",
+    "graph",
     "hstack",
     "identity",
     "iinfo",
@@ -369,6 +381,7 @@ __all__ = [
     "kernel",
     "kron",
     "kronsum",
+    "linalg",
     "linspace",
     "matmul",
     "matrix_transpose",
