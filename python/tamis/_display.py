@@ -81,16 +81,21 @@ class Display:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """A picture of what is stored, and the levels.
+        """The values at the corners, a picture of what is stored, and the levels.
 
         >>> import tamis as tm
         >>> "<svg" in tm.eye(4, format="csr")._repr_html_()
         True
         """
+        from ._tensor import corner, stored
+
         head = f"<div><b>tamis.Tensor</b> {_escape(self.summary())}</div>"  # type: ignore[attr-defined]
+        values = f"<pre>{_escape(corner(self))}</pre>"  # type: ignore[arg-type]
+        if "stored (" not in values:
+            values += f"<div>{_escape(stored(self))}</div>"  # type: ignore[arg-type]
         return (
             '<div style="display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap">'
-            f"<div>{head}{levels_table(self)}</div><div>{spy_svg(self)}</div></div>"
+            f"<div>{head}{values}{levels_table(self)}</div><div>{spy_svg(self)}</div></div>"
         )
 
 

@@ -320,18 +320,43 @@ def rebuild(shape: tuple[int, ...], format: str, levels: list[dict[str, Any]], v
     return _tamis.from_parts(list(shape), format, levels, values, fill, False)
 
 
-def corner(tensor: Tensor, rows: int = 6) -> str:
-    """The first elements, as NumPy prints them, with ``...`` where there are more."""
+def corner(tensor: Tensor, edge: int = 3) -> str:
+    """The elements at the ends of each dimension, as NumPy prints them with ``...`` between, and how much is stored.
+
+    >>> import tamis as tm
+    >>> from tamis._tensor import corner
+    >>> print(corner(tm.gallery.laplacian(10), edge=1))
+    [[4. ... 0.]
+     ...
+     [0. ... 4.]]
+    460 of 10,000 elements stored (4.6 %), 5.9 kB
+    """
     shape = tensor.shape
     if 0 in shape:
         return f"[], shape {shape}"
     if not shape:
         return str(tensor.element([]))
-    shown = [min(n, rows if len(shape) - d <= 2 else 2) for d, n in enumerate(shape)]
-    if len(shape) > 4:
-        shown = [1] * (len(shape) - 4) + shown[-4:]
-    array = np.empty(shown, dtype=tensor.dtype)
-    for place in np.ndindex(*shown):
-        array[place] = tensor.element(list(place))
-    text = np.array2string(array)
-    return text if tuple(shown) == shape else f"{text}\n..."
+    edges = [edge if len(shape) - d <= 2 else 1 for d in range(len(shape))]
+    whole = all(n <= 2 * e for n, e in zip(shape, edges))
+    # A dimension that is cut has one element between its ends, which NumPy leaves out.
+    places = [range(n) if n <= 2 * e else [*range(e), e, *range(n - e, n)] for n, e in zip(shape, edges)]
+    array = np.empty([len(p) for p in places], dtype=tensor.dtype)
+    for index in np.ndindex(*array.shape):
+        array[index] = tensor.element([p[k] for p, k in zip(places, index)])
+    if whole:
+        return np.array2string(array)
+    text = np.array2string(array, threshold=0, edgeitems=edge if len(shape) <= 2 else 1)
+    return f"{text}\n{stored(tensor)}"
+
+
+def stored(tensor: Tensor) -> str:
+    """How many elements a tensor stores, their share, and the memory of all arrays.
+
+    >>> import tamis as tm
+    >>> from tamis._tensor import stored
+    >>> stored(tm.eye(10, format="csr"))
+    '10 of 100 elements stored (10 %), 164 bytes'
+    """
+    size = tensor.size
+    share = f" ({100 * tensor.nnz / size:.3g} %)" if size else ""
+    return f"{tensor.nnz:,} of {size:,} elements stored{share}, {format_bytes(tensor.nbytes)}"
