@@ -66,7 +66,7 @@ class SciPyMethods:
 
     todense = toarray
 
-    def asformat(self, format: str | None, copy: bool = False) -> Any:
+    def asformat(self, format: str | None, copy: bool = False) -> Tensor:
         """The tensor in one of SciPy's formats (``"csr"``, ``"csc"``, ``"coo"``, ``"bsr"``, ``"dia"``) or any of ours.
 
         >>> import tamis as tm
@@ -74,7 +74,7 @@ class SciPyMethods:
         'csc'
         """
         if format is None:
-            return self
+            return self  # type: ignore[return-value]
         if format in ("bsr", "dia"):
             return self.tobsr() if format == "bsr" else self.todia()
         if format in ("lil", "dok"):
@@ -86,24 +86,24 @@ class SciPyMethods:
             )
         return self.convert(format)  # type: ignore[attr-defined]
 
-    def tocsr(self, copy: bool = False) -> Any:
+    def tocsr(self, copy: bool = False) -> Tensor:
         """The tensor in the format ``csr``."""
         return self.asformat("csr")
 
-    def tocsc(self, copy: bool = False) -> Any:
+    def tocsc(self, copy: bool = False) -> Tensor:
         """The tensor in the format ``csc``."""
         return self.asformat("csc")
 
-    def tocoo(self, copy: bool = False) -> Any:
+    def tocoo(self, copy: bool = False) -> Tensor:
         """The tensor in the format ``coo``."""
         return self.asformat("coo")
 
-    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Any:
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Tensor:
         """The tensor in blocks of this size, 2 x 2 if none is given: ``bsr(R,C)``."""
         rows, columns = (2, 2) if blocksize is None else blocksize
         return self.convert(f"bsr({rows},{columns})")  # type: ignore[attr-defined]
 
-    def todia(self, copy: bool = False) -> Any:
+    def todia(self, copy: bool = False) -> Tensor:
         """The tensor by diagonals: the format ``(i,j) -> (j-i, i): sparse, dense``."""
         return self.convert("(i,j) -> (j-i, i): sparse, dense")  # type: ignore[attr-defined]
 
@@ -179,24 +179,24 @@ class SciPyMethods:
         columns, _ = self.coordinates()  # type: ignore[attr-defined]
         return np.bincount(np.asarray(columns[1 - a], dtype=np.int64), minlength=self.shape[1 - a])
 
-    def multiply(self, other: Any) -> Any:
+    def multiply(self, other: Any) -> Tensor:
         """``self * other``, element by element."""
         return self * other  # type: ignore[operator]
 
-    def maximum(self, other: Any) -> Any:
+    def maximum(self, other: Any) -> Tensor:
         """The greater of both, element by element."""
         return _elementwise.apply("maximum", self, other)
 
-    def minimum(self, other: Any) -> Any:
+    def minimum(self, other: Any) -> Tensor:
         """The less of both, element by element."""
         return _elementwise.apply("minimum", self, other)
 
-    def power(self, n: Any, dtype: DTypeLike | None = None) -> Any:
+    def power(self, n: Any, dtype: DTypeLike | None = None) -> Tensor:
         """``self ** n``, element by element."""
         base = self if dtype is None else self.astype(dtype)  # type: ignore[attr-defined]
         return base**n
 
-    def eliminate_zeros(self) -> Any:
+    def eliminate_zeros(self) -> Tensor:
         """The tensor without stored elements that equal the fill value; a new one, unlike SciPy's.
 
         >>> import tamis as tm
@@ -206,22 +206,22 @@ class SciPyMethods:
         from ._coordinates import from_coordinates, to_coordinates
 
         if is_strided(self) or self.values is None:  # type: ignore[arg-type]
-            return self
+            return self  # type: ignore[return-value]
         fill = self.fill_value  # type: ignore[attr-defined]
         unequal = self.values == self.values if fill != fill else self.values != fill
         if unequal.all():
-            return self
+            return self  # type: ignore[return-value]
         columns, values = to_coordinates(self)  # type: ignore[arg-type]
         keep = values == values if fill != fill else values != fill
         return from_coordinates(self, [c[keep] for c in columns], values[keep], self.shape)  # type: ignore[arg-type]
 
-    def sum_duplicates(self) -> Any:
+    def sum_duplicates(self) -> Tensor:
         """The tensor itself: equal coordinates are combined when a tensor is made."""
-        return self
+        return self  # type: ignore[return-value]
 
-    def sort_indices(self) -> Any:
+    def sort_indices(self) -> Tensor:
         """The tensor itself: coordinates are sorted when a tensor is made."""
-        return self
+        return self  # type: ignore[return-value]
 
     sorted_indices = sort_indices
     prune = sort_indices
@@ -244,11 +244,11 @@ class SciPyMethods:
         return self.conj()  # type: ignore[attr-defined, no-any-return]
 
     @property
-    def H(self) -> Any:
+    def H(self) -> Tensor:
         """The conjugate transpose."""
         return self.adjoint()
 
-    def adjoint(self) -> Any:
+    def adjoint(self) -> Tensor:
         """The conjugate transpose; of real matrices a view.
 
         >>> import tamis as tm
@@ -274,7 +274,7 @@ class SciPyMethods:
         """``A.adjoint() @ X``, as ``scipy.sparse.linalg.LinearOperator`` calls it."""
         return _linalg.product(self.adjoint(), X)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Any:
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """See :func:`tamis.swapaxes`."""
         from ._manipulation import swapaxes
 
@@ -286,7 +286,7 @@ class SciPyMethods:
 
         return argsort(self, axis=axis, descending=descending)
 
-    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Any:
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """See :func:`tamis.cumsum`."""
         from ._sets import cumsum
 
@@ -321,17 +321,17 @@ class SciPyMethods:
     floor, ceil, trunc = (_function(name, name) for name in "floor ceil trunc".split())
     rint = _function("rint", "round")
 
-    def round(self, decimals: int = 0) -> Any:
+    def round(self, decimals: int = 0) -> Tensor:
         """The numbers rounded to so many decimals; halves to even."""
         return round(self, decimals)  # type: ignore[call-overload]
 
-    def deg2rad(self) -> Any:
+    def deg2rad(self) -> Tensor:
         """Degrees as radians."""
-        return self * (np.pi / 180)  # type: ignore[operator]
+        return self * (np.pi / 180)  # type: ignore[return-value, operator]
 
-    def rad2deg(self) -> Any:
+    def rad2deg(self) -> Tensor:
         """Radians as degrees."""
-        return self * (180 / np.pi)  # type: ignore[operator]
+        return self * (180 / np.pi)  # type: ignore[return-value, operator]
 
 
 def issparse(x: Any, /) -> bool:

@@ -20,6 +20,8 @@ from ._array_methods import ArrayMethods
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from ._protocols import Elementwise, Product, Reduction, Selection, Sign
+
 #: An array of more bytes that another library makes of a sparse tensor is reported.
 _QUIET = 8 << 20
 
@@ -96,6 +98,55 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
     """
 
     __slots__ = ("__weakref__",)
+
+    if TYPE_CHECKING:
+        __add__: Elementwise
+        __sub__: Elementwise
+        __mul__: Elementwise
+        __truediv__: Elementwise
+        __floordiv__: Elementwise
+        __mod__: Elementwise
+        __pow__: Elementwise
+        __and__: Elementwise
+        __or__: Elementwise
+        __xor__: Elementwise
+        __lshift__: Elementwise
+        __rshift__: Elementwise
+        __radd__: Elementwise
+        __rsub__: Elementwise
+        __rmul__: Elementwise
+        __rtruediv__: Elementwise
+        __rfloordiv__: Elementwise
+        __rmod__: Elementwise
+        __rpow__: Elementwise
+        __rand__: Elementwise
+        __ror__: Elementwise
+        __rxor__: Elementwise
+        __eq__: Elementwise  # type: ignore[assignment]
+        __ne__: Elementwise  # type: ignore[assignment]
+        __lt__: Elementwise
+        __le__: Elementwise
+        __gt__: Elementwise
+        __ge__: Elementwise
+        __neg__: Sign
+        __pos__: Sign
+        __abs__: Sign
+        __invert__: Sign
+        __matmul__: Product  # type: ignore[assignment]
+        __rmatmul__: Product  # type: ignore[assignment]
+        __getitem__: Selection  # type: ignore[assignment]
+        sum: Reduction  # type: ignore[assignment]
+        prod: Reduction  # type: ignore[assignment]
+        min: Reduction  # type: ignore[assignment]
+        max: Reduction  # type: ignore[assignment]
+        mean: Reduction  # type: ignore[assignment]
+        var: Reduction  # type: ignore[assignment]
+        std: Reduction  # type: ignore[assignment]
+        any: Reduction  # type: ignore[assignment]
+        all: Reduction  # type: ignore[assignment]
+        argmax: Reduction  # type: ignore[assignment]
+        argmin: Reduction  # type: ignore[assignment]
+        count_nonzero: Reduction  # type: ignore[assignment]
 
     @property
     def T(self) -> Tensor:
