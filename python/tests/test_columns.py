@@ -105,3 +105,31 @@ def test_nothing_is_imported() -> None:
     code += "print([m for m in ('scipy', 'pandas', 'polars', 'pyarrow', 'torch', 'networkx', 'igraph', 'sparse') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_groups_by_subscript() -> None:
+    x = np.arange(18.0).reshape(2, 9) * (np.arange(18).reshape(2, 9) % 3 > 0)
+    S, week = tm.tensor(x, format="csr"), np.array([0, 0, 0, 1, 1, 1, 3, 3, 3])
+    expected = np.stack([x[:, week == k].sum(axis=1) for k in range(4)], axis=1)
+    for array in (week, tm.asarray(week), week.tolist()):
+        made = tm.einsum("W[p, week[d]] += S[p,d]", S=S, week=array)
+        assert np.array_equal(made.to_numpy(), expected)
+    assert tm.einsum("W[week[d], p] += S[p,d]", S=S, week=week, format="csr").format == "csr"
+    start = np.ones((2, 6))
+    made = tm.einsum("W[p, week[d]] += S[p,d]", W=start, S=S, week=week)
+    assert np.array_equal(made.to_numpy(), np.pad(expected, ((0, 0), (0, 2))) + 1)
+    i, j, v = np.array([0, 1, 1, 0]), np.array([2, 0, 0, 2]), np.array([1, 2, 3, 4])
+    assert tm.einsum("W[i[e], j[e]] += v[e]", i=i, j=j, v=v).tolist() == [[0, 0, 5], [5, 0, 0]]
+    both = tm.einsum("W[week[d]] += x[d] + 1; s = x[d]", x=x[0], week=week)
+    assert np.array_equal(both.W.to_numpy(), np.bincount(week, x[0] + 1)) and both.s.item() == x[0].sum()
+    for wrong in (
+        lambda: tm.einsum("W[p, week[d]] += S[p,d]", S=S, week=week - 1),
+        lambda: tm.einsum("W[p, week[d]] += S[p,d]", S=S, week=week * 1.0),
+        lambda: tm.einsum("W[p, week[d]] += S[p,d]", W=np.ones((2, 2)), S=S, week=week),
+        lambda: tm.einsum("W[p, week[d]] += S[p,d]", S=S, week=week[:4]),
+        lambda: tm.einsum("W[p, week[d]] = S[p,d]", S=S, week=week),
+        lambda: tm.einsum("W[p, week[d]] += S[p,d]", S, week),
+    ):
+        with pytest.raises(tm.Error) as caught:
+            wrong()
+        assert caught.value.help
