@@ -159,7 +159,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         ),
     },
     "sparse": {
-        "COO": '`tm.tensor((coords, values, shape), "coo")`',
+        "COO": '`tm.tensor((coords, values, shape), "coo")`; `tm.asarray(x)`, `t.to_pydata()`',
         "DOK": "immutable: `tm.at(t)`",
         "GCXS": '`tm.tensor(x, "csr")`, `"csf"`, or any format',
         "SparseArray": "`tm.Tensor`",

@@ -78,6 +78,10 @@ def asarray(
     return _make(data, format, None, dtype, "sum", borrow=not copy)
 
 
+#: Libraries with sparse arrays that are taken by their arrays.
+_FOREIGN = {"sparse", "pandas", "pyarrow", "jax", "jaxlib"}
+
+
 def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, duplicates: str, borrow: bool) -> Tensor:
     wanted = None if dtype is None else dtype_of(dtype)
     if isinstance(data, np.ndarray):
@@ -100,6 +104,12 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
         refuse_gradient(data)
         if isinstance(data, sys.modules["torch"].Tensor):
             return from_torch(data, format, fill, wanted, borrow)
+    if type(data).__module__.split(".")[0] in _FOREIGN:
+        from ._foreign import from_foreign
+
+        taken = from_foreign(data, format, fill, wanted, borrow)
+        if taken is not None:
+            return taken
     if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], (tuple, list)) and _are_coordinates(data[0]):
         return from_coordinates(data[0], data[1], data[2], format, fill, wanted, duplicates)
     return from_numpy(_array(data), format, fill, wanted, borrow)

@@ -256,6 +256,28 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
 
         return LabeledTensor(self, [f"dim_{d}" for d in range(self.ndim)] if names is None else list(names)).to_pandas()
 
+    def to_pydata(self) -> Any:
+        """A ``sparse.COO`` array of pydata/sparse, with the same fill value.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").to_pydata().nnz                     # doctest: +SKIP
+        2
+        """
+        from ._foreign import to_pydata
+
+        return to_pydata(self)
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.SparseCOOTensor``.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").to_arrow().non_zero_length          # doctest: +SKIP
+        2
+        """
+        from ._foreign import to_arrow
+
+        return to_arrow(self)
+
     def to_torch(self) -> Any:
         """A PyTorch tensor: strided if this one is dense, else sparse CSR, CSC, BSR or COO."""
         from ._torch import to_torch
