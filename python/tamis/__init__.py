@@ -6,8 +6,8 @@
 array([2., 1., 2., 1., 0., 1., 2., 1., 2.])
 
 Tensors: :func:`tensor`, :func:`asarray`, :func:`read`, :func:`write`, :mod:`gallery`. Computing: operators, the functions of the
-Array API standard, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`, :func:`op`. Looking inside: :func:`explain`,
-:func:`advise`, :mod:`plot`, :func:`config`.
+Array API standard, :mod:`linalg`, :mod:`graph`, :func:`einsum`, :func:`jit`, :func:`kernel`, :func:`program`, :func:`op`. Looking
+inside: :func:`explain`, :func:`advise`, :mod:`plot`, :func:`config`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from ._linalg import (
     tensordot,
     vecdot,
 )
+from ._scipy_methods import issparse
 from ._reductions import (
     all,
     any,
@@ -69,6 +70,8 @@ from ._reductions import (
 )
 
 if _TYPE_CHECKING:
+    from . import graph as graph
+    from . import linalg as linalg
     from . import plot as plot
     from ._creation import (
         arange,
@@ -95,6 +98,46 @@ if _TYPE_CHECKING:
         indices,
         result,
     )
+    from ._columns import (
+        LabeledTensor,
+        from_columns,
+    )
+    from ._nan_reductions import (
+        nanmax,
+        nanmean,
+        nanmin,
+        nanprod,
+        nansum,
+    )
+    from ._sets import (
+        TopK,
+        allclose,
+        array_equal,
+        bincount,
+        cumsum,
+        flatnonzero,
+        isclose,
+        isin,
+        topk,
+    )
+    from ._structured import (
+        argwhere,
+        block_array,
+        block_diag,
+        bmat,
+        diag,
+        diags,
+        find,
+        identity,
+        kron,
+        kronsum,
+        random,
+        random_array,
+        spdiags,
+    )
+    from ._updates import (
+        at,
+    )
     from ._jit import (
         Jit,
         jit,
@@ -110,18 +153,22 @@ if _TYPE_CHECKING:
         diagonal,
         expand_dims,
         flip,
+        hstack,
         moveaxis,
+        pad,
         permute_dims,
         repeat,
         reshape,
         roll,
         squeeze,
         stack,
+        swapaxes,
         tile,
         trace,
         tril,
         triu,
         unstack,
+        vstack,
     )
     from ._search import (
         UniqueAll,
@@ -134,6 +181,7 @@ if _TYPE_CHECKING:
         nonzero,
         searchsorted,
         sort,
+        unique,
         unique_all,
         unique_counts,
         unique_inverse,
@@ -171,6 +219,21 @@ __version__ = _tamis.__version__
 
 #: Submodules and functions that are loaded lazily on first access, so that importing the package stays fast.
 _LATER = {
+    "_columns": (
+        "LabeledTensor from_columns"
+    ).split(),
+    "_nan_reductions": (
+        "nanmax nanmean nanmin nanprod nansum"
+    ).split(),
+    "_sets": (
+        "TopK allclose array_equal bincount cumsum flatnonzero isclose isin topk"
+    ).split(),
+    "_structured": (
+        "argwhere block_array block_diag bmat diag diags find identity kron kronsum random random_array spdiags"
+    ).split(),
+    "_updates": (
+        "at"
+    ).split(),
     "_creation": (
         "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"
     ).split(),
@@ -184,12 +247,12 @@ _LATER = {
         "Kernel kernel"
     ).split(),
     "_manipulation": (
-        "broadcast_arrays broadcast_to concat diagonal expand_dims flip moveaxis permute_dims repeat reshape roll "
-        "squeeze stack tile trace tril triu unstack"
+        "broadcast_arrays broadcast_to concat diagonal expand_dims flip hstack moveaxis pad permute_dims repeat reshape "
+        "roll squeeze stack swapaxes tile trace tril triu unstack vstack"
     ).split(),
     "_search": (
         "UniqueAll UniqueCounts UniqueInverse argsort cumulative_prod cumulative_sum diff nonzero searchsorted sort "
-        "unique_all unique_counts unique_inverse unique_values"
+        "unique unique_all unique_counts unique_inverse unique_values"
     ).split(),
     "_namespace": (
         "astype can_cast complex128 complex64 e finfo float32 float64 iinfo inf int16 int32 int64 int8 isdtype nan "
@@ -202,8 +265,8 @@ _PLACES = {name: module for module, names in _LATER.items() for name in names}
 def __getattr__(name: str) -> _Any:
     from importlib import import_module
 
-    if name == "plot":
-        return import_module(".plot", __name__)
+    if name in ("graph", "linalg", "plot"):
+        return import_module(f".{name}", __name__)
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'tamis' has no attribute {name!r}")
@@ -229,6 +292,7 @@ __all__ = [
     "InvalidValue",
     "Jit",
     "Kernel",
+    "LabeledTensor",
     "Operator",
     "Program",
     "Result",
@@ -237,6 +301,7 @@ __all__ = [
     "SparseEfficiencyWarning",
     "Tensor",
     "TooLarge",
+    "TopK",
     "UniqueAll",
     "UniqueCounts",
     "UniqueInverse",
@@ -245,13 +310,21 @@ __all__ = [
     "__array_namespace_info__",
     "advise",
     "all",
+    "allclose",
     "any",
     "arange",
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
+    "array_equal",
     "asarray",
     "astype",
+    "at",
+    "bincount",
+    "block_array",
+    "block_diag",
+    "bmat",
     "bool",
     "broadcast_arrays",
     "broadcast_to",
@@ -262,10 +335,13 @@ __all__ = [
     "concat",
     "config",
     "count_nonzero",
+    "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "describe",
+    "diag",
     "diagonal",
+    "diags",
     "diff",
     "e",
     "einsum",
@@ -275,14 +351,20 @@ __all__ = [
     "expand_dims",
     "explain",
     "eye",
+    "find",
     "finfo",
+    "flatnonzero",
     "flip",
     "float32",
     "float64",
+    "from_columns",
     "from_dlpack",
     "full",
     "full_like",
     "gallery",
+    "graph",
+    "hstack",
+    "identity",
     "iinfo",
     "index",
     "indices",
@@ -291,9 +373,15 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "isclose",
     "isdtype",
+    "isin",
+    "issparse",
     "jit",
     "kernel",
+    "kron",
+    "kronsum",
+    "linalg",
     "linspace",
     "matmul",
     "matrix_transpose",
@@ -303,17 +391,25 @@ __all__ = [
     "min",
     "moveaxis",
     "nan",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nansum",
     "newaxis",
     "nonzero",
     "ones",
     "ones_like",
     "op",
     "outer",
+    "pad",
     "permute_dims",
     "pi",
     "plot",
     "prod",
     "program",
+    "random",
+    "random_array",
     "read",
     "repeat",
     "reshape",
@@ -323,15 +419,18 @@ __all__ = [
     "searchsorted",
     "settings",
     "sort",
+    "spdiags",
     "squeeze",
     "stack",
     "std",
     "sum",
+    "swapaxes",
     "take",
     "take_along_axis",
     "tensor",
     "tensordot",
     "tile",
+    "topk",
     "trace",
     "tril",
     "triu",
@@ -339,6 +438,7 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",
@@ -346,6 +446,7 @@ __all__ = [
     "unstack",
     "var",
     "vecdot",
+    "vstack",
     "write",
     "zeros",
     "zeros_like",

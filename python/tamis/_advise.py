@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _tamis
 from ._construct import asarray
+from ._display import _escape
 
 
 class Advice:
@@ -25,6 +26,19 @@ class Advice:
     def best(self) -> str | None:
         """The format to take, if one was measured."""
         return next((row["format"] for row in self.candidates if row["best"]), None)
+
+    def _repr_html_(self) -> str:
+        """The formats as a table, the best one in bold."""
+        rows = []
+        for row in self.candidates:
+            time = "&ndash;" if row["seconds"] is None else f"{row['seconds'] * 1e6:,.1f} µs"
+            cells = [time, f"{row['bytes']:,}", f"<code>{_escape(row['format'])}</code>", _escape(row["why"])]
+            bold = ("<b>", "</b>") if row["best"] else ("", "")
+            rows.append("<tr>" + "".join(f"<td>{bold[0]}{cell}{bold[1]}</td>" for cell in cells) + "</tr>")
+        head = _escape(self.task or "formats for this tensor")
+        note = f"<div>not measured: {_escape(self.unmeasured)}</div>" if self.unmeasured else ""
+        columns = "".join(f"<th>{name}</th>" for name in ("time", "bytes", "format", "why"))
+        return f"<div>{head}</div>{note}<table><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
     def __repr__(self) -> str:
         lines = [self.task or "formats for this tensor"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _elementwise, _linalg
 from ._errors import fail
@@ -102,7 +102,7 @@ class ArrayMethods:
         """``self @ other``; with a number, ``self * other``."""
         return self * other if _elementwise.is_number(other) else _linalg.matmul(self, other)  # type: ignore[operator, no-any-return]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise TypeError("a tensor without dimensions cannot be iterated over")
         return (self[k] for k in range(self.shape[0]))  # type: ignore[index]

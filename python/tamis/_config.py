@@ -28,6 +28,9 @@ class Settings(NamedTuple):
     interpret: bool = False
     #: The maximum size in bytes of a dense array that a sparse tensor is converted to (``to_numpy`` etc.).
     dense_limit: int = 4 << 30
+    #: Dense results of operators with arrays of NumPy or PyTorch are such arrays, and full reductions are numbers
+    #: (``"operands"``); or all results are tensors (``"tensors"``).
+    returns: str = "operands"
 
     def _compiled(self) -> tuple[bool, bool, int | None, bool, int | None]:
         return self.strict, self.check, self.check_limit, self.interpret, self.threads
@@ -65,7 +68,8 @@ def _set(settings: Settings) -> None:
 class config:
     """Changes settings: for the process when called, and only for the block when used with ``with``.
 
-    ``threads``, ``check``, ``check_limit``, ``strict``, ``interpret`` and ``dense_limit`` are explained by :class:`Settings`.
+    ``threads``, ``check``, ``check_limit``, ``strict``, ``interpret``, ``dense_limit`` and ``returns`` are explained by
+    :class:`Settings`.
 
     >>> import tamis as tm
     >>> with tm.config(check=True):                # every kernel is compared with the reference interpreter
@@ -99,6 +103,10 @@ class config:
 
 
 def _check(name: str, value: object) -> None:
+    if name == "returns":
+        if value not in ("operands", "tensors"):
+            raise fail("E0709", f"`returns` is {value!r}", "write `returns='operands'` or `returns='tensors'`")
+        return
     flags = ("check", "strict", "interpret")
     if name in flags:
         if not isinstance(value, bool):

@@ -49,13 +49,18 @@ def tensor(
 
 
 def asarray(
-    data: Any, dtype: DTypeLike | None = None, *, device: Any = None, copy: bool | None = None
+    data: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    format: str | None = None,
 ) -> Tensor:
     """A tensor that shares memory with ``data`` where the layouts agree; else as :func:`tensor`.
 
     The values of contiguous NumPy arrays, of SciPy's CSR, CSC, COO and BSR, and of PyTorch tensors on the CPU are shared; booleans are
     not, since any byte of them that is not 0 or 1 would be a wrong answer. Who changes such values afterwards changes the tensor.
-    Positions and coordinates are always copied, and checked: compiled code relies on them, so nobody else may change them.
+    With a ``format``, they are converted to it. Positions and coordinates are always copied, and checked: compiled code relies on them, so nobody else may change them.
 
     >>> import numpy as np, tamis as tm
     >>> x = np.zeros(3)
@@ -68,8 +73,13 @@ def asarray(
         raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
     if isinstance(data, Tensor) or hasattr(data, "__tamis_tensor__"):
         tensor: Tensor = data if isinstance(data, Tensor) else data.__tamis_tensor__
-        return tensor if dtype is None else tensor.astype(dtype)
-    return _make(data, None, None, dtype, "sum", borrow=not copy)
+        tensor = tensor if dtype is None else tensor.astype(dtype)
+        return tensor if format is None else tensor.convert(format)
+    return _make(data, format, None, dtype, "sum", borrow=not copy)
+
+
+#: Libraries with sparse arrays that are taken by their arrays.
+_FOREIGN = {"sparse", "pandas", "pyarrow", "jax", "jaxlib"}
 
 
 def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, duplicates: str, borrow: bool) -> Tensor:
@@ -94,6 +104,12 @@ def _make(data: Any, format: str | None, fill: Any, dtype: DTypeLike | None, dup
         refuse_gradient(data)
         if isinstance(data, sys.modules["torch"].Tensor):
             return from_torch(data, format, fill, wanted, borrow)
+    if type(data).__module__.split(".")[0] in _FOREIGN:
+        from ._foreign import from_foreign
+
+        taken = from_foreign(data, format, fill, wanted, borrow)
+        if taken is not None:
+            return taken
     if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], (tuple, list)) and _are_coordinates(data[0]):
         return from_coordinates(data[0], data[1], data[2], format, fill, wanted, duplicates)
     return from_numpy(_array(data), format, fill, wanted, borrow)

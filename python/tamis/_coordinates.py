@@ -89,7 +89,7 @@ def from_array(array: NDArray[Any]) -> Tensor:
 
 def apply_if_strided(what: str, tensor: Tensor, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Tensor | None:
     """Applies a NumPy function to a strided tensor, zero-copy where NumPy returns a view; ``None`` for sparse tensors."""
-    return from_array(change(tensor.to_numpy())) if is_strided(tensor) else None
+    return from_array(change(tensor._readable())) if is_strided(tensor) else None
 
 
 def check_nnz(what: str, tensor: Tensor, shape: Shape, count: int) -> None:

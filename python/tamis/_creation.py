@@ -9,7 +9,7 @@ from . import _construct, _tamis, _tensor
 from ._coordinates import as_tensor
 from ._errors import fail
 from ._lazy_import import np
-from ._shape_utils import format_levels, num_elements, check_size, is_strided, as_shape
+from ._shape_utils import Shape, format_levels, num_elements, check_size, default_sparse_format, is_strided, as_shape
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 def _on(device: Any) -> None:
     if device not in (None, "cpu"):
         raise fail("E0709", f"there is no device {device!r}", "tensors live on the device 'cpu': leave `device` out")
+
+
+#: Of more elements than this, zeros and the identity are sparse if no format is named.
+_LARGE = 1 << 22
+
+
+def _default_format(sizes: Shape) -> str:
+    """Dense where that is small; what a large tensor of zeros is, is sparse."""
+    if num_elements(sizes) <= _LARGE:
+        return "dense"
+    format = default_sparse_format(len(sizes))
+    return "dcsr" if format == "csr" and sizes[0] > _LARGE else format
 
 
 def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense") -> Tensor:
@@ -50,8 +62,8 @@ def full(shape: Any, fill_value: Any, *, dtype: DTypeLike | None = None, device:
     return _tamis.from_coordinates(nothing, np.zeros(0, dtype=found), list(sizes), format, value, "error")
 
 
-def zeros(shape: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str = "dense") -> Tensor:
-    """A tensor of zeros; nothing is stored in a sparse format.
+def zeros(shape: Any, *, dtype: DTypeLike | None = None, device: Any = None, format: str | None = None) -> Tensor:
+    """A tensor of zeros: dense up to four million elements, sparse beyond unless a format is named.
 
     >>> import tamis as tm
     >>> tm.zeros((3, 4), format="csr")
@@ -59,7 +71,10 @@ def zeros(shape: Any, *, dtype: DTypeLike | None = None, device: Any = None, for
     [[0. 0. 0. 0.]
      [0. 0. 0. 0.]
      [0. 0. 0. 0.]]
+    >>> tm.zeros((10**6, 10**6)).format
+    'csr'
     """
+    format = _default_format(as_shape(shape)) if format is None else format
     return full(shape, 0, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
@@ -125,9 +140,9 @@ def eye(
     k: int = 0,
     dtype: DTypeLike | None = None,
     device: Any = None,
-    format: str = "dense",
+    format: str | None = None,
 ) -> Tensor:
-    """Ones on a diagonal, zeros elsewhere.
+    """Ones on a diagonal, zeros elsewhere: dense up to four million elements, sparse beyond unless a format is named.
 
     >>> import tamis as tm
     >>> tm.eye(1000, format="csr").nnz
@@ -136,6 +151,7 @@ def eye(
     _on(device)
     rows, columns = as_shape((n_rows, n_rows if n_cols is None else n_cols))
     found = _tensor.dtype_of(np.float64 if dtype is None else dtype)
+    format = _default_format((rows, columns)) if format is None else format
     if format == "dense":
         check_size("eye", (rows, columns), rows * columns, found.itemsize)
         return _construct.tensor(np.eye(rows, columns, k, dtype=found))
@@ -188,7 +204,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     >>> [g.shape for g in tm.meshgrid([1, 2], [3, 4, 5])]
     [(3, 2), (3, 2)]
     """
-    parts = [as_tensor(a).to_numpy() for a in arrays]
+    parts = [as_tensor(a)._readable() for a in arrays]
     shape = tuple(len(p) for p in parts)
     check_size("meshgrid", shape, num_elements(shape), 8)
     return [_construct.tensor(g) for g in np.meshgrid(*parts, indexing=indexing)]  # type: ignore[call-overload]

@@ -26,7 +26,7 @@ def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
     shape = tensor.shape if tensor.ndim == 2 else (1, *tensor.shape)
     grid = tuple(min(n, cells) for n in shape)
     if tensor.is_dense:
-        coords = np.nonzero(tensor.to_numpy().reshape(shape))
+        coords = np.nonzero(tensor._readable().reshape(shape))
     else:
         columns, _ = tensor.to_coo()
         coords = tuple(columns) if tensor.ndim == 2 else (np.zeros(columns.shape[1], dtype=np.int64), columns[0])
@@ -81,16 +81,21 @@ class Display:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """A picture of what is stored, and the levels.
+        """The values at the corners, a picture of what is stored, and the levels.
 
         >>> import tamis as tm
         >>> "<svg" in tm.eye(4, format="csr")._repr_html_()
         True
         """
+        from ._tensor import corner, stored
+
         head = f"<div><b>tamis.Tensor</b> {_escape(self.summary())}</div>"  # type: ignore[attr-defined]
+        values = f"<pre>{_escape(corner(self))}</pre>"  # type: ignore[arg-type]
+        if "stored (" not in values:
+            values += f"<div>{_escape(stored(self))}</div>"  # type: ignore[arg-type]
         return (
             '<div style="display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap">'
-            f"<div>{head}{levels_table(self)}</div><div>{spy_svg(self)}</div></div>"
+            f"<div>{head}{values}{levels_table(self)}</div><div>{spy_svg(self)}</div></div>"
         )
 
 

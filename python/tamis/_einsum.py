@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Callable, Iterable, Mapping
 
 from . import _subscripts, _tamis
+from ._errors import Error
 from ._tensor import Tensor
 
 
@@ -42,6 +43,9 @@ def einsum(
     ``schedule`` gives scheduling commands for the loops. Several statements, one per line or split by ``;``, give a tuple with
     a field for each result.
 
+    A result may be subscripted by a vector of integers, which groups: ``W[p, week[d]] += S[p,d]``. It has a coordinate for each
+    number up to the greatest one, or the shape of an operand ``W``, to which the sums are added.
+
     >>> import tamis as tm
     >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
     >>> tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=[1.0, 10.0]).to_numpy()
@@ -57,4 +61,14 @@ def einsum(
     if not isinstance(text, str) or (not tensors and _subscripts.is_subscripts(text)):
         options = {"format": format, "order": order, "schedule": schedule, **tensors}
         return _subscripts.einsum(_tamis.einsum, text, operands, options)
-    return _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)
+    try:
+        return _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)
+    except Error as error:
+        if error.code != "E0111" or operands or "+=" not in text:
+            raise
+        from ._group_by import rewritten
+
+        grouped = rewritten(text, tensors)
+        if grouped is None:
+            raise
+    return _tamis.einsum(grouped[0], format=format, order=order, schedule=schedule, **grouped[1])

@@ -14,7 +14,7 @@ from ._config import current
 from ._coordinates import check_nnz, to_coordinates, from_array, ravel_multi_index, as_tensor, from_coordinates
 from ._errors import fail
 from ._lazy_import import np
-from ._shape_utils import Shape, num_elements, is_strided
+from ._shape_utils import Shape, format_levels, num_elements, is_strided
 from ._trace import Symbolic
 
 if TYPE_CHECKING:
@@ -52,11 +52,38 @@ def getitem(x: Tensor, key: Any) -> Any:
     if len(keys) == 1 and _is_truth(keys[0]):
         # One truth value is a mask of no dimensions: it selects everything or nothing, in a new dimension.
         return getitem(getitem(x, None), slice(0, int(bool(keys[0]))))
+    if len(keys) == 1 and isinstance(keys[0], _tamis.Tensor) and _is_own_mask(keys[0], x):
+        return _selected(x, keys[0])  # type: ignore[arg-type]
     parts = _parsed(keys, x)
     if is_strided(x):
-        found = x.to_numpy()[tuple(parts)]
+        found = x._readable()[tuple(parts)]
         return found if found.ndim == 0 and not isinstance(found, np.ndarray) else from_array(np.asarray(found))
     return _sparse(x, parts)
+
+
+def _is_own_mask(mask: _tamis.Tensor, x: Tensor) -> bool:
+    """Whether a mask stores the coordinates that the tensor stores, as ``x > 0`` does, and nothing else is true."""
+    if mask.dtype != bool or mask.shape != x.shape or is_strided(x) or mask.fill_value or mask.is_pattern or x.is_pattern:
+        return False
+    if mask.format.split(";")[0] != x.format.split(";")[0] or len(mask.values) != len(x.values):  # type: ignore[arg-type]
+        return False
+    # A function of one tensor shares its arrays; equal addresses need no comparison.
+    return all(
+        len(a) == len(b) and a.__array_interface__["data"] == b.__array_interface__["data"]
+        for k in range(len(x.levels))
+        for a, b in zip(x.level_arrays(k).values(), mask.level_arrays(k).values())
+    )
+
+
+def _selected(x: Tensor, mask: Tensor) -> Tensor:
+    """The stored elements where a mask of the same coordinates is true: all are stored in the result."""
+    chosen, values = mask.values, x.values
+    if format_levels(x) not in ("csr", "coo", "csf", "sparse", "dcsr"):
+        _, chosen = to_coordinates(mask)
+        _, values = to_coordinates(x)
+    found = values[chosen]  # type: ignore[index]
+    level = {"pos": np.array([0, len(found)]), "crd": np.arange(len(found))}
+    return _tamis.from_parts([len(found)], "sparse", [level], found, x.fill_value, False)
 
 
 def slice_bounds(key: slice, size: int) -> tuple[int, int, int]:
@@ -233,15 +260,9 @@ def _rows(x: Tensor, key: Any) -> Tensor:
             part = None if values is None else values[index]
             return _tamis.from_parts([stop - start, width], "csr" + leaf, [{}, level], part, x.fill_value, False)
         key = np.arange(start, stop, step)
-    begin = pos[key].astype(np.int64)
-    lengths = pos[key + 1].astype(np.int64) - begin
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    check_nnz("rows", x, (len(key), width), total)
-    chosen = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)
-    level = {"pos": np.concatenate([[0], ends]), "crd": crd[chosen]}
-    part = None if values is None else values[chosen]
-    return _tamis.from_parts([len(key), width], "csr" + leaf, [{}, level], part, x.fill_value, False)
+    lengths = pos[key + 1].astype(np.int64) - pos[key]
+    check_nnz("rows", x, (len(key), width), int(lengths.sum()))
+    return _tamis.take_rows(x, np.ascontiguousarray(key, dtype=np.int64))
 
 
 def _gathered(x: Tensor, parts: list[Any]) -> Any:
@@ -263,8 +284,11 @@ def _gathered(x: Tensor, parts: list[Any]) -> Any:
     wanted = ravel_multi_index([a.ravel() for a in arrays], sizes)
     columns, values = to_coordinates(basic)
     place = ravel_multi_index([columns[p] for p in advanced], sizes)
-    order = np.argsort(place, kind="stable")
-    place = place[order]
+    if len(advanced) == x.ndim and advanced == list(range(x.ndim)):
+        order = None  # Coordinates are sorted already.
+    else:
+        order = np.argsort(place, kind="stable")
+        place = place[order]
     low, high = np.searchsorted(place, wanted, "left"), np.searchsorted(place, wanted, "right")
     counts = high - low
     total = int(counts.sum())
@@ -275,7 +299,8 @@ def _gathered(x: Tensor, parts: list[Any]) -> Any:
     final: Shape = (*shape[:target], *group, *shape[target:])
     check_nnz("take", x, final, total)
     ends = np.cumsum(counts)
-    chosen = order[np.arange(total) + np.repeat(low - (ends - counts), counts)]
+    chosen = np.arange(total) + np.repeat(low - (ends - counts), counts)
+    chosen = chosen if order is None else order[chosen]
     which = np.repeat(np.arange(len(wanted)), counts)
     grouped = list(np.unravel_index(which, group)) if group else []
     kept = [columns[p][chosen] for p in rest]
@@ -296,7 +321,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = reshape(x, (num_elements(x.shape),)) if x.ndim != 1 else x, 0
     a = normalize_axis(axis, x.ndim)
-    index = indices.to_numpy() if isinstance(indices, _tamis.Tensor) else np.asarray(indices)  # type: ignore[attr-defined]
+    index = indices._readable() if isinstance(indices, _tamis.Tensor) else np.asarray(indices)  # type: ignore[attr-defined]
     found: Tensor = x[(slice(None),) * a + (index,)]
     return found
 

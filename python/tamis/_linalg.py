@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 from . import _construct, _elementwise, _tamis
 from ._errors import fail
 from ._lazy_import import np
+from ._returns import library_of
 from ._shape_utils import normalize_axis, format_levels, broadcast_shapes, num_elements, check_size, is_strided
 from ._trace import Tracer, trace_product
 
@@ -35,7 +36,7 @@ def _plain(given: Any) -> Any:
 
 
 def matmul(a: Any, b: Any, /) -> Tensor:
-    """The product of matrices, vectors, or stacks of matrices: ``a @ b``, as ``numpy.matmul``.
+    """The product of matrices, vectors, or stacks of matrices: ``a @ b``, as ``numpy.matmul``; always a tensor.
 
     >>> import tamis as tm
     >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
@@ -44,11 +45,30 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     >>> (A @ A).format
     'csr'
     """
+    return _matmul(a, b, _tamis.einsum)  # type: ignore[no-any-return]
+
+
+def product(a: Any, b: Any) -> Any:
+    """``a @ b``, as the operator gives it: an array of NumPy or PyTorch if an operand is, and the result dense.
+
+    >>> import numpy as np, tamis as tm
+    >>> from tamis._linalg import product
+    >>> product(tm.eye(2, format="csr"), np.ones(2))
+    array([1., 1.])
+    """
+    library = library_of(b) or library_of(a)
+    if library == "numpy":
+        return _matmul(a, b, _tamis.einsum_array)
+    made = _matmul(a, b, _tamis.einsum)
+    return made.to_torch() if library and isinstance(made, _tamis.Tensor) and made.is_dense else made  # type: ignore[attr-defined]
+
+
+def _matmul(a: Any, b: Any, compute: Any) -> Any:
     if type(b) is np.ndarray and b.ndim == 1 and b.dtype.kind != "b" and isinstance(a, _tamis.Tensor):
         # Fast path for the most frequent call, matrix times NumPy vector: it goes straight to compiled code.
         shape = a.shape
         if len(shape) == 2 and shape[1] == len(b):
-            return _tamis.einsum(_PRODUCTS[2, 1], a, b)
+            return compute("r[a] = A[a,b] * B[b]", a, b)
     a, b = _plain(a), _plain(b)
     ranks = a.ndim, b.ndim
     if not a.ndim or not b.ndim:
@@ -66,7 +86,7 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     texts = _BOOLEAN if a.dtype == bool and b.dtype == bool else _PRODUCTS
     text = texts.get(ranks)
     if text is None:
-        return _product(a, b, *_batched(a, b))
+        return _product(a, b, *_batched(a, b), compute)
     result_format = None
     if is_strided(a) or is_strided(b) or a.fill_value or b.fill_value:
         check_size("matmul", a.shape[:-1] + b.shape[-1:], _rows(a) * _columns(b), a.dtype.itemsize)
@@ -77,7 +97,7 @@ def matmul(a: Any, b: Any, /) -> Tensor:
         if format_levels(a) in ("coo", "dcsr"):
             # These have no array of the length of a dimension, and neither has the result.
             result_format = format_levels(a)
-    return _tamis.einsum(text, a, b, format=result_format)
+    return compute(text, a, b, format=result_format)
 
 
 def _rows(a: Tensor) -> int:
@@ -104,7 +124,7 @@ def _batched(a: Any, b: Any) -> tuple[str, str, str]:
     return left, right, names + (row if a.ndim > 1 else "") + (column if b.ndim > 1 else "")
 
 
-def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor:
+def _product(a: Tensor, b: Tensor, left: str, right: str, result: str, compute: Any = None) -> Tensor:
     """A product of two tensors whose indices are these; ``0`` marks a dimension of size 1 that is broadcast."""
     from ._manipulation import squeeze
 
@@ -118,7 +138,8 @@ def _product(a: Tensor, b: Tensor, left: str, right: str, result: str) -> Tensor
         shape = tuple(sizes[n] for n in result)
         check_size("product", shape, num_elements(shape), a.dtype.itemsize)
     result_format = "dense" if a.is_dense and b.is_dense else None
-    return _tamis.einsum(_text(left, right, result, a.dtype == bool and b.dtype == bool), a, b, format=result_format)
+    text = _text(left, right, result, a.dtype == bool and b.dtype == bool)
+    return (compute or _tamis.einsum)(text, a, b, format=result_format)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Sequence
 
-from . import _tamis
+from . import _construct, _tamis
 from ._coordinates import (
     check_nnz,
     to_coordinates,
@@ -25,6 +25,7 @@ from ._shape_utils import (
     broadcast_shapes,
     check_dimensions,
     default_sparse_format,
+    format_levels,
     is_strided,
     normalize_axes,
     normalize_axis,
@@ -79,7 +80,7 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
 def _same_entries(x: Tensor, shape: Shape) -> Tensor:
     """Another shape whose elements are the same in row-major order, by dimensions of size 1 only."""
     if is_strided(x):
-        return from_array(x.to_numpy().reshape(shape))
+        return from_array(x._readable().reshape(shape))
     columns, values = to_coordinates(x)
     real = iter(column for column, n in zip(columns, x.shape) if n != 1)
     zeros = np.zeros(len(values), dtype=np.int64)
@@ -163,7 +164,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     return x.transpose(order)
 
 
-def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def flip(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """The elements in reverse order along these axes, all of them if none is named.
 
     >>> import tamis as tm
@@ -175,12 +176,16 @@ def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     dense = apply_if_strided("flip", x, lambda array: np.flip(array, axes))
     if dense is not None:
         return dense
+    if x.ndim == 2 and format_levels(x) == "csr":
+        return _tamis.flip_rows(x, 0 in axes, 1 in axes)
+    if x.ndim == 2 and format_levels(x) == "csc":
+        return _tamis.flip_rows(x.T, 1 in axes, 0 in axes).T
     columns, values = to_coordinates(x)
     moved = [x.shape[d] - 1 - column if d in axes else column for d, column in enumerate(columns)]
     return from_coordinates(x, moved, values, x.shape)
 
 
-def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def roll(x: Any, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
     """The elements shifted along axes; those beyond the last position are reintroduced at the first.
 
     >>> import tamis as tm
@@ -210,7 +215,7 @@ def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...]
     return from_coordinates(x, columns, values, x.shape)
 
 
-def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+def concat(tensors: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """Tensors joined along one axis; sparse ones stay sparse, and have one fill.
 
     >>> import tamis as tm
@@ -235,7 +240,7 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     parts = [p.astype(dtype) for p in parts]
     sparse = [p for p in parts if not is_strided(p)]
     if not sparse:
-        return from_array(np.concatenate([p.to_numpy() for p in parts], axis=a))
+        return from_array(np.concatenate([p._readable() for p in parts], axis=a))
     fill = sparse[0].fill_value
     for p in sparse:
         if not _same(p.fill_value, fill):
@@ -247,6 +252,9 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
             )
     shape = first.shape[:a] + (sum(p.shape[a] for p in parts),) + first.shape[a + 1 :]
     check_nnz("concat", first, check_dimensions(shape), sum(p.nnz for p in parts))
+    joined = _joined_rows(parts, sparse[0], a)
+    if joined is not None:
+        return joined
     columns: list[list[Any]] = [[] for _ in shape]
     values = []
     start = 0
@@ -263,11 +271,104 @@ def concat(tensors: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return from_coordinates(like, [np.concatenate(column) for column in columns], np.concatenate(values), shape)
 
 
+def _joined_rows(parts: list[Tensor], like: Tensor, axis: int) -> Tensor | None:
+    """Matrices in CSR or CSC joined row by row in compiled code; ``None`` for other formats."""
+    kind = format_levels(like)
+    if kind not in ("csr", "csc") or like.ndim != 2:
+        return None
+    if any(p.is_pattern for p in parts) and not all(p.is_pattern for p in parts):
+        parts = [p.convert(format_levels(p)) if p.is_pattern else p for p in parts]
+    same = [p if format_levels(p) == kind else _construct.tensor(p._readable(), kind, like.fill_value) for p in parts if is_strided(p)]
+    whole = iter(same)
+    parts = [next(whole) if is_strided(p) else p if format_levels(p) == kind else p.convert(kind) for p in parts]
+    if kind == "csr":
+        return _tamis.join_rows(parts, axis)
+    return _tamis.join_rows([p.T for p in parts], 1 - axis).T
+
+
+def hstack(tensors: Sequence[Any], format: str | None = None, dtype: Any = None) -> Tensor:
+    """Tensors side by side: joined along the second axis, vectors along their only one.
+
+    >>> import tamis as tm
+    >>> A = tm.eye(2, format="csr")
+    >>> tm.hstack([A, A]).shape
+    (2, 4)
+    """
+    parts = [as_tensor(t) for t in tensors]
+    return _finished(concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1), format, dtype)
+
+
+def vstack(tensors: Sequence[Any], format: str | None = None, dtype: Any = None) -> Tensor:
+    """Tensors one below the other: joined along the first axis, vectors as rows.
+
+    >>> import tamis as tm
+    >>> A = tm.eye(2, format="csr")
+    >>> tm.vstack([A, [[5.0, 6.0]]]).to_numpy()
+    array([[1., 0.],
+           [0., 1.],
+           [5., 6.]])
+    """
+    parts = [as_tensor(t) for t in tensors]
+    return _finished(concat([expand_dims(p, 0) if p.ndim == 1 else p for p in parts], axis=0), format, dtype)
+
+
+def _finished(made: Tensor, format: str | None, dtype: Any) -> Tensor:
+    made = made if dtype is None else made.astype(dtype)
+    return made if format is None else made.asformat(format)  # type: ignore[no-any-return]
+
+
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
+    """A view with two dimensions exchanged.
+
+    >>> import tamis as tm
+    >>> tm.swapaxes(tm.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = x if isinstance(x, Tracer) else as_tensor(x)
+    first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return x.transpose(order)
+
+
+def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = None) -> Tensor:
+    """The tensor with more elements at the ends of its axes: of a sparse one, with its fill value.
+
+    >>> import tamis as tm
+    >>> tm.pad(tm.eye(2, format="csr"), ((1, 0), (0, 1))).to_numpy()
+    array([[0., 0., 0.],
+           [1., 0., 0.],
+           [0., 1., 0.]])
+    """
+    x = as_tensor(x)
+    try:
+        widths = [(operator.index(a), operator.index(b)) for a, b in np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))]
+    except (TypeError, ValueError):
+        raise fail("E0305", f"{pad_width!r} are no widths", "give `(before, after)`, or one such pair for each axis") from None
+    if any(width < 0 for pair in widths for width in pair):
+        raise fail("E0403", f"a width of {pad_width!r} is negative", "slice the tensor, as in `t[1:-1]`")
+    shape = check_dimensions(tuple(n + a + b for n, (a, b) in zip(x.shape, widths)))
+    if is_strided(x):
+        check_nnz("pad", x, shape, num_elements(shape))
+        options: Any = {} if mode != "constant" else {"constant_values": 0 if constant_values is None else constant_values}
+        return from_array(np.pad(x._readable(), widths, mode, **options))  # type: ignore[call-overload]
+    if mode != "constant" or (constant_values is not None and not _same(constant_values, x.fill_value)):
+        what = f"mode {mode!r}" if mode != "constant" else f"{constant_values}"
+        raise fail(
+            "E0709",
+            f"padding with {what} would store elements, and a sparse tensor is padded with its fill value, {x.fill_value}",
+            "leave `mode` and `constant_values` out",
+            "`tamis.concat` joins any tensors",
+        )
+    columns, values = to_coordinates(x)
+    return from_coordinates(x, [column + a for column, (a, _) in zip(columns, widths)], values, shape)
+
+
 def _same(a: Any, b: Any) -> bool:
     return bool(a == b or (a != a and b != b))
 
 
-def stack(tensors: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+def stack(tensors: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis.
 
     >>> import tamis as tm
@@ -284,7 +385,7 @@ def stack(tensors: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     return concat([expand_dims(p, axis=a) for p in parts], axis=a)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis.
 
     >>> import tamis as tm
@@ -371,7 +472,7 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
     return from_coordinates(x, columns, values, shape)
 
 
-def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Any, repeats: int, /, axis: int | None = None) -> Tensor:
     """Every element several times in a row.
 
     >>> import tamis as tm
@@ -400,7 +501,7 @@ def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Tensor:
     return from_coordinates(x, columns, np.repeat(values, count), shape)
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0) -> Tensor:
     """The lower triangle of the last two dimensions: elements on and below a diagonal; zero elsewhere.
 
     >>> import tamis as tm
@@ -411,7 +512,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle(as_tensor(x), operator.index(k), "<=")
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0) -> Tensor:
     """The upper triangle of the last two dimensions: elements on and above a diagonal; zero elsewhere.
 
     >>> import tamis as tm
@@ -438,12 +539,10 @@ def _triangle(x: Tensor, k: int, relation: str) -> Tensor:
     access = f"[{','.join(names)}]"
     # A mask bounds the loops: what lies outside is never visited.
     text = f"r{access} = ({column} - {row} {relation} {k}) {'and' if x.dtype == bool else '*'} A{access}"
-    from ._shape_utils import format_levels
-
     return _tamis.einsum(text, x, format=format_levels(x)).astype(x.dtype)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: Any, /, offset: int = 0) -> Tensor:
     """The diagonal of the last two dimensions.
 
     >>> import tamis as tm
@@ -466,7 +565,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return from_coordinates(x, [*(c[on] for c in columns[:-2]), place], values[on], shape, default_sparse_format(len(shape)))
 
 
-def trace(x: Any, /, *, offset: int = 0) -> Tensor:
+def trace(x: Any, /, offset: int = 0) -> Tensor:
     """The sum of a diagonal.
 
     >>> import tamis as tm

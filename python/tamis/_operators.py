@@ -8,6 +8,7 @@ from typing import Any
 from . import _elementwise, _linalg
 from ._errors import fail
 from ._lazy_import import np
+from ._returns import library_of, like, store, written
 
 _KNOWN = (int, float, complex, list, tuple)
 
@@ -27,14 +28,14 @@ def _binary(name: str) -> tuple[Any, Any]:
     def forward(self: Any, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        return _elementwise.apply(name, self, other)
+        return like(_elementwise.apply, name, self, other)
 
     def backward(self: Any, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
         if name == "multiply" and _is_matrix(other):
             return _linalg.matmul(other, self)
-        return _elementwise.apply(name, other, self)
+        return like(_elementwise.apply, name, other, self)
 
     return forward, backward
 
@@ -49,23 +50,15 @@ def _unary(name: str) -> Any:
 #: The function of the package for each NumPy ufunc of another name.
 _UFUNCS = {ufunc: row["function"] for row in _elementwise.TABLE for ufunc in row["ufuncs"]} | {"mod": "remainder"}
 
-#: Functions of NumPy's that take an axis, which are ours under the same name or another.
-_ALONG = ("sum", "prod", "mean", "any", "all", "argmax", "argmin", "count_nonzero", "amax", "amin", "max", "min", "concatenate")
-_FUNCTIONS = {
-    **{name: name for name in _ALONG},
-    **{name: name for name in "where stack tensordot outer expand_dims squeeze reshape flip tril triu diagonal trace".split()},
-    **{"amax": "max", "amin": "min", "concatenate": "concat", "dot": "matmul"},
+#: The reduction that a ufunc makes.
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "minimum": "min",
+    "maximum": "max",
+    "logical_or": "any",
+    "logical_and": "all",
 }
-
-
-def _as_arrays(given: Any) -> Any:
-    """Tensors in arguments as arrays."""
-    if isinstance(given, Operators):
-        return np.asarray(given)
-    if isinstance(given, (list, tuple)):
-        return type(given)(_as_arrays(part) for part in given)
-    return {key: _as_arrays(part) for key, part in given.items()} if isinstance(given, dict) else given
-
 
 #: Where SciPy asks for an array in order to compute with it: there the operator is ours.
 _SCIPY = ("_matmul_dispatch", "_multiply_2d_with_broadcasting", "_divide", "_comparison", "multiply", "_mul_dispatch")
@@ -126,10 +119,10 @@ class Operators:
     __array_priority__ = 1000.0
 
     def __matmul__(self, other: Any) -> Any:
-        return _linalg.matmul(self, other) if _is_operand(other) else NotImplemented
+        return _linalg.product(self, other) if type(other) is np.ndarray or _is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _linalg.matmul(other, self) if _is_operand(other) else NotImplemented
+        return _linalg.product(other, self) if _is_operand(other) else NotImplemented
 
     __imatmul__ = __matmul__
 
@@ -142,16 +135,31 @@ class Operators:
         return self // other, self % other
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions on tensors are ours of the same name: ``numpy.exp(A)`` is ``tamis.exp(A)``."""
-        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        given = {key: value[0] if key == "out" else value for key, value in options.items()}
-        extra = [key for key, value in given.items() if value is not None]
-        if "out" in extra:
+        """NumPy's functions on tensors are ours of the same name: ``numpy.exp(A)`` is ``tamis.exp(A)``.
+
+        ``out`` may be an array of NumPy's, so that ``x += A @ b`` and ``x += A`` write into ``x``.
+        """
+        outputs = options.pop("out", None)
+        out = outputs[0] if isinstance(outputs, tuple) else outputs
+        if out is not None and not isinstance(out, np.ndarray):
             raise fail(
                 "E0204",
                 "tensors are immutable, so `out` is not supported",
                 "omit `out`, and write `x = x + A` instead of `x += A`",
+                "`out` may be an array of NumPy's",
             )
+        made = self._ufunc(ufunc, method, inputs, {k: v for k, v in options.items() if v is not None or k == "axis"})
+        return made if out is None else store(made, out)
+
+    def _ufunc(self, ufunc: Any, method: str, inputs: Any, extra: dict[str, Any]) -> Any:
+        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method == "reduce" and name in _REDUCTIONS and not set(extra) - {"axis", "keepdims"}:
+            import tamis
+
+            # NumPy reduces the first axis if none is named.
+            return getattr(tamis, _REDUCTIONS[name])(inputs[0], **{"axis": 0, **extra})
+        if method == "outer" and name == "multiply" and not extra:
+            return _linalg.tensordot(*inputs, axes=0)
         if method != "__call__" or extra:
             raise fail(
                 "E0205",
@@ -159,7 +167,9 @@ class Operators:
                 "use Tamis' own functions, as in `tamis.sum(A, axis=0)`",
             )
         if name == "matmul":
-            return _linalg.matmul(*inputs)
+            return _linalg.product(*inputs)
+        if name == "divmod":
+            return tuple(self._ufunc(part, method, inputs, extra) for part in (np.floor_divide, np.remainder))
         if name not in _elementwise.OPS:
             raise fail(
                 "E0205",
@@ -167,25 +177,21 @@ class Operators:
                 "`tamis.op` defines functions for `tamis.einsum`",
                 "`t.to_numpy()` gives a dense array for NumPy",
             )
-        return _elementwise.apply(name, *inputs)
+        made = _elementwise.apply(name, *inputs)
+        return written(made, next(filter(None, map(library_of, inputs)), ""))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        """NumPy's functions that are ours as well are ours; for others, tensors become arrays as far as that is allowed."""
-        ours = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
-        given = {key: value for key, value in options.items() if value is not None and value is not np._NoValue}
-        if ours is not None and not set(given) - {"axis", "keepdims", "axes"}:
-            import tamis
+        """NumPy's functions that the package has are the package's; others take dense tensors only, and no sparse ones."""
+        from ._numpy_functions import call
 
-            if len(args) == 2 and function.__name__ in _ALONG:
-                args, given = args[:1], {"axis": args[1], **given}
-            return getattr(tamis, ours)(*args, **given)
-        return function(*_as_arrays(args), **_as_arrays(options))
+        return call(function, args, options)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise fail(
             "E0204",
             "tensors are immutable",
-            "make a new one: `tamis.where(mask, value, t)` replaces masked elements",
+            "make a new one: `tamis.at(t)[i, j].set(value)`, or `.add(value)`",
+            "`tamis.where(mask, value, t)` replaces masked elements",
             "collect the elements first, and build the tensor once: `tamis.tensor((coords, values, shape))`",
             "expressions of index variables are assigned to `tamis.result()`",
         )

@@ -13,6 +13,7 @@ from ._fill_reductions import reduce_with_fill, reduces_with_fill
 from ._coordinates import to_coordinates, from_array, ravel_multi_index
 from ._errors import fail
 from ._lazy_import import np
+from ._returns import number
 from ._shape_utils import normalize_axes, normalize_axis, num_elements, check_size, is_strided
 from ._trace import Symbolic, Tracer, trace_reduction
 
@@ -82,7 +83,7 @@ def _wide(dtype: np.dtype[Any]) -> str:
 
 
 def sum(
-    x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
+    x: Any, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
 ) -> Tensor:
     """The sum over axes, or of all elements; small integers are summed in 64 bits.
 
@@ -101,7 +102,7 @@ def sum(
 
 
 def prod(
-    x: Any, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
+    x: Any, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
 ) -> Tensor:
     """The product over axes, or of all elements.
 
@@ -125,7 +126,7 @@ def _not_empty(x: Any, axis: Axis, what: str) -> None:
         )
 
 
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
+def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """The least element over axes; NaN if there is one.
 
     >>> import tamis as tm
@@ -139,7 +140,7 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = Non
     return _reduce(x, "min", axis, keepdims)
 
 
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
+def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """The greatest element over axes; NaN if there is one.
 
     >>> import tamis as tm
@@ -153,7 +154,7 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = Non
     return _reduce(x, "max", axis, keepdims)
 
 
-def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
+def any(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether there is an element that is not zero.
 
     >>> import tamis as tm
@@ -166,7 +167,7 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = Non
     return _reduce(x, "any", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0", 0)
 
 
-def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = None) -> Tensor:
+def all(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether no element is zero.
 
     >>> import tamis as tm
@@ -179,7 +180,7 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = Non
     return _reduce(x, "all", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0")
 
 
-def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not zero.
 
     >>> import tamis as tm
@@ -194,7 +195,7 @@ def _count(x: Any, axis: Axis) -> int:
     return num_elements(x.shape[a] for a in normalize_axes(axis, x.ndim))
 
 
-def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over axes; of integers as ``float64``.
 
     >>> import tamis as tm
@@ -206,7 +207,7 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _elementwise.apply("divide", _reduce(x, "sum", axis, keepdims, body, 0), float(_count(x, axis)))
 
 
-def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Any, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axes; the sum of squares is divided by ``n - correction``.
 
     >>> import tamis as tm
@@ -236,7 +237,7 @@ def _spread(x: Any, axis: Axis, correction: float) -> float:
     return builtins.max(float(_count(x, axis)) - correction, 0.0)
 
 
-def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Any, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over axes.
 
     >>> import tamis as tm
@@ -246,7 +247,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
     return _elementwise.apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index of the greatest element along an axis; of equal ones, the first.
 
     >>> import tamis as tm
@@ -256,7 +257,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
     return _where(_plain(x), "max", axis, keepdims)
 
 
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index of the least element along an axis; of equal ones, the first.
 
     >>> import tamis as tm
@@ -277,12 +278,12 @@ def _where(x: Any, word: str, axis: int | None, keepdims: bool) -> Tensor:
     a = normalize_axis(axis, x.ndim)
     _not_empty(x, a, f"arg{word}")
     if is_strided(x):
-        array = x.to_numpy()
+        array = x._readable()
         made = from_array((np.argmax if word == "max" else np.argmin)(array, axis=a))
         return expand_dims(made, axis=a) if keepdims else made
     shape = x.shape[:a] + x.shape[a + 1 :]
     check_size(f"arg{word}", shape, num_elements(shape), 8)
-    best = _reduce(x, word, a, False).to_numpy()
+    best = _reduce(x, word, a, False)._readable()
     columns, values = to_coordinates(x)
     along = columns.pop(a)
     line = ravel_multi_index(columns, shape) if shape else np.zeros(len(values), dtype=np.int64)
@@ -308,54 +309,66 @@ def _where(x: Any, word: str, axis: int | None, keepdims: bool) -> Tensor:
 
 
 class Reductions:
-    """Reductions as methods of tensors; each is the function of its name."""
+    """Reductions as methods of tensors; each is the function of its name, and of a whole tensor a number."""
 
     __slots__ = ()
 
-    def sum(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.sum`."""
-        return sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        made = sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def prod(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    def prod(self, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.prod`."""
-        return prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        made = prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.min`."""
-        return min(self, axis=axis, keepdims=keepdims)
+        made = min(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.max`."""
-        return max(self, axis=axis, keepdims=keepdims)
+        made = max(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.mean`."""
-        return mean(self, axis=axis, keepdims=keepdims)
+        made = mean(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def var(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    def var(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
         """See :func:`tamis.var`."""
-        return var(self, axis=axis, correction=correction, keepdims=keepdims)
+        made = var(self, axis=axis, correction=correction, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def std(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    def std(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
         """See :func:`tamis.std`."""
-        return std(self, axis=axis, correction=correction, keepdims=keepdims)
+        made = std(self, axis=axis, correction=correction, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.any`."""
-        return any(self, axis=axis, keepdims=keepdims)
+        made = any(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.all`."""
-        return all(self, axis=axis, keepdims=keepdims)
+        made = all(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.argmax`."""
-        return argmax(self, axis=axis, keepdims=keepdims)
+        made = argmax(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.argmin`."""
-        return argmin(self, axis=axis, keepdims=keepdims)
+        made = argmin(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made
 
-    def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """See :func:`tamis.count_nonzero`."""
-        return count_nonzero(self, axis=axis, keepdims=keepdims)
+        made = count_nonzero(self, axis=axis, keepdims=keepdims)
+        return number(made) if axis is None and not keepdims else made

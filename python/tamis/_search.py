@@ -49,7 +49,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if x.ndim == 0:
         raise fail("E0401", "a tensor without dimensions has no coordinates", "compare it: `bool(t)`")
     if is_strided(x):
-        return tuple(from_array(column) for column in np.nonzero(x.to_numpy()))
+        return tuple(from_array(column) for column in np.nonzero(x._readable()))
     if x.fill_value:
         raise fail(
             "E0707",
@@ -83,7 +83,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 
 def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    data = x.to_numpy().reshape(-1) if is_strided(x) else to_coordinates(x)[1]
+    data = x._readable().reshape(-1) if is_strided(x) else to_coordinates(x)[1]
     values, counts = np.unique(data, return_counts=True, equal_nan=False)
     rest = num_elements(x.shape) - len(data)
     if rest:
@@ -96,6 +96,24 @@ def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
         else:
             values, counts = np.insert(values, place, fill), np.insert(counts, place, rest)
     return values, counts.astype(np.int64)
+
+
+def unique(
+    x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """The different values, sorted, as ``numpy.unique``: an array, or a tuple of what is asked for.
+
+    >>> import tamis as tm
+    >>> tm.unique(tm.tensor([[0, 5], [7, 5]], format="csr"), return_counts=True)
+    (array([0, 5, 7]), array([1, 2, 1]))
+    """
+    x = as_tensor(x)
+    if return_index or return_inverse:
+        array = _dense(x, "unique with places")
+        options: Any = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+        return np.unique(array, **options)
+    values, counts = _unique(x)
+    return (values, counts) if return_counts else values
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
@@ -125,29 +143,43 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(*(from_array(part) for part in parts))
 
 
+#: What takes sparse tensors instead.
+_INSTEAD = {
+    "argsort": "`tamis.topk(t, k)` gives the places of the greatest stored elements of each line, in order",
+    "cumulative_sum": "`tamis.cumsum` takes sparse ones, and stores runs",
+}
+
+
 def _dense(x: Tensor, what: str) -> NDArray[Any]:
     if not is_strided(x):
         raise fail(
             "E0707",
-            f"`{what}` returns a value for every element, so it needs a dense tensor",
-            "`tamis.unique_counts` takes sparse ones",
+            f"`{what}` returns a value for every element, {num_elements(x.shape):,} of them, so it needs a dense tensor",
+            _INSTEAD.get(what, "`tamis.unique_counts` takes sparse ones"),
             "convert it first: `t.convert('dense')`",
         )
-    return x.to_numpy()
+    return x._readable()
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """A dense tensor sorted along an axis.
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The tensor sorted along an axis; a sparse one stays sparse.
 
     >>> import tamis as tm
     >>> tm.sort([3, 1, 2]).to_numpy()
     array([1, 2, 3])
+    >>> tm.sort(tm.tensor([[5, 0, -1, 0]], format="csr")).to_numpy()
+    array([[-1,  0,  0,  5]])
     """
+    x = as_tensor(x)
+    if not is_strided(x):
+        from ._sets import sort_sparse
+
+        return sort_sparse(x, axis, descending)
     array = np.sort(_dense(as_tensor(x), "sort"), axis=axis, kind="stable" if stable else None)
     return from_array(np.flip(array, axis) if descending else array)
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The order that sorts a dense tensor along an axis.
 
     >>> import tamis as tm

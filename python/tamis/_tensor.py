@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any, Iterable
 from . import _tamis
 from ._config import current
 from ._display import Display
-from ._errors import fail
+from ._errors import _warn, fail
 from ._indexing import Indexing
 from ._lazy_import import np
 from ._operators import Operators, handed_over
 from ._reductions import Reductions
+from ._scipy_methods import SciPyMethods
+from ._shape_utils import format_bytes
 from ._array_methods import ArrayMethods
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
+
+    from ._protocols import Elementwise, Product, Reduction, Selection, Sign
+
+#: An array of more bytes that another library makes of a sparse tensor is reported.
+_QUIET = 8 << 20
 
 #: Our names of value types, and NumPy's.
 DTYPES = {
@@ -75,7 +82,7 @@ def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
     return plain if plain.flags.aligned else plain.copy()
 
 
-class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tensor):
+class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Display, _tamis.Tensor):
     """A tensor: a dense grid of numbers to its user, stored in a ``format``.
 
     Made by :func:`tamis.tensor`, :func:`tamis.asarray`, files and generators; never changed afterwards.
@@ -91,6 +98,55 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
     """
 
     __slots__ = ("__weakref__",)
+
+    if TYPE_CHECKING:
+        __add__: Elementwise
+        __sub__: Elementwise
+        __mul__: Elementwise
+        __truediv__: Elementwise
+        __floordiv__: Elementwise
+        __mod__: Elementwise
+        __pow__: Elementwise
+        __and__: Elementwise
+        __or__: Elementwise
+        __xor__: Elementwise
+        __lshift__: Elementwise
+        __rshift__: Elementwise
+        __radd__: Elementwise
+        __rsub__: Elementwise
+        __rmul__: Elementwise
+        __rtruediv__: Elementwise
+        __rfloordiv__: Elementwise
+        __rmod__: Elementwise
+        __rpow__: Elementwise
+        __rand__: Elementwise
+        __ror__: Elementwise
+        __rxor__: Elementwise
+        __eq__: Elementwise  # type: ignore[assignment]
+        __ne__: Elementwise  # type: ignore[assignment]
+        __lt__: Elementwise
+        __le__: Elementwise
+        __gt__: Elementwise
+        __ge__: Elementwise
+        __neg__: Sign
+        __pos__: Sign
+        __abs__: Sign
+        __invert__: Sign
+        __matmul__: Product  # type: ignore[assignment]
+        __rmatmul__: Product  # type: ignore[assignment]
+        __getitem__: Selection  # type: ignore[assignment]
+        sum: Reduction  # type: ignore[assignment]
+        prod: Reduction  # type: ignore[assignment]
+        min: Reduction  # type: ignore[assignment]
+        max: Reduction  # type: ignore[assignment]
+        mean: Reduction  # type: ignore[assignment]
+        var: Reduction  # type: ignore[assignment]
+        std: Reduction  # type: ignore[assignment]
+        any: Reduction  # type: ignore[assignment]
+        all: Reduction  # type: ignore[assignment]
+        argmax: Reduction  # type: ignore[assignment]
+        argmin: Reduction  # type: ignore[assignment]
+        count_nonzero: Reduction  # type: ignore[assignment]
 
     @property
     def T(self) -> Tensor:
@@ -122,29 +178,38 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         return self if found == self.dtype else self.cast(OURS[found.name])
 
     def to_numpy(self, copy: bool | None = None) -> NDArray[Any]:
-        """Every value, as a NumPy array.
+        """Every value, as a NumPy array of its own, which may be written.
 
-        Of a dense tensor this is a read-only view that costs nothing; ``copy=True`` gives an array of your own. A sparse tensor is
-        written out in full, unless that would take more than ``tamis.config(dense_limit=...)`` bytes.
+        ``copy=False`` gives a read-only view of a dense tensor, which costs nothing. A sparse tensor is written out in full, unless
+        that would take more than ``tamis.config(dense_limit=...)`` bytes.
 
         >>> import tamis as tm
-        >>> tm.tensor([[1, 0], [0, 2]], format="coo").to_numpy()
-        array([[1, 0],
+        >>> x = tm.tensor([[1, 0], [0, 2]], format="coo").to_numpy()
+        >>> x[0, 1] = 5
+        >>> x
+        array([[1, 5],
                [0, 2]])
+        >>> tm.ones(3).to_numpy(copy=False).flags.writeable
+        False
         """
-        if copy is False and not self.is_dense:
-            raise fail(
-                "E0707",
-                f"a tensor in the format `{self.format}` is not an array in memory, so it cannot be exported without a copy",
-                "omit `copy`, or convert it first: `t.convert('dense')`",
-            )
-        array: NDArray[Any] = self.dense_array(current().dense_limit)
-        return array.copy() if copy else array
+        if copy is False:
+            return self._dense_or_fail("to_numpy(copy=False)")
+        return self.written_array(current().dense_limit)
+
+    def _readable(self) -> NDArray[Any]:
+        """Every value as a NumPy array to read: a view of a dense tensor, else like :meth:`to_numpy`; as ``numpy.asarray(t)``."""
+        return self.dense_array(current().dense_limit)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if (ours := handed_over(self)) is not None:
             return ours
-        array = self.to_numpy()
+        array = self._readable()
+        if array.nbytes > _QUIET and not self.is_dense:
+            # Whoever asks may be a library that the user handed a sparse tensor to.
+            _warn(
+                f"an array of {format_bytes(array.nbytes)} was made of a sparse tensor with {self.nnz:,} stored elements: "
+                "`t.to_numpy()` says that it is wanted, `t.to_scipy()` gives a sparse array"
+            )
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
                 raise ValueError(f"values of type {array.dtype} cannot be had as {np.dtype(dtype)} without a copy")
@@ -181,6 +246,38 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
 
         return to_scipy(self, copy)
 
+    def to_pandas(self, names: Iterable[str] | None = None) -> Any:
+        """A ``pandas.DataFrame`` of what is stored: a column of coordinates for each dimension, and the values.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").to_pandas(["row", "column"])        # doctest: +SKIP
+        """
+        from ._columns import LabeledTensor
+
+        return LabeledTensor(self, [f"dim_{d}" for d in range(self.ndim)] if names is None else list(names)).to_pandas()
+
+    def to_pydata(self) -> Any:
+        """A ``sparse.COO`` array of pydata/sparse, with the same fill value.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").to_pydata().nnz                     # doctest: +SKIP
+        2
+        """
+        from ._foreign import to_pydata
+
+        return to_pydata(self)
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.SparseCOOTensor``.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").to_arrow().non_zero_length          # doctest: +SKIP
+        2
+        """
+        from ._foreign import to_arrow
+
+        return to_arrow(self)
+
     def to_torch(self) -> Any:
         """A PyTorch tensor: strided if this one is dense, else sparse CSR, CSC, BSR or COO."""
         from ._torch import to_torch
@@ -204,7 +301,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
                 f"`{what}` exports memory, and a tensor in the format `{self.format}` is not an array in memory",
                 "convert it first: `t.convert('dense')`",
             )
-        return self.to_numpy()
+        return self._readable()
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number.
@@ -235,6 +332,28 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
 
     def __bool__(self) -> bool:
         return bool(self.item())
+
+    def __format__(self, spec: str) -> str:
+        """A tensor of one element is formatted as its number: ``f"{tm.sum(A):.3f}"``."""
+        if spec and self.size != 1:
+            raise fail(
+                "E0401",
+                f"a tensor of shape {self.shape} cannot be formatted with `{spec}`: it is not one number",
+                "select an element, as in `t[0, 0]`, or reduce it, as in `t.sum()`",
+            )
+        return format(self.item(), spec) if self.size == 1 else str(self)
+
+    def __str__(self) -> str:
+        return repr(self) if self.ndim else str(self.item())
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers, as ``numpy.ndarray.tolist``; refused where they would be huge.
+
+        >>> import tamis as tm
+        >>> tm.eye(2, format="csr").tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        return self._readable().tolist()
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -274,18 +393,43 @@ def rebuild(shape: tuple[int, ...], format: str, levels: list[dict[str, Any]], v
     return _tamis.from_parts(list(shape), format, levels, values, fill, False)
 
 
-def corner(tensor: Tensor, rows: int = 6) -> str:
-    """The first elements, as NumPy prints them, with ``...`` where there are more."""
+def corner(tensor: Tensor, edge: int = 3) -> str:
+    """The elements at the ends of each dimension, as NumPy prints them with ``...`` between, and how much is stored.
+
+    >>> import tamis as tm
+    >>> from tamis._tensor import corner
+    >>> print(corner(tm.gallery.laplacian(10), edge=1))
+    [[4. ... 0.]
+     ...
+     [0. ... 4.]]
+    460 of 10,000 elements stored (4.6 %), 5.9 kB
+    """
     shape = tensor.shape
     if 0 in shape:
         return f"[], shape {shape}"
     if not shape:
         return str(tensor.element([]))
-    shown = [min(n, rows if len(shape) - d <= 2 else 2) for d, n in enumerate(shape)]
-    if len(shape) > 4:
-        shown = [1] * (len(shape) - 4) + shown[-4:]
-    array = np.empty(shown, dtype=tensor.dtype)
-    for place in np.ndindex(*shown):
-        array[place] = tensor.element(list(place))
-    text = np.array2string(array)
-    return text if tuple(shown) == shape else f"{text}\n..."
+    edges = [edge if len(shape) - d <= 2 else 1 for d in range(len(shape))]
+    whole = all(n <= 2 * e for n, e in zip(shape, edges))
+    # A dimension that is cut has one element between its ends, which NumPy leaves out.
+    places = [range(n) if n <= 2 * e else [*range(e), e, *range(n - e, n)] for n, e in zip(shape, edges)]
+    array = np.empty([len(p) for p in places], dtype=tensor.dtype)
+    for index in np.ndindex(*array.shape):
+        array[index] = tensor.element([p[k] for p, k in zip(places, index)])
+    if whole:
+        return np.array2string(array)
+    text = np.array2string(array, threshold=0, edgeitems=edge if len(shape) <= 2 else 1)
+    return f"{text}\n{stored(tensor)}"
+
+
+def stored(tensor: Tensor) -> str:
+    """How many elements a tensor stores, their share, and the memory of all arrays.
+
+    >>> import tamis as tm
+    >>> from tamis._tensor import stored
+    >>> stored(tm.eye(10, format="csr"))
+    '10 of 100 elements stored (10 %), 164 bytes'
+    """
+    size = tensor.size
+    share = f" ({100 * tensor.nnz / size:.3g} %)" if size else ""
+    return f"{tensor.nnz:,} of {size:,} elements stored{share}, {format_bytes(tensor.nbytes)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 _LEAVES = 64
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
+def _figure(width: float, height: float, current: bool = False) -> tuple[Any, Any]:
+    """A figure and its axes: with ``current`` those of ``matplotlib.pyplot``, where that is used."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if current and pyplot is not None:
+        return pyplot.gcf(), pyplot.gca()
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -31,8 +36,10 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
     return figure, figure.add_subplot()
 
 
-def spy(tensor: Any, *, cells: int = 400) -> Any:
+def spy(tensor: Any, ax: Any = None, *, cells: int = 400) -> Any:
     """A matplotlib figure of the sparsity pattern of a vector or matrix, darker where more is stored.
+
+    It is drawn on the axes ``ax``; without them, on the current axes if ``matplotlib.pyplot`` is used, else on a new figure.
 
     >>> import tamis as tm
     >>> tm.plot.spy(tm.gallery.laplacian(10)).axes[0].get_title()       # doctest: +SKIP
@@ -46,7 +53,7 @@ def spy(tensor: Any, *, cells: int = 400) -> Any:
             f"a tensor of {t.ndim} dimensions and {t.nnz:,} stored elements cannot be drawn as a matrix",
             "take a slice of it, as in `t[0]`, or sums over the other axes, as in `t.sum(axis=0)`",
         )
-    figure, axes = _figure(5, 5 if t.ndim == 2 else 1.2)
+    figure, axes = (ax.figure, ax) if ax is not None else _figure(5, 5 if t.ndim == 2 else 1.2, current=True)
     rows, columns = t.shape if t.ndim == 2 else (1, t.shape[0])
     axes.imshow(
         np.sqrt(shares),

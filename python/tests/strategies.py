@@ -62,6 +62,11 @@ def tensors(draw: Any, **options: Any) -> tuple[tm.Tensor, np.ndarray[Any, Any]]
 def same(ours: Any, theirs: Any, exact: bool = False) -> None:
     """Whether a tensor holds what NumPy says, with its shape and, if that is asked, its type."""
     theirs = np.asarray(theirs)
+    if isinstance(ours, (bool, int, float, complex)):
+        # A method that reduces everything gives a number of Python's, of the kind of NumPy's type.
+        assert not exact or np.asarray(ours).dtype.kind == theirs.dtype.kind.replace("u", "i"), (type(ours), theirs.dtype)
+        ours = np.asarray(ours)
+        exact = False
     assert tuple(ours.shape) == theirs.shape, (ours.shape, theirs.shape)
     if exact:
         assert ours.dtype == theirs.dtype, (ours.dtype, theirs.dtype)

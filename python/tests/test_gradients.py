@@ -170,7 +170,7 @@ def test_fills_and_single_numbers(torch: Any) -> None:
 def test_what_is_detached_or_not_recorded_is_taken(torch: Any) -> None:
     x = torch.ones(3, requires_grad=True)
     assert tm.einsum("s = x[i]", x=x.detach()).item() == 3.0
-    assert (CSR @ x.detach()).to_numpy().tolist() == [1.0, 2.0, 3.0]
+    assert tm.matmul(CSR, x.detach()).tolist() == [1.0, 2.0, 3.0]
     with torch.no_grad():
         assert tm.einsum("s = x[i]", x=x).item() == 3.0
     assert tm.einsum("s = x[i]", x=torch.ones(3)).item() == 3.0

@@ -111,7 +111,9 @@ def test_methods(dtype: str) -> None:
         t = tm.tensor(x, format=format)
         for axis in (None, 0, 1):
             for name in "sum prod any all".split() + ["min", "max"] * (dtype[0] != "c"):
-                same(getattr(t, name)(axis=axis), getattr(x, name)(axis=axis), (name, axis, dtype, format))
+                same(getattr(tm, name)(t, axis=axis), getattr(x, name)(axis=axis), (name, axis, dtype, format))
+                method = getattr(t, name)(axis=axis)
+                assert np.allclose(method, getattr(x, name)(axis=axis)) and (axis is not None) == isinstance(method, tm.Tensor)
                 traced = tm.jit(lambda v, name=name, axis=axis: getattr(v, name)(axis=axis))
                 same(traced(t), getattr(x, name)(axis=axis), ("jit", name, axis, dtype, format))
 

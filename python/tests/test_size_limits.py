@@ -46,10 +46,10 @@ def test_what_a_tensor_says_of_itself(shape: tuple[int, ...]) -> None:
         size *= n
     assert (x.size, len(x), x.nnz, x.shape) == (size, shape[0], 2, shape)
     assert x.nbytes < 1000 and "2 stored" in repr(x) and "2 stored" in x._repr_html_()
-    for hostile in (x.to_numpy, lambda: np.asarray(x), lambda: x.convert("dense"), lambda: tm.zeros(shape), lambda: tm.ones(shape)):
+    for hostile in (x.to_numpy, lambda: np.asarray(x), lambda: x.convert("dense"), lambda: tm.zeros(shape, format="dense"), lambda: tm.ones(shape)):
         with pytest.raises(tm.TooLarge):
             hostile()  # type: ignore[operator]
-    assert tm.zeros(shape, format=x.format).nnz == 0
+    assert tm.zeros(shape, format=x.format).nnz == 0 and tm.zeros(shape).nnz == 0
     for beyond in (2**63, 2**64, 10**30):
         with pytest.raises(tm.Error) as error:
             tm.zeros((beyond,), format="sparse")

@@ -3,7 +3,7 @@
 //! *In:* values may be borrowed, since any bits are values (booleans excepted). Positions and
 //! coordinates are copied: compiled code relies on what was checked about them, and their owner
 //! might change them afterwards. *Out:* arrays are given as read-only views that keep their memory
-//! alive.
+//! alive, or, where nobody else shares that memory, as arrays that own it and may be written.
 
 use crate::errors;
 use num_complex::Complex;
@@ -192,11 +192,28 @@ fn view<'py, T>(
     shape: &[u64],
     owner: Box<dyn Any + Send + Sync>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: `data` holds as many elements as the shape says, in row-major order, and lives as
+    // long as the owner; without the flag that says so, NumPy does not write to it.
+    unsafe { array_of(py, data.as_ptr() as *mut c_void, descr, shape, owner, 0) }
+}
+
+/// An array of memory which `owner` keeps alive.
+///
+/// # Safety
+/// `data` holds as many elements as the shape says, in row-major order, for as long as the owner
+/// lives; if the flags say that it may be written, nobody else reads or writes it.
+unsafe fn array_of<'py>(
+    py: Python<'py>,
+    data: *mut c_void,
+    descr: Bound<'py, PyArrayDescr>,
+    shape: &[u64],
+    owner: Box<dyn Any + Send + Sync>,
+    flags: i32,
+) -> PyResult<Bound<'py, PyAny>> {
     let owner = Bound::new(py, Memory { _owner: owner })?;
     let mut dims: Vec<npyffi::npy_intp> = shape.iter().map(|n| *n as npyffi::npy_intp).collect();
-    // SAFETY: `data` holds as many elements as the shape says, in row-major order, and lives as
-    // long as the owner; without the flag that says so, NumPy does not write to it. `NewFromDescr`
-    // takes the descriptor, `SetBaseObject` the owner.
+    // SAFETY: promised by the caller. `NewFromDescr` takes the descriptor, `SetBaseObject` the
+    // owner.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -205,8 +222,8 @@ fn view<'py, T>(
             dims.len() as i32,
             dims.as_mut_ptr(),
             std::ptr::null_mut(),
-            data.as_ptr() as *mut c_void,
-            0,
+            data,
+            flags,
             std::ptr::null_mut(),
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
@@ -215,6 +232,28 @@ fn view<'py, T>(
         }
         Ok(array)
     }
+}
+
+/// Memory of a writable array. It goes back to the memory pool with the array.
+struct Given<T>(Vec<T>);
+
+impl<T> Drop for Given<T> {
+    fn drop(&mut self) {
+        drop(Buffer::from(std::mem::take(&mut self.0)));
+    }
+}
+
+/// Values as a writable array of this shape, which must have as many elements. Nothing is copied
+/// if no tensor shares them.
+pub(crate) fn give_values<'py>(py: Python<'py>, values: ValueArray, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    let descr = descr_of(py, values.dtype());
+    tamis_tensor::with_values!(values, x => {
+        let mut given = Given(x.into_vec());
+        let data = given.0.as_mut_ptr().cast::<c_void>();
+        // SAFETY: the vector has as many elements as the shape says, does not move with its owner,
+        // and nobody else knows of it.
+        unsafe { array_of(py, data, descr, shape, Box::new(given), npyffi::NPY_ARRAY_WRITEABLE) }
+    })
 }
 
 /// Values as a read-only array of this shape, which must have as many elements.

@@ -4,7 +4,7 @@
 //! user-defined operators. A call releases the interpreter.
 
 use crate::settings::{self, Settings};
-use crate::tensor::{PyTensor, wrap};
+use crate::tensor::{PyTensor, give, is_row_major, wrap};
 use crate::{arrays, construct, errors, hooks, program, work};
 use num_complex::Complex;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -332,9 +332,34 @@ pub(crate) fn einsum<'py>(
     schedule: Option<&str>,
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let request = EinsumRequest::new(py, format, order, schedule)?;
+    to_python(py, computed(py, text, operands, tensors, request)?)
+}
+
+/// Computes index notation with one result: a writable array if it is dense, else a tensor.
+#[pyfunction]
+#[pyo3(signature = (text, /, *operands, format=None))]
+pub(crate) fn einsum_array<'py>(
+    py: Python<'py>,
+    text: &str,
+    operands: &Bound<'py, PyTuple>,
+    format: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let request = EinsumRequest::new(py, format, None, None)?;
+    let results = computed(py, text, operands, None, request)?;
+    let tensor = results.into_tensor().map_err(|d| errors::raise_one(py, d))?;
+    if is_row_major(&tensor) { give(py, tensor) } else { wrap(py, tensor, false) }
+}
+
+fn computed<'py>(
+    py: Python<'py>,
+    text: &str,
+    operands: &Bound<'py, PyTuple>,
+    tensors: Option<&Bound<'py, PyDict>>,
+    request: EinsumRequest,
+) -> PyResult<Results> {
     let given = CallArguments::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
-    let request = EinsumRequest::new(py, format, order, schedule)?;
     let entry = work::run_attached(py, || entry(text, operands.len(), &names, request))?;
     drop(names);
     let detached: Vec<DetachedOperand> = given.operands.into_iter().map(DetachedOperand::from).collect();
@@ -347,7 +372,7 @@ pub(crate) fn einsum<'py>(
         true => work::run_long(py, compute)?,
     };
     errors::warn(py, &called.prepared.take_warnings())?;
-    to_python(py, results)
+    Ok(results)
 }
 
 impl CachedEinsum {

@@ -209,6 +209,17 @@ impl PyTensor {
         arrays::show_values(py, values, tensor.shape())
     }
 
+    /// Every value as a writable array that shares no memory with the tensor; refused beyond so many
+    /// bytes unless the tensor is dense already.
+    fn written_array<'py>(&self, py: Python<'py>, limit: u64) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = &self.tensor;
+        if is_row_major(tensor) {
+            return give(py, tensor.clone());
+        }
+        check_dense(tensor, limit).map_err(|d| errors::raise_one(py, d))?;
+        give(py, work::run(py, || Ok(tensor.convert(&Format::dense(tensor.rank()))?))?)
+    }
+
     /// The coordinates of each dimension, and the values, of what is stored, sorted by coordinates.
     fn coordinates<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
         let tensor = &self.tensor;
@@ -300,6 +311,17 @@ pub(crate) fn is_row_major(tensor: &Tensor) -> bool {
     let format = tensor.format();
     let ordered = || format.dim_order().is_some_and(|order| order.iter().enumerate().all(|(k, d)| k == *d));
     format.is_all_dense() && tensor.values().is_some() && ordered()
+}
+
+/// A row-major tensor as a writable array, without copying if nobody else shares its values.
+pub(crate) fn give(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    let shape = tensor.shape().to_vec();
+    let Some(values) = tensor.values().cloned() else {
+        let d = Diagnostic::new(Code::E1101, "a dense tensor has values").help("report this");
+        return Err(errors::raise_one(py, d));
+    };
+    drop(tensor);
+    arrays::give_values(py, values, &shape)
 }
 
 fn check_dense(tensor: &Tensor, limit: u64) -> Result<(), Diagnostic> {
