@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Any, Callable, Iterable, Mapping
 
 from . import _subscripts, _tamis
-from ._errors import Error
+from ._errors import Error, fail
+from ._lazy_import import np
 from ._tensor import Tensor
+from ._trace import Tracer, trace_einsum
 
 
 @lru_cache(maxsize=256)
@@ -29,6 +31,7 @@ def einsum(
     format: str | Mapping[str, str] | None = None,
     order: str | Iterable[str] | None = None,
     schedule: str | None = None,
+    out: Any = None,
     **tensors: Any,
 ) -> Any:
     """Computes index notation on tensors, NumPy arrays, SciPy arrays, lists and numbers.
@@ -40,7 +43,8 @@ def einsum(
     differ by less than a factor of two. :func:`tamis.explain` takes the same arguments and tells what was chosen.
 
     ``format`` says how the result is stored, or a dictionary how each is; ``order`` which loops come first, outermost first;
-    ``schedule`` gives scheduling commands for the loops. Several statements, one per line or split by ``;``, give a tuple with
+    ``schedule`` gives scheduling commands for the loops. ``out`` is a NumPy array that receives the result, as in NumPy, and
+    is returned; or a tuple of arrays, one for each result. It may be one of the operands: they are read before it is written. Several statements, one per line or split by ``;``, give a tuple with
     a field for each result.
 
     A result may be subscripted by a vector of integers, which groups: ``W[p, week[d]] += S[p,d]``. It has a coordinate for each
@@ -58,17 +62,56 @@ def einsum(
     >>> tm.einsum("...ij,...j->...i", [A.to_numpy()] * 3, [1.0, 10.0]).shape
     (3, 2)
     """
+    traced = any(isinstance(x, Tracer) for x in (*operands, *tensors.values()))
+    if traced:
+        if format is not None or order is not None or schedule is not None or out is not None:
+            raise fail(
+                "E0303",
+                "`format`, `order`, `schedule` and `out` of `einsum` have no meaning while a function is traced",
+                "leave them out; the traced function is scheduled as a whole",
+            )
+        if isinstance(text, str) and (tensors or not _subscripts.is_subscripts(text)):
+            return trace_einsum(text, *operands, **tensors)
+        return _subscripts.einsum(trace_einsum, text, operands, tensors)
+    if out is not None and format is None and not isinstance(out, tuple):
+        format = "dense"
     if not isinstance(text, str) or (not tensors and _subscripts.is_subscripts(text)):
         options = {"format": format, "order": order, "schedule": schedule, **tensors}
-        return _subscripts.einsum(_tamis.einsum, text, operands, options)
-    try:
-        return _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)
-    except Error as error:
-        if error.code != "E0111" or operands or "+=" not in text:
-            raise
-        from ._group_by import rewritten
+        made = _subscripts.einsum(_tamis.einsum, text, operands, options)
+    else:
+        try:
+            made = _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)
+        except Error as error:
+            if error.code != "E0111" or operands or "+=" not in text:
+                raise
+            from ._group_by import rewritten
 
-        grouped = rewritten(text, tensors)
-        if grouped is None:
-            raise
-    return _tamis.einsum(grouped[0], format=format, order=order, schedule=schedule, **grouped[1])
+            grouped = rewritten(text, tensors)
+            if grouped is None:
+                raise
+            made = None
+        if made is None:
+            made = _tamis.einsum(grouped[0], format=format, order=order, schedule=schedule, **grouped[1])
+    return made if out is None else _copy_out(made, out)
+
+
+def _copy_out(made: Any, out: Any) -> Any:
+    """Copies results into arrays of the caller, which it returns."""
+    several = not isinstance(made, _tamis.Tensor)
+    results, arrays = (tuple(made), out) if several else ((made,), out if isinstance(out, tuple) else (out,))
+    if not isinstance(arrays, tuple) or len(arrays) != len(results):
+        raise fail("E0304", f"there are {len(results)} results", "give `out` as a tuple of one array for each result")
+    for result, array in zip(results, arrays):
+        if not isinstance(array, np.ndarray):
+            raise fail(
+                "E0303",
+                f"`out` is a {type(array).__name__}, which cannot be written; tensors do not change",
+                "give a NumPy array, or use the tensor that is returned",
+            )
+        if array.shape != result.shape:
+            raise fail("E0402", f"`out` has the shape {array.shape}, and the result {result.shape}", "give an array of that shape")
+        if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+            raise fail("E0302", f"the result is {result.dtype}, which `out` of {array.dtype} cannot hold", "give an array of that type")
+    for result, array in zip(results, arrays):
+        np.copyto(array, result.to_numpy(), casting="same_kind")
+    return out

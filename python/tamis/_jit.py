@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from . import _construct, _tamis, _tensor
@@ -12,7 +13,7 @@ from ._operators import Operators
 from ._reductions import Reductions
 from ._shape_utils import num_elements
 from ._array_methods import ArrayMethods
-from ._trace import Graph, Tracer, is_weak, trace_cast, trace_reshape, trace_transpose
+from ._trace import Graph, Tracer, is_weak, split_statement, trace_cast, trace_reshape, trace_transpose
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -218,43 +219,38 @@ class Jit:
         rebuild = finish(given)
         statements = _needed(graph, set(wanted))
         lines = []
-        for statement in statements:
+        read = set().union(*(_words(split_statement(statement)[3]) for statement in statements))
+        last = {split_statement(statement)[0]: k for k, statement in enumerate(statements)}
+        for k, statement in enumerate(statements):
             lines.append(statement)
-            name = statement.split("[")[0].split(" ")[0]
-            if name in wanted:
-                if any(_reads(other, name) for other in statements):
+            name, target, _, _ = split_statement(statement)
+            if name in wanted and last[name] == k:
+                if name in read:
                     # A value that is read again is a temporary: the result gets its own name.
                     wanted[name] = graph.fresh(f"{name}_result")
-                    target = statement.split(" = ")[0]
                     lines.append(f"{target.replace(name, wanted[name], 1)} = {target}")
                 outputs.append(wanted[name])
         return _Trace("\n".join(lines), dict(graph.captured), inputs, rebuild, outputs)
 
 
-def _reads(statement: str, name: str) -> bool:
-    return name in _words(statement.split(" = ", 1)[1])
-
-
 def _words(text: str) -> set[str]:
-    import re
-
     return set(re.findall(r"[A-Za-z][A-Za-z0-9_]*", text))
 
 
 def _needed(graph: Graph, wanted: set[str]) -> list[str]:
     """The statements that results depend on, in order."""
-    kept = []
+    kept, wanted = [], set(wanted)
     for statement in reversed(graph.statements):
-        name = statement.split("[")[0].split(" ")[0]
+        name, target, _, body = split_statement(statement)
         if name in wanted:
             kept.append(statement)
-            wanted = wanted | _words(statement.split(" = ", 1)[1])
+            wanted |= _words(body) | _words(target)
     return kept[::-1]
 
 
 @functools.lru_cache(maxsize=1024)
 def _read_names(text: str) -> frozenset[str]:
-    return frozenset(word for line in text.splitlines() for word in _words(line.split(" = ", 1)[1]))
+    return frozenset(word for line in text.splitlines() for word in _words(split_statement(line)[3]))
 
 
 def _names(trace: _Trace) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _construct, _tamis
 from ._errors import Error, fail
+from ._trace import Tracer
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _OPERANDS = "write `ij,jk->ik`, or `C[i,k] = A[i,j] * B[j,k]`"
@@ -92,7 +93,7 @@ def expand(text: str, operands: Sequence[Any]) -> tuple[Any, ...]:
         raise fail(
             "E0111", f"the text has {len(terms)} operands, but {len(operands)} are given", "give one tensor for each"
         )
-    tensors: list[Any] = [x if isinstance(x, _tamis.Tensor) else _construct.asarray(x) for x in operands]
+    tensors: list[Any] = [x if isinstance(x, (_tamis.Tensor, Tracer)) else _construct.asarray(x) for x in operands]
     indices = [_indices(k, term, tensor.ndim) for k, (term, tensor) in enumerate(zip(terms, tensors))]
     sizes = _sizes(indices, tensors)
     most = max((sum(len(i) > 1 for i in own) for own in indices), default=0)

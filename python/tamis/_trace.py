@@ -5,6 +5,8 @@ Equal statements share one temporary, which is value numbering at trace time.
 
 from __future__ import annotations
 
+import re
+from collections import namedtuple
 from typing import Any, Callable
 
 from . import _tamis
@@ -244,3 +246,105 @@ def trace_transpose(x: Any, axes: list[int]) -> Any:
     place = {axis: k for k, axis in enumerate(axes)}
     subscripts = tuple(None if s is None else place[s] for s in x.subscripts)
     return x.graph.make(x.graph, x.name, tuple(x.shape[a] for a in axes), x.dtype, subscripts, x.weak)
+
+
+#: Names in index notation that are neither fields nor functions.
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*(?!\w|\()")
+
+
+def trace_einsum(text: str, *operands: Any, **tensors: Any) -> Any:
+    """Traces index notation: its statements, with the names of the graph, are appended."""
+    from ._elementwise import is_number, weak_literal
+
+    given = [*operands, *tensors.values()]
+    graph = _graph(tuple(given))
+    traced = [x if is_number(x) else _plain(_operand(graph, x)) for x in given]
+    samples = [_sample(x) for x in traced]
+    named = dict(zip(tensors, samples[len(operands) :]))
+    statements, params, results = _tamis.abstract_einsum(text, *samples[: len(operands)], **named)
+    names: dict[str, str] = {}
+    for name, place in params:
+        x = traced[place]
+        if isinstance(x, Tracer):
+            graph.read.add(x.name)
+            names[name] = x.name
+        else:
+            names[name] = weak_literal(x)
+    for statement in statements:
+        target = split_statement(statement)[0]
+        if target not in names:
+            names[target] = graph.fresh(f"t{len(graph.statements)}")
+    indices: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        name = found.group()
+        if name in names or name in RESERVED:
+            return names.get(name, name)
+        if name not in indices:
+            free = name
+            while free in graph.names or free in indices.values():
+                free += "_"
+            indices[name] = free
+        return indices[name]
+
+    lines = [_NAME.sub(renamed, statement) for statement in statements]
+    graph.statements += lines
+    made = []
+    for name, shape, dtype in results:
+        name = names[name]
+        own = [split_statement(line) for line in lines if split_statement(line)[0] == name]
+        rank = len(shape)
+        result = graph.make(graph, name, tuple(shape), np.dtype(NUMPY[dtype]), tuple(range(rank)))
+        plain = len(own) == 1 and not own[0][2] and re.fullmatch(r"\w+(\[\w+(, ?\w+)*\])?", own[0][1])
+        # A tensor that is updated, or written at computed subscripts, is read as a whole.
+        made.append(result if plain else _copied(result))
+    if len(made) == 1:
+        return made[0]
+    return namedtuple("Results", [name for name, _, _ in results], rename=True)(*made)  # type: ignore[misc]
+
+
+#: Types of index notation that NumPy calls by another name.
+NUMPY = {
+    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
+}  # fmt: skip
+
+
+def split_statement(statement: str) -> tuple[str, str, str, str]:
+    """The name, the whole target, the operator and the right-hand side of a statement.
+
+    >>> from tamis._trace import split_statement
+    >>> split_statement("y[i] += A[i,j] * x[j]")
+    ('y', 'y[i]', '+', 'A[i,j] * x[j]')
+    """
+    found = re.match(r"(([A-Za-z_]\w*)(?:\[.*?\])?) (\S*)= (.*)", statement, re.S)
+    assert found is not None
+    return found.group(2), found.group(1), found.group(3), found.group(4)
+
+
+def _sample(x: Any) -> Any:
+    """An operand of the same sizes and type, which stores nothing."""
+    from ._creation import zeros
+
+    if not isinstance(x, Tracer):
+        return x
+    if x.weak:
+        return x.dtype.type(1).item()
+    return zeros(x.shape, dtype=x.dtype, format=", ".join(["sparse"] * x.ndim) if x.ndim else None)
+
+
+def _copied(x: Any) -> Any:
+    indices = {d: x.graph.index(d) for d in range(x.ndim)}
+    x.graph.read.add(x.name)
+    return x.graph.state(x.access(indices), x.shape, x.dtype, indices, set(indices.values()))
+
+
+def _plain(x: Any) -> Any:
+    """An operand whose temporary has the same dimensions in the same order."""
+    if sorted(s if s is not None else -1 for s in x.subscripts) != list(range(x.ndim)):
+        raise fail(
+            "E0303",
+            "an operand of `einsum` has a dimension of size 1 that was added while the function is traced",
+            "leave that dimension out of the operand and of its subscripts",
+        )
+    return x if x.subscripts == tuple(range(x.ndim)) else _copied(x)

@@ -110,3 +110,32 @@ def test_temporaries_are_named_around_later_statements() -> None:
     x = np.arange(9.0).reshape(3, 3)
     text = "t0[i] = sqrt(sum[j](A[i,j])); t1[i] = sqrt(t0[i] + 1); y[i] = t1[i] * t2[i]"
     same(tm.einsum(text, A=x, t2=np.ones(3)), np.sqrt(np.sqrt(x.sum(axis=1)) + 1))
+
+
+def test_out() -> None:
+    A, x = np.arange(12.0).reshape(3, 4), np.ones(4)
+    out = np.zeros(3)
+    assert tm.einsum("y[i] = A[i,j] * x[j]", A=tm.tensor(A, format="csr"), x=x, out=out) is out
+    np.testing.assert_array_equal(out, A.sum(axis=1))
+    assert tm.einsum("ij,j->i", A, x, out=out) is out
+    # An operand is read before it is written, and other arrays may share its memory.
+    tm.einsum("x[j] *= c", x=x, c=3.0, out=x)
+    np.testing.assert_array_equal(x, np.full(4, 3.0))
+    B = A.copy()
+    tm.einsum("T[i,j] = B[j,i]", B=B[:, :3], out=B[:, :3])
+    np.testing.assert_array_equal(B[:, :3], A[:, :3].T)
+    strided = np.zeros((4, 6))[:, ::2]
+    tm.einsum("C[j,i] = A[i,j]", A=A, out=strided)
+    np.testing.assert_array_equal(strided, A.T)
+    s, m = np.zeros(3), np.zeros(())
+    tm.einsum("s[i] = A[i,j]; m = max[i,j](A[i,j])", A=A, out=(s, m))
+    assert s[2] == A[2].sum() and m == 11
+    for text, wrong in (
+        ("y[i] = A[i,j]", np.zeros(4)),
+        ("y[i] = A[i,j]", np.zeros(3, dtype="i4")),
+        ("y[i] = A[i,j]", tm.zeros(3)),
+        ("y[i] = A[i,j]; z[j] = A[i,j]", np.zeros(3)),
+        ("y[i] = A[i,j]", (np.zeros(3), np.zeros(3))),
+    ):
+        with pytest.raises(tm.Error):
+            tm.einsum(text, A=A, out=wrong)

@@ -156,6 +156,38 @@ def test_explained() -> None:
     assert "for" in e.program and "<pre" in e._repr_html_()
 
 
+def test_einsum_is_traced() -> None:
+    A = tm.tensor(X, format="csr")
+    n, m = X.shape
+    x, c = np.arange(1.0, m + 1), np.ones(n)
+    cases: list[tuple[Any, Any]] = [
+        (lambda A, x: tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=x) + 1, X @ x + 1),
+        (lambda A, x: tm.einsum("ij,j->i", A, x * 2) - x.sum(), X @ x * 2 - x.sum()),
+        (lambda A, x: tm.einsum("...j,j", A + A, x), 2 * X @ x),
+        (lambda A, x: tm.einsum("y[j] = B[j,i] * x[j]", B=A.T, x=x), X.sum(axis=0) * x),
+        (lambda A, x: tm.einsum("t[i] = A[i,j]; y[i] = t[i] * s", A=A, s=2.5) + 0.5, X.sum(axis=1) * 2.5 + 0.5),
+        (lambda A, x: tm.einsum("x[i] *= c", x=x * 1, c=3) + x, 4 * x),
+        (lambda A, x: tm.einsum("O[i+k] += x[i] * f[k]", x=x, f=x), np.convolve(x, x)),
+        (lambda A, x: tm.einsum("m[i] = max[j](A[i,j])", A=A) * tm.einsum("t0[i] = c[i]", c=tm.asarray(c)), X.max(axis=1)),
+        (lambda A, x: tm.einsum("x[A] = t0[A] * 2", t0=tm.exp(x)), 2 * np.exp(x)),
+    ]
+    for f, wanted in cases:
+        same(tm.jit(f)(A, x), wanted)
+    both = tm.jit(lambda A, x: tm.einsum("s[i] = A[i,j]; m = max[i,j](A[i,j])", A=A))(A, x)
+    same(both.s, X.sum(axis=1))
+    same(both.m, X.max())
+    # The pieces are scheduled together.
+    f = tm.jit(lambda A, x: A * tm.einsum("C[i,j] = r[i] * x[j]", r=tm.asarray(c), x=x))
+    assert tm.explain(f, A, x).program.count("tensor(") == 1
+    for wrong in (
+        lambda A, x: tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=x, format="dense"),
+        lambda A, x: tm.einsum("y[i] = A[i,j]", A=x),
+        lambda A, x: tm.einsum("y[i] = B[i]", A=x),
+    ):
+        with pytest.raises(tm.Error):
+            tm.jit(wrong)(A, x)
+
+
 @tm.kernel
 def rowsum(A):  # type: ignore[no-untyped-def] # noqa
     """Sums of rows."""

@@ -416,6 +416,41 @@ pub(crate) fn prepared(
     Ok((prepared, positions))
 }
 
+/// The abstract evaluation of index notation: its statements in static single assignment form, each
+/// operand's name with its place among the arguments, and the name, sizes and type of each result.
+type AbstractEinsum = (Vec<String>, Vec<(String, usize)>, Vec<(String, Vec<u64>, String)>);
+
+/// Checks index notation for operands of these sizes and types; computes nothing.
+#[pyfunction]
+#[pyo3(signature = (text, /, *operands, **tensors))]
+pub(crate) fn abstract_einsum<'py>(
+    py: Python<'py>,
+    text: &str,
+    operands: &Bound<'py, PyTuple>,
+    tensors: Option<&Bound<'py, PyDict>>,
+) -> PyResult<AbstractEinsum> {
+    let given = CallArguments::new(operands, tensors)?;
+    let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
+    let request = EinsumRequest::new(py, None, None, None)?;
+    let (prepared, positions) = or_raise(py, prepared(text, operands.len(), &names, &request))?;
+    let notation = prepared.notation();
+    let refs: Vec<&Tensor> = positions.iter().map(|position| given.operands[*position].tensor()).collect();
+    let checked = || -> Result<_, Diagnostics> {
+        let program = tamis::notation::reference_program(notation, &refs)?;
+        let types: Vec<_> = refs.iter().map(|tensor| tamis_ir::interp::param_type(*tensor)).collect();
+        let checked = program.check(&types)?;
+        Ok((program, checked))
+    };
+    let (program, checked) = or_raise(py, checked())?;
+    let result = |id: &tamis_ir::program::TensorId| {
+        let (name, shape) = (program.tensor(*id).name.clone(), checked.extents.shapes[id.index()].clone());
+        (name, shape, checked.types.tensors[id.index()].to_string())
+    };
+    let operands = notation.operands().into_iter().map(String::from).zip(positions).collect();
+    let statements = notation.assignments.iter().map(ToString::to_string).collect();
+    Ok((statements, operands, program.results.iter().map(result).collect()))
+}
+
 /// The value of a result, or its diagnostics as an exception.
 pub(crate) fn or_raise<T>(py: Python<'_>, result: Result<T, Diagnostics>) -> PyResult<T> {
     result.map_err(|diagnostics| errors::raise(py, &diagnostics))
