@@ -79,20 +79,23 @@ def einsum(
         options = {"format": format, "order": order, "schedule": schedule, **tensors}
         made = _subscripts.einsum(_tamis.einsum, text, operands, options)
     else:
-        try:
-            made = _tamis.einsum(text, *operands, format=format, order=order, schedule=schedule, **tensors)
-        except Error as error:
-            if error.code != "E0111" or operands or "+=" not in text:
-                raise
-            from ._group_by import rewritten
-
-            grouped = rewritten(text, tensors)
-            if grouped is None:
-                raise
-            made = None
-        if made is None:
-            made = _tamis.einsum(grouped[0], format=format, order=order, schedule=schedule, **grouped[1])
+        made = _compiled(text, operands, {"format": format, "order": order, "schedule": schedule}, tensors)
     return made if out is None else _copy_out(made, out)
+
+
+def _compiled(text: str, operands: tuple[Any, ...], options: dict[str, Any], tensors: dict[str, Any]) -> Any:
+    """Runs index notation; results that are subscripted by vectors of integers are grouped."""
+    try:
+        return _tamis.einsum(text, *operands, **options, **tensors)
+    except Error as error:
+        if error.code != "E0111" or operands or "+=" not in text:
+            raise
+        from ._group_by import rewritten
+
+        grouped = rewritten(text, tensors)
+        if grouped is None:
+            raise
+    return _tamis.einsum(grouped[0], **options, **grouped[1])
 
 
 def _copy_out(made: Any, out: Any) -> Any:
