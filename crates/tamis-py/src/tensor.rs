@@ -229,12 +229,7 @@ impl PyTensor {
         Ok((columns, arrays::show_values(py, &entries.values, &[entries.len() as u64])?))
     }
 
-    /// The same tensor in another format; ``tm.advise`` recommends one.
-    ///
-    /// >>> import tamis as tm
-    /// >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
-    /// >>> A.convert("csc").values
-    /// array([1., 2., 3.])
+    /// The same tensor in another format, as in ``t.convert("csc")``; ``tm.advise`` recommends one.
     fn convert<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyAny>> {
         let format = self::format(py, format, self.tensor.rank())?;
         let tensor = work::run(py, || Ok(self.tensor.convert(&format)?))?;
