@@ -101,11 +101,13 @@ impl PyProgram {
         self.schedule.to_string()
     }
 
+    /// The names of the operands, in order.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.params)
     }
 
+    /// The names of the results, in order.
     #[getter]
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.results)

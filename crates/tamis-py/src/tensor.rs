@@ -88,26 +88,31 @@ impl PyTensor {
         PyTensor::new(source.get().tensor.clone(), source.get().borrowed)
     }
 
+    /// The number of coordinates of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.tensor.shape())
     }
 
+    /// NumPy's type of the values.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         arrays::descr_of(py, self.tensor.dtype()).into_any()
     }
 
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor.rank()
     }
 
+    /// The number of stored elements.
     #[getter]
     fn nnz(&self, py: Python<'_>) -> PyResult<usize> {
         work::run(py, || Ok(self.tensor.nnz()))
     }
 
+    /// The number of elements, stored or not.
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         // A sparse tensor may have more than 2^64 elements; Python's integers are unbounded.
@@ -115,16 +120,19 @@ impl PyTensor {
         self.tensor.shape().iter().try_fold(one, |product, n| product.mul(n))
     }
 
+    /// The bytes of all arrays.
     #[getter]
     fn nbytes(&self) -> usize {
         self.tensor.nbytes()
     }
 
+    /// The value of every element that is not stored.
     #[getter]
     fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         arrays::scalar(py, self.tensor.fill())
     }
 
+    /// The format, by its short name if it has one, such as `csr`.
     #[getter]
     fn format(&self) -> String {
         format_text(self.tensor.format())
@@ -142,16 +150,19 @@ impl PyTensor {
         self.tensor.format().to_string()
     }
 
+    /// Whether the values belong to another object, whose owner may change them.
     #[getter]
     fn is_borrowed(&self) -> bool {
         self.borrowed
     }
 
+    /// Whether every element is stored in row-major order, so that it is an array in memory.
     #[getter]
     fn is_dense(&self) -> bool {
         is_row_major(&self.tensor)
     }
 
+    /// Whether it stores coordinates without values: every stored element is `True`.
     #[getter]
     fn is_pattern(&self) -> bool {
         self.tensor.values().is_none()
@@ -218,12 +229,14 @@ impl PyTensor {
         Ok((columns, arrays::show_values(py, &entries.values, &[entries.len() as u64])?))
     }
 
+    /// The same elements in another format.
     fn convert<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
         let format = format(py, text, self.tensor.rank())?;
         let tensor = work::run(py, || Ok(self.tensor.convert(&format)?))?;
         self.derived(py, tensor)
     }
 
+    /// The same elements in another type, by its short name, such as `f32`.
     fn cast<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let dtype: DType = name.parse().map_err(|_| {
             let d = Diagnostic::new(Code::E0308, format!("`{name}` is no value type"));
@@ -279,6 +292,7 @@ impl PyTensor {
         work::run(py, || Ok(self.tensor.same_values(other)))
     }
 
+    /// Shape, type, format and the number of stored elements, in one line.
     fn summary(&self) -> String {
         self.tensor.summary()
     }
