@@ -25,7 +25,13 @@ class LabeledTensor:
     Every function takes it as its ``tensor``; ``labels["item"]`` is an array of the labels of a dimension, in order.
     """
 
-    __slots__ = ("_positions", "dims", "labels", "name", "tensor")
+    __slots__ = {
+        "tensor": "The tensor, without labels.",
+        "dims": "The names of the dimensions.",
+        "labels": "For each dimension an array with the label of each coordinate.",
+        "name": "What the values are called in a table.",
+        "_positions": "The coordinates of labels, made when they are first asked for.",
+    }
 
     def __init__(self, tensor: Any, dims: Sequence[str], labels: Mapping[str, Any] | None = None, name: str = "value") -> None:
         self.tensor: Tensor = _construct.asarray(tensor)

@@ -77,6 +77,17 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return as_tensors(np.conj(np.swapaxes(factor, -1, -2)) if upper else factor)  # type: ignore[no-any-return]
 
 
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The cross product of dense vectors of three elements.
+
+    >>> import tamis as tm
+    >>> tm.linalg.cross([1, 0, 0], [0, 1, 0]).to_numpy()
+    array([0, 0, 1])
+    """
+    instead = "write the three elements as index notation"
+    return as_tensors(np.cross(_dense(x1, "cross", instead), _dense(x2, "cross", instead), axis=axis))  # type: ignore[no-any-return]
+
+
 def eigh(x: Any, /) -> Any:
     """The eigenvalues and eigenvectors of a symmetric dense matrix.
 

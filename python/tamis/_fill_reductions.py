@@ -37,7 +37,7 @@ def reduces_with_fill(x: Tensor, axes: tuple[int, ...]) -> bool:
     if format_levels(x) not in _COORDINATE_FORMATS or not axes:
         return False
     kept = num_elements(n for d, n in enumerate(x.shape) if d not in axes)
-    return len(axes) == x.ndim or kept > max(_SMALL, 8 * x.nnz)
+    return len(axes) == x.ndim or kept > max(_SMALL, 8 * x.nnz) or "nonunique" in x.full_format
 
 
 def reduce_with_fill(x: Tensor, word: str, axes: tuple[int, ...], body: str) -> Tensor:
@@ -97,4 +97,5 @@ def _reduce_by_key(x: Tensor, word: str, axes: tuple[int, ...], lines: int) -> T
         others = np.asarray(rest, dtype=whole.dtype)[np.searchsorted(np.unique(counts), counts)] if len(counts) else made
         made = np.where(counts < lines, function(made, others), made).astype(whole.dtype)
     like = x.with_values(_construct.tensor(np.zeros(len(x.values), dtype=whole.dtype)), whole[()])  # type: ignore[arg-type]
-    return from_coordinates(like, unravel_index(line[starts], shape), made, shape, "sparse" if len(shape) == 1 else None)
+    reduced = from_coordinates(like, unravel_index(line[starts], shape), made, shape, "sparse" if len(shape) == 1 else None)
+    return reduced.convert("dense") if num_elements(shape) <= _SMALL else reduced

@@ -20,6 +20,7 @@ from . import _elementwise, _reductions, _tamis
 from ._coordinates import as_tensor, from_array
 from ._dense_linalg import (
     cholesky,
+    cross,
     eigh,
     eigvalsh,
     inv,
@@ -64,6 +65,7 @@ __all__ = [
     "bicgstab",
     "cg",
     "cholesky",
+    "cross",
     "det",
     "diagonal",
     "eigh",
@@ -327,6 +329,8 @@ def svds(A: Any, k: int = 6, **options: Any) -> Any:
 
 def expm_multiply(A: Any, B: Any, **options: Any) -> Any:
     """The exponential of a matrix times a vector or matrix, without making the exponential: SciPy's.
+
+    SciPy's function takes tensors, too, but makes a dense identity matrix for them; here it gets a sparse view.
 
     >>> import numpy as np, tamis as tm
     >>> tm.linalg.expm_multiply(tm.diag([0.0, 1.0]), np.ones(2)).round(4)

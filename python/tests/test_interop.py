@@ -108,6 +108,17 @@ def test_xarray() -> None:
     np.testing.assert_allclose(np.asarray(array.sum("column").data), A.to_numpy().sum(axis=1))
 
 
+def test_dask_chunks() -> None:
+    array = pytest.importorskip("dask.array")
+    A = tm.gallery.random((400, 300), 0.05)
+    chunked = array.from_array(A, chunks=(100, 300), asarray=False)
+    x = np.ones(300)
+    assert isinstance(chunked.compute(), tm.Tensor) and (chunked * 2 + chunked).compute().nnz == A.nnz
+    np.testing.assert_allclose((chunked @ x).compute(), A @ x)
+    np.testing.assert_allclose(np.asarray(chunked.sum(axis=1).compute()), np.asarray(A.sum(axis=1)))
+    assert array.concatenate([chunked, chunked]).compute().nnz == 2 * A.nnz
+
+
 def test_importing_loads_nothing() -> None:
     code = "import sys, tamis, numpy\ntamis.asarray(numpy.eye(2)) @ numpy.ones(2)\n"
     code += "print([m for m in ('scipy', 'pandas', 'polars', 'pyarrow', 'torch', 'sparse', 'jax', 'xarray', 'sklearn') if m in sys.modules])"

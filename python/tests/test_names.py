@@ -415,3 +415,27 @@ def test_attributes_of_scipy() -> None:
     assert not hasattr(t.tocoo(), "indices")
     out = np.ones((6, 4))
     assert t.toarray(out=out) is out
+
+
+def test_everything_public_is_documented() -> None:
+    import inspect
+
+    for name in tm.__all__:
+        thing = getattr(tm, name)
+        if inspect.isfunction(thing) or inspect.isclass(thing) or inspect.ismodule(thing):
+            assert (thing.__doc__ or "").strip(), name
+    for kind in (tm.Tensor, tm.LabeledTensor, tm.TopK, tm.linalg.Preconditioner, tm.Program, tm.Explanation, tm.Result, tm.Settings):
+        for name in dir(kind):
+            found = inspect.getattr_static(kind, name)
+            assert name.startswith("_") or inspect.getdoc(found) or inspect.getdoc(getattr(kind, name)), f"{kind.__name__}.{name}"
+    for module in (tm.linalg, tm.graph):
+        for name in module.__all__:
+            assert getattr(module, name).__doc__, name
+
+
+def test_linalg_is_the_extension_of_the_standard() -> None:
+    names = (
+        "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr "
+        "slogdet solve svd svdvals tensordot trace vecdot vector_norm"
+    ).split()
+    assert not [name for name in names if not hasattr(tm.linalg, name)]
