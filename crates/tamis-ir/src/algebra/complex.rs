@@ -1,6 +1,8 @@
-//! Complex functions that must not overflow on the way to a finite result. Division is Smith's, as in NumPy; functions
-//! of real or imaginary numbers are computed as real functions; inverse sines and cosines are Kahan's, in which no digits
-//! cancel far from 0, and whose branch cuts are those of C and NumPy.
+//! Complex functions that do not overflow in intermediate results.
+//!
+//! Division is Smith's, as in NumPy. Functions of real or imaginary numbers are computed as real
+//! functions. Inverse sines and cosines are Kahan's: no digits cancel far from 0, and their branch
+//! cuts are those of C and NumPy.
 
 use super::scalar::Float;
 use num_complex::{Complex, ComplexFloat};
@@ -157,7 +159,7 @@ where
     Complex::new(half + half, (plus.re * minus.im - plus.im * minus.re).area_sinh())
 }
 
-/// The inverse sine, a quarter turn on.
+/// The inverse sine, rotated by 90 degrees.
 pub(super) fn asinh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -166,7 +168,8 @@ where
     Complex::new(turned.im, -turned.re)
 }
 
-/// Kahan's: the roots of `z - 1` and `z + 1` are taken apart, so that the cut along the real axis keeps the sign of zero.
+/// Kahan's: the roots of `z - 1` and `z + 1` are separate, so that the cut along the real axis
+/// keeps the sign of zero.
 pub(super) fn acosh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -178,7 +181,8 @@ where
     Complex::new((minus.re * plus.re + minus.im * plus.im).area_sinh(), half + half)
 }
 
-/// `log|z|` and the angle: near the unit circle by `log1p`, in which no digits cancel, and halved where `|z|` would overflow.
+/// `log|z|` and the angle: near the unit circle by `log1p`, in which no digits cancel, and halved
+/// where `|z|` would overflow.
 pub(super) fn log<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -197,8 +201,9 @@ where
     Complex::new(size, z.im.angle(z.re))
 }
 
-/// `log((1 + z) / (1 - z)) / 2`, in parts that neither cancel near 0 and 1 nor overflow far out. The cuts are the real axis beyond
-/// 1 and -1, where the sign of a zero imaginary part decides, as in C and NumPy.
+/// `log((1 + z) / (1 - z)) / 2`, in parts that neither cancel near 0 and 1 nor overflow far out.
+/// The cuts are the real axis beyond 1 and -1, where the sign of a zero imaginary part decides, as
+/// in C and NumPy.
 pub(super) fn atanh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -239,7 +244,7 @@ where
     Complex::new(re, im)
 }
 
-/// The inverse hyperbolic tangent, a quarter turn on.
+/// The inverse hyperbolic tangent, rotated by 90 degrees.
 pub(super) fn atan<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,

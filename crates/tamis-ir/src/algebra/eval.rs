@@ -1,19 +1,21 @@
 //! Evaluation of operators on scalars: the definition that compiled code must reproduce.
 //!
-//! Everything is total. Integers wrap around; an integer divided by 0 gives 0; a shift by the width or
-//! more gives what shifting bit by bit would; floats follow IEEE 754, with `min` and `max` letting NaN win
-//! and ordering -0.0 before 0.0.
+//! Every operator is total. Integers wrap around. An integer divided by 0 gives 0. A shift by the
+//! width or more gives the result of shifting bit by bit. Floats follow IEEE 754; `min` and `max`
+//! propagate NaN and order -0.0 before 0.0.
 //!
-//! A row of the operator table holds the functions of an elementwise operator, one for each type, which
-//! `unary!` and `binary!` make of one expression per class of types. Functions of 64-bit integers, floats
-//! and complex numbers have the C calling convention: the runtime library exports them to compiled code.
+//! A row of the operator table holds the functions of an elementwise operator, one for each type,
+//! which `unary!` and `binary!` make of one expression per class of types. Functions of 64-bit
+//! integers, floats and complex numbers have the C calling convention: the runtime library exports
+//! them to compiled code.
 
 use super::lowering::{Comparison, Form, Predicate};
 use super::{DType, Kind, Op, Typing, Value};
 use num_complex::Complex;
 use std::cmp::Ordering;
 
-/// The functions that define an elementwise operator. Operators of more than two operands fold them from the left.
+/// The functions that define an elementwise operator. Operators of more than two operands fold them
+/// from the left.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Evaluation {
@@ -27,7 +29,7 @@ pub type ComplexUnary<T> = extern "C" fn(T, T, &mut Complex<T>);
 /// A complex function of two operands, by their parts.
 pub type ComplexBinary<T> = extern "C" fn(T, T, T, T, &mut Complex<T>);
 
-/// A function of one operand on each type; `None` where the type rule never leads.
+/// A function of one operand on each type; `None` where the type rule excludes the type.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Unary {
@@ -46,7 +48,7 @@ pub struct Unary {
     pub c128: Option<ComplexUnary<f64>>,
 }
 
-/// A function of two operands on each type; `None` where the type rule never leads.
+/// A function of two operands on each type; `None` where the type rule excludes the type.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Binary {

@@ -1,8 +1,9 @@
-//! Laws that users declare of their operators, put to the test: on values at the edges of a type, and on some others.
+//! Property tests of the laws that users declare of their operators.
 //!
-//! The tests are those that the operator table has to pass (`tests/laws.rs`): integers exactly and over their whole range,
-//! floats up to rounding where a law is about rearranging, with NaN and infinities where it is meant for them. An
-//! annihilator is for finite values: the sparse policy says what becomes of the others.
+//! The operands are edge values of a type and random values. The operator table has to pass the
+//! same tests (`tests/laws.rs`). Integers are compared exactly and over their whole range. Floats
+//! are compared up to rounding if a law reassociates; NaN and infinities are included if the law
+//! covers them. An annihilator is for finite values: the sparse policy decides the others.
 
 use super::{DType, Kind, Op, UserOp, Value, eval};
 use num_complex::Complex;
@@ -11,16 +12,16 @@ use num_complex::Complex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Failure {
-    /// The law, as it is declared: `commutative`.
+    /// The law, spelled as in its declaration: `commutative`.
     pub law: &'static str,
-    /// The case that shows it: `f(1, 2) is -1, but f(2, 1) is 1`.
+    /// The counterexample: `f(1, 2) is -1, but f(2, 1) is 1`.
     pub counterexample: String,
 }
 
 /// The number of random cases in addition to the edge cases.
 const RANDOM: usize = 200;
 
-/// Of the values at the edges, so many are combined by threes.
+/// The number of edge values that are combined in triples.
 const IN_THREES: usize = 9;
 
 pub(super) fn test(user: UserOp, dtype: DType) -> Option<Failure> {
@@ -159,7 +160,7 @@ fn close(a: Value, b: Value) -> bool {
     a.same_number(b) || (is_inexact(a) && ((x - y).norm() <= tolerance * scale || (lost(x) && lost(y))))
 }
 
-/// Values where operators tend to behave in their own way; those that matter most come first.
+/// Edge values of a type, the most relevant ones first.
 fn edges(dtype: DType) -> Vec<Value> {
     let ints = |values: &[i64]| values.iter().map(|v| Value::I64(*v).cast(dtype)).collect::<Vec<_>>();
     let end = |sign: f64| Value::F64(sign * f64::INFINITY).cast(dtype);
@@ -181,7 +182,7 @@ fn edges(dtype: DType) -> Vec<Value> {
     edges
 }
 
-/// A small generator (splitmix), so that failures repeat.
+/// A pseudorandom generator (splitmix) with a fixed seed, so that failures repeat.
 struct Random(u64);
 
 impl Random {

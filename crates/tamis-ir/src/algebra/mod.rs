@@ -1,4 +1,4 @@
-//! Numbers and operators: value types, scalars, and the one table of operators with their laws.
+//! Algebra: value types, scalars, and the operator table with its laws.
 
 mod complex;
 mod dtype;

@@ -1,9 +1,10 @@
-//! The operator table: one row per operator, with everything that the compiler knows of it.
+//! The operator table: one row per operator, the single source of its properties.
 //!
-//! A row states the name, the type rule, the definition (one expression per class of types), the lowering
-//! in both back ends, the algebraic laws, the cost, the derivative, and the names in Python. The enum
-//! [`Op`] is made from the rows, so adding an operator is adding a row. Tests check every row: laws on
-//! every type, compiled code against the definition, derivatives against finite differences.
+//! A row states the name, the type rule, the definition (one expression per class of types), the
+//! lowering in both back ends, the algebraic laws, the cost, the derivative, and the names in
+//! Python. The enum [`Op`] is made from the rows, so adding an operator is adding a row. Tests
+//! check every row: laws on every type, compiled code against the definition, derivatives against
+//! finite differences.
 
 // Expressions of rows are instantiated for every type of a class, some of which need less.
 #![allow(clippy::needless_update, clippy::redundant_closure_call, clippy::unnecessary_min_or_max)]

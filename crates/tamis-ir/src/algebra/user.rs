@@ -1,8 +1,8 @@
-//! Operators that users define: a body over the operators of the table, and the laws that are declared of it.
+//! User-defined operators: a body over built-in operators, and declared laws.
 //!
-//! A definition is interned, so that equal definitions are one operator, and never freed: an [`Op`] stays a small value
-//! that can be copied, and its row of knowledge looks like those of the table. Bodies are flat lists of terms, operands
-//! before what uses them, over built-in operators only.
+//! A definition is interned, so that equal definitions are one operator, and never freed: an
+//! [`Op`] stays a small value that can be copied, with a row like those of the operator table.
+//! Bodies are in postfix order: flat lists of terms, operands before their users.
 
 use super::laws::{self, Failure};
 use super::{Constant, DType, Form, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
@@ -18,18 +18,19 @@ pub const MAX_TERMS: usize = 1000;
 /// The maximum number of different operators that a process may define; they are never freed.
 pub const MAX_DEFINITIONS: usize = 1 << 16;
 
-/// A part of the body of an operator. Operands are numbers of terms before this one.
+/// A term of the body of an operator. Operands are positions of earlier terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
     /// An operand of the operator.
     Param(usize),
-    /// A number as written; takes the type of what it meets.
+    /// A number from the user's text; takes the type of the other operand.
     Literal(Value),
     /// A built-in operator on terms.
     Call(Op, Vec<usize>),
 }
 
-/// The declared laws of an operator. Each law is tested on every type that the operator is used with.
+/// The declared laws of an operator. Each law is tested on every type that the operator is used
+/// with.
 ///
 /// ```
 /// use tamis_ir::algebra::Laws;
@@ -65,11 +66,11 @@ impl Laws {
     }
 }
 
-/// An operator that a user defined.
+/// A user-defined operator.
 #[derive(Clone, Copy)]
 pub struct UserOp(&'static Definition);
 
-/// All that an operator is.
+/// The contents of a definition; equal contents are one operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Meaning {
     name: String,
@@ -78,10 +79,10 @@ struct Meaning {
     laws: Laws,
 }
 
-/// Nothing in it changes: operators are parts of keys.
+/// Immutable, because operators are parts of hash keys.
 struct Definition {
     meaning: Meaning,
-    /// Made when first asked for: it refers to the definition.
+    /// Initialised lazily, because it refers to the definition.
     info: OnceLock<OpInfo>,
     /// The types of the body for operands of each type.
     typed: Vec<(DType, Result<Vec<OpType>, TypeError>)>,
@@ -90,18 +91,18 @@ struct Definition {
 /// The reason why an operator cannot be defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undefinable {
-    /// The body has no terms, or a term refers to what does not come before it.
+    /// The body has no terms, or a term refers to a later one.
     Malformed,
     /// The body has more than [`MAX_TERMS`] terms.
     TooLong,
-    /// Laws are about two operands.
+    /// Laws are declared of an operator that is not binary.
     LawsOfNonBinary,
     /// There are [`MAX_DEFINITIONS`] already.
     TooMany,
 }
 
 impl UserOp {
-    /// Defines an operator, or finds it if it was defined before.
+    /// Defines an operator, or returns the existing one with an equal definition.
     ///
     /// ```
     /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp, Value, eval};
@@ -170,7 +171,7 @@ impl UserOp {
     pub(super) fn type_of(self, common: Ty, nullable: bool) -> Result<OpType, TypeError> {
         let types = self.types(common.dtype)?;
         let result = types.last().map_or(common, |t| t.result);
-        // A result of literals alone is still a literal.
+        // A result of literals only is still a literal.
         let weak = common.weak && result.dtype != DType::Bool;
         Ok(OpType { operand: common.dtype, result: Ty { dtype: result.dtype, weak, nullable } })
     }
@@ -195,7 +196,8 @@ impl UserOp {
         values.last().copied().unwrap_or(first)
     }
 
-    /// Tests the declared laws on values of a type: those at the edges, and some others. Each type is tested once.
+    /// Tests the declared laws on edge values and random values of a type. Each type is tested
+    /// once.
     ///
     /// ```
     /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp};
@@ -216,7 +218,7 @@ impl UserOp {
     }
 }
 
-/// A table for the whole process.
+/// A global table.
 type Known<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
 
 fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
@@ -235,7 +237,7 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
     Ok(UserOp(definition))
 }
 
-/// The row of an operator, as the operator table would have it.
+/// The row of an operator, in the form of the operator table.
 fn row(op: UserOp) -> OpInfo {
     let Meaning { name, params, laws, .. } = &op.0.meaning;
     let summary = String::leak(format!("defined with the operands {}", params.join(", ")));
@@ -273,7 +275,7 @@ fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {
     Ok(types)
 }
 
-// Definitions are interned, so one and the same is at one address.
+// Definitions are interned, so equal ones have one address.
 
 impl PartialEq for UserOp {
     fn eq(&self, other: &UserOp) -> bool {
@@ -283,7 +285,7 @@ impl PartialEq for UserOp {
 
 impl Eq for UserOp {}
 
-/// By what it means, not by where it is: keys that outlive the process are made of this.
+/// Hashes the contents, not the address: the hash is part of keys that outlive the process.
 impl Hash for UserOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.meaning.hash(state);

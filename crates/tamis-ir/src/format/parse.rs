@@ -1,4 +1,4 @@
-//! The grammar of formats: `[ (i,j) -> (expr, ...) : ] level {, level} [; leaf]`, or a short name.
+//! Parser of formats: `[ (i,j) -> (expr, ...) : ] level {, level} [; leaf]`, or a short name.
 
 use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName, Width};
 use crate::algebra::Value;
@@ -280,7 +280,7 @@ impl Parser {
                 }
                 let fill = self.number()?;
                 self.expect(")")?;
-                // The default reads and prints as nothing, so that equal formats are equal.
+                // The default prints as nothing, so that equal formats are equal.
                 Ok(Leaf::Element(Some(fill).filter(|f| *f != Value::I64(0))))
             }
             _ => Err(Diagnostic::new(Code::E0602, format!("`{name}` is not a leaf"))

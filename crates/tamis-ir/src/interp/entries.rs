@@ -1,4 +1,4 @@
-//! The stored entries of a parameter, numbered in the order in which they are stored.
+//! Queries of stored entries (`A.nnz`, `A.coords`, `A.data`, `A.first`), in storage order.
 
 use super::{Machine, Operand, Seen};
 use crate::algebra::Value;
@@ -23,7 +23,7 @@ impl Entries {
         Entries { stored, order }
     }
 
-    /// The entries of those parameters that a program asks about.
+    /// The entries of the parameters that a program queries.
     pub(super) fn of_all(program: &Program, params: &[&dyn Operand]) -> Vec<Option<Entries>> {
         let mut found: Vec<Option<Entries>> = program.tensors.iter().map(|_| None).collect();
         for id in program.exprs.ids() {
@@ -46,7 +46,7 @@ impl Entries {
 }
 
 impl Machine<'_> {
-    /// The answer to a query about stored elements.
+    /// Answers a query about stored elements.
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<Seen> {
         let at = entry.at.iter().map(|e| self.integer(*e)).collect::<Result<Vec<i64>>>()?;
         let known = |value| Ok(Seen { value: Some(value), structural: false });

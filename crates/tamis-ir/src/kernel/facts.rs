@@ -1,13 +1,14 @@
-//! What whoever calls a kernel promises about its parameters and inputs, and what whoever wrote it promises about what it writes.
+//! Assumptions of kernels: preconditions on parameters and inputs, and guarantees about outputs.
 //!
-//! Passes rely on promises, and the interpreter checks them; machine code does not. They are true of every tensor that
-//! keeps the invariants of its levels, and of sizes that were checked when the program was.
+//! Passes rely on assumptions and the interpreter checks them; machine code does not. They hold for
+//! every tensor that keeps the invariants of its levels, and for sizes that passed the checks of
+//! the program.
 
 use super::interp::{Failure, Memory};
 use super::{BufferId, Builder, Expr, ExprId, Kernel};
 use crate::algebra::{Value, eval};
 
-/// A promise. Expressions in it are made of parameters and constants.
+/// An assumption. Its expressions consist of parameters and constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fact {
     /// A condition on parameters holds.
@@ -42,7 +43,7 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// The same promise with its expression replaced.
+    /// The same assumption with its expression replaced.
     pub fn map_expr(self, map: impl FnOnce(ExprId) -> ExprId) -> Fact {
         match self {
             Fact::Holds(cond) => Fact::Holds(map(cond)),
@@ -62,7 +63,7 @@ impl Fact {
 }
 
 impl Builder {
-    /// Adds a promise of the caller.
+    /// Adds an assumption.
     ///
     /// ```
     /// use tamis_ir::kernel::{Builder, Fact};
@@ -80,13 +81,13 @@ impl Builder {
         }
     }
 
-    /// Replaces the promises by others that say the same.
+    /// Replaces the assumptions by equivalent ones.
     pub fn set_facts(&mut self, facts: Vec<Fact>) {
         *self.facts_mut() = facts;
     }
 }
 
-/// Checks that promises are kept, as far as `budget` elements can be looked at.
+/// Checks the assumptions on the first `budget` elements of each buffer.
 pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(), Failure> {
     let broken = |fact: &Fact| Err(Failure::Wrong(format!("the assumption {fact:?} is violated")));
     let elements = |buffer: BufferId| {
@@ -101,7 +102,7 @@ pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(),
             Fact::Length { buffer, least } => number(least).is_some_and(|least| len(buffer) >= least),
             Fact::Longer { buffer, other, more } => len(buffer) >= len(other) + i64::from(more),
             Fact::Increasing(buffer) => elements(buffer).is_sorted(),
-            // A store that has no room fails by itself.
+            // A store out of bounds fails by itself.
             Fact::Spare(_) => true,
             Fact::Below { buffer, bound } => {
                 number(bound).is_some_and(|bound| elements(buffer).all(|element| element < bound))

@@ -1,4 +1,4 @@
-//! Looplets under a change of coordinates: a level that stores `(i + c) / k` is described along `i`.
+//! Affine maps of looplets: the structure of a level that stores `(i + c) / k`, along `i`.
 
 use super::{Extents, Looplet, Phase, Pieces, Spike, Stepper};
 use crate::DType;
@@ -6,14 +6,14 @@ use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId};
 
 impl Looplet {
-    /// The structure along an index `i`, where this is the structure along `(i - shift) / scale`, rounded down; none if
-    /// it has none that a looplet could say.
+    /// The structure along an index `i`, for a structure along `(i - shift) / scale`, rounded down;
+    /// `None` if no looplet describes it.
     pub fn along(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
         if scale == 1 && shift.is_none() {
             return Some(self);
         }
         Some(match self {
-            // It is asked at each coordinate, whatever that stands for.
+            // Each coordinate is located after the map.
             Looplet::Lookup | Looplet::Run(_) => self,
             Looplet::Fibers { .. } => return None,
             Looplet::Block { base, stride } => {
@@ -80,7 +80,7 @@ fn moved(b: &mut Builder, stepper: Stepper, shift: Option<ExprId>) -> Stepper {
     Stepper { shift, ..stepper }
 }
 
-/// Each coordinate of a list stands for several of the loop's.
+/// Each coordinate of a list becomes a segment of `scale` loop coordinates.
 fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Pieces> {
     if stepper.grouped || stepper.shift.is_some() || stepper.mirrored {
         return None;

@@ -1,4 +1,4 @@
-//! Loop programs of assignments in loops, with spans of the notation; and expressions as text.
+//! Construction of loop programs from assignments, and printing of expressions.
 
 use super::{IndexRange, Notation, indices_in};
 use crate::algebra::{Op, Value};
@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::text::syntax::{Expr, ExprKind, Extent, Function, Name, Stmt, StmtKind};
 use rustc_hash::FxHashMap;
 
-/// A part of a program.
+/// A statement of a program under construction.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Node {
@@ -40,12 +40,13 @@ impl Node {
 }
 
 impl Notation {
-    /// Plain loops over everything, with dense results that start from 0: right for names, ranks and sizes.
+    /// Plain loops over everything, with dense results that start at 0: sufficient for names, ranks
+    /// and sizes.
     pub fn plain(&self) -> Result<Program, Diagnostics> {
         self.plain_from(&FxHashMap::default())
     }
 
-    /// Plain loops over everything, with dense results that start from these values, or 0.
+    /// Plain loops over everything, with dense results that start at these values, or at 0.
     pub fn plain_from(&self, fills: &FxHashMap<String, Value>) -> Result<Program, Diagnostics> {
         let (mut nodes, mut loops) = (Vec::new(), Vec::new());
         for assignment in &self.assignments {
@@ -63,7 +64,8 @@ impl Notation {
         self.program("notation", &self.operands(), &nodes)
     }
 
-    /// [`Notation::plain`] as callers see it: parameters have the names that they are given by, also where a result has the same.
+    /// [`Notation::plain`] with the interface of callers: parameters keep their original names,
+    /// also if a result has the same name.
     pub fn interface(&self) -> Result<Program, Diagnostics> {
         let mut program = self.plain()?;
         for (id, name) in program.params.clone().into_iter().zip(&self.params) {
@@ -72,7 +74,7 @@ impl Notation {
         Ok(program)
     }
 
-    /// The program that these nodes are, with these parameters and the results of the notation.
+    /// The program of these nodes, with these parameters and the results of the notation.
     pub fn program(&self, name: &str, params: &[&str], nodes: &[Node]) -> Result<Program, Diagnostics> {
         let span = Span::new(0..self.source.text.len());
         let mut body: Vec<Stmt> = nodes.iter().map(|node| self.stmt(node, span)).collect();
@@ -156,7 +158,7 @@ fn list(items: &[Expr]) -> String {
     items.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// An expression as text, with no more parentheses than are needed to read sums and products.
+/// An expression as text, with minimal parentheses around sums and products.
 pub fn text(expr: &Expr) -> String {
     let inside = |e: &Expr, op: Op| {
         let loose = |other: Op| matches!(other, Op::Add | Op::Sub);

@@ -1,12 +1,14 @@
-//! Static single assignment: every name that statements write has one version for each value it takes.
+//! Static single assignment form of index notation: one version of a name for each value it takes.
 //!
-//! In: statements, in which a name may be assigned, updated and read in any order. Out: assignments, in which nothing that is
-//! read changes afterwards, so passes may move and substitute them without looking at what stands between. A right-hand side
-//! means the values before its statement, also where it reads its own target. The last version of a name keeps it; earlier ones
-//! are called `T_1`, `T_2`, and an operand that is given a new value `T_in`.
+//! In: statements, in which a name may be assigned, updated and read in any order. Out: assignments
+//! whose operands never change afterwards, so that passes may move and substitute them freely. A
+//! right-hand side means the values before its statement, also if it reads its own target. The last
+//! version of a name keeps the name; earlier ones are called `T_1`, `T_2`, and an operand with a
+//! new value `T_in`.
 //!
-//! An update of a version that nothing has read is done in place ([`Assignment::again`]). Otherwise the new version is computed
-//! from the old one element by element, or starts as a copy of it where the subscripts are not plain indices.
+//! An update of an unread version is done in place ([`Assignment::again`]). Otherwise the new
+//! version is computed from the old one element by element, or starts as a copy of it if the
+//! subscripts are not plain indices.
 
 use super::{Assignment, IndexRange, indices_in, reduce};
 use crate::algebra::Op;
@@ -14,7 +16,7 @@ use crate::diag::{Code, Diagnostic, Result, Span};
 use crate::text::syntax::{Expr, ExprKind, Extent, Name, Stmt, StmtKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Assignments in static single assignment form, with the names that callers see.
+/// Assignments in static single assignment form, with the callers' names.
 pub(super) struct Named {
     pub(super) assignments: Vec<Assignment>,
     pub(super) params: Vec<Name>,
@@ -33,7 +35,7 @@ struct Version {
     read: bool,
 }
 
-/// A statement, and the ranges after it.
+/// A statement, and its trailing ranges.
 struct Statement<'a> {
     target: Name,
     subscripts: &'a [Expr],
@@ -41,11 +43,11 @@ struct Statement<'a> {
     value: &'a Expr,
     ranges: Vec<IndexRange>,
     span: Span,
-    /// Every index it uses.
+    /// Every index of the statement.
     indices: Vec<Name>,
 }
 
-/// Names the versions of everything that statements assign.
+/// Converts statements to static single assignment form.
 pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<Named> {
     let statements = statements.iter().filter_map(Statement::of).collect::<Vec<_>>();
     let mut names = Names::default();
@@ -62,7 +64,7 @@ pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<Named> {
     Ok(names.finish())
 }
 
-/// The indices that no access in a body subscripts plainly or in sums, and that have no range.
+/// The indices of a body without a range that subscript no access.
 pub(super) fn unbounded(subscripts: &[Expr], body: &Expr, ranges: &[IndexRange]) -> Vec<Name> {
     let mut all = Vec::new();
     subscripts.iter().for_each(|s| indices_in(s, true, &mut all));
@@ -76,7 +78,8 @@ pub(super) fn unbounded(subscripts: &[Expr], body: &Expr, ranges: &[IndexRange])
     all
 }
 
-/// The indices that subscript something, each once. Indices of reductions do not count by themselves.
+/// The indices that subscript an access, each once. Indices of reductions do not count by
+/// themselves.
 fn subscripted(expr: &Expr, found: &mut Vec<Name>) {
     match &expr.kind {
         ExprKind::Index { subscripts, .. } => subscripts.iter().for_each(|s| indices_in(s, true, found)),
@@ -115,7 +118,7 @@ impl<'a> Statement<'a> {
         Some(Statement { target: name, subscripts, op: *op, value, ranges, span: stmt.span, indices })
     }
 
-    /// The tensors and scalars that it reads, in the order in which they stand.
+    /// The tensors and scalars that it reads, in source order.
     fn reads(&self) -> Vec<Name> {
         let mut found = Vec::new();
         tensors_in(self.value, &self.indices, &mut found);
@@ -130,7 +133,7 @@ impl<'a> Statement<'a> {
 struct Names {
     maker: reduce::Maker,
     current: FxHashMap<String, Version>,
-    /// Names in the order in which they first get a value here.
+    /// Names in the order of their first assignment.
     targets: Vec<Name>,
     params: Vec<Name>,
     assignments: Vec<Assignment>,
@@ -142,7 +145,8 @@ impl Names {
         subscripts.iter().try_for_each(reduce::target_subscript)?;
         let reads = statement.reads();
         let reads_self = reads.iter().any(|name| name.text == target.text);
-        // An update starts from a tensor that is given, or that nothing but the update could give a size.
+        // An update starts from an existing tensor, or from one whose size only the update
+        // determines.
         let unknown = !self.current.contains_key(&target.text);
         let starts_from_given = op.is_some()
             && unknown
@@ -161,7 +165,7 @@ impl Names {
         if let Some(old) = old.filter(|old| op.is_none() && !reads_self && (old.param || !old.read)) {
             return Err(overwritten(target, old));
         }
-        // Everything is read as it was before.
+        // Every read is of the version before the statement.
         let mut renamed: FxHashMap<String, String> = FxHashMap::default();
         for name in reads.iter().chain([target]) {
             if let Some(version) = self.current.get(&name.text) {
@@ -235,7 +239,7 @@ impl Names {
         self.current.insert(name.text.clone(), version);
     }
 
-    /// Gives the last version of each name that name, and lists results and parameters.
+    /// Renames the last version of each name to that name, and lists results and parameters.
     fn finish(mut self) -> Named {
         let mut renames: FxHashMap<String, String> = FxHashMap::default();
         let mut operands: Vec<String> = self.params.iter().map(|name| name.text.clone()).collect();
@@ -288,7 +292,7 @@ fn overwritten(target: &Name, old: &Version) -> Diagnostic {
         .help(format!("or add to it: `{name} += ...`"))
 }
 
-/// True if subscripts are indices, each another one.
+/// True if subscripts are distinct indices.
 fn plain(subscripts: &[Expr]) -> bool {
     let mut seen = FxHashSet::default();
     subscripts.iter().all(|s| matches!(&s.kind, ExprKind::Name(text) if seen.insert(text)))
@@ -323,7 +327,7 @@ fn renamed_tensors<'m>(expr: &Expr, to: &dyn Fn(&str) -> Option<&'m String>) -> 
     Expr { kind, span: expr.span }
 }
 
-/// An expression with an index renamed, wherever no reduction inside binds it again.
+/// An expression with an index renamed, except under reductions that bind it again.
 pub(super) fn renamed_indices(expr: &Expr, from: &str, to: &str) -> Expr {
     let each = |list: &[Expr]| list.iter().map(|e| renamed_indices(e, from, to)).collect::<Vec<_>>();
     let kind = match &expr.kind {

@@ -1,8 +1,9 @@
-//! Lifecycles: in each statement of the block that declares it, a tensor is read or updated, not both.
+//! Lifecycles of tensors: in each statement of its declaring block, a tensor is read or updated,
+//! not both.
 //!
-//! That is what lets a tensor be frozen and thawed between those statements, and iterated over while it
-//! cannot change. Plain scalars live in registers and are free; so are tensors whose levels are all dense: each element has a
-//! place of its own, and holds what was written there last, or the fill.
+//! So a tensor can be frozen and thawed between those statements, and iterated over while it cannot
+//! change. Plain scalars live in registers and are exempt. So are tensors whose levels are all
+//! dense: each element has its own storage, and holds its last written value, or the fill.
 
 use super::{Block, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
 use crate::diag::{Code, Diagnostic, Span};
@@ -31,7 +32,7 @@ fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// True if what was written can be read at once.
+/// True if writes are visible to reads at once.
 fn is_free(program: &Program, tensor: TensorId) -> bool {
     let info = program.tensor(tensor);
     match info.declaration.as_ref().map(|declaration| &declaration.storage) {
@@ -42,8 +43,8 @@ fn is_free(program: &Program, tensor: TensorId) -> bool {
 }
 
 impl Program {
-    /// True if a declared tensor is read in a statement that writes it, too, as in `x[i] = a[i] + x[i-1]`: every read then sees
-    /// what was written last.
+    /// True if a declared tensor is read in a statement that writes it, as in `x[i] = a[i] +
+    /// x[i-1]`: every read then sees the last write.
     pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
         let mut found = false;
         let mut look = |block: &Block| {
@@ -94,7 +95,7 @@ fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mu
     }
 }
 
-/// The target of an assignment whose value reads that same element, as in `y[i] = y[i] + a + b`.
+/// The target of an assignment whose value reads the same element, as in `y[i] = y[i] + a + b`.
 fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<String> {
     let mut found = None;
     let mut look = |stmt: &Stmt| {
@@ -112,7 +113,7 @@ fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<St
     found
 }
 
-/// The first place where a tensor is read, and where it is written.
+/// The first read and the first write of a tensor.
 struct Uses {
     read: Option<Span>,
     written: Option<Span>,

@@ -1,4 +1,4 @@
-//! Operators that users define, from text and to text.
+//! User-defined operators: parsing and printing of their definitions.
 
 use super::resolve::operators::{Operators, Parts, define_all};
 use super::{Expr, ExprPool, Origin, Program, VarId};
@@ -8,8 +8,8 @@ use crate::text::parser::{self, MAX_ERRORS, is_name};
 use crate::text::syntax::{Function, Name};
 use std::sync::Arc;
 
-/// Defines an operator: the names of its operands, an expression of them, and what is known of it. The same as
-/// `@op(...)` above a function.
+/// Defines an operator: the names of its operands, an expression of them, and its laws. Equivalent
+/// to `@op(...)` above a function.
 ///
 /// ```
 /// use tamis_ir::algebra::{DType, Laws, Value, eval};
@@ -35,7 +35,7 @@ pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op,
     defined.map(Op::User).map_err(|d| Diagnostics(vec![d.with_source(&source)]))
 }
 
-/// The operators that a text defines; a program in it is left alone.
+/// The operators that a text defines; a program in it is ignored.
 ///
 /// ```
 /// use tamis_ir::diag::Source;
@@ -47,7 +47,7 @@ pub fn parse_operators(source: &Arc<Source>) -> Result<Vec<Op>, Diagnostics> {
     parse_operators_with(source, &[])
 }
 
-/// The operators that a text defines, after others that they may use; the others are part of the answer.
+/// The operators that a text defines, which may use others; the result includes those.
 ///
 /// ```
 /// use tamis_ir::diag::Source;
@@ -63,7 +63,7 @@ pub fn parse_operators_with(source: &Arc<Source>, given: &[Op]) -> Result<Vec<Op
     Ok(operators)
 }
 
-/// Operators by their names.
+/// A table of operators by name.
 pub(super) fn by_name(given: &[Op]) -> Operators {
     let mut operators = Operators::default();
     for op in given {
@@ -74,7 +74,7 @@ pub(super) fn by_name(given: &[Op]) -> Operators {
     operators
 }
 
-/// The program of a text, and all operators that it may use.
+/// The program of a text, and all operators in scope.
 pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Function>, Operators), Diagnostics> {
     let file = parser::parse_file(source)?;
     let mut operators = by_name(given);
@@ -87,7 +87,7 @@ pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Functi
     Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
 }
 
-/// A definition as text that reads back to the same operator.
+/// A definition as text that parses to the same operator.
 pub(super) fn definition(user: UserOp) -> String {
     let laws = user.laws();
     let mut declared: Vec<String> = Vec::new();
@@ -136,7 +136,7 @@ fn body(user: UserOp) -> String {
 }
 
 impl Program {
-    /// The operators in use that users defined, in the order of their first use.
+    /// The user-defined operators in use, in the order of their first use.
     pub fn user_operators(&self) -> Vec<UserOp> {
         let mut found = Vec::new();
         let mut note = |op: Op| {

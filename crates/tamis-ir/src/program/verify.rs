@@ -1,14 +1,18 @@
-//! Program verifier. It checks these invariants, however the program was made:
+//! Program verifier. It checks these invariants of parsed and of built programs:
 //!
 //! - every id is an entry of its table, and operands of an expression come before it;
-//! - every operator has as many operands as it takes, every access as many subscripts as its tensor has dimensions;
-//! - every loop has an index of its own, used only inside it; a bound name is used only after its binding, in its
-//!   block; a tensor only after its declaration, in its block; parameters are never declared, and written only if they are results;
-//! - only parameters are asked about their entries, with as many numbers as the question takes;
+//! - every operator has as many operands as it takes, every access as many subscripts as its tensor
+//!   has dimensions;
+//! - every loop has an index of its own, used only inside it; a bound name is used only after its
+//!   binding, in its block; a tensor only after its declaration, in its block; parameters are never
+//!   declared, and written only if they are results;
+//! - only entries of parameters are queried, with as many numbers as the query takes;
 //! - an update's operator can update;
-//! - every result is declared in the outermost block or is a parameter that is written, and there is at least one.
+//! - every result is declared in the outermost block or is a parameter that is written, and there
+//!   is at least one.
 //!
-//! A program read from text has most of these by construction; passes that build programs are held to the same list.
+//! A parsed program satisfies most of these by construction; passes that build programs are checked
+//! by the same list.
 
 use super::{Access, Block, EntryPart, Expr, ExprId, Program, StmtId, StmtKind, TensorId};
 use crate::diag::{Code, Diagnostic};
@@ -36,7 +40,7 @@ struct Verifier<'a> {
     program: &'a Program,
     errors: Vec<Diagnostic>,
     scope: Scope,
-    /// Indices that have a loop already.
+    /// Indices with a loop.
     loops: Vec<u32>,
 }
 

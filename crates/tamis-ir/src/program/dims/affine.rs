@@ -1,4 +1,4 @@
-//! Affine forms of integer expressions over loop indices, and the ranges they take.
+//! Affine forms of integer expressions over loop indices, and their ranges.
 
 use super::super::{Expr, ExprId, Extent, IndexId};
 use super::Inference;
@@ -7,8 +7,8 @@ use crate::algebra::{DType, Op};
 pub(super) type Affine = crate::affine::Affine<IndexId>;
 
 impl Inference<'_> {
-    /// Finds out which bound names are affine, in the order of the program: each is looked at once, however often
-    /// it is used.
+    /// Computes the affine forms of bound names, in program order: each is analysed once,
+    /// regardless of the number of its uses.
     pub(super) fn understand_lets(&mut self) {
         for k in 0..self.lets.len() {
             let (var, value) = self.lets[k];
@@ -23,8 +23,8 @@ impl Inference<'_> {
         self.affine(id).filter(|affine| affine.terms.is_empty()).map(|affine| affine.constant)
     }
 
-    /// An expression as a sum over loop indices, if it is one. Only what is computed in `i64` is: other
-    /// types wrap elsewhere.
+    /// The affine form of an expression, if it has one. Only `i64` expressions have: other types
+    /// wrap around elsewhere.
     pub(super) fn affine(&mut self, id: ExprId) -> Option<Affine> {
         let program = self.program;
         match program.expr(id) {
@@ -54,7 +54,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The first value of an index and one past its last, `None` while unknown.
+    /// The first value of an index and one past its last, `None` if unknown.
     pub(super) fn index_range(&mut self, index: IndexId) -> Option<(i64, i64)> {
         match self.extents.get(&index)?.0 {
             Extent::Infer => {
@@ -68,8 +68,8 @@ impl Inference<'_> {
         }
     }
 
-    /// The least and greatest value of an affine form, leaving out the term of `except`; an index without values
-    /// counts as its start.
+    /// The least and greatest value of an affine form, without the term of `except`; an index
+    /// without values counts as its start.
     pub(super) fn range(&mut self, affine: &Affine, except: Option<IndexId>) -> Option<(i64, i64)> {
         let (mut least, mut greatest) = (affine.constant, affine.constant);
         for (index, coefficient) in &affine.terms {

@@ -1,11 +1,14 @@
-//! Dimension inference: how far every loop goes, and how large every declared tensor is.
+//! Dimension inference: the extents of loops, and the shapes of declared tensors.
 //!
-//! 1. A bare subscript `A[i]` says that `i` runs over that dimension of `A`: extents and dimensions that
-//!    meet so are one, and sizes that disagree are a mistake. `range(a, b)` and `~` say nothing.
-//! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) goes as far as all of them stay in
-//!    bounds, from 0 or later: the `valid` extent of a convolution library. Where no index does, the extent is empty.
-//! 3. An index that only occurs in permissive subscripts goes once over the tensor: the `same` extent.
-//! 4. A declared tensor without bare subscripts is as large as what is written to it.
+//! 1. A bare subscript `A[i]` means that `i` iterates over that dimension of `A`: extents and
+//!    dimensions that share an index are equal, and different sizes are a mistake. `range(a, b)`
+//!    and `~` do not constrain an extent.
+//! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) takes the values that keep
+//!    all of them in bounds, from 0 or later: the `valid` extent of a convolution library. If no
+//!    value does, the extent is empty.
+//! 3. An index that only occurs in permissive subscripts iterates once over the tensor: the `same`
+//!    extent.
+//! 4. A declared tensor without bare subscripts is as large as its largest written coordinates.
 
 mod affine;
 mod bounds;
@@ -27,31 +30,31 @@ pub const MAX_DIM: u64 = i64::MAX as u64;
 /// The extent of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopExtent {
-    /// Known before the program runs.
+    /// Static bounds.
     Static {
         /// The first value of the index.
         start: i64,
         /// One past the last value; not below `start`.
         stop: i64,
     },
-    /// Bounds that are computed when the loop starts.
+    /// Bounds that are evaluated before the loop.
     Dynamic,
 }
 
 /// Extents of all loops and shapes of all tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extents {
-    /// By [`IndexId`].
+    /// Indexed by [`IndexId`].
     pub loops: Vec<LoopExtent>,
-    /// By [`TensorId`]; for parameters, with what was to be inferred.
+    /// Indexed by [`TensorId`]; for parameters, with inferred sizes.
     pub shapes: Vec<Vec<u64>>,
-    /// Affine subscripts under a condition that stay inside of their dimension for all indices, whether or not the
-    /// condition holds; sorted.
+    /// Guarded affine subscripts that are in bounds for all indices, regardless of the condition;
+    /// sorted.
     pub inside: Vec<(TensorId, usize, ExprId)>,
 }
 
 impl Extents {
-    /// True if a subscript under a condition is known to stay inside of its dimension for all indices.
+    /// True if a guarded subscript is in bounds for all indices.
     pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
         self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
     }
@@ -80,13 +83,13 @@ struct Site<'a> {
     subscript: &'a Subscript,
     span: Span,
     write: bool,
-    /// Under an `if`, or an operand that is evaluated only if needed: it may not be reached for all indices.
+    /// Under an `if`, or in a lazily evaluated operand: it may not be evaluated for all indices.
     guarded: bool,
-    /// The loops around it.
+    /// The enclosing loops.
     loops: Vec<IndexId>,
 }
 
-/// A size with the place that says so.
+/// A size with the location that determines it.
 #[derive(Clone)]
 struct Known {
     start: i64,
@@ -95,7 +98,7 @@ struct Known {
     reason: String,
 }
 
-/// An integer parameter without dimensions.
+/// A scalar integer parameter.
 #[derive(Clone, Copy)]
 struct Scalar {
     value: i64,
@@ -108,7 +111,7 @@ struct Inference<'a> {
     extents: FxHashMap<IndexId, (Extent, Span)>,
     /// The extents that loops specify.
     bounds: Vec<(IndexId, Bound, Span)>,
-    /// Bound names with their values, in the order of the program.
+    /// Bound names with their values, in program order.
     lets: Vec<(VarId, ExprId)>,
     /// The affine forms of bound names.
     understood: FxHashMap<VarId, Affine>,
@@ -119,9 +122,9 @@ struct Inference<'a> {
     offsets: Vec<usize>,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
-    /// Integer parameters without dimensions.
+    /// Scalar integer parameters.
     scalars: FxHashMap<TensorId, Scalar>,
-    /// Some parameter's shape is to be inferred.
+    /// The shape of some parameter is to be inferred.
     open_inputs: bool,
     errors: Vec<Diagnostic>,
 }

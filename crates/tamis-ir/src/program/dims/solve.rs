@@ -1,4 +1,4 @@
-//! Rules 2 to 4: extents and sizes that follow from affine subscripts, permissive ones, and writes.
+//! Rules 2 to 4: extents and sizes determined by affine subscripts, permissive ones, and writes.
 
 use super::super::{Expr, ExprId, Extent, IndexId, TensorId};
 use super::affine::{ceil_div, floor_div};
@@ -24,7 +24,7 @@ impl Inference<'_> {
                 self.missing_extent(index, span);
             }
         }
-        // A dimension that only waits for such an index needs no complaint of its own.
+        // A dimension that depends on an unresolved index is not reported separately.
         for (k, info) in self.program.tensors.iter().enumerate() {
             for dim in 0..self.ranks[k] {
                 let node = self.dim_node(TensorId(k as u32), dim);
@@ -66,7 +66,8 @@ impl Inference<'_> {
         }
     }
 
-    /// The one unknown index of a subscript over a known dimension, with its coefficient and the range of the rest.
+    /// The only unknown index of a subscript of a known dimension, with its coefficient and the
+    /// range of the other terms.
     pub(super) fn one_unknown(&mut self, k: usize) -> Option<(IndexId, i64, (i64, i64), i64)> {
         let (tensor, dim, expr) = (self.sites[k].tensor, self.sites[k].dim, self.sites[k].subscript.expr);
         let node = self.dim_node(tensor, dim);
@@ -87,7 +88,7 @@ impl Inference<'_> {
         Some((index, coefficient, rest, size))
     }
 
-    /// Rule 2: all affine subscripts stay in bounds.
+    /// Rule 2: all affine subscripts are in bounds.
     pub(super) fn solve_valid(&mut self) -> bool {
         let mut bounds: FxHashMap<usize, (i64, i64, Span)> = FxHashMap::default();
         for k in 0..self.sites.len() {
@@ -112,7 +113,8 @@ impl Inference<'_> {
         }
         let progress = !bounds.is_empty();
         for (node, (first, last, span)) in bounds {
-            // If no index keeps the subscripts in bounds, as with a window larger than its tensor, the extent is empty.
+            // If no index keeps the subscripts in bounds, as with a window larger than its tensor,
+            // the extent is empty.
             let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
             let reason = format!("the subscript is in bounds up to {size}");
             self.known[node] = Some(Known { start: first, size, span, reason });
@@ -120,7 +122,7 @@ impl Inference<'_> {
         progress
     }
 
-    /// Rule 3: a permissive subscript goes once over the tensor.
+    /// Rule 3: a permissive subscript iterates once over the tensor.
     pub(super) fn solve_same(&mut self) -> bool {
         for k in 0..self.sites.len() {
             if !self.sites[k].subscript.permissive {
@@ -140,7 +142,7 @@ impl Inference<'_> {
         false
     }
 
-    /// Rule 4: a declared tensor is as large as what is written to it.
+    /// Rule 4: a declared tensor is as large as its largest written coordinates.
     pub(super) fn solve_written(&mut self) -> bool {
         let mut progress = false;
         for t in 0..self.program.tensors.len() {

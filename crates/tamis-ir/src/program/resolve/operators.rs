@@ -1,4 +1,4 @@
-//! Operators that users define: bodies become terms over built-in operators, laws are read, uses are recognised.
+//! Name resolution of user-defined operators: bodies, laws and uses.
 
 use super::super::{Expr, ExprId};
 use super::Resolver;
@@ -15,17 +15,17 @@ pub(in crate::program) type Operators = FxHashMap<String, UserOp>;
 const LAWS: [&str; 7] =
     ["commutative", "associative", "idempotent", "identity", "left_identity", "right_identity", "annihilator"];
 
-/// Words that mean something else where a function is called.
+/// Names with another meaning in calls.
 const TAKEN: [&str; 9] =
     ["tensor", "scalar", "sparse_scalar", "short_circuit_scalar", "range", "walk", "follow", "gallop", "op"];
 
-/// Defines the operators of a file, in order; each sees those before it.
+/// Defines the operators of a file, in order; each may use earlier ones.
 pub(in crate::program) fn define_all(
     operators: &[syntax::Operator],
     known: &mut Operators,
     errors: &mut Vec<Diagnostic>,
 ) {
-    // The use of an operator with a mistake in it is not a second mistake.
+    // The use of an operator whose definition has a mistake is not reported as well.
     let mut failed: Vec<String> = Vec::new();
     for (k, operator) in operators.iter().enumerate() {
         let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
@@ -51,7 +51,7 @@ pub(in crate::program) fn define_all(
     }
 }
 
-/// The parts of a definition.
+/// A definition before it is interned.
 pub(in crate::program) struct Parts<'a> {
     pub(in crate::program) name: &'a Name,
     pub(in crate::program) params: &'a [Name],
@@ -117,7 +117,7 @@ fn too_long(span: Span) -> Diagnostic {
     .help("bind subexpressions to names in the program, or use smaller operators")
 }
 
-/// Reads the laws in `@op(...)`.
+/// Parses the laws in `@op(...)`.
 fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
     let mut laws = Laws::default();
     for (k, law) in written.iter().enumerate() {
@@ -161,12 +161,12 @@ fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
     Ok(laws)
 }
 
-/// The body of an operator while it is read.
+/// The body of an operator under construction.
 struct Body<'a> {
     name: &'a Name,
     params: &'a [Name],
     known: &'a Operators,
-    /// The names that are defined further down.
+    /// The names of later definitions.
     later: &'a [&'a Name],
     terms: Vec<Term>,
     /// The number of operators of each term after inlining.
@@ -193,8 +193,8 @@ impl Body<'_> {
         Ok(number)
     }
 
-    /// The terms that one needs, each after its operands, first ones first: the order in which the text of the body has them,
-    /// whatever it was made of.
+    /// The terms that a root depends on, in postfix order of first use, so that equal bodies have
+    /// equal terms.
     fn up_to(&self, root: usize) -> Vec<Term> {
         let mut numbers: FxHashMap<usize, usize> = FxHashMap::default();
         let mut out: Vec<Term> = Vec::new();
@@ -315,7 +315,8 @@ impl Body<'_> {
 }
 
 impl Resolver {
-    /// The body of a function in place of its call: it says no more than its body does.
+    /// Inlines the body of a function at its call: a function without laws means no more than its
+    /// body.
     pub(super) fn write_out(&mut self, user: UserOp, operands: &[ExprId], span: Span) -> Option<ExprId> {
         let mut terms: Vec<ExprId> = Vec::new();
         for term in user.body() {
@@ -332,7 +333,8 @@ impl Resolver {
         terms.last().copied()
     }
 
-    /// True if an expression is not too large with the functions in it written out: everything after this goes over trees.
+    /// True if an expression is not too large after inlining its functions: later passes visit
+    /// expressions as trees.
     pub(super) fn fits(&mut self, id: ExprId, span: Span) -> bool {
         let fits = self.operators.is_empty() || self.size(id) <= MAX_OPERATORS;
         if !fits {
