@@ -1,4 +1,4 @@
-//! Memory of a tensor: owned, or borrowed from whoever owns it, and shared without copying.
+//! Shared memory of tensors: owned or borrowed, and never copied by clones.
 
 use std::any::Any;
 use std::fmt;
@@ -30,11 +30,11 @@ enum Memory<T> {
 
 // SAFETY: foreign memory is only read, and its owner is itself Send and Sync.
 unsafe impl<T: Send + Sync> Send for Memory<T> {}
-// SAFETY: as above; no method gives out a mutable reference to foreign memory.
+// SAFETY: as above; no method returns a mutable reference to foreign memory.
 unsafe impl<T: Send + Sync> Sync for Memory<T> {}
 
 impl<T> Buffer<T> {
-    /// Uses memory that somebody else owns, without copying.
+    /// Borrows foreign memory, zero-copy.
     ///
     /// # Safety
     /// `data` points to `len` initialised, properly aligned values of `T` that stay valid and
@@ -45,7 +45,7 @@ impl<T> Buffer<T> {
 }
 
 impl<T: Clone> Buffer<T> {
-    /// The values as a vector: without copying if nobody else holds this buffer.
+    /// The values as a vector: zero-copy if this buffer has no other owner.
     pub fn into_vec(self) -> Vec<T> {
         match Arc::try_unwrap(self.memory) {
             Ok(mut memory) => match &mut memory {
@@ -57,15 +57,16 @@ impl<T: Clone> Buffer<T> {
     }
 }
 
-/// Waste below this many bytes is not worth a call of the allocator.
+/// Freeing less than this many bytes is not worth a call of the allocator.
 const LITTLE: usize = 4096;
 
-/// So many bytes are moved in a microsecond or two.
+/// The number of bytes that are moved in about a microsecond.
 const QUICK: usize = 32 << 10;
 
 impl<T: Clone> Buffer<T> {
-    /// The first `len` values (all, if there are fewer). If nobody else holds this buffer they stay where they are, unless
-    /// they are few, or memory for many more goes with them: giving memory back takes longer than a call should.
+    /// The first `len` values (all, if there are fewer). If this buffer has no other owner, the
+    /// values stay in place, unless they are few or most of the memory would be unused: freeing it
+    /// takes longer than a call should.
     pub(crate) fn truncated(self, len: usize) -> Buffer<T> {
         if self.len() <= len && !self.is_wasteful(len) {
             return self;
@@ -100,7 +101,8 @@ impl<T> Memory<T> {
     fn as_slice(&self) -> &[T] {
         match self {
             Memory::Owned(values) => values,
-            // SAFETY: promised by the caller of `from_foreign`; an empty array may have any pointer.
+            // SAFETY: the caller of `from_foreign` guarantees it; an empty array may have any
+            // pointer.
             Memory::Foreign { data, len, .. } if *len > 0 => unsafe { std::slice::from_raw_parts(*data, *len) },
             Memory::Foreign { .. } => &[],
         }

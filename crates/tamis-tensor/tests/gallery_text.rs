@@ -1,4 +1,4 @@
-//! Generators written as text: what is understood, and what is said about what is not.
+//! Texts of generator calls: valid ones, and diagnostics of invalid ones.
 
 use tamis_ir::Code;
 use tamis_tensor::gallery::{self, GENERATORS, generate, is_call, parse};
@@ -44,7 +44,7 @@ fn text_and_functions_agree() {
 
 #[test]
 fn mistakes_point_at_their_place() {
-    // The text, and the part that the first label marks.
+    // The text, and the range of the first label.
     let table = [
         ("laplacien(3)", "laplacien"),
         ("laplacian()", ")"),
@@ -90,7 +90,7 @@ fn mistakes_point_at_their_place() {
 fn what_can_be_known_early_is_said_by_parse() {
     assert!(parse("laplacian(-3)").is_err());
     assert!(parse("rand(3; 2)").is_err());
-    // Sizes are a matter of the machine, and of the moment of generation.
+    // Sizes are checked when the tensor is generated, because they depend on the machine.
     assert!(parse("laplacian(4000000000)").is_ok());
     assert!(generate("laplacian(4000000000)").is_err());
 }
@@ -112,7 +112,7 @@ fn the_table_is_in_order() {
     assert_eq!(names.len(), GENERATORS.len());
 }
 
-/// Deterministic garbage made of the language's own pieces: nothing panics, every mistake carries help.
+/// Deterministic fuzzing with the tokens of the language: no panics, and every mistake has help.
 #[test]
 fn garbage_is_refused_politely() {
     let pieces =

@@ -1,4 +1,4 @@
-//! Binsparse archives: what is written reads back, what others write is read, and what is wrong is told.
+//! Binsparse archives: round trips, archives of other writers, and diagnostics.
 
 use num_complex::Complex;
 use std::io::{Cursor, Write};
@@ -145,7 +145,7 @@ fn the_examples_of_the_specification() {
 
 #[test]
 fn what_others_write() {
-    // Pairs of numbers, indices from 1, the older place of `custom`, and lists that are not sorted.
+    // Pairs of numbers, indices from 1, the older location of `custom`, and unsorted lists.
     let complex = archive(
         &said("\"CVEC\"", "[4]", 2, "complex[float64]", ", \"index_base\": 1"),
         &[("indices_0", integers(&[1, 4])), ("values", floats(&[1.0, 2.0, 3.0, 4.0]))],

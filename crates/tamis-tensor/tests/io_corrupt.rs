@@ -1,10 +1,10 @@
-//! Corrupt files: what is told about them, and where.
+//! Corrupt files: the diagnostic and its line.
 
 use std::io::Write;
 use tamis_ir::Code::{self, *};
 use tamis_tensor::io::{ReadOptions, read, read_data_from};
 
-/// Name, content, code, line (0: none is told).
+/// Name, content, code, line (0: none).
 const TABLE: &[(&str, &[u8], Code, u64)] = &[
     // The first line of Matrix Market.
     ("a.mtx", b"", E0803, 1),
@@ -183,7 +183,7 @@ fn each_is_told_with_code_and_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a message says, for texts whose code and line alone do not show that it speaks of the right thing.
+/// The message, for texts whose code and line alone do not identify the mistake.
 fn told(name: &str, text: &str) -> (Code, String, String) {
     let d = match read_data_from(name, text.as_bytes(), &ReadOptions::default()) {
         Ok(data) => panic!("{text:?} reads as {data:?}"),
@@ -215,7 +215,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
             assert!(help.contains("`inf`"), "{shown}: {help}");
         }
     }
-    // What is meant is read, and what is too small is zero.
+    // Special values are read, and an underflow is zero.
     let text = "1 inf\n2 -Infinity\n3 nan\n4 1e-400\n5 1.7976931348623157e308\n6 +inf\n7 INF\n";
     for name in ["a.tns", "a.txt"] {
         read_data_from(name, text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|d| panic!("{d}"));
@@ -256,10 +256,10 @@ fn a_ragged_line_is_told_with_both_lengths() {
         assert_eq!(message, format!("this line has {found}, but the first entry has {first}"), "{text:?}");
         assert!(!help.is_empty());
     }
-    // With a header, it is the header that says how many.
+    // With a header, the header specifies the rank.
     let (_, message, _) = told("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
     assert_eq!(message, "this line has 2 indices, but the shape 4 x 4 x 4 has 3");
-    // A line with something else on it is told for that.
+    // A line with another mistake is reported for it.
     assert!(told("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
 }
 
@@ -281,13 +281,13 @@ fn the_line_is_right_in_any_piece_of_a_large_file() {
         assert_eq!((d.code, place.line), (E0805, Some(bad as u64 + 3)));
         assert_eq!(place.excerpt.as_deref(), Some(format!("{bad} 1 zero").as_str()));
     }
-    // The first of several is told.
+    // The first of several mistakes is reported.
     let both = text.replace("\n150000 1 0.5\n", "\nx\n").replace("\n100000 1 0.5\n", "\n0 1 1\n");
     let d = read_data_from("a.mtx", both.as_bytes(), &ReadOptions::default()).unwrap_err();
     assert_eq!((d.code, d.place.clone().unwrap().line), (E0806, Some(100_003)));
 }
 
-/// A device has no end to wait for.
+/// A device has no end, and is not read.
 #[cfg(target_os = "linux")]
 #[test]
 fn devices_are_not_files() {
@@ -313,7 +313,7 @@ fn what_the_operating_system_refuses() {
     let empty = directory.path().join("empty.mtx");
     std::fs::File::create(&empty).unwrap();
     assert_eq!(read(&empty, &ReadOptions::default()).unwrap_err().code, E0803);
-    // Compressed without saying so in its name is fine.
+    // Compressed contents without `.gz` in the name are accepted.
     let quiet = directory.path().join("quiet.tns");
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"1 1 5\n").unwrap();

@@ -1,4 +1,4 @@
-//! Tensors of every type and rank, written and read back.
+//! Writers of every kind of file: round trips of tensors of every type and rank.
 
 use num_complex::Complex;
 use std::fs;
@@ -53,7 +53,7 @@ fn edges(dtype: DType) -> Vec<Value> {
     }
 }
 
-/// A vector, a matrix and a cube that hold the edge values somewhere.
+/// A vector, a matrix and a cube with the edge values.
 fn tensors(dtype: DType) -> Vec<Tensor> {
     let values = edges(dtype);
     let n = values.len() as u64;
@@ -80,7 +80,7 @@ fn tensors(dtype: DType) -> Vec<Tensor> {
     out
 }
 
-/// Bits of every value, in order; all NaNs alike.
+/// Bits of every value, in order; all NaNs are equal.
 fn bits(tensor: &Tensor, dtype: DType) -> Vec<Value> {
     let dense = tensor.to_dense().unwrap();
     let plain = |x: f64| if x.is_nan() { f64::NAN } else { x };
@@ -107,7 +107,7 @@ fn every_type_and_rank_reads_back_bit_for_bit() {
                 let scipy = back(FileKind::ScipyArchive, &written(FileKind::ScipyArchive, &tensor, &options), None);
                 assert_eq!(scipy.dtype(), dtype, "{shown}");
                 assert_eq!(scipy.shape(), tensor.shape(), "{shown}");
-                // What is not stored is +0, so a dense -0 may lose its sign.
+                // Coordinates that are not stored are +0, so a dense -0 may lose its sign.
                 assert!(scipy.same_values(&tensor), "{shown}");
                 if !tensor.format().is_all_dense() {
                     assert_eq!(bits(&scipy, dtype), expected, "{shown}");
@@ -279,7 +279,7 @@ fn files_are_whole_or_as_they_were() {
         assert_eq!(fs::read(&path).unwrap().starts_with(&[0x1f, 0x8b]), name.ends_with(".gz"), "{name}");
     }
     assert_eq!(names(directory.path()).len(), names_written.len());
-    // Refused: the old file stays, and nothing lies about.
+    // Rejected: the old file stays, and no temporary file is left.
     let path = directory.path().join("a.mtx");
     let before = fs::read(&path).unwrap();
     assert_eq!(write(&path, &cube, &WriteOptions::default()).unwrap_err().code, Code::E0813);
@@ -314,21 +314,22 @@ fn links_and_permissions_are_kept() {
     write("/dev/null", &a, &WriteOptions::default()).unwrap_err();
 }
 
-/// Whether files without a name can be made here.
+/// True if files without a name are supported here.
 #[cfg(target_os = "linux")]
 fn unnamed_files_work(directory: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     fs::File::options().write(true).custom_flags(libc::O_TMPFILE).open(directory).is_ok()
 }
 
-/// Whoever is killed while writing leaves nothing behind, since there is nothing to see until the end.
+/// A process that is killed while writing leaves nothing behind, because the file has no name until
+/// the end.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_has_no_name_until_it_is_complete() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     if !unnamed_files_work(directory.path()) {
-        // Not `eprintln!`, which is only shown for tests that fail.
+        // Not `eprintln!`, which is only shown for failing tests.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
             format_args!("SKIPPED: the file system has no files without a name\n"),
@@ -348,7 +349,7 @@ fn a_file_has_no_name_until_it_is_complete() {
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(names(directory.path()), ["a.txt"]);
     }
-    // A new file is as readable as any other new file.
+    // A new file has the permissions of any other new file.
     let plain = directory.path().join("plain");
     fs::write(&plain, "").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
@@ -357,7 +358,7 @@ fn a_file_has_no_name_until_it_is_complete() {
     assert_eq!((d.code, names(directory.path()).len()), (Code::E0811, 2));
 }
 
-/// Standard output and its like are written to where they are, not replaced by a file.
+/// Standard output and other open files are appended to, not replaced by a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn open_files_are_appended_to() {
@@ -397,7 +398,7 @@ fn a_shape_that_a_list_of_entries_does_not_tell() {
         Tensor::from_coordinates(&list, &Format::coo(shape.len()), Value::F64(0.0), Combine::Error).unwrap()
     };
     let with_header = WriteOptions { header: true, ..Default::default() };
-    // The shape, the only entry, and the shape that is read back.
+    // The shape, the only entry, and the shape after a round trip.
     let table: [[&[u64]; 3]; 5] = [
         [&[3, 4], &[2, 3], &[3, 4]],
         [&[3, 4], &[2, 2], &[3, 3]],
@@ -411,7 +412,7 @@ fn a_shape_that_a_list_of_entries_does_not_tell() {
         let mut text = Vec::new();
         let told = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
         assert_eq!(told.as_deref(), expected, "{shape:?} {at:?}");
-        // What is told is what happens.
+        // The reported shape is that of the round trip.
         assert_eq!(back(FileKind::Frostt, &text, None).shape(), read);
         assert_eq!(write_to(FileKind::Frostt, &mut text, &tensor, &with_header).unwrap().reads_back_as, None);
         if shape.len() == 2 {

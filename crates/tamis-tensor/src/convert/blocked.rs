@@ -1,5 +1,5 @@
-//! Matrices of small dense blocks (BSR): their entries row by row, and blocks from rows of entries. Both are linear, and
-//! sort nothing but the blocks of a row.
+//! Conversion of matrices of small dense blocks (BSR), in linear time: blocks to row-major entries,
+//! and row-major entries to blocks. Only the blocks of a row are sorted.
 
 use super::matrix::{PARALLEL, compress, with_common_index};
 use super::numbers::Mask;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
 use tamis_ir::{Value, diag::Result};
 
-/// A format whose levels are rows of blocks, a list of those that are stored, and two dense levels inside.
+/// A format with rows of blocks, a coordinate list of stored blocks, and two dense levels inside.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocked {
-    /// The dimension that rows of blocks cut, and into how much.
+    /// The dimension of block rows, and the block size along it.
     outer: (usize, u64),
-    /// The other dimension.
+    /// The other dimension, and the block size along it.
     inner: (usize, u64),
-    /// Blocks are stored along the outer dimension, not along the inner one.
+    /// Blocks are stored transposed: along the outer dimension.
     turned: bool,
     list: LevelSpec,
 }
@@ -32,11 +32,11 @@ pub(super) struct Blocked {
 struct Sizes {
     rows: usize,
     columns: usize,
-    /// Of one block; at most as large as the matrix.
+    /// The sizes of one block; at most those of the matrix.
     block: (usize, usize),
-    /// How far apart neighbours of a block are in memory, along both.
+    /// The strides of a block in memory, along both dimensions.
     stride: (usize, usize),
-    /// By how much coordinates are divided.
+    /// The divisors of coordinates.
     by: (u64, u64),
 }
 
@@ -63,7 +63,7 @@ impl Blocked {
         })
     }
 
-    /// How entries are sorted that blocks are built from.
+    /// The order of entries that blocks are built from.
     pub fn axes(&self) -> Vec<DimExpr> {
         vec![DimExpr::Dim(self.outer.0), DimExpr::Dim(self.inner.0)]
     }
@@ -77,7 +77,7 @@ impl Blocked {
         Some(Sizes { rows: size(rows)?, columns: size(columns)?, block, stride, by: (self.outer.1, self.inner.1) })
     }
 
-    /// The entries row by row, those that the mask does not keep left out.
+    /// The row-major entries of the mask.
     pub fn entries(&self, tensor: &Tensor, kept: Option<Mask>) -> Result<Option<Entries>> {
         let arrays = tensor.level_arrays(1);
         let (Some(pos), Some(crd), Some(sizes)) = (arrays.get("pos"), arrays.get("crd"), self.sizes(tensor.shape()))
@@ -85,7 +85,7 @@ impl Blocked {
             return Ok(None);
         };
         let rows_of_blocks = pos.len().saturating_sub(1);
-        // Rows that no block has are listed as well, so there must not be too many of them.
+        // Rows without blocks are enumerated as well, so there must not be too many of them.
         if sizes.rows > (crd.len().saturating_mul(sizes.area())).saturating_mul(4).saturating_add(1024) {
             return Ok(None);
         }
@@ -98,7 +98,7 @@ impl Blocked {
             let mut row_pos: Vec<I> = reserve(sizes.rows + 1, "`pos`")?;
             let mut columns: Vec<I> = reserve(count, "coordinates")?;
             row_pos.push(I::default());
-            // Every value that is kept, in the order of rows.
+            // Every selected value, in row-major order.
             let each = |push: &mut dyn FnMut(usize, u64), end: &mut dyn FnMut()| with_indices!(crd, crd => {
                 for block_row in 0..rows_of_blocks {
                     let blocks = pos[block_row] as usize..pos[block_row + 1] as usize;
@@ -143,7 +143,8 @@ impl Blocked {
         })
     }
 
-    /// A tensor of entries that are sorted by [`Blocked::axes`]; none if counting columns would cost more than they do.
+    /// Builds a tensor from entries that are sorted by [`Blocked::axes`]; `None` if counting
+    /// columns would cost more than sorting entries.
     pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &Entries) -> Result<Option<Tensor>> {
         let (Some(sizes), Some(values), Leaf::Element(_)) = (self.sizes(shape), &entries.values, format.leaf()) else {
             return Ok(None);
@@ -184,13 +185,14 @@ impl Blocked {
     }
 }
 
-/// The blocks that something is stored in: for each row of blocks, its columns of blocks in order.
+/// The stored blocks: for each block row, its block columns in order.
 struct Found {
     pos: Vec<u64>,
     crd: Vec<u64>,
 }
 
-/// Rows of blocks, cut into parts of about as many entries each: one for each thread, if there is enough to do.
+/// Partitions block rows into chunks of about equal nnz: one for each thread, if there is enough
+/// work.
 fn cut<P: Index>(pos: &[P], sizes: Sizes, rows: u64) -> Vec<Range<u64>> {
     let entries = pos.last().map_or(0, |last| last.to_usize());
     let parts = if entries < PARALLEL { 1 } else { crate::threads() };
@@ -212,7 +214,7 @@ fn find<P: Index, C: Index>(
     let by = Divisor::new(sizes.by.1, extents[1]);
     let one = |part: &Range<u64>| -> Result<Found> {
         let mut found = Found { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
-        // The last row of blocks, counted from 1, that each column of blocks was found in.
+        // The last block row, counted from 1, with an entry in each block column.
         let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
         for block_row in part.clone() {
             let start = found.crd.len();
@@ -244,16 +246,17 @@ fn find<P: Index, C: Index>(
     Ok(all)
 }
 
-/// Division by a number that stays the same: a product, where numbers are small enough.
+/// Division by an invariant divisor: a multiplication, if numbers are small enough.
 #[derive(Clone, Copy)]
 struct Divisor {
     by: u64,
-    /// 2^64 divided by it, rounded up; none if numbers may have more than 32 bits, or it is 1.
+    /// 2^64 divided by the divisor, rounded up; `None` if numbers may have more than 32 bits, or
+    /// the divisor is 1.
     inverse: Option<u64>,
 }
 
 impl Divisor {
-    /// For numbers whose quotients are below `quotients`.
+    /// A divisor for numbers whose quotients are below `quotients`.
     fn new(by: u64, quotients: u64) -> Divisor {
         let small = quotients.checked_mul(by).is_some_and(|most| most <= 1 << 32) && by > 1;
         Divisor { by, inverse: small.then(|| u64::MAX / by + 1) }
@@ -287,7 +290,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     let by = Divisor::new(sizes.by.1, extents[1]);
     let one = |(part, out): (&Range<u64>, &mut [W])| -> Result<()> {
         let first = blocks.pos[part.start as usize] as usize;
-        // Where the block of each column is, in the row of blocks at hand.
+        // The position of the block of each column, in the current block row.
         let mut place: Vec<usize> = zeroed(extents[1] as usize, "counters")?;
         for block_row in part.clone() {
             let (start, stop) = (blocks.pos[block_row as usize] as usize, blocks.pos[block_row as usize + 1] as usize);
@@ -319,7 +322,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     }
 }
 
-/// The entries of a tensor whose format is [`Blocked`], without those whose value is `padding`.
+/// The entries of a tensor whose format is [`Blocked`], without those that equal `padding`.
 pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<Entries>> {
     let Some(blocked) = Blocked::of(tensor.format()) else { return Ok(None) };
     let mask = match (tensor.values(), padding) {

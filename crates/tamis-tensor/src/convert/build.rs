@@ -1,4 +1,4 @@
-//! The last step of a conversion: levels and values from sorted entries.
+//! Assembly, the last step of a conversion: levels and values from sorted entries.
 
 use super::blocked::Blocked;
 use super::entries::{is_compressed_matrix, is_coordinate_list};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, Leaf, Width};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
 
-/// How entries are sorted that [`build`] takes: as the levels of the format store them, unless blocks are found quicker
-/// among entries that are sorted by whole dimensions.
+/// The order of entries that [`build`] takes: the storage order of the format, unless blocks are
+/// assembled faster from entries in row-major order.
 pub(crate) fn axes(format: &Format) -> Vec<DimExpr> {
     Blocked::of(format).map_or_else(|| format.map().to_vec(), |blocked| blocked.axes())
 }
 
 /// A tensor of entries that are sorted by [`axes`].
 ///
-/// `fill` is of the result's type; where the leaf is a pattern, values that are zero are left out.
+/// `fill` is of the result's type; if the leaf is a pattern, zero values are dropped.
 pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entries) -> Result<Tensor> {
     let entries = match (format.leaf(), &entries.values) {
         (Leaf::Pattern, Some(values)) => {
@@ -70,7 +70,7 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
     check_pattern(tensor, Some(entries.len))
 }
 
-/// A tensor of what was found to be equal.
+/// A tensor of deduplicated fibers.
 pub(super) fn build_structure(
     format: &Format,
     shape: &[u64],
@@ -83,7 +83,7 @@ pub(super) fn build_structure(
     if tensor.values().is_some() { Ok(tensor) } else { check_pattern(tensor, structure.count()) }
 }
 
-/// A pattern stores so many coordinates as true, and no others.
+/// Checks that a pattern stores this number of true values, and no others.
 pub(super) fn check_pattern(tensor: Tensor, entries: Option<usize>) -> Result<Tensor> {
     if tensor.values().is_some() || Some(tensor.nnz()) == entries {
         return Ok(tensor);
@@ -107,7 +107,7 @@ fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Res
     array.to_width(written.unwrap_or(Width::automatic(children as u64)))
 }
 
-/// The levels of CSR and CSC: the list of coordinates is taken over as it is.
+/// The levels of CSR and CSC: the coordinate list is shared.
 fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
     let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
         return Err(crate::convert::wrong_rank(format, entries.axes.len()));
@@ -121,7 +121,7 @@ fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Res
     Ok(vec![outer, inner])
 }
 
-/// The levels of COO of any rank: all columns are taken over as they are.
+/// The levels of COO of any rank: all columns are shared.
 fn coordinate_list(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
     let specs = format.levels();
     let first = match &entries.first {

@@ -1,7 +1,8 @@
-//! Direct routes where two formats differ in how they list what is stored, and in nothing else.
+//! Direct conversion between formats that differ in one kind of level only.
 //!
-//! Where only the last level differs, fibers are rewritten one by one with the values next to them; nothing is numbered or
-//! sorted. Where lists become blocks, or blocks lists, even the positions of what lies below stay.
+//! If only the last level differs, fibers are rewritten one by one with their values; nothing is
+//! deduplicated or sorted. If coordinate lists become blocks, or blocks become coordinate lists,
+//! even the positions of the levels below stay.
 
 use super::numbers::{Mask, differing};
 use super::structured::Unstored;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{Value, diag::Result};
 
-/// Lists become blocks, or blocks lists, at any level: what lies below keeps its positions, and is shared.
+/// Converts coordinate lists to blocks, or blocks to lists, at any level: the levels below keep
+/// their positions, and are shared.
 pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     use LevelKind::{Blocks, Hash, Sparse};
     let (from, to) = (tensor.format().levels(), format.levels());
@@ -25,7 +27,7 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
         && tensor.format().map() == format.map()
         && from.iter().zip(to).all(|(a, b)| a == b || (plain(a) && plain(b)))
         && (format.leaf() == Leaf::Pattern) == tensor.values().is_none();
-    // Between lists there are other routes, which share more.
+    // Between coordinate lists there are other routes, which share more.
     let blocks = from.iter().chain(to).any(|spec| spec.kind == Blocks);
     if !alike || !blocks {
         return Ok(None);
@@ -53,7 +55,7 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
     Tensor::new(format.clone(), tensor.shape(), fill, levels, tensor.values().cloned()).map(Some)
 }
 
-/// Only the last level differs; or none does, and neighbouring runs that are equal become one.
+/// Converts the last level only, or merges equal adjacent runs if no level differs.
 pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     use LevelKind::{Band, Blocks, Dense, Hash, Interval, Runs, Sparse, SparseRuns};
     let (from, to) = (tensor.format().levels(), format.levels());
@@ -75,7 +77,7 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
         return Ok(None);
     };
     if tree::stored(tensor.levels()) == Some(0) {
-        // There may be more fibers than anything has room for.
+        // The number of fibers may exceed the memory.
         return Ok(None);
     }
     let shape = Shape { parents: tree::positions(levels), extent: *extent };
@@ -122,37 +124,37 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
 struct Source<'a> {
     level: &'a Arc<dyn Level>,
     shape: Shape,
-    /// The positions above that are stored; all, if there is no list.
+    /// The stored parent positions; `None` if all are.
     reached: Option<Vec<usize>>,
 }
 
-/// Which values are stored in the result.
+/// The values that the result stores.
 struct Kept<W> {
-    /// Those whose bits are set.
+    /// Values whose bits are set.
     mask: Option<Mask>,
-    /// Those that are not this one.
+    /// Values that differ from this one.
     bits: Option<W>,
 }
 
 struct Rewritten<W> {
     level: Arc<dyn Level>,
     words: Vec<W>,
-    /// How many coordinates were kept.
+    /// The number of stored coordinates.
     count: usize,
 }
 
-/// Takes the fibers of a level, one after the other.
+/// A consumer of the fibers of a level, in order.
 trait Sink<W: Pod + PartialEq> {
-    /// Coordinates that hold the same.
+    /// Coordinates with one value.
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()>;
 
-    /// Neighbouring coordinates with a value each.
+    /// Contiguous coordinates with a value each.
     fn block(&mut self, start: u64, words: &[W]) -> Result<()>;
 
-    /// The fiber is complete.
+    /// The end of the fiber.
     fn end(&mut self) -> Result<()>;
 
-    /// The level and its values.
+    /// Returns the level and its values.
     fn finish(self: Box<Self>, spec: &LevelSpec, shape: Shape) -> Result<(Arc<dyn Level>, Vec<W>)>;
 }
 
@@ -207,7 +209,7 @@ fn rewrite<W: Pod + PartialEq>(
                 }
                 let mut at = 0;
                 while runs && at < length && done.is_ok() {
-                    // Equal values are kept together, or not at all.
+                    // Runs of equal values are stored, or dropped, as a whole.
                     let from = at;
                     at += children[from..].iter().take_while(|word| **word == children[from]).count();
                     if is_kept(piece.child + from) {
@@ -232,7 +234,7 @@ fn rewrite<W: Pod + PartialEq>(
     Ok(Rewritten { level, words, count })
 }
 
-/// Room for so many more values, or a diagnostic.
+/// Reserves capacity for more values, or returns a diagnostic.
 fn room<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     if values.capacity() - values.len() >= more {
         return Ok(());
@@ -244,18 +246,18 @@ fn room<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused())
 }
 
-/// Runs, in which what touches and is equal is one.
+/// Assembles runs; equal adjacent runs are merged.
 struct RunSink<W> {
-    /// Where the runs of each fiber end.
+    /// The end of the runs of each fiber.
     pos: Vec<u64>,
     starts: Vec<u64>,
     stops: Vec<u64>,
     words: Vec<W>,
-    /// What is stored where nobody asked for anything.
+    /// The value of coordinates that are not stored.
     fill: W,
-    /// Gaps are runs of the fill, up to this extent.
+    /// Gaps become runs of the fill, up to this extent.
     gapless: Option<u64>,
-    /// A fiber has one run at most.
+    /// A fiber has at most one run.
     single: bool,
     /// The first run of the fiber.
     first: usize,
@@ -325,7 +327,7 @@ impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
             let level = levels::trusted_runs(&self.pos, &self.starts, &self.stops, spec, shape)?;
             return Ok((level, self.words));
         }
-        // One run for each fiber: those that have none are empty.
+        // One run for each fiber, which is empty for fibers without one.
         let (mut starts, mut stops): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         let mut words: Vec<W> = Vec::new();
         for (array, what) in [(&mut starts, "`start`"), (&mut stops, "`end`")] {
@@ -344,14 +346,14 @@ impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
     }
 }
 
-/// Coordinates as a list, or as blocks.
+/// Assembles coordinate lists or blocks.
 #[derive(Default)]
 struct Lists {
-    /// Where the items of each fiber end.
+    /// The end of the items of each fiber.
     pos: Vec<u64>,
     /// Every coordinate, or the last one of each block.
     crd: Vec<u64>,
-    /// Where the children of each block end.
+    /// The end of the children of each block.
     ofs: Vec<u64>,
     children: u64,
     /// The first item of the fiber.
@@ -422,13 +424,13 @@ impl<W: Pod + PartialEq> Sink<W> for ListSink<W> {
     }
 }
 
-/// One block for each fiber, in which what is not given is the fill.
+/// Assembles one block for each fiber, with the fill in its gaps.
 struct BandSink<W> {
     last: Vec<u64>,
     ofs: Vec<u64>,
     words: Vec<W>,
     fill: W,
-    /// Where the block of the fiber started, and where it will go on.
+    /// The start of the fiber's block, and the next coordinate.
     first: Option<(u64, u64)>,
 }
 
@@ -466,7 +468,7 @@ impl<W: Pod + PartialEq> Sink<W> for BandSink<W> {
     }
 }
 
-/// Every coordinate.
+/// Assembles every coordinate.
 struct DenseSink<W> {
     words: Vec<W>,
     base: usize,
@@ -495,7 +497,7 @@ impl<W: Pod + PartialEq> Sink<W> for DenseSink<W> {
     }
 }
 
-/// Whether some runs of the last level touch and hold the same: what a kernel writes may, what is converted does not.
+/// True if the last level has equal adjacent runs: kernels may write them, conversions do not.
 pub(super) fn has_equal_neighbours(level: &Arc<dyn Level>, parents: usize, values: Option<&ValueArray>) -> bool {
     let mut found = false;
     let mut look = |same: &dyn Fn(usize, usize) -> bool| {

@@ -1,4 +1,4 @@
-//! The middle step of a conversion: entries sorted as another map stores the dimensions.
+//! Reordering, the middle step of a conversion: entries sorted by the storage order of another map.
 
 use super::axes::store;
 use super::bucket::bucket;
@@ -8,7 +8,7 @@ use super::{Entries, First, words};
 use tamis_ir::diag::Result;
 use tamis_ir::format::DimExpr;
 
-/// The entries as the levels of another map store them; as they are when that is their map.
+/// The entries in the storage order of another map; unchanged if that is their map.
 pub(crate) fn reorder(entries: Entries, shape: &[u64], axes: &[DimExpr]) -> Result<Entries> {
     if entries.axes == axes {
         return Ok(entries);
@@ -32,8 +32,8 @@ pub(crate) fn reorder(entries: Entries, shape: &[u64], axes: &[DimExpr]) -> Resu
     in_any_order(Entries::from_columns(axes.to_vec(), columns, entries.values, entries.len), shape)
 }
 
-/// Entries in any order, sorted by their columns; equal tuples, of which the result says whether there are any, stand
-/// next to each other in the order given.
+/// Unordered entries, sorted by their columns. The flag says whether there are duplicates, which
+/// are adjacent in input order.
 pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries, Order)> {
     let len = entries.len;
     if let ([major, _], [crd], Some(First::Crd(rows)), Some(values)) =
@@ -56,7 +56,7 @@ pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries,
     Ok((entries, found))
 }
 
-/// Distinct entries in any order, sorted by their columns; those that are sorted already stay as they are.
+/// Distinct unordered entries, sorted by their columns; sorted ones are unchanged.
 pub(super) fn in_any_order(entries: Entries, shape: &[u64]) -> Result<Entries> {
     if sort::order(&entries.columns()?.iter().collect::<Vec<_>>(), entries.len) != Order::Unsorted {
         return Ok(entries);
@@ -75,7 +75,7 @@ fn sort(entries: Entries) -> Result<Entries> {
     Ok(Entries::from_columns(entries.axes, columns, values, entries.len))
 }
 
-/// Whether counters for a whole dimension cost no more than the entries do.
+/// True if counters for a whole dimension cost no more than the entries do.
 fn countable(extent: u64, entries: usize) -> bool {
     extent <= (entries as u64).saturating_mul(4).saturating_add(1024)
 }

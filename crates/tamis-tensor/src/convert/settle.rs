@@ -1,7 +1,7 @@
-//! What kernels write, brought into the format that was asked for.
+//! Finalization of kernel outputs: conversion from the written format to the requested one.
 //!
-//! Kernels append coordinates, or runs of them, in order. Which neighbours are equal, how long a block will be, and where
-//! blocks of a cut dimension lie is known when everything is written, so such formats are written as simpler ones.
+//! Kernels append coordinates, or runs of them, in order. Equal adjacent fibers, block lengths, and
+//! blocks of a split dimension are known only at the end, so kernels write simpler formats.
 
 use super::{convert_settled, last, merge};
 use crate::Tensor;
@@ -9,13 +9,14 @@ use crate::levels::tree;
 use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 
-/// The format in which a kernel writes a tensor that is to have this one; [`settle`] does the rest.
+/// The format that a kernel writes for a tensor of this format; [`settle`] converts it.
 ///
-/// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose map cuts or combines
-/// dimensions as a list of coordinates (or `dense`, if all their levels are). A pattern stores what is true and nothing else while
-/// it is written, so the last level of one whose levels pad (`dense`, a `singleton` below it) is `sparse` until then.
-/// Other formats are written as they are.
-/// The width of coordinates stays; positions of a level that changes have any width, since there may be more of them.
+/// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose
+/// map splits or combines dimensions as coordinate lists (or `dense`, if all their levels are). A
+/// pattern stores only true values while it is written, so if the levels of a pattern pad (`dense`,
+/// a `singleton` below it), its last level is `sparse` until then. Other formats are written
+/// directly. The width of coordinates stays; positions of a changed level have any width, because
+/// there may be more of them.
 ///
 /// ```
 /// use tamis_ir::Format;
@@ -56,8 +57,9 @@ pub fn written_as(format: &Format) -> Format {
     Format::new(format.rank(), format.map().to_vec(), levels, format.leaf()).unwrap_or_else(|_| list())
 }
 
-/// The tensor in `format`, from what a kernel wrote as [`written_as`] says: sorted, but with neighbouring runs that may
-/// be equal. A fiber that does not fit its level, such as two runs in an `interval`, is a diagnostic.
+/// Converts the output of a kernel from its [`written_as`] format to `format`: it is sorted, but
+/// may have equal adjacent runs. A fiber that does not fit its level, such as two runs in an
+/// `interval`, is a diagnostic.
 ///
 /// ```
 /// use tamis_ir::{Format, Value};

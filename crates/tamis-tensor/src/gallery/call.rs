@@ -1,4 +1,5 @@
-//! Generators as text: `laplacian(1000)`, `rand(100,200; 0.1; 42)`, with a span for every mistake.
+//! Parser of generator calls: `laplacian(1000)`, `rand(100,200; 0.1; 42)`, with a span for every
+//! mistake.
 
 use super::table::{GENERATORS, Generator, Loose, find};
 use crate::Coordinates;
@@ -8,7 +9,7 @@ use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::text::lexer::{Tok, Token, lex_line};
 use tamis_ir::{Code, Diagnostic, Source, Span};
 
-/// A call of a generator whose name and arguments have been checked, ready to [`Call::generate`].
+/// A call of a generator with checked name and arguments, ready to [`Call::generate`].
 #[derive(Clone, Debug)]
 pub struct Call {
     generator: &'static Generator,
@@ -17,17 +18,17 @@ pub struct Call {
 }
 
 impl Call {
-    /// The row of [`GENERATORS`] that is called.
+    /// The row of [`GENERATORS`].
     pub fn generator(&self) -> &'static Generator {
         self.generator
     }
 
-    /// The text as it was given.
+    /// The source text.
     pub fn text(&self) -> &str {
         self.source.text.trim()
     }
 
-    /// What the call says if it is `rand` or `ones`, whose arguments may be left open; `None` for other generators.
+    /// The arguments of `rand` or `ones`, which may be omitted; `None` for other generators.
     ///
     /// ```
     /// let call = tamis_tensor::gallery::parse("rand(; 0.1)").unwrap();
@@ -43,7 +44,7 @@ impl Call {
         }
     }
 
-    /// Makes the entries. Labels of a diagnostic point into [`Call::text`]'s source.
+    /// Generates the entries. Labels of a diagnostic point into [`Call::text`]'s source.
     pub fn generate(&self) -> Result<Coordinates> {
         let everything = Span::new(0..self.source.text.len());
         (self.generator.bind)(&mut Arguments::new(self)).and_then(|plan| plan()).map_err(|mut d| {
@@ -55,7 +56,7 @@ impl Call {
     }
 }
 
-/// Two calls are the same if they are written the same.
+/// Two calls are equal if their texts are.
 impl PartialEq for Call {
     fn eq(&self, other: &Call) -> bool {
         self.text() == other.text()
@@ -68,7 +69,8 @@ impl fmt::Display for Call {
     }
 }
 
-/// Whether a text has the form `word(...)` and so calls a generator (known or not), rather than naming a file.
+/// True if a text has the form `word(...)` and so calls a generator (known or not), rather than
+/// naming a file.
 ///
 /// ```
 /// use tamis_tensor::gallery::is_call;
@@ -82,8 +84,8 @@ pub fn is_call(text: &str) -> bool {
     rest.ends_with(')') && !name.is_empty() && name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What to say about a text that names no file, and is nearly a call: the name of a generator without its arguments, or a
-/// parenthesis that is not closed.
+/// The diagnostic for a text that names no file, and is nearly a call: a generator without
+/// arguments, or with an unclosed parenthesis.
 ///
 /// ```
 /// use tamis_tensor::gallery::almost_call;
@@ -114,7 +116,7 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
     })
 }
 
-/// Reads a call, and checks the name, and the number and kinds of the arguments.
+/// Parses a call, and checks the name, and the number and types of the arguments.
 ///
 /// ```
 /// use tamis_tensor::gallery::parse;
@@ -125,12 +127,12 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
 pub fn parse(text: &str) -> Result<Call> {
     let source = Source::new("generator", text);
     let call = read(text, &source).map_err(|d| d.with_source(&source))?;
-    // Only the check counts here; the plan is made again when it is wanted.
+    // Only the check counts here; the generator is bound again when it runs.
     let _plan = (call.generator.bind)(&mut Arguments::new(&call)).map_err(|d| d.with_source(&source))?;
     Ok(call)
 }
 
-/// Reads a call and makes its entries.
+/// Parses a call and generates its entries.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::generate("laplacian(1000)").unwrap().len(), 4_996_000);
@@ -144,14 +146,14 @@ struct Argument {
     name: Option<(String, Span)>,
     value: ArgumentValue,
     span: Span,
-    /// How many `;` stand before it.
+    /// The number of `;` before it.
     group: usize,
 }
 
 #[derive(Clone, Debug)]
 enum ArgumentValue {
     Integer(u64),
-    /// Not an integer that a count could be: negative or a float.
+    /// A number that is no count: negative or a float.
     Number(f64),
     Word(String),
     Tuple(Vec<(ArgumentValue, Span)>),
@@ -191,7 +193,7 @@ fn expected(what: &str, found: &Token) -> Diagnostic {
 }
 
 impl Reader {
-    /// The next token; the last one (the end of the text) over and over.
+    /// The next token; the end of the text repeats.
     fn next(&mut self) -> Token {
         let token = self.tokens.get(self.at).or(self.tokens.last()).cloned();
         self.at += 1;
@@ -212,7 +214,7 @@ impl Reader {
         let mut group = 0;
         if !self.eat(")") {
             loop {
-                // A group may be left empty, as the shape of a scalar: `rand(; 1; 42)`.
+                // A group may be empty, as the shape of a scalar: `rand(; 1; 42)`.
                 while self.eat(";") {
                     group += 1;
                 }
@@ -280,11 +282,11 @@ impl Reader {
     }
 }
 
-/// The arguments of a call, taken one after the other (or by name) by the function that binds them.
+/// The arguments of a call, consumed in order (or by name) by the binding function.
 pub struct Arguments {
     left: Vec<Argument>,
     signature: &'static str,
-    /// Where a missing argument would stand.
+    /// The span of a missing argument.
     end: Span,
 }
 
@@ -300,12 +302,12 @@ impl Arguments {
         Diagnostic::new(Code::E0904, message).label(span, label).help(help)
     }
 
-    /// The argument of this name if it is written by name, else the next one without a name.
+    /// The keyword argument of this name, else the next positional one.
     fn take(&mut self, name: &str) -> Option<Argument> {
         self.take_up_to(name, usize::MAX)
     }
 
-    /// As [`Arguments::take`], but not beyond a group: in `rand(3;; 7)` the density is left out.
+    /// As [`Arguments::take`], but not beyond a group: in `rand(3;; 7)` the density is omitted.
     fn take_up_to(&mut self, name: &str, group: usize) -> Option<Argument> {
         let named = self.left.iter().position(|a| a.name.as_ref().is_some_and(|(n, _)| n == name));
         let at = named
@@ -327,22 +329,22 @@ impl Arguments {
         }
     }
 
-    /// An integer that must be there.
+    /// A required integer.
     pub(super) fn count(&mut self, name: &str) -> Result<u64> {
         self.optional_count(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// An integer that may be left out.
+    /// An optional integer.
     pub(super) fn optional_count(&mut self, name: &str) -> Result<Option<u64>> {
         self.take(name).map(|a| self.integer(name, &a.value, a.span)).transpose()
     }
 
-    /// The seed, 0 if it is left out.
+    /// The seed, 0 by default.
     pub(super) fn seed(&mut self) -> Result<u64> {
         Ok(self.optional_count("seed")?.unwrap_or(0))
     }
 
-    /// A share from 0 to 1 that may be left out, in the second group if there are groups.
+    /// An optional fraction from 0 to 1, in the second group if there are groups.
     pub(super) fn share(&mut self, name: &str) -> Result<Option<f64>> {
         let Some(argument) = self.take_up_to(name, 1) else { return Ok(None) };
         match argument.value {
@@ -355,7 +357,7 @@ impl Arguments {
         }
     }
 
-    /// One of some words, quoted or not; the first if it is left out.
+    /// One of several keywords, quoted or not; the first one by default.
     pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)], default: T) -> Result<T> {
         let Some(argument) = self.take(name) else { return Ok(default) };
         let listed: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
@@ -369,7 +371,7 @@ impl Arguments {
         }
     }
 
-    /// The sizes of the dimensions: a tuple, or everything up to the first `;`; `None` if nothing stands there.
+    /// The sizes of the dimensions: a tuple, or everything up to the first `;`; `None` if omitted.
     pub(super) fn shape(&mut self) -> Result<Option<Vec<u64>>> {
         let tuple = self.left.iter().position(|a| match &a.name {
             Some((name, _)) => name == "shape",
@@ -396,7 +398,7 @@ impl Arguments {
         Ok(Some(shape).filter(|shape| !shape.is_empty()))
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all arguments are consumed.
     pub(super) fn end(&mut self) -> Result<()> {
         match self.left.first() {
             None => Ok(()),

@@ -1,8 +1,8 @@
 //! Generators of matrices and tensors for examples, tests and benchmarks.
 //!
-//! Each is a function that returns [`Coordinates`](crate::Coordinates) in row-major order without repetitions, and a row
-//! of [`GENERATORS`], so that it can be written as text: `laplacian(1000)`. The same seed gives the same
-//! tensor on every platform, in every version.
+//! Each is a function that returns [`Coordinates`](crate::Coordinates) in row-major order without
+//! duplicates, and a row of [`GENERATORS`], so that it can be called by a text: `laplacian(1000)`.
+//! The same seed gives the same tensor on every platform, in every version.
 
 mod call;
 mod entries;

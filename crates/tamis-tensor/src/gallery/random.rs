@@ -1,4 +1,4 @@
-//! Tensors whose structure is random: entries anywhere, dense blocks, permutations.
+//! Generators of random structure: uniform entries, dense blocks, permutations.
 
 use super::entries::{Entries, cells, check_memory};
 use super::sample::sorted_sample;
@@ -6,7 +6,8 @@ use super::stream::{Purpose, Stream, refuse, reserve};
 use crate::Coordinates;
 use tamis_ir::diag::Result;
 
-/// A tensor with exactly `round(density * cells)` entries anywhere, and values uniform in (0, 1).
+/// A tensor with exactly `round(density * cells)` uniformly distributed entries, and values uniform
+/// in (0, 1).
 ///
 /// The density is from 0 to 1; at 1, every cell has an entry.
 ///
@@ -21,7 +22,7 @@ pub fn random(shape: &[u64], density: f64, seed: u64) -> Result<Coordinates> {
     sampled(shape, cells, round_share(density, cells), seed)
 }
 
-/// A tensor with exactly `count` entries anywhere, and values uniform in (0, 1).
+/// A tensor with exactly `count` uniformly distributed entries, and values uniform in (0, 1).
 ///
 /// ```
 /// let a = tamis_tensor::gallery::random_nnz(&[1 << 40, 1 << 40], 1000, 7).unwrap();
@@ -45,8 +46,9 @@ fn sampled(shape: &[u64], cells: u128, count: u128, seed: u64) -> Result<Coordin
     Ok(entries.finish())
 }
 
-/// A square matrix of dense `block` x `block` blocks: exactly `round(density * blocks)` of the aligned blocks are stored,
-/// with values uniform in (0, 1). Blocks at the right and lower edge are cut off if `block` does not divide `n`.
+/// A square matrix of dense `block` x `block` blocks: exactly `round(density * blocks)` of the
+/// aligned blocks are stored, with values uniform in (0, 1). Blocks at the right and lower edge are
+/// cut off if `block` does not divide `n`.
 ///
 /// ```
 /// let a = tamis_tensor::gallery::blocked(8, 4, 0.5, 1).unwrap();
@@ -83,7 +85,7 @@ pub fn blocked(n: u64, block: u64, density: f64, seed: u64) -> Result<Coordinate
     Ok(entries.finish())
 }
 
-/// A permutation matrix: one 1 in each row and in each column, all permutations equally likely.
+/// A permutation matrix: one 1 in each row and in each column, uniformly distributed.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::permutation(5, 3).unwrap().len(), 5);
@@ -114,7 +116,7 @@ fn check_density(density: f64) -> Result<()> {
     ))
 }
 
-/// `density` of `whole`, rounded; the whole itself for 1, however large.
+/// `density * whole`, rounded; `whole` itself for density 1, without rounding errors.
 fn round_share(density: f64, whole: u128) -> u128 {
     if density == 1.0 { whole } else { ((density * whole as f64).round() as u128).min(whole) }
 }

@@ -1,14 +1,16 @@
-//! Sampling without replacement in linear time, sorted, without memory of the size of the whole.
+//! Sampling without replacement: sorted, in linear time, and in memory proportional to the sample.
 
 use super::entries::check_memory;
 use super::stream::{Stream, reserve};
 use tamis_ir::diag::Result;
 
-/// Calls `visit` with `count` different numbers below `cells`, in increasing order, all subsets equally likely.
+/// Calls `visit` with `count` distinct numbers below `cells`, in increasing order, uniformly
+/// distributed over all subsets.
 ///
-/// By definition the sample is the first `count` different numbers among `stream.below(cells)`, or, if `count` is more
-/// than half of `cells`, everything but such a sample. How that is computed (a bitmap, or sorting) is a matter of memory
-/// and does not change the result. The caller has checked that `count <= cells`.
+/// By definition the sample is the first `count` distinct numbers among `stream.below(cells)`, or,
+/// if `count` is more than half of `cells`, the complement of such a sample. The algorithm (a
+/// bitmap, or sorting) depends on memory and does not change the result. The caller has checked
+/// that `count <= cells`.
 pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut visit: impl FnMut(u128)) -> Result<()> {
     if count == 0 {
         return Ok(());
@@ -18,7 +20,7 @@ pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut v
         for_each_bit(&map, cells, false, visit);
         return Ok(());
     }
-    // A bitmap that is no larger than the list of the numbers.
+    // A bitmap that is no larger than an array of the numbers.
     if cells / 64 <= count {
         let map = bitmap(stream, cells, count)?;
         for_each_bit(&map, cells, true, visit);
@@ -35,12 +37,12 @@ pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut v
     Ok(())
 }
 
-/// Marks the first `count` different numbers of the stream below `cells`.
+/// Marks the first `count` distinct numbers of the stream below `cells`.
 fn bitmap(stream: &mut Stream, cells: u128, count: u128) -> Result<Vec<u64>> {
     let words = check_memory(cells.div_ceil(64), 8)?;
     let mut map: Vec<u64> = reserve(words)?;
     map.resize(words, 0);
-    // The bitmap is in memory, so that its number of bits fits 64 bits.
+    // The bitmap is in memory, so its number of bits fits 64 bits.
     let cells = cells as u64;
     let mut left = count;
     while left > 0 {
@@ -56,7 +58,7 @@ fn for_each_bit(map: &[u64], cells: u128, set: bool, mut visit: impl FnMut(u128)
     for (k, word) in map.iter().enumerate() {
         let first = k as u128 * 64;
         let mut bits = if set { *word } else { !*word };
-        // Beyond the last cell there is nothing to find.
+        // No number lies beyond the last cell.
         if cells - first < 64 {
             bits &= (1u64 << (cells - first)) - 1;
         }
@@ -67,9 +69,10 @@ fn for_each_bit(map: &[u64], cells: u128, set: bool, mut visit: impl FnMut(u128)
     }
 }
 
-/// The first `count` different numbers that `draw` gives, sorted; numbers have at most `bits` bits.
+/// The first `count` distinct numbers that `draw` returns, sorted; numbers have at most `bits`
+/// bits.
 ///
-/// Each round draws as many numbers as are still missing, so that no round can draw one too many.
+/// Each round draws only the number of missing elements, so that no round draws too many.
 fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Result<Vec<K>> {
     let count = check_memory(count, 2 * size_of::<K>() as u64)?;
     let mut kept: Vec<K> = reserve(count)?;
@@ -84,7 +87,7 @@ fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Resu
     Ok(kept)
 }
 
-/// Merges sorted `fresh` into sorted `kept`, in place from the end, leaving out what is there already.
+/// Merges sorted `fresh` into sorted `kept`, in place from the end, without duplicates.
 fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
     if kept.is_empty() {
         kept.extend_from_slice(fresh);
@@ -101,11 +104,11 @@ fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
         at -= 1;
         kept[at] = *key;
     }
-    // Everything is sorted now, with the numbers that were drawn again standing twice.
+    // Everything is sorted now, and numbers that were drawn again are adjacent duplicates.
     kept.dedup();
 }
 
-/// A number that can be sorted digit by digit.
+/// An integer key of a radix sort.
 pub(super) trait Key: Copy + Ord + Default {
     /// The digit of [`DIGIT_BITS`] bits at this shift.
     fn digit(self, shift: u32) -> usize;
@@ -129,9 +132,9 @@ impl Key for u128 {
     }
 }
 
-/// Sorts numbers of at most `bits` bits, least significant digit first.
+/// Radix sort of numbers of at most `bits` bits, least significant digit first.
 pub(super) fn radix_sort<K: Key>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
-    // For a few numbers, clearing the counters would be most of the work.
+    // For a few numbers, clearing the counters would dominate.
     if keys.len() < 2 * DIGITS {
         keys.sort_unstable();
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tensors with a regular structure: full, banded, triangular, diagonal.
+//! Generators of regular structure: dense, banded, triangular, diagonal.
 
 use super::entries::{Entries, cells};
 use super::stream::{Purpose, Stream};
@@ -18,8 +18,8 @@ pub fn ones(shape: &[u64]) -> Result<Coordinates> {
     Ok(entries.finish())
 }
 
-/// A square matrix with `b` diagonals on each side of the main one (all |i - j| <= b, so up to 2`b` + 1 entries in a row),
-/// and values uniform in (0, 1) from seed 0.
+/// A square matrix with `b` diagonals on each side of the main one (all |i - j| <= b, so up to 2`b`
+/// + 1 entries in a row), and values uniform in (0, 1) from seed 0.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::banded(5, 1).unwrap().len(), 13);
@@ -28,9 +28,10 @@ pub fn banded(n: u64, b: u64) -> Result<Coordinates> {
     banded_between(n, b, b, 0)
 }
 
-/// A square matrix with `lower` diagonals below the main one and `upper` above it, and values uniform in (0, 1).
+/// A square matrix with `lower` diagonals below the main one and `upper` above it, and values
+/// uniform in (0, 1).
 pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coordinates> {
-    // A side of b diagonals holds (n-1) + (n-2) + ... (b terms), where only n-1 diagonals exist.
+    // A side of b diagonals holds (n-1) + (n-2) + ... (b terms), but only n-1 diagonals exist.
     let side = |b: u64| {
         let (n, b) = (u128::from(n), u128::from(b.min(n.saturating_sub(1))));
         b * (2 * n - b).saturating_sub(1) / 2
@@ -39,7 +40,7 @@ pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coord
     rows_of_ranges(n, count, seed, |i| i.saturating_sub(lower)..i.saturating_add(upper).saturating_add(1).min(n))
 }
 
-/// Which half of a triangular matrix is stored; the diagonal always is.
+/// The stored half of a triangular matrix; the diagonal always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Triangle {
@@ -47,7 +48,7 @@ pub enum Triangle {
     Upper,
 }
 
-/// A square matrix with one full triangle, the diagonal included, and values uniform in (0, 1).
+/// A square matrix with one dense triangle, the diagonal included, and values uniform in (0, 1).
 ///
 /// ```
 /// use tamis_tensor::gallery::{Triangle, triangular};

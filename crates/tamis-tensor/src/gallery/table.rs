@@ -1,4 +1,5 @@
-//! The table of generators by name. Adding a generator is one row here and one function that binds its arguments.
+//! The table of generators by name. A new generator is one row here and one function that binds its
+//! arguments.
 
 use super::call::Arguments;
 use super::{
@@ -8,18 +9,18 @@ use crate::Coordinates;
 use std::fmt;
 use tamis_ir::diag::Result;
 
-/// A generator with its arguments, not yet run: binding checks what can be checked without any work.
+/// A generator with bound and checked arguments, not yet run.
 pub type Plan = Box<dyn FnOnce() -> Result<Coordinates>>;
 
 /// One generator.
 pub struct Generator {
-    /// What a call starts with.
+    /// The name in calls.
     pub name: &'static str,
     /// The arguments, optional ones in brackets.
     pub signature: &'static str,
-    /// What it makes, in one line.
+    /// A description of the result, in one line.
     pub description: &'static str,
-    /// Takes the arguments out of a call.
+    /// Binds the arguments of a call.
     pub bind: fn(&mut Arguments) -> Result<Plan>,
 }
 
@@ -95,7 +96,8 @@ pub(super) fn find(name: &str) -> Option<&'static Generator> {
     GENERATORS.iter().find(|generator| generator.name == name)
 }
 
-/// What a call of `rand` or `ones` says. Whoever knows what the tensor is used for may fill in what it leaves out.
+/// The arguments of a call of `rand` or `ones`. Callers that know the use of the tensor may fill in
+/// omitted ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Loose {

@@ -1,8 +1,8 @@
-//! Lines of `index index … value`, parsed in parallel straight into columns.
+//! Parallel parser of coordinate lines (`index index … value`), directly into columns.
 //!
-//! The text is cut at line ends; counting the lines of each piece tells where its entries go, so every piece
-//! writes its own part of the final columns and nothing is joined afterwards. Memory is what the lines of the file
-//! need, whatever its header claims.
+//! The text is split at line ends into chunks. Counting the lines of each chunk gives the offset of
+//! its entries, so every chunk writes its own range of the final columns. Memory is bounded by the
+//! lines of the file, not by its header.
 
 use super::fault::{Fault, Parsed, count_newlines, printable, word};
 use super::scan::{self, Scanned};
@@ -17,23 +17,23 @@ use tamis_ir::Code;
 /// The largest dimension of a tensor.
 pub(super) const MAX_EXTENT: u64 = i64::MAX as u64;
 
-/// What the last column of a line holds.
+/// The last column of a line.
 pub(super) trait Field: Clone + Send + Sync {
-    /// What one value is stored as; its default is all zero bits.
+    /// The stored type of one value; its default is all zero bits.
     type Item: Copy + Default + Send + Sync + Zeroable;
-    /// The word for messages.
+    /// The name in messages.
     const NAME: &'static str;
-    /// What to do about a malformed value.
+    /// The help for a malformed value.
     const HELP: &'static str;
-    /// Whether a value stands on the line at all.
+    /// True if a line has a value.
     const PRESENT: bool = true;
-    /// Whether it is made of reals, which a decimal may exceed.
+    /// True if values are reals, which a decimal may exceed.
     const REAL: bool = false;
 
     /// The value at the start of the text.
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, Self::Item>;
 
-    /// Called once with the values of a piece.
+    /// Called once with the values of a chunk.
     fn finish(&mut self, _values: &mut [Self::Item]) {}
 }
 
@@ -95,7 +95,7 @@ fn complex(text: &[u8]) -> Scanned<'_, Complex<f64>> {
     Some((Complex::new(re, im), rest))
 }
 
-/// No value: the entry is there or not.
+/// No value: the existence of the entry counts.
 #[derive(Clone, Default)]
 pub(super) struct Pattern;
 
@@ -111,7 +111,7 @@ impl Field for Pattern {
     }
 }
 
-/// Integers until something else turns up, then reals: each item holds the bits of one or the other.
+/// Integers up to the first real: each item holds the bits of an `i64` or of an `f64`.
 #[derive(Clone, Default)]
 pub(super) struct Number {
     /// The first entry that is not an integer.
@@ -153,26 +153,26 @@ pub(super) fn integers_to_reals(values: &mut [u64]) {
     }
 }
 
-/// What a line must look like.
+/// The grammar of lines.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     /// The size of each dimension: indices run from 1 to it.
     pub dims: &'a [u64],
-    /// A line that starts with this is not an entry.
+    /// The first byte of comment lines.
     pub comment: u8,
-    /// What the dimensions are called in messages.
+    /// The name of a dimension in messages.
     pub names: fn(usize) -> String,
 }
 
-/// All entries of a text, in its order.
+/// All entries of a text, in order.
 pub(super) struct Entries<F: Field> {
     pub columns: Vec<IndexArray>,
     pub values: Vec<F::Item>,
-    /// The state of each piece after its last line, and how many entries it gave.
+    /// The state of each chunk after its last line, and its number of entries.
     pub pieces: Vec<(F, usize)>,
 }
 
-/// Who is told how far the reading has come.
+/// A callback that reports progress.
 pub(super) type Progress<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
 
 /// Parses all lines of `text`. Columns are 32 bits wide if every dimension fits, else 64.
@@ -186,7 +186,7 @@ pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Pro
     }
 }
 
-/// `R` is the number of dimensions if that is known when compiling, else 0.
+/// `R` is the number of dimensions if it is a compile-time constant, else 0.
 fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>>
 where
     F: Field + Default,
@@ -238,7 +238,7 @@ where
     Ok(Entries { columns: columns.into_iter().map(IndexArray::from).collect(), values, pieces })
 }
 
-/// Zeros to be overwritten, in memory that costs little to touch for the first time.
+/// Zeroed memory that is cheap to touch for the first time.
 pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     if size_of::<T>() == 0 {
         return Ok(vec![T::zeroed(); count]);
@@ -246,7 +246,7 @@ pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     memory::zeroed(count, "the entries of the file").map_err(|refusal| Fault::refused(&refusal))
 }
 
-/// Blank lines and comments leave room at the end of their piece: move what follows up.
+/// Compaction: blank lines and comments leave gaps at the end of their chunk, which are closed.
 fn close_gaps<I: Copy, F: Field>(
     columns: &mut [Vec<I>],
     values: &mut Vec<F::Item>,
@@ -270,12 +270,12 @@ fn close_gaps<I: Copy, F: Field>(
     values.truncate(to);
 }
 
-/// Lines of a piece, the last of which may lack its end.
+/// The number of lines of a chunk, the last of which may have no line end.
 fn lines_in(piece: &[u8]) -> usize {
     count_newlines(piece) + usize::from(!piece.ends_with(b"\n"))
 }
 
-/// Pieces of whole lines: small enough to share the work evenly, large enough to be worth a task.
+/// Chunks of whole lines: small enough for load balancing, large enough to amortise a task.
 pub(super) fn cut_lines(text: &[u8]) -> Vec<&[u8]> {
     let target = (text.len() / (rayon::current_num_threads() * 8)).clamp(1 << 16, 1 << 21);
     let mut pieces = Vec::new();
@@ -344,7 +344,7 @@ fn parse_piece<F: Field, I: Index>(
     }
 }
 
-/// A decimal number that no double comes near; the reader must not make infinity of it.
+/// The fault for a decimal number beyond the doubles; the parser must not return infinity.
 #[cold]
 pub(super) fn too_large(at: usize, found: &[u8]) -> Fault {
     let message = format!("`{}` exceeds the largest number of 64 bits, 1.8e308", word(found));
@@ -357,7 +357,7 @@ fn ends(rest: &[u8]) -> bool {
     matches!(scan::skip_blanks(rest), [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'])
 }
 
-/// Where the token that `rest` points at (or into) starts.
+/// The start of the token that `rest` points at (or into).
 fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     if matches!(rest, [b' ' | b'\t', ..]) {
         return scan::skip_blanks(rest);
@@ -367,8 +367,8 @@ fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     &text[start..]
 }
 
-/// No blank follows the digits of an index: the line ends before index `next`, or the index before it goes on as
-/// something else, such as a float.
+/// The fault if no blank follows the digits of an index: the line ends before index `next`, or the
+/// previous index continues as another token, such as a float.
 #[cold]
 fn no_blank(text: &[u8], rest: &[u8], next: usize, rules: Rules) -> Fault {
     let dimension = if ends(rest) { next } else { next.saturating_sub(1) };
@@ -414,7 +414,7 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
     } else {
         let start = token(text, rest);
         let line = scan::split_line(start).0;
-        // A complex value has two parts, either of which may be the one.
+        // A complex value has two parts, either of which may be too large.
         let mut words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty()).take(2);
         if let (true, Some(huge)) = (F::REAL, words.find(|word| scan::overflows(word))) {
             return too_large(at, huge);

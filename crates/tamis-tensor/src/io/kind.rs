@@ -1,11 +1,11 @@
-//! Kinds of files, and how a name tells them apart.
+//! File formats, recognised by the file name.
 
 use super::gzip_name;
 use std::path::Path;
 use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::{Code, Diagnostic};
 
-/// What a file holds, known by its extension.
+/// The format of a file, recognised by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// `.mtx`: Matrix Market text, one entry per line or a dense array.
@@ -68,7 +68,7 @@ impl FileKind {
         })
     }
 
-    /// The kind of a file that is to be written.
+    /// The kind of an output file.
     ///
     /// ```
     /// use tamis_tensor::io::FileKind;
@@ -99,13 +99,13 @@ impl FileKind {
         }
     }
 
-    /// Whether Tamis writes this kind, too.
+    /// True if Tamis writes this kind as well.
     pub const fn is_writable(self) -> bool {
         !matches!(self, FileKind::Dlmc | FileKind::Idx | FileKind::Table)
     }
 }
 
-/// `.idx`, `.idx3`, `.idx3-ubyte`, and `-idx3-ubyte` as the MNIST files were first called.
+/// `.idx`, `.idx3`, `.idx3-ubyte`, and `-idx3-ubyte`, the original names of the MNIST files.
 fn is_idx(name: &str) -> bool {
     let Some(start) = name.rfind("idx") else { return false };
     let led = start == 0 || matches!(name.as_bytes()[start - 1], b'.' | b'-');
@@ -114,7 +114,7 @@ fn is_idx(name: &str) -> bool {
     led && (tail.is_empty() || tail.strip_prefix("-").is_some_and(named))
 }
 
-/// The last part of a path, in small letters and without `.gz`.
+/// The last component of a path, in lower case and without `.gz`.
 fn plain_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     gzip_name(&name).unwrap_or(&name).to_string()
@@ -124,7 +124,7 @@ fn extension(path: &Path) -> String {
     plain_name(path).rsplit_once('.').map_or(String::new(), |(_, e)| e.to_string())
 }
 
-/// What a file is wanted for, which decides the kinds to offer.
+/// The use of a file, which decides the kinds that messages offer.
 #[derive(Clone, Copy)]
 enum Purpose {
     Reading,
@@ -132,7 +132,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// The extensions that are offered.
+    /// The offered extensions.
     fn extensions(self) -> &'static [&'static str] {
         match self {
             Purpose::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
@@ -141,14 +141,14 @@ impl Purpose {
     }
 }
 
-/// All extensions for a purpose, as a thing to do.
+/// All extensions for a purpose, as a help text.
 fn listed(purpose: Purpose) -> String {
     let dotted: Vec<String> = purpose.extensions().iter().map(|e| format!(".{e}")).collect();
     let (last, others) = dotted.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!("name the file {} or {last}, each also with .gz", others.join(", "))
 }
 
-/// The diagnostic for a kind that is not written.
+/// The diagnostic for a kind that cannot be written.
 pub(super) fn only_read(kind: FileKind) -> Diagnostic {
     Diagnostic::new(Code::E0813, format!(".{} files are read, but not written", kind.extension()))
 }

@@ -1,9 +1,10 @@
-//! Matrix Market: `.mtx`, coordinate and array.
+//! Reader of Matrix Market files: `.mtx`, coordinate and array.
 //!
-//! The first line is `%%MatrixMarket matrix FORMAT FIELD SYMMETRY` in any letter case, then come comments (`%`), the
-//! line of sizes, and the entries, each on its own line. Blank lines and comments may stand anywhere after the
-//! first line. `integer` is read as `i64`, `unsigned-integer` as `u64`, `real` (or `double`) as `f64`, `complex` as
-//! `c128`, `pattern` as `bool` without values. The object may also be a `vector`, with one size.
+//! The first line is `%%MatrixMarket matrix FORMAT FIELD SYMMETRY` in any letter case. Comments
+//! (`%`), the line of sizes, and the entries follow, each on its own line. Blank lines and comments
+//! are permitted anywhere after the first line. `integer` is read as `i64`, `unsigned-integer` as
+//! `u64`, `real` (or `double`) as `f64`, `complex` as `c128`, `pattern` as `bool` without values.
+//! The object may also be a `vector`, with one size.
 
 use super::entries::{self, ComplexField, Entries, Field, Integer, MAX_EXTENT, Pattern, Real, Rules, Unsigned};
 use super::fault::{Fault, Parsed, line_at, word};
@@ -22,9 +23,9 @@ struct Header {
     symmetry: Symmetry,
     comments: Vec<String>,
     shape: Vec<u64>,
-    /// As the size line promises (for arrays, as the shape does).
+    /// The number of entries in the size line (for arrays, the size of the shape).
     promised: u128,
-    /// Where the size line stands.
+    /// The offset of the size line.
     size_line: usize,
 }
 
@@ -53,7 +54,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     }
 }
 
-/// A vector of values as the array of its type.
+/// A vector of values, convertible to a value array.
 trait IntoValues: Sized {
     fn into_values(values: Vec<Self>) -> ValueArray;
 }
@@ -120,7 +121,7 @@ where
     Ok(FileData { content, header, fill: None })
 }
 
-/// The diagnostic for an entry whose coordinates stood in the file before.
+/// The diagnostic for a duplicate entry.
 pub(super) fn repetition(text: &[u8], first: usize, second: usize) -> Fault {
     let (line, excerpt) = line_at(text, first);
     let shown: String = excerpt.trim().chars().take(80).collect();
@@ -150,7 +151,7 @@ fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fau
         .help(format!("correct the size line to {stored}, or remove the lines from here on"))
 }
 
-/// The full matrix, by rows, of values listed by columns (of the lower triangle, if symmetric).
+/// The dense row-major matrix of column-major values (of the lower triangle, if symmetric).
 fn dense<T: Mirror + Default>(header: &Header, values: Vec<T>, at: impl Fn(usize) -> usize) -> Parsed<Vec<T>> {
     let extent = |d: usize| header.shape.get(d).map_or(1, |n| *n as usize);
     let (rows, cols) = (extent(0), extent(1));
@@ -176,7 +177,7 @@ fn dense<T: Mirror + Default>(header: &Header, values: Vec<T>, at: impl Fn(usize
     Ok(full)
 }
 
-/// Column-major to row-major, in square tiles that fit the cache.
+/// Transposes column-major to row-major, in square tiles that fit the cache.
 pub(super) fn by_rows<T: Copy>(values: &[T], rows: usize, cols: usize) -> Vec<T> {
     const TILE: usize = 32;
     let Some(first) = values.first() else { return Vec::new() };
@@ -193,7 +194,7 @@ pub(super) fn by_rows<T: Copy>(values: &[T], rows: usize, cols: usize) -> Vec<T>
     out
 }
 
-/// The banner, the comments, the sizes, and the lines after them.
+/// Parses the banner, the comments and the sizes; returns the lines after them.
 fn header(text: &[u8]) -> Parsed<(Header, &[u8])> {
     let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let (line, mut rest) = scan::split_line(scan::skip_blanks(start));
@@ -235,7 +236,7 @@ fn header(text: &[u8]) -> Parsed<(Header, &[u8])> {
 
 const EXAMPLE: &str = "the first line should look like `%%MatrixMarket matrix coordinate real general`";
 
-/// Whether a vector, whether an array, the field, the symmetry.
+/// A flag for a vector, a flag for an array, the field, the symmetry.
 fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
     let bad = |message: String| Fault::new(Code::E0803, 0, message).help(EXAMPLE);
     let lowercase = String::from_utf8_lossy(&line[..line.len().min(1024)]).to_ascii_lowercase();
@@ -267,7 +268,7 @@ fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
         _ => Word::Pattern,
     };
     let symmetry = match words.len() {
-        // A vector has no symmetry to state.
+        // A vector has no symmetry.
         4 if vector => Symmetry::General,
         _ => Symmetry::ALL[choose(4, "symmetry", &Symmetry::ALL.map(Symmetry::name))?],
     };

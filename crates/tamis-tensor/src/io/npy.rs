@@ -1,4 +1,4 @@
-//! NumPy's array files: `.npy`, one dense array of numbers; also the members of `.npz` archives.
+//! Reader of NumPy arrays: `.npy`, one dense array of numbers; also the members of `.npz` archives.
 
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, options};
 use crate::{Buffer, ValueArray, memory, with_values};
@@ -7,7 +7,7 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::MAX_RANK;
 use tamis_ir::{Code, DType, Diagnostic};
 
-/// What an array file says before its data.
+/// The header of an array file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub scalar: Scalar,
@@ -39,7 +39,7 @@ impl Scalar {
     }
 }
 
-/// What is wrong with an array file, before it is known which file it is in.
+/// A parse error of an array file, before the name of the file is known.
 pub(super) struct Damage {
     pub code: Code,
     pub message: String,
@@ -82,7 +82,7 @@ pub(super) fn dense(kind: FileKind, shape: Vec<u64>, values: ValueArray) -> File
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// How many bytes the prelude and the header text take, known from the first twelve.
+/// The length of the prelude and the header text, from the first twelve bytes.
 pub(super) fn header_length(bytes: &[u8]) -> std::result::Result<usize, Damage> {
     let cut = || Damage::header("the file ends within the header of the array");
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| Damage::header("this is not an array of NumPy"))?;
@@ -158,7 +158,7 @@ fn parse_shape(list: &str) -> Option<Vec<u64>> {
     if list.is_empty() {
         return Some(Vec::new());
     }
-    // Python 2 wrote long numbers with an L.
+    // Python 2 wrote long integers with an L.
     let number = |word: &str| word.trim().trim_end_matches('L').parse::<u64>().ok().filter(|n| *n <= i64::MAX as u64);
     list.split(',').take(MAX_RANK + 1).map(number).collect()
 }
@@ -197,13 +197,13 @@ fn parse_descr(descr: &str) -> std::result::Result<(Scalar, bool), Damage> {
     Ok((scalar, big))
 }
 
-/// How many bytes the data takes, if that is a number at all.
+/// The length of the data in bytes; `None` on overflow.
 pub(super) fn data_length(header: &Header) -> Option<u64> {
     let count = header.shape.iter().try_fold(1u64, |count, n| count.checked_mul(*n));
     count?.checked_mul(header.scalar.size() as u64)
 }
 
-/// The values, the last dimension running fastest.
+/// The values, in row-major order of the file.
 pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueArray, Damage> {
     let wrong = |message: String| Damage {
         code: Code::E0804,
@@ -229,7 +229,7 @@ pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueA
     Ok(if header.fortran { to_c_order(values, &header.shape) } else { values })
 }
 
-/// Numbers of a type from their bytes, whose count fits.
+/// Numbers of a type from their bytes; the caller has checked the length.
 pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> Result<ValueArray> {
     macro_rules! as_type {
         ($variant:ident, $part:expr) => {
@@ -257,7 +257,7 @@ pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> Result<Val
     })
 }
 
-/// The bytes as values, each made of parts of `part` bytes.
+/// The bytes as values, each of parts of `part` bytes.
 fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Result<Vec<T>> {
     let mut values: Vec<T> = memory::zeroed(data.len() / size_of::<T>(), "the values of the array")?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
@@ -271,7 +271,7 @@ fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Resu
     Ok(values)
 }
 
-/// The same number in 32 bits.
+/// Converts 16-bit to 32-bit floats.
 fn half_to_f32(half: u16) -> f32 {
     let sign = if half >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(half >> 10 & 0x1f), f32::from(half & 0x3ff));
@@ -283,7 +283,7 @@ fn half_to_f32(half: u16) -> f32 {
     }
 }
 
-/// Values whose first dimension runs fastest, rearranged so that the last one does.
+/// Converts column-major (Fortran) order to row-major (C) order.
 pub(super) fn to_c_order(values: ValueArray, shape: &[u64]) -> ValueArray {
     fn rearranged<T: Copy>(values: &[T], shape: &[usize]) -> Buffer<T> {
         match shape {
@@ -361,7 +361,7 @@ pub(super) fn header_bytes(dtype: DType, shape: &[u64], text_length: Option<usiz
     bytes
 }
 
-/// The values as bytes, least significant first.
+/// The values as little-endian bytes.
 pub(super) fn value_bytes(values: &ValueArray) -> std::borrow::Cow<'_, [u8]> {
     let bytes: &[u8] = with_values!(values, v => bytemuck::cast_slice(v));
     if cfg!(target_endian = "little") {

@@ -1,4 +1,4 @@
-//! Which entries of a matrix stand for others, and how those are added.
+//! Symmetry of matrices in files, and expansion of stored triangles.
 
 use super::entries::{Field, room};
 use super::fault::Fault;
@@ -8,10 +8,10 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use tamis_ir::Code;
 
-/// Which entries of a matrix stand for others.
+/// The symmetry of a stored triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Symmetry {
-    /// Every entry stands for itself.
+    /// No symmetry: every entry is stored.
     General,
     /// (j,i) has the value of (i,j).
     Symmetric,
@@ -26,7 +26,7 @@ impl Symmetry {
     pub const ALL: [Symmetry; 4] =
         [Symmetry::General, Symmetry::Symmetric, Symmetry::SkewSymmetric, Symmetry::Hermitian];
 
-    /// The word Matrix Market uses.
+    /// The word of Matrix Market.
     pub const fn name(self) -> &'static str {
         match self {
             Symmetry::General => "general",
@@ -37,12 +37,12 @@ impl Symmetry {
     }
 }
 
-/// A value that has a mirror image.
+/// A value with a mirrored counterpart.
 pub(super) trait Mirror: Copy {
-    /// The value at (j,i) of one at (i,j); `None` if it does not fit the type.
+    /// The value at (j,i) for a value at (i,j); `None` if it does not fit the type.
     fn mirror(self, symmetry: Symmetry) -> Option<Self>;
 
-    /// Whether it may stand on the diagonal.
+    /// True if it is valid on the diagonal.
     fn on_diagonal(self, symmetry: Symmetry) -> bool {
         symmetry != Symmetry::SkewSymmetric
     }
@@ -90,8 +90,8 @@ impl Mirror for Complex<f64> {
     }
 }
 
-/// Adds the mirror image of each entry off the diagonal, right after it, so that of repeated entries the first stays
-/// the first in both triangles. `at` tells where in the text an entry stands.
+/// Adds the mirrored entry of each off-diagonal entry, directly after it, so that the first of
+/// duplicates stays the first in both triangles. `at` is the offset of an entry in the text.
 pub(super) fn expand<F: Field>(
     symmetry: Symmetry,
     columns: Vec<IndexArray>,
@@ -114,7 +114,7 @@ where
     })
 }
 
-/// Which entry cannot be what it must be, or why there are none.
+/// The mistake of an entry that violates the symmetry, or the reason for its absence.
 enum Bad {
     OnDiagonal(usize),
     NoMirror(usize),

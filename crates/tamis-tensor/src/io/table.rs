@@ -1,7 +1,8 @@
-//! Tables of numbers: `.txt`, one row per line, separated by blanks (or commas); lines that start with `#` are comments.
+//! Reader of number tables: `.txt`, one row per line, separated by blanks (or commas); `#` starts a
+//! comment line.
 //!
-//! All rows have the same length; one column gives a vector. Values that are all integers of 64 bits are read as
-//! `i64`, otherwise all of them are `f64`.
+//! All rows have the same length; one column gives a vector. Values that are all integers of 64
+//! bits are read as `i64`, otherwise all of them are `f64`.
 
 use super::entries::{integers_to_reals, too_large};
 use super::fault::{Fault, Parsed};
@@ -16,13 +17,13 @@ pub(super) fn read(name: &str, text: &[u8], options: &ReadOptions) -> Result<Fil
     read_text(text, options).map_err(|fault| fault.diagnose(name, text))
 }
 
-/// The rows of one piece of the text.
+/// The rows of one chunk of the text.
 struct Piece {
     values: Vec<u64>,
     real: bool,
     rows: u64,
     columns: u64,
-    /// Where its first row starts.
+    /// The offset of its first row.
     start: usize,
 }
 
@@ -96,7 +97,7 @@ fn parse_piece(text: &[u8]) -> Parsed<Piece> {
     Ok(piece)
 }
 
-/// Reads the numbers of one line, and gives what follows it.
+/// Parses the numbers of one line; returns the text after it.
 fn row<'a>(text: &[u8], mut rest: &'a [u8], piece: &mut Piece) -> Parsed<&'a [u8]> {
     loop {
         let word = rest;

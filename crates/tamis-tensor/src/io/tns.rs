@@ -1,14 +1,15 @@
-//! FROSTT: `.tns`, one entry per line, indices from 1, the value last.
+//! Reader of FROSTT files: `.tns`, one entry per line, indices from 1, the value last.
 //!
-//! There is no header: the rank is that of the first line, and the shape is the largest index of each dimension
-//! unless [`ReadOptions::shape`] says more. Values that are all integers of 64 bits are read as `i64`, otherwise all of
-//! them are `f64`. A line that holds only a value is a tensor of rank 0.
+//! There is no header: the rank is that of the first line, and the shape is the largest index of
+//! each dimension unless [`ReadOptions::shape`] is larger. Values are read as `i64` if all of them
+//! are 64-bit integers, otherwise as `f64`. A line with only a value is a tensor of rank 0.
 //!
-//! The extended format of MLIR is read, too: the first line holds `RANK ENTRIES`, the second the size of each
-//! dimension. A file has this header if its first line holds two whole numbers, its second as many as the first number
-//! says, and its third (if there is one) one more. A plain file has the same number of words in each line, so
-//! with three lines or more nothing is both. With fewer, only `2 0` and a second line of two whole numbers could be
-//! either; that is taken for the header of an empty matrix, unless [`ReadOptions::shape`] is that of a vector.
+//! MLIR's extended format is read as well: the first line is `RANK ENTRIES`, the second the size of
+//! each dimension. A file has this header if its first line is two integers, its second line has as
+//! many integers as the first one says, and its third line (if there is one) has one word more. All
+//! lines of a plain file have the same number of words, so with three lines or more the formats are
+//! distinguishable. With fewer, only `2 0` and a second line of two integers is ambiguous; it is
+//! read as the header of an empty matrix, unless [`ReadOptions::shape`] is that of a vector.
 
 use super::entries::{self, Entries, MAX_EXTENT, Number, Rules, integers_to_reals};
 use super::fault::{Fault, Parsed, word};
@@ -23,11 +24,11 @@ use tamis_ir::format::MAX_RANK;
 
 const COMMENT: u8 = b'#';
 
-/// What the first two lines of the extended format say.
+/// The header of the extended format.
 struct Header {
     shape: Vec<u64>,
     promised: u64,
-    /// Where it stands.
+    /// Its offset.
     at: usize,
 }
 
@@ -95,7 +96,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     Ok(FileData { content: Content::Coordinates(Coordinates { shape, columns, values }), header, fill: None })
 }
 
-/// Entries in narrow columns; without a known shape, in wide ones if that turns out to be needed.
+/// Entries in narrow columns; without a known shape, in wide ones if needed.
 fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptions) -> Parsed<Entries<Number>> {
     let names = |d: usize| format!("index {}", d + 1);
     let attempt =
@@ -110,7 +111,8 @@ fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptio
     parsed.map_err(|fault| ragged(fault, body, known, rank))
 }
 
-/// The same fault, unless its line is a well-formed entry of another rank: then that is what is wrong.
+/// The same fault, unless its line is a well-formed entry of another rank: then the rank is the
+/// mistake.
 #[cold]
 fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> Fault {
     let at = fault.offset().min(body.len());
@@ -130,17 +132,18 @@ fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> F
     Fault::new(Code::E0805, at, format!("this line has {indices} {plural}, but {because}")).help(help)
 }
 
-/// One more than the largest coordinate.
+/// One past the largest coordinate.
 pub(super) fn extent(column: &IndexArray) -> u64 {
     with_indices!(column, c => c.par_iter().with_min_len(1 << 14).max().map_or(0, |x| x.to_u64() + 1))
 }
 
-/// How many words the line has.
+/// The number of words of the line.
 fn words(text: &[u8]) -> usize {
     scan::split_line(text).0.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).count()
 }
 
-/// The whole numbers of the line, if it holds nothing else, and at most as many as a tensor has dimensions.
+/// The integers of the line, if it consists of integers, and at most as many as a tensor has
+/// dimensions.
 fn whole_numbers(text: &[u8]) -> Option<Vec<u64>> {
     let line = scan::split_line(text).0;
     let mut numbers = Vec::new();
@@ -153,7 +156,7 @@ fn whole_numbers(text: &[u8]) -> Option<Vec<u64>> {
     Some(numbers)
 }
 
-/// The header of the extended format, if there is one, and what follows it.
+/// The header of the extended format, if there is one, and the text after it.
 fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, &'a [u8])> {
     let text_start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let first = scan::skip_comments(text_start, COMMENT);
@@ -171,7 +174,7 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, 
     };
     let third = scan::skip_comments(body, COMMENT);
     if third.is_empty() {
-        // All that a plain file of one or two entries of a vector could be.
+        // All possible plain files of one or two entries of a vector.
         let vector = rank == 2 && (promised > 0 || options.shape.as_ref().is_some_and(|s| s.len() == 1));
         if vector {
             return plain;
@@ -218,7 +221,7 @@ fn comments(text: &[u8]) -> Vec<String> {
     comments
 }
 
-/// What a malformed shape is told by, shared with the table reader.
+/// The help for a malformed number, shared with the table reader.
 pub(super) fn not_a_number(at: usize, found: &[u8]) -> Fault {
     Fault::new(Code::E0805, at, format!("`{}` is not a number", word(found)))
         .help("write numbers such as `1`, `-2.5`, `1e-3`, `inf` or `nan`, separated by blanks")

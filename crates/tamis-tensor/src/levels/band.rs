@@ -1,5 +1,5 @@
-//! `band`: at most one block of neighbouring coordinates per parent position. Triangles and ragged rows are bands
-//! of blocks that start with 0.
+//! The level `band`: at most one block of contiguous coordinates per parent position. Triangles and
+//! ragged rows are bands of blocks that start with 0.
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
@@ -8,8 +8,9 @@
 //! - every last coordinate is below the size of the dimension (E0703);
 //! - no block reaches below 0; one that is empty has last coordinate 0 (E0704).
 //!
-//! The block of parent p ends with coordinate `crd[p]`, and its children are at the positions from `ofs[p]` to
-//! `ofs[p+1]`, in order. Coordinates between those that somebody stored are stored, too: they hold the fill.
+//! The block of parent p ends with coordinate `crd[p]`, and its children are at the positions from
+//! `ofs[p]` to `ofs[p+1]`, in order. Gaps between written coordinates are stored as well: they hold
+//! the fill.
 
 use super::{
     Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check, unfurl,
@@ -85,7 +86,7 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
     Ok(trusted(crd, check::first("ofs", ofs, shape.parents.checked_add(1))?))
 }
 
-/// A level of arrays that are known to keep the invariants.
+/// A level of arrays whose invariants are guaranteed.
 pub(super) fn trusted(crd: IndexArray, ofs: IndexArray) -> Arc<dyn Level> {
     Arc::new(Band { crd, ofs })
 }
@@ -116,7 +117,7 @@ fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
     Ok(Assembled { level, positions })
 }
 
-/// A level of these blocks, in the widths that the format writes.
+/// A level of these blocks, in the widths of the format.
 pub(super) fn narrowed(last: &[u64], ofs: &[u64], extent: u64, spec: &LevelSpec) -> Result<Arc<dyn Level>> {
     let crd = IndexArray::with_width(last, spec.crd.unwrap_or(Width::automatic(extent.saturating_sub(1))))?;
     let children = ofs.last().copied().unwrap_or(0);

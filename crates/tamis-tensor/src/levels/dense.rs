@@ -1,4 +1,4 @@
-//! `dense`: every coordinate, no arrays.
+//! The level `dense`: every coordinate, no arrays.
 //!
 //! Hard invariants:
 //! - there are no arrays;
@@ -32,7 +32,7 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble: Assemble::Coordinates(assemble),
     from_arrays,
-    // There are no arrays, so there is nothing to cut.
+    // There are no arrays to truncate.
     finish: from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
@@ -48,11 +48,12 @@ struct Dense {
 
 fn new(parents: usize, extent: u64) -> Result<Dense> {
     let children = product(parents, extent)?;
-    // Without parents nothing is ever visited, so an extent beyond memory does no harm.
+    // Without parents nothing is visited, so an extent beyond memory is harmless.
     Ok(Dense { extent: usize::try_from(extent).unwrap_or(usize::MAX), children })
 }
 
-/// The child position of a coordinate below the only one of `parents`, in a level with room for every coordinate.
+/// The child position of a coordinate below the only one of `parents`, in a level with a position
+/// for every coordinate.
 pub(super) fn position(parents: Range<usize>, extent: usize, coordinate: u64) -> Option<usize> {
     let inside = !parents.is_empty() && coordinate < extent as u64;
     inside.then(|| parents.start * extent + coordinate as usize)

@@ -1,11 +1,11 @@
-//! `sparse`: a sorted list of coordinates per fiber; with `nonunique`, one per entry (COO); with `nonordered`, in any
-//! order.
+//! The level `sparse`: a sorted coordinate list per fiber; with `nonunique`, one coordinate per
+//! entry (COO); with `nonordered`, in any order.
 //!
-//! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`. In a nonunique level
-//! a coordinate may repeat; together with the singletons below, the tuples increase strictly
-//! ([`super::tree`] checks that, E0704 and E0708).
+//! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`. In a
+//! nonunique level a coordinate may repeat; together with the singletons below, the tuples are
+//! strictly increasing ([`super::tree`] checks that, E0704 and E0708).
 //!
-//! [`super::hash`] is stored in the same way, so a level carries the row that it belongs to.
+//! [`super::hash`] is stored in the same way, so a level holds a reference to its row.
 
 use super::compressed::Compressed;
 use super::{
@@ -58,14 +58,14 @@ pub(super) fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -
     Ok(Arc::new(Sparse { row, list: Compressed::checked(pos, crd, spec, shape)? }))
 }
 
-/// `pos` says how much of `crd` there is.
+/// `pos` determines the length of `crd`.
 pub(super) fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let row = level_type(spec.kind)?;
     let [pos, crd] = check::take(arrays, row)?;
     Ok(Arc::new(Sparse { row, list: Compressed::cut(pos, crd, spec, shape)? }))
 }
 
-/// A level of arrays that are known to keep the invariants.
+/// A level of arrays whose invariants are guaranteed.
 pub(super) fn trusted(row: &'static LevelType, pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
     Arc::new(Sparse { row, list: Compressed { pos, crd, ordered: !spec.nonordered } })
 }

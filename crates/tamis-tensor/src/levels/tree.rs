@@ -1,4 +1,4 @@
-//! Levels on top of each other: all of them enumerated, assembled, checked or searched at once.
+//! The fiber tree: enumeration, assembly, checks and search of all levels of a tensor.
 
 use super::{Assemble, Assembled, Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
 use crate::convert::sort::visit_descents;
@@ -13,7 +13,8 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 /// The levels of a tensor, outermost first.
 pub type Levels = Vec<Arc<dyn Level>>;
 
-/// Entries in storage order: for each level the coordinate of every entry, and where its value is.
+/// Entries in storage order: the coordinate of every entry in each level, and the positions of
+/// values.
 #[derive(Debug)]
 pub struct Stored {
     /// For each level, the coordinate of every entry.
@@ -22,12 +23,12 @@ pub struct Stored {
     pub positions: Vec<usize>,
 }
 
-/// How many positions there are below the last level.
+/// The number of positions below the last level.
 pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
     levels.last().map_or(1, |level| level.children())
 }
 
-/// Whether these levels may store entries that nobody asked for, as `dense` does.
+/// True if these levels may store padding, as `dense` does.
 pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
         Ok(Padding::Adds | Padding::Between) => true,
@@ -36,23 +37,23 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
     })
 }
 
-/// The first of the last levels that all store every coordinate, so that below it nobody can tell whether the fill was
-/// stored; as many as there are, if the last level does not.
+/// The first of the trailing levels that store every coordinate, below which explicit and implicit
+/// fills are indistinguishable; the number of levels, if the last level does not.
 pub(crate) fn filled_from(specs: &[LevelSpec]) -> usize {
     let padding = |spec: &LevelSpec| level_type(spec.kind).map(|row| row.capabilities.padding);
     let fills = |spec: &&LevelSpec| matches!(padding(spec), Ok(Padding::Adds | Padding::Keeps));
     let start = specs.len() - specs.iter().rev().take_while(fills).count();
-    // A level that keeps padding has some only if one above adds it.
+    // A level that keeps padding has some only if a level above adds it.
     let kept = specs[start..].iter().take_while(|spec| matches!(padding(spec), Ok(Padding::Keeps))).count();
     start + kept
 }
 
-/// Whether some coordinates of these levels share what lies below them.
+/// True if some coordinates of these levels share a child position.
 pub fn shares(specs: &[LevelSpec]) -> bool {
     specs.iter().any(|spec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared))
 }
 
-/// How many entries the levels store, those of runs one by one; `None` when that overflows.
+/// The number of stored entries, each coordinate of a run counted; `None` on overflow.
 pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
     let Some(first) = levels.iter().position(|level| level.level_type().capabilities.shared) else {
         return levels.iter().try_fold(1, |parents, level| level.stored(parents));
@@ -74,9 +75,9 @@ pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
     }
 }
 
-/// How many entries are stored below each position.
+/// The number of entries stored below each position.
 enum Counts {
-    /// So many below all of them.
+    /// The same number below each.
     Equal(usize),
     /// One number for each position.
     Each(Vec<usize>),
@@ -87,13 +88,13 @@ impl Counts {
     fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<Counts> {
         let capabilities = level.level_type().capabilities;
         if level.children() == 0 {
-            // There may be more parents than anything has room for.
+            // The number of parents may exceed the memory.
             return Some(Counts::Equal(0));
         }
         if let (Counts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
             return level.fiber_length(0).checked_mul(*count).map(Counts::Equal);
         }
-        // Every other level has arrays that are as long as this, or something below has.
+        // Every other level has arrays of at least this length, or a level below has.
         let mut counts: Vec<usize> = reserve(parents, "counters").ok()?;
         let below = match self {
             Counts::Equal(count) => {
@@ -121,7 +122,8 @@ impl Counts {
     }
 }
 
-/// For each position below the last level, how many entries it stands for: those of a run, or none in a hole.
+/// The number of entries of each position below the last level: the length of a run, or 0 for
+/// padding.
 pub(crate) fn weights(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
     levels.iter().try_fold(vec![1usize], |above, level| {
         let mut weights: Vec<usize> = zeroed(level.children(), "counters")?;
@@ -139,12 +141,12 @@ fn has_holes(levels: &[Arc<dyn Level>]) -> bool {
     levels.iter().any(|level| level.level_type().capabilities.holes)
 }
 
-/// The positions below the last level at which something is stored, each once and in order.
+/// The stored positions below the last level, distinct and in order.
 pub(crate) fn reached(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
     levels.iter().try_fold(vec![0], |parents, level| reached_below(level, &parents))
 }
 
-/// The child positions of these positions, each once and in order.
+/// The child positions of these positions, distinct and in order.
 pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result<Vec<usize>> {
     let bound = match level.level_type().capabilities.shared {
         true => level.children(),
@@ -157,17 +159,17 @@ pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result
     Ok(found)
 }
 
-/// All stored entries in storage order, in time linear in their number and that of the parents.
+/// All stored entries in storage order, in time linear in nnz and the number of parents.
 pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
     if stored(levels) == Some(0) {
-        // A dimension of size 0 below a huge dense one: nothing is stored, but there are parents.
+        // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
         let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
         return Ok(Stored { columns, positions: Vec::new() });
     }
     let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
     let mut positions = vec![0];
     for (k, level) in levels.iter().enumerate() {
-        // Below runs positions repeat, and below holes some are left out, so only adding up tells how many there are.
+        // Runs repeat positions and holes skip them, so only a sum gives the number of entries.
         let plain = levels[..=k].iter().all(|level| {
             let capabilities = level.level_type().capabilities;
             !capabilities.shared && !capabilities.holes
@@ -180,7 +182,7 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
         positions = std::mem::take(&mut list.positions);
         lists.push(list);
     }
-    // From the last level upwards, `entry_of[e]` is the stored coordinate that entry e lies below.
+    // From the last level upwards, `entry_of[e]` is the stored coordinate above entry e.
     let mut columns = Vec::with_capacity(levels.len());
     let mut entry_of: Option<Vec<usize>> = None;
     for list in lists.into_iter().rev() {
@@ -197,7 +199,7 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
     Ok(Stored { columns, positions })
 }
 
-/// What is stored below these parent positions: so many coordinates, if they can be counted.
+/// The coordinates stored below these parent positions; `count` is their number, if it is known.
 fn below(level: &Arc<dyn Level>, parents: &[usize], count: Option<usize>) -> Result<Enumeration> {
     let count = count.unwrap_or(usize::MAX);
     let mut list = Enumeration {
@@ -209,7 +211,7 @@ fn below(level: &Arc<dyn Level>, parents: &[usize], count: Option<usize>) -> Res
     Ok(list)
 }
 
-/// The numbers in 32 bits when they fit, to halve what later passes read.
+/// The numbers in 32 bits if they fit, to halve the memory traffic of later passes.
 fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
     if all.iter().all(|x| *x <= u32::MAX as u64) {
         numbers.map(|x| x as u32).collect::<Vec<u32>>().into()
@@ -226,7 +228,8 @@ pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
     });
 }
 
-/// [`visit`], until `each` is false. Entries after that one cost nothing, but for their fibers' segments.
+/// [`visit`] until `each` is false. Later entries cost nothing, except for the segments of their
+/// fibers.
 pub fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
     if stored(levels) != Some(0) {
         let coordinates = vec![0; levels.len()];
@@ -239,7 +242,7 @@ struct Visit<'a> {
     levels: &'a [Arc<dyn Level>],
     coordinates: Vec<u64>,
     each: &'a mut dyn FnMut(&[u64], usize) -> bool,
-    /// How many entries were visited.
+    /// The number of visited entries.
     entries: u64,
     stopped: bool,
 }
@@ -254,7 +257,8 @@ impl Visit<'_> {
         level.pieces(parent, &mut |piece| {
             let before = self.entries;
             for coordinate in piece.start..piece.stop {
-                // All coordinates of a run have one sub-fiber: if it is empty, there is nothing to visit.
+                // All coordinates of a run share one sub-fiber: if it is empty, there is nothing to
+                // visit.
                 if self.stopped || piece.shared && coordinate > piece.start && self.entries == before {
                     return;
                 }
@@ -281,9 +285,9 @@ pub struct Assembly {
     pub positions: Vec<usize>,
 }
 
-/// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k, the tuples
-/// increase strictly, and every coordinate is below its extent. Levels of runs need to know what is equal:
-/// [`crate::convert`] builds them.
+/// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k,
+/// the tuples are strictly increasing, and every coordinate is below its extent. Levels of runs
+/// need deduplication: [`crate::convert`] builds them.
 pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], entries: usize) -> Result<Assembly> {
     let differs = first_difference(columns, entries)?;
     let mut levels: Levels = Vec::with_capacity(specs.len());
@@ -312,7 +316,7 @@ pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], en
     Ok(Assembly { levels, positions })
 }
 
-/// Level k of these, built from coordinates.
+/// Assembles level k from coordinates.
 pub(crate) fn assemble_level(nodes: Nodes<'_>, specs: &[LevelSpec], k: usize) -> Result<Assembled> {
     match level_type(specs[k].kind)?.assemble {
         Assemble::Coordinates(assemble) => assemble(nodes, &specs[k]).map_err(|d| in_level(d, specs, k)),
@@ -323,8 +327,8 @@ pub(crate) fn assemble_level(nodes: Nodes<'_>, specs: &[LevelSpec], k: usize) ->
     }
 }
 
-/// The last level whose coordinates tell the nodes of level k apart: itself, or for a nonunique level and
-/// the singletons right below it, the last of these.
+/// The last level whose coordinates distinguish the nodes of level k: itself, or for a nonunique
+/// level and the singletons directly below it, the last of these.
 fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
     match (0..=k).rev().find(|j| specs[*j].nonunique) {
         Some(start) if k < chain(specs, start).end => chain(specs, start).end - 1,
@@ -332,13 +336,14 @@ fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
     }
 }
 
-/// A nonunique level and the singletons right below it.
+/// A nonunique level and the singletons directly below it.
 pub(crate) fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
     let one = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
     start..start + 1 + specs[start + 1..].iter().take_while(one).count()
 }
 
-/// For each entry, the first level at which it differs from the one before (0 for the first entry).
+/// For each entry, the first level at which it differs from the previous one (0 for the first
+/// entry).
 pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
     let mut first: Vec<u8> = crate::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
     for (k, column) in columns.iter().enumerate().rev() {
@@ -352,7 +357,7 @@ pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result
     Ok(first)
 }
 
-/// Takes the arrays of all levels as they are, after checking every invariant.
+/// Constructs all levels from foreign arrays, after checking every invariant.
 pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     if arrays.len() != specs.len() {
         let message = format!("arrays are given for {} levels, but the format has {}", arrays.len(), specs.len());
@@ -373,8 +378,8 @@ pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays
     Ok(levels)
 }
 
-/// Takes arrays that a kernel wrote, cut to the lengths that follow from the levels above. Other invariants are
-/// believed.
+/// Constructs all levels from arrays that a kernel wrote, truncated to the lengths that the levels
+/// above determine. Other invariants are trusted.
 pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     let mut levels: Levels = Vec::with_capacity(specs.len());
     for (k, ((spec, extent), arrays)) in specs.iter().zip(extents).zip(arrays).enumerate() {
@@ -384,7 +389,8 @@ pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) ->
     Ok(levels)
 }
 
-/// The tuples of a nonunique level and the singletons below it increase strictly within each fiber.
+/// Checks that the tuples of a nonunique level and the singletons below it are strictly increasing
+/// within each fiber.
 fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
     let arrays: Vec<LevelArrays> = chain.iter().map(|level| level.arrays()).collect();
     let columns: Vec<&IndexArray> = arrays.iter().filter_map(|arrays| arrays.get("crd")).collect();
@@ -414,7 +420,8 @@ fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
         .help("build the tensor from coordinates instead, which sorts them and combines duplicates"))
 }
 
-/// Nothing is stored below positions that are not stored themselves (the holes of a bytemap, empty intervals).
+/// Checks that no coordinates are stored below positions that are not stored (the holes of a
+/// bytemap, empty intervals).
 fn check_reachable(levels: &[Arc<dyn Level>], specs: &[LevelSpec]) -> Result<()> {
     let mut parents = vec![0];
     for (k, level) in levels.iter().enumerate() {

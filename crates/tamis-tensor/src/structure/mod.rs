@@ -1,7 +1,7 @@
-//! Recognition: what of the entries of a tensor a format could make use of. Bands, blocks, runs, diagonals, equal rows,
+//! Recognition of structure in the entries of a tensor: bands, blocks, runs, diagonals, equal rows,
 //! equal values.
 //!
-//! Everything is linear in what is stored, in time and memory, like the rest of [`crate::Statistics`].
+//! All analyses take time and memory linear in nnz, like the rest of [`crate::Statistics`].
 
 mod blocks;
 mod diagonals;
@@ -21,20 +21,21 @@ use crate::{IndexArray, Tensor, ValueArray};
 use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
-/// What the entries of a tensor are like; entries that are only padding (fills that a `dense` level stores) are none.
+/// The structure of the entries of a tensor, without padding (fills that a `dense` level stores).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structure {
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: usize,
-    /// The value of all entries, if they have one value: a pattern would do.
+    /// The value of all entries, if they are equal: a pattern would suffice.
     pub constant: Option<Value>,
-    /// For each dimension, how many different tuples its coordinates and those of the dimensions before it form.
+    /// For each dimension, the number of distinct tuples of its coordinates and those of the
+    /// earlier dimensions.
     pub prefixes: Vec<usize>,
-    /// For each dimension, what lies along it.
+    /// For each dimension, the lines along it.
     pub lines: Vec<Lines>,
-    /// Whether neighbouring slices along the first dimension (the rows of a matrix) are equal; from rank 2 on.
+    /// Equal adjacent slices along the first dimension (the rows of a matrix); from rank 2 on.
     pub slices: Option<Slices>,
-    /// Of a matrix, aligned blocks at least half of whose cells are entries, best first.
+    /// The fitting block sizes of a matrix, with a fill ratio of at least a half, best first.
     pub blocks: Vec<BlockFit>,
     /// The diagonals of a matrix.
     pub diagonals: Option<Diagonals>,
@@ -54,7 +55,7 @@ impl Sorted {
     }
 }
 
-/// What is recognised of a tensor, and the statistics of a matrix.
+/// The structure of a tensor, and the statistics of a matrix.
 pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStatistics>)> {
     let (shape, rank) = (tensor.shape(), tensor.rank());
     let entries = convert::entries(tensor, tensor.fill())?;
@@ -90,7 +91,7 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
     Ok((found, matrix))
 }
 
-/// The value that all entries have.
+/// The common value of all entries.
 fn constant(sorted: &Sorted) -> Result<Option<Value>> {
     match &sorted.values {
         _ if sorted.len == 0 => Ok(None),

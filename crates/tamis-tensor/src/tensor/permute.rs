@@ -1,4 +1,4 @@
-//! Dimensions in another order, without touching what is stored.
+//! Permutation of dimensions (transposition), zero-copy.
 
 use super::{Parts, Tensor};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 impl Tensor {
-    /// The same entries with the dimensions in another order: dimension `d` of the result is dimension `axes[d]` of this
-    /// tensor. Arrays are shared; it is the map of the format that changes.
+    /// The same entries with permuted dimensions: dimension `d` of the result is dimension
+    /// `axes[d]` of this tensor. Arrays are shared; only the map of the format changes.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};

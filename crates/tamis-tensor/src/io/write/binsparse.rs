@@ -1,4 +1,4 @@
-//! Binsparse, written: the descriptor, and the arrays of dense and sparse levels as they are.
+//! Writer of Binsparse archives: the descriptor, and the arrays of dense and sparse levels.
 
 use super::super::binsparse::{DESCRIPTOR, PREDEFINED, Predefined, Stored, dtype_name};
 use super::super::npy::{header_bytes, value_bytes};
@@ -12,7 +12,7 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind};
 use tamis_ir::{DType, Value};
 
-/// All that the archive will hold.
+/// An archive ready to be written.
 pub(super) struct Job {
     descriptor: String,
     members: Vec<(String, ValueArray)>,
@@ -23,7 +23,7 @@ impl Job {
     pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
         let (tensor, levels) = match levels(tensor.format()) {
             Some(levels) => (tensor.clone(), levels),
-            // What has other levels is written as the lists that come closest.
+            // Other levels are written as the closest coordinate lists.
             None => {
                 let format =
                     if tensor.rank() == 2 { Format::csr() } else { Format::uniform(LevelKind::Sparse, tensor.rank()) };
@@ -113,7 +113,8 @@ fn levels_of(format: &Format) -> Result<Vec<Stored>> {
         .ok_or_else(|| does_not_fit("the tensor has levels that Binsparse has not", "convert it to `coo` first"))
 }
 
-/// Dense and sparse levels, and how many dimensions each stores; none where there are others.
+/// True for each sparse level, and the number of dimensions it stores; `None` if there are other
+/// levels.
 fn levels(format: &Format) -> Option<Vec<Stored>> {
     format.dim_order()?;
     let mut found: Vec<Stored> = Vec::new();
@@ -123,7 +124,7 @@ fn levels(format: &Format) -> Option<Vec<Stored>> {
             _ if level.nonordered => return None,
             LevelKind::Dense => found.push((false, 1)),
             LevelKind::Sparse => found.push((true, 1)),
-            // Coordinates of one entry belong together.
+            // Singletons extend the coordinate tuple of the level above.
             LevelKind::Singleton if open => found.last_mut()?.1 += 1,
             _ => return None,
         }
@@ -148,7 +149,7 @@ fn custom(levels: &[Stored], order: &[usize]) -> Json {
     json!({ "level": level, "transpose": order })
 }
 
-/// Positions or coordinates as values, whose types have no names of their own.
+/// Positions or coordinates as values of unsigned type.
 fn unsigned(array: &IndexArray) -> ValueArray {
     match array {
         IndexArray::U8(x) => ValueArray::U8(x.clone()),

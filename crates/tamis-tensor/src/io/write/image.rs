@@ -1,4 +1,4 @@
-//! Netpbm images, written: bitmaps as P4, grey as P5.
+//! Writer of Netpbm images: bitmaps as P4, grey as P5.
 
 use super::super::FileKind;
 use super::super::tensor::does_not_fit;

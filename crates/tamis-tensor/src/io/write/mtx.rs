@@ -1,4 +1,4 @@
-//! Matrix Market, written.
+//! Writer of Matrix Market files.
 
 use super::super::Symmetry;
 use super::super::tensor::does_not_fit;
@@ -21,7 +21,7 @@ pub(super) struct Job {
 enum Body {
     /// Every value, by rows.
     Array(ValueArray),
-    /// Some of the entries, by their numbers, in the order to write them.
+    /// Entries in file order, by their coordinates.
     Entries { rows: IndexArray, columns: Option<IndexArray>, values: ValueArray, chosen: Option<Vec<usize>> },
 }
 
@@ -73,7 +73,7 @@ impl Job {
         match &self.body {
             Body::Array(values) => {
                 writeln!(out, "{height} {width}")?;
-                // The values are in memory, so both sizes fit, unless there are none.
+                // The values are in memory, so both sizes fit, unless there are no values.
                 let (height, width) = (height as usize, width as usize);
                 write_lines(out, values.len(), |line, k| {
                     push_value(line, values, k % height * width + k / height);
@@ -101,7 +101,7 @@ impl Job {
 
 fn field_of(dtype: DType) -> &'static str {
     match dtype.kind() {
-        // Only these do not all fit an integer of 64 bits with a sign.
+        // Only these may exceed signed 64-bit integers.
         Kind::Int if dtype == DType::U64 => "unsigned-integer",
         Kind::Int | Kind::Bool => "integer",
         Kind::Float => "real",
@@ -109,8 +109,8 @@ fn field_of(dtype: DType) -> &'static str {
     }
 }
 
-/// The entries on and below the diagonal, after checking that those above are their mirror images.
-/// Entries are sorted by row, then column.
+/// The entries on and below the diagonal, after a check that those above mirror them. Entries are
+/// sorted by row, then column.
 fn lower_triangle(
     rows: &IndexArray,
     columns: &IndexArray,
@@ -161,7 +161,7 @@ fn lower_triangle(
         }
     }
     if above != 0 {
-        // Something stands above the diagonal that has nothing below it.
+        // An entry above the diagonal has no counterpart below it.
         let lonely = (0..values.len()).find(|k| {
             let (i, j) = (rows.get(*k), columns.get(*k));
             i < j && find(rows, columns, j, i).is_none()

@@ -1,4 +1,4 @@
-//! Numbers and lines as text, formatted in parallel and written in order.
+//! Formatting of numbers and lines, in parallel chunks that are written in order.
 
 use crate::ValueArray;
 use num_complex::Complex;
@@ -11,7 +11,7 @@ pub(super) fn push_integer(line: &mut Vec<u8>, number: impl itoa::Integer) {
     line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends the shortest text that reads back as the same double.
+/// Appends the shortest text that parses to the same double.
 pub(super) fn push_real(line: &mut Vec<u8>, number: f64) {
     if number.is_nan() {
         line.extend_from_slice(b"nan");
@@ -40,7 +40,7 @@ pub(super) fn push_value(line: &mut Vec<u8>, values: &ValueArray, k: usize) {
         ValueArray::U16(v) => push_integer(line, v[k]),
         ValueArray::U32(v) => push_integer(line, v[k]),
         ValueArray::U64(v) => push_integer(line, v[k]),
-        // As the double it equals: the shortest text of a float of 32 bits is another double.
+        // As an equal double: the shortest text of a 32-bit float would parse to another double.
         ValueArray::F32(v) => push_real(line, f64::from(v[k])),
         ValueArray::F64(v) => push_real(line, v[k]),
         ValueArray::C64(v) => push_complex(line, Complex::new(f64::from(v[k].re), f64::from(v[k].im))),
@@ -56,7 +56,7 @@ pub(super) fn write_lines(
 ) -> io::Result<()> {
     const PIECE: usize = 1 << 14;
     let threads = crate::threads();
-    // A few pieces for each thread at a time, so that memory stays small however long the file is.
+    // A few chunks for each thread at a time, so that memory is bounded for files of any length.
     let wave = PIECE * 4 * threads;
     let mut start = 0;
     while start < count {
@@ -83,7 +83,7 @@ pub(super) fn write_lines(
     Ok(())
 }
 
-/// Comments, one line each, whatever line ends they hold.
+/// Comments, one line each, with any line ends.
 pub(super) fn write_comments(out: &mut dyn Write, mark: &str, comments: &[String]) -> io::Result<()> {
     for line in comments.iter().flat_map(|c| c.split(['\n', '\r'])) {
         writeln!(out, "{mark} {line}")?;

@@ -1,4 +1,4 @@
-//! FROSTT, written.
+//! Writer of FROSTT files.
 
 use super::super::tensor::does_not_fit;
 use super::super::tns::extent;
@@ -29,12 +29,12 @@ impl Job {
             let message = format!("{large} does not fit 64 bits with a sign, as integers of FROSTT files do");
             return Err(does_not_fit(message, "write .npz or .npy"));
         }
-        // Without entries, nothing else would tell the rank.
+        // Without entries, only a header specifies the rank.
         let header = options.header || entries.is_empty();
         Ok(Job { entries, header, comments: options.comments.clone() })
     }
 
-    /// The shape without the slices behind the last entry, if there are any and no header tells of them.
+    /// The shape without trailing empty slices, if there are any and there is no header.
     pub(super) fn reads_back_as(&self) -> Option<Vec<u64>> {
         let read: Vec<u64> = self.entries.columns.iter().map(extent).collect();
         (!self.header && read != self.entries.shape).then_some(read)
