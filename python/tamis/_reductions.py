@@ -180,7 +180,7 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False, over: Any = Non
 
 
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero.
+    """The number of nonzero elements.
 
     >>> import tamis as tm
     >>> tm.count_nonzero([[0, 1], [1, 1]], axis=0).to_numpy()
@@ -247,7 +247,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the greatest element is: the first place, counted from 0 along the axis.
+    """The index of the greatest element along the axis, counted from 0; the first one of several.
 
     >>> import tamis as tm
     >>> tm.argmax(tm.tensor([[0, 5, 5], [-1, 0, 0]], format="csr"), axis=1).to_numpy()
@@ -257,7 +257,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the least element is: the first place, counted from 0 along the axis.
+    """The index of the least element along the axis, counted from 0; the first one of several.
 
     >>> import tamis as tm
     >>> tm.argmin([[3, 1], [0, 0]], axis=1).to_numpy()

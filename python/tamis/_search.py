@@ -111,7 +111,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """All that can be said of the different values of a dense tensor.
+    """The unique values of a dense tensor, with their positions and counts.
 
     >>> import tamis as tm
     >>> tm.unique_all([5, 7, 5]).indices.to_numpy()

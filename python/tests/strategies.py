@@ -60,7 +60,7 @@ def tensors(draw: Any, **options: Any) -> tuple[tm.Tensor, np.ndarray[Any, Any]]
 
 
 def same(ours: Any, theirs: Any, exact: bool = False) -> None:
-    """Whether a tensor holds what NumPy says, with its shape and, if that is asked, its type."""
+    """Whether a tensor holds what NumPy says, with its shape and, if requested, its type."""
     theirs = np.asarray(theirs)
     assert tuple(ours.shape) == theirs.shape, (ours.shape, theirs.shape)
     if exact:

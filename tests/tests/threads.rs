@@ -44,7 +44,7 @@ fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> CallReport {
     timed.unwrap_or_else(|d| panic!("{}", d.render(false)))
 }
 
-/// Whether all arrays are identical.
+/// True if all arrays are identical.
 fn identical(a: &Tensor, b: &Tensor) -> bool {
     let levels = |t: &Tensor| (0..t.levels().len()).map(|k| t.level_arrays(k).clone()).collect::<Vec<_>>();
     a.shape() == b.shape() && a.format() == b.format() && levels(a) == levels(b) && a.values() == b.values()
@@ -222,11 +222,11 @@ fn programs_that_cannot_be_partitioned() {
         let executable = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()).unwrap();
         let several = with_threads_always(4, || executable.call_timed(&[&a])).unwrap();
         assert_eq!(several.chunks, 1);
-        let told = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is said of\n{text}"));
+        let reported = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is reported for\n{text}"));
         assert!(
-            told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why),
+            reported.0.iter().all(|d| d.code == Code::E1206) && reported.render(false).contains(why),
             "{}",
-            told.render(false)
+            reported.render(false)
         );
     }
 }

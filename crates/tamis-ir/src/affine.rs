@@ -23,7 +23,7 @@ impl<A> Default for Affine<A> {
 }
 
 /// A term of an affine form; the first term of a sum is not subtracted.
-pub(crate) enum Part<A> {
+pub(crate) enum AffineTerm<A> {
     /// A constant.
     Constant(i64),
     /// A multiple of an atom.
@@ -71,14 +71,14 @@ impl<A: Clone + PartialEq> Affine<A> {
 
     /// The terms in source order, each with a flag that says whether it is subtracted: `2*i - j +
     /// 3`, `5 - i`.
-    pub(crate) fn parts(&self) -> Vec<(bool, Part<A>)> {
-        let mut parts: Vec<(bool, Part<A>)> = Vec::new();
+    pub(crate) fn parts(&self) -> Vec<(bool, AffineTerm<A>)> {
+        let mut parts: Vec<(bool, AffineTerm<A>)> = Vec::new();
         let first = self.terms.iter().position(|(_, c)| *c > 0);
         if let Some(first) = first {
             let (atom, coefficient) = &self.terms[first];
-            parts.push((false, Part::Multiple(atom.clone(), *coefficient)));
+            parts.push((false, AffineTerm::Multiple(atom.clone(), *coefficient)));
         } else if self.constant > 0 || self.terms.is_empty() {
-            parts.push((false, Part::Constant(self.constant)));
+            parts.push((false, AffineTerm::Constant(self.constant)));
         }
         let constant_is_first = first.is_none() && !parts.is_empty();
         for (k, (atom, coefficient)) in self.terms.iter().enumerate() {
@@ -86,13 +86,13 @@ impl<A: Clone + PartialEq> Affine<A> {
             let subtracted = *coefficient < 0 && *coefficient != i64::MIN && !parts.is_empty();
             let coefficient = if subtracted { -coefficient } else { *coefficient };
             if Some(k) != first {
-                parts.push((subtracted, Part::Multiple(atom.clone(), coefficient)));
+                parts.push((subtracted, AffineTerm::Multiple(atom.clone(), coefficient)));
             }
         }
         if self.constant != 0 && !constant_is_first {
             let subtracted = self.constant < 0 && self.constant != i64::MIN;
             let constant = if subtracted { -self.constant } else { self.constant };
-            parts.push((subtracted, Part::Constant(constant)));
+            parts.push((subtracted, AffineTerm::Constant(constant)));
         }
         parts
     }

@@ -326,7 +326,7 @@ fn nan_policy() {
 
 /// The result of evaluation has the type of the type rule, for every pair of types.
 #[test]
-fn types_are_as_promised() {
+fn types_follow_the_type_rule() {
     let mut random = Random(6);
     for row in TABLE {
         for a in DType::ALL {

@@ -1,7 +1,7 @@
 //! Construction of tensors from coordinates, dense arrays and scalars, with all checks of user
 //! input.
 
-use crate::convert::{self, Entries, axes, numbers, reorder, sort};
+use crate::convert::{self, EntryColumns, axes, numbers, reorder, sort};
 use crate::levels::tree;
 use crate::memory::product;
 use crate::{Combine, Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
@@ -28,7 +28,7 @@ impl Tensor {
         let axes = convert::build_axes(format);
         let columns = axes::store(&axes, &entries.columns, shape)?;
         let found = sort::order(&columns.iter().collect::<Vec<_>>(), entries.len());
-        let given = Entries::from_columns(axes, columns, Some(entries.values.clone()), entries.len());
+        let given = EntryColumns::from_columns(axes, columns, Some(entries.values.clone()), entries.len());
         let (sorted, found) = match found {
             sort::Order::Unsorted => reorder::sort_unsorted(given, shape)?,
             found => (given, found),
@@ -77,7 +77,7 @@ impl Tensor {
 }
 
 /// Combines duplicates, which are adjacent.
-fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<Entries> {
+fn combined(sorted: EntryColumns, combine: Combine, given: &Coordinates) -> Result<EntryColumns> {
     let columns = sorted.columns()?;
     let views: Vec<&IndexArray> = columns.iter().collect();
     let starts = numbers::group_starts(&views, sorted.len)?;
@@ -90,7 +90,7 @@ fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<En
     let values = sorted.values.as_ref().map(|values| numbers::combine(values, &starts, combine)).transpose()?;
     let places: IndexArray = starts.iter().map(|s| *s as u64).collect::<Vec<u64>>().into();
     let columns = columns.iter().map(|c| sort::gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
-    Ok(Entries::from_columns(sorted.axes, columns, values, starts.len()))
+    Ok(EntryColumns::from_columns(sorted.axes, columns, values, starts.len()))
 }
 
 /// The diagnostic for duplicate coordinates, with their location.

@@ -13,16 +13,16 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 const LARGE: usize = 2 << 20;
 
 /// Allocations below this size do not check the free memory of the system.
-const ASK: usize = 256 << 20;
+const CHECKED: usize = 256 << 20;
 
 /// The capacity of the pool, over all threads.
-const KEEP: usize = 256 << 20;
+const POOL_CAPACITY: usize = 256 << 20;
 
 /// The pool: memory of dropped tensors, oldest first.
-static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+static POOL: Mutex<Vec<PooledBlock>> = Mutex::new(Vec::new());
 
 /// A memory pool that replaces the pool of this module.
-static KEEPER: OnceLock<Keeper> = OnceLock::new();
+static REPLACEMENT: OnceLock<MemoryPool> = OnceLock::new();
 
 /// Memory with the layout that it was allocated with.
 type Taken = (NonNull<u8>, Layout);
@@ -34,7 +34,7 @@ type Taken = (NonNull<u8>, Layout);
 /// of the requested size, of the requested alignment, and a multiple of the unit (the second
 /// argument). `give` accepts such memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Keeper {
+pub struct MemoryPool {
     /// Takes memory for a layout, a multiple of a unit; `None` if the pool has none.
     pub take: fn(Layout, usize) -> Option<Taken>,
     /// Returns memory to the pool, or frees it.
@@ -47,21 +47,21 @@ pub struct Keeper {
 /// whole process.
 ///
 /// # Safety
-/// The functions satisfy the contract of [`Keeper`].
-pub unsafe fn keep_memory_with(keeper: Keeper) {
-    let _ = KEEPER.set(keeper);
+/// The functions satisfy the contract of [`MemoryPool`].
+pub unsafe fn set_memory_pool(pool: MemoryPool) {
+    let _ = REPLACEMENT.set(pool);
 }
 
 /// Unused memory with its layout.
-struct Block {
+struct PooledBlock {
     memory: *mut u8,
     layout: Layout,
 }
 
 // SAFETY: a block owns its memory.
-unsafe impl Send for Block {}
+unsafe impl Send for PooledBlock {}
 
-impl Drop for Block {
+impl Drop for PooledBlock {
     fn drop(&mut self) {
         // SAFETY: the memory was allocated by the global allocator with this layout, and is unused.
         unsafe { std::alloc::dealloc(self.memory, self.layout) }
@@ -72,23 +72,23 @@ impl Drop for Block {
 pub(crate) fn recycle<T>(values: Vec<T>) {
     let mut values = ManuallyDrop::new(values);
     let Ok(layout) = Layout::array::<T>(values.capacity()) else { return };
-    if let Some(keeper) = KEEPER.get()
+    if let Some(pool) = REPLACEMENT.get()
         && !std::mem::needs_drop::<T>()
-        && layout.size() >= keeper.smallest.max(1)
+        && layout.size() >= pool.smallest.max(1)
         && let Some(memory) = NonNull::new(values.as_mut_ptr() as *mut u8)
     {
-        return (keeper.give)(memory, layout);
+        return (pool.give)(memory, layout);
     }
-    if std::mem::needs_drop::<T>() || !(LARGE..=KEEP).contains(&layout.size()) {
+    if std::mem::needs_drop::<T>() || !(LARGE..=POOL_CAPACITY).contains(&layout.size()) {
         drop(ManuallyDrop::into_inner(values));
         return;
     }
-    let block = Block { memory: values.as_mut_ptr() as *mut u8, layout };
+    let block = PooledBlock { memory: values.as_mut_ptr() as *mut u8, layout };
     let mut freed = Vec::new();
-    if let Ok(mut kept) = KEPT.lock() {
+    if let Ok(mut kept) = POOL.lock() {
         kept.push(block);
         let mut total: usize = kept.iter().map(|block| block.layout.size()).sum();
-        while total > KEEP {
+        while total > POOL_CAPACITY {
             let oldest = kept.remove(0);
             total -= oldest.layout.size();
             // Memory is freed outside of the lock.
@@ -100,10 +100,9 @@ pub(crate) fn recycle<T>(values: Vec<T>) {
 /// Pooled memory for `len` values, if a block fits with less than a quarter unused.
 fn recycled<T>(len: usize) -> Option<Vec<T>> {
     let wanted = Layout::array::<T>(len).ok()?;
-    if let Some(keeper) = KEEPER.get() {
-        let (memory, layout) = Some(wanted)
-            .filter(|w| w.size() >= keeper.smallest.max(1))
-            .and_then(|w| (keeper.take)(w, size_of::<T>()))?;
+    if let Some(pool) = REPLACEMENT.get() {
+        let (memory, layout) =
+            Some(wanted).filter(|w| w.size() >= pool.smallest.max(1)).and_then(|w| (pool.take)(w, size_of::<T>()))?;
         // SAFETY: the memory is of the global allocator, has no other owner, and its layout is that
         // of `size / size_of::<T>()` values of `T`, by the contract of the pool.
         return Some(unsafe { Vec::from_raw_parts(memory.as_ptr() as *mut T, 0, layout.size() / size_of::<T>()) });
@@ -111,8 +110,8 @@ fn recycled<T>(len: usize) -> Option<Vec<T>> {
     if wanted.size() < LARGE {
         return None;
     }
-    let mut kept = KEPT.lock().ok()?;
-    let fits = |block: &Block| {
+    let mut kept = POOL.lock().ok()?;
+    let fits = |block: &PooledBlock| {
         let size = block.layout.size();
         block.layout.align() == wanted.align()
             && size >= wanted.size()
@@ -161,11 +160,11 @@ pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
 /// which makes random access faster.
 ///
 /// ```
-/// let mut numbers: Vec<u32> = tamis_tensor::room(3);
+/// let mut numbers: Vec<u32> = tamis_tensor::with_capacity(3);
 /// numbers.extend([1, 2, 3]);
 /// assert!(numbers.capacity() >= 3);
 /// ```
-pub fn room<T>(len: usize) -> Vec<T> {
+pub fn with_capacity<T>(len: usize) -> Vec<T> {
     reserve(len, "values").unwrap_or_default()
 }
 
@@ -225,7 +224,7 @@ pub(crate) fn product(parents: usize, extent: u64) -> Result<usize> {
 
 /// True if the system reports this many free bytes. If it reports nothing, the allocation decides.
 pub(crate) fn available(bytes: usize) -> bool {
-    if bytes < ASK || !cfg!(target_os = "linux") {
+    if bytes < CHECKED || !cfg!(target_os = "linux") {
         return true;
     }
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return true };
@@ -271,10 +270,10 @@ mod tests {
         let other: Vec<u32> = reserve(2 * length, "it").unwrap();
         assert_ne!(other.as_ptr() as usize, place, "of another alignment");
         for _ in 0..10 {
-            recycle(vec![0u8; KEEP / 4]);
+            recycle(vec![0u8; POOL_CAPACITY / 4]);
         }
-        let kept: usize = KEPT.lock().unwrap().iter().map(|block| block.layout.size()).sum();
-        assert!(kept <= KEEP);
+        let kept: usize = POOL.lock().unwrap().iter().map(|block| block.layout.size()).sum();
+        assert!(kept <= POOL_CAPACITY);
     }
 
     #[test]

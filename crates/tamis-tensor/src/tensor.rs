@@ -39,7 +39,7 @@ use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
-    parts: Arc<Parts>,
+    parts: Arc<TensorParts>,
 }
 
 /// The integer types that a literal fits, for type inference.
@@ -51,7 +51,7 @@ pub enum LiteralRange {
     Integers(u32),
 }
 
-struct Parts {
+struct TensorParts {
     format: Format,
     extents: Vec<u64>,
     shape: Vec<u64>,
@@ -75,13 +75,13 @@ impl Tensor {
         levels: Levels,
         values: Option<ValueArray>,
     ) -> Result<Tensor> {
-        let format = format.settled();
+        let format = format.without_workspace();
         let extents = format.level_extents(shape)?;
-        let room = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
-        if tree::shares(format.levels()) && room.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
+        let cells = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
+        if tree::shares(format.levels()) && cells.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
             // Their number is bounded, and counting them requires a pass over all runs.
             let (shape, nnz) = (shape.to_vec(), OnceLock::new());
-            let parts = Parts { format, extents, shape, fill, levels, values, nnz, literal: false };
+            let parts = TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false };
             return Ok(Tensor { parts: Arc::new(parts) });
         }
         let nnz =
@@ -98,7 +98,9 @@ impl Tensor {
         // If some stored coordinates are padding, elements are counted lazily.
         let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
         let shape = shape.to_vec();
-        Ok(Tensor { parts: Arc::new(Parts { format, extents, shape, fill, levels, values, nnz, literal: false }) })
+        Ok(Tensor {
+            parts: Arc::new(TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false }),
+        })
     }
 
     /// A tensor of foreign arrays, zero-copy.
@@ -384,7 +386,7 @@ impl Tensor {
     fn holding(&self, leaf: Leaf, values: ValueArray, fill: Value) -> Tensor {
         let parts = &self.parts;
         Tensor {
-            parts: Arc::new(Parts {
+            parts: Arc::new(TensorParts {
                 format: parts.format.clone().with_leaf(leaf),
                 extents: parts.extents.clone(),
                 shape: parts.shape.clone(),

@@ -54,8 +54,8 @@ pub fn with_threads_always<T>(number: usize, work: impl FnOnce() -> T) -> T {
 /// assert_eq!(with_threads(3, threads), 3);
 /// ```
 pub fn threads() -> usize {
-    let said = [HERE.get(), SET.load(Ordering::Relaxed), said_outside()];
-    said.into_iter().find(|n| *n > 0).unwrap_or_else(rayon::current_num_threads).clamp(1, MOST)
+    let specified = [HERE.get(), SET.load(Ordering::Relaxed), from_environment()];
+    specified.into_iter().find(|n| *n > 0).unwrap_or_else(rayon::current_num_threads).clamp(1, MOST)
 }
 
 /// Sets the number for the whole process; `None` for the environment variable, or the number of
@@ -78,13 +78,13 @@ pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
 }
 
 /// The number in the environment variable; 0 if it is not set or invalid.
-fn said_outside() -> usize {
-    static SAID: OnceLock<usize> = OnceLock::new();
-    *SAID.get_or_init(|| threads_said().ok().flatten().unwrap_or(0))
+fn from_environment() -> usize {
+    static ENVIRONMENT: OnceLock<usize> = OnceLock::new();
+    *ENVIRONMENT.get_or_init(|| threads_from_environment().ok().flatten().unwrap_or(0))
 }
 
 /// The number of threads in the environment variable.
-pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
+pub fn threads_from_environment() -> Result<Option<usize>, Diagnostic> {
     let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let text = text.to_string_lossy();
     match text.trim().parse::<usize>() {
@@ -98,7 +98,7 @@ pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
 /// Resets the thread pool in a process that was just forked: the waiting threads of its parent do
 /// not exist there.
 pub fn forked() {
-    team::leave_all();
+    team::free_all();
 }
 
 /// Fork-join: runs `work(0)` to `work(workers - 1)` concurrently, the first here, the others on
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_nobody_comes_for_is_done_here() {
+    fn work_without_a_free_thread_is_done_here() {
         // All threads of the pool block until this is over: waiting for them would be a deadlock.
         let threads = rayon::current_num_threads();
         let (all, over) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::new(AtomicUsize::new(0)));

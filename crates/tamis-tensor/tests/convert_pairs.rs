@@ -282,17 +282,17 @@ fn disordered(tensor: Tensor) -> Tensor {
     let last = tensor.levels().len() - 1;
     let mut arrays: Vec<_> = (0..=last).map(|k| tensor.level_arrays(k)).collect();
     let (pos, crd) = (arrays[last].get("pos").unwrap().to_vec(), arrays[last].get("crd").unwrap());
-    let places: Vec<usize> = pos.windows(2).flat_map(|w| (w[0] as usize..w[1] as usize).rev()).collect();
-    let turned: Vec<u64> = places.iter().map(|at| crd.get(*at)).collect();
-    let crd = tamis_tensor::IndexArray::with_width(&turned, crd.width()).unwrap();
+    let positions: Vec<usize> = pos.windows(2).flat_map(|w| (w[0] as usize..w[1] as usize).rev()).collect();
+    let reversed: Vec<u64> = positions.iter().map(|at| crd.get(*at)).collect();
+    let crd = tamis_tensor::IndexArray::with_width(&reversed, crd.width()).unwrap();
     arrays[last].arrays.iter_mut().filter(|(name, _)| *name == "crd").for_each(|(_, array)| *array = crd.clone());
     let values = tensor.values().map(|values| {
-        let turned: Vec<Value> = places.iter().map(|at| values.get(*at)).collect();
-        ValueArray::from_values(&turned, tensor.dtype())
+        let reversed: Vec<Value> = positions.iter().map(|at| values.get(*at)).collect();
+        ValueArray::from_values(&reversed, tensor.dtype())
     });
-    let turned = Tensor::from_parts(tensor.shape(), tensor.format(), arrays, values, tensor.fill()).unwrap();
-    assert!(turned.same_values(&tensor) && tensor.same_values(&turned));
-    turned
+    let reversed = Tensor::from_parts(tensor.shape(), tensor.format(), arrays, values, tensor.fill()).unwrap();
+    assert!(reversed.same_values(&tensor) && tensor.same_values(&reversed));
+    reversed
 }
 
 fn check_all_pairs(case: &Case, dtype: DType) {

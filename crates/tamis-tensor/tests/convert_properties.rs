@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tamis_ir::format::{DimExpr, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{Format, Value};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, settle, written_as};
+use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, finalize, written_as};
 
 /// A format of the given rank: any order, any general level, and dimensions that are split or
 /// subtracted.
@@ -129,14 +129,14 @@ proptest! {
     }
 
     #[test]
-    fn settled_results_are_what_was_asked_for((entries, format, _) in entries_and_formats(), fill in -1i32..2) {
+    fn finalized_results_equal_conversions((entries, format, _) in entries_and_formats(), fill in -1i32..2) {
         let fill = Value::I32(fill);
-        let asked = Tensor::from_coordinates(&entries, &format, fill, Combine::Sum).unwrap();
+        let expected = Tensor::from_coordinates(&entries, &format, fill, Combine::Sum).unwrap();
         let written = Tensor::from_coordinates(&entries, &written_as(&format), fill, Combine::Sum).unwrap();
-        let settled = settle(unmerged(&written), &format).unwrap();
-        prop_assert_eq!(settled.format(), &format);
-        prop_assert_eq!(arrays(&settled), arrays(&asked));
-        prop_assert_eq!(settled.values(), asked.values());
+        let finalized = finalize(unmerged(&written), &format).unwrap();
+        prop_assert_eq!(finalized.format(), &format);
+        prop_assert_eq!(arrays(&finalized), arrays(&expected));
+        prop_assert_eq!(finalized.values(), expected.values());
     }
 
     #[test]

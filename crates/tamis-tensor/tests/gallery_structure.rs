@@ -49,10 +49,10 @@ fn laplacians_are_stencils() {
         let mut expected = BTreeMap::new();
         for p in 0..points {
             for q in 0..points {
-                let apart: i64 = place(p).iter().zip(place(q)).map(|(a, b)| (a - b).abs()).sum();
-                if apart == 0 {
+                let distance: i64 = place(p).iter().zip(place(q)).map(|(a, b)| (a - b).abs()).sum();
+                if distance == 0 {
                     expected.insert(vec![p, q], 2.0 * grid.len() as f64);
-                } else if apart == 1 {
+                } else if distance == 1 {
                     expected.insert(vec![p, q], -1.0);
                 }
             }
@@ -94,7 +94,7 @@ fn ones_of_any_rank() {
 }
 
 #[test]
-fn random_has_exactly_what_was_asked_for() {
+fn random_has_exactly_the_requested_nnz() {
     let table: [(&[u64], f64, usize); 12] = [
         (&[], 0.0, 0),
         (&[], 1.0, 1),

@@ -87,7 +87,7 @@ fn mistakes_point_at_their_place() {
 }
 
 #[test]
-fn what_can_be_known_early_is_said_by_parse() {
+fn parse_reports_what_needs_no_generation() {
     assert!(parse("laplacian(-3)").is_err());
     assert!(parse("rand(3; 2)").is_err());
     // Sizes are checked when the tensor is generated, because they depend on the machine.
@@ -115,7 +115,7 @@ fn the_table_is_in_order() {
 /// Deterministic fuzzing with the tokens of the language: no panics, and every mistake has help.
 #[test]
 fn garbage_is_refused_politely() {
-    let pieces =
+    let tokens =
         ["rand", "ones", "(", ")", ",", ";", "3", "0.5", "-", "=", "seed", "\"upper\"", "é", "((", "))", " ", "1e999"];
     let mut state = 1u64;
     let mut next = move |bound: usize| {
@@ -124,7 +124,7 @@ fn garbage_is_refused_politely() {
     };
     let mut understood = 0;
     for _ in 0..20_000 {
-        let text: String = (0..next(9)).map(|_| pieces[next(pieces.len())]).collect();
+        let text: String = (0..next(9)).map(|_| tokens[next(tokens.len())]).collect();
         match parse(&text) {
             Ok(_) => understood += 1,
             Err(d) => {

@@ -134,8 +134,8 @@ fn intervals() {
         Tensor::from_parts(&[2, 4, 4], &format, vec![LevelArrays::default(), middle, last], None, Value::Bool(false))
     };
     assert_eq!(below(vec![0, 2, 2], vec![0, 1]).unwrap().nnz(), 4);
-    let told = below(vec![0, 2, 3], vec![0, 1, 1]).unwrap_err();
-    assert_eq!(told.message, "3 positions are stored, but only 2 of them below positions that are stored");
+    let error = below(vec![0, 2, 3], vec![0, 1, 1]).unwrap_err();
+    assert_eq!(error.message, "3 positions are stored, but only 2 of them below positions that are stored");
 }
 
 #[test]

@@ -162,7 +162,7 @@ const TABLE: &[(&str, &[u8], Code, u64)] = &[
 ];
 
 #[test]
-fn each_is_told_with_code_and_line() {
+fn each_is_reported_with_code_and_line() {
     assert!(TABLE.len() >= 60);
     let mut wrong = Vec::new();
     for (name, bytes, code, line) in TABLE {
@@ -184,7 +184,7 @@ fn each_is_told_with_code_and_line() {
 }
 
 /// The message, for texts whose code and line alone do not identify the mistake.
-fn told(name: &str, text: &str) -> (Code, String, String) {
+fn diagnostic_of(name: &str, text: &str) -> (Code, String, String) {
     let d = match read_data_from(name, text.as_bytes(), &ReadOptions::default()) {
         Ok(data) => panic!("{text:?} reads as {data:?}"),
         Err(d) => d,
@@ -207,7 +207,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
             ("a.txt", format!("1 2\n3 {huge}\n")),
             ("a.txt", format!("1.5,2\n{huge},3\n")),
         ] {
-            let (code, message, help) = told(name, &text);
+            let (code, message, help) = diagnostic_of(name, &text);
             let shown: String = text.chars().take(90).collect();
             assert_eq!(code, E0805, "{shown}");
             let start = &huge[..huge.len().min(20)];
@@ -225,7 +225,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
 #[test]
 fn the_index_that_is_wrong_is_named() {
     let market = |field: &str, line: &str| {
-        told("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
+        diagnostic_of("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
     };
     for (field, value) in [("real", " 1"), ("integer", " 1"), ("complex", " 1 1"), ("pattern", "")] {
         let message = market(field, &format!("1.5 2{value}"));
@@ -238,12 +238,12 @@ fn the_index_that_is_wrong_is_named() {
         assert!(message.contains("`x`") && message.contains("the column index"), "{field}: {message}");
     }
     assert!(market("real", "1 2").contains("ends where a real number"));
-    assert!(told("a.tns", "1.5 2 3\n").1.contains("index 1"));
-    assert!(told("a.tns", "1 2.5 3\n").1.contains("index 2"));
+    assert!(diagnostic_of("a.tns", "1.5 2 3\n").1.contains("index 1"));
+    assert!(diagnostic_of("a.tns", "1 2.5 3\n").1.contains("index 2"));
 }
 
 #[test]
-fn a_ragged_line_is_told_with_both_lengths() {
+fn a_ragged_line_is_reported_with_both_lengths() {
     for (text, found, first) in [
         ("1 1 1 5\n# c\n1 1 5\n", "2 indices", "3"),
         ("1 1 1 5\n1 5.5\n", "1 index", "3"),
@@ -251,21 +251,21 @@ fn a_ragged_line_is_told_with_both_lengths() {
         ("1 1 5\n7\n", "0 indices", "2"),
         ("5\n1 5\n", "1 index", "0"),
     ] {
-        let (code, message, help) = told("a.tns", text);
+        let (code, message, help) = diagnostic_of("a.tns", text);
         assert_eq!(code, E0805, "{text:?}");
         assert_eq!(message, format!("this line has {found}, but the first entry has {first}"), "{text:?}");
         assert!(!help.is_empty());
     }
     // With a header, the header specifies the rank.
-    let (_, message, _) = told("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
+    let (_, message, _) = diagnostic_of("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
     assert_eq!(message, "this line has 2 indices, but the shape 4 x 4 x 4 has 3");
     // A line with another mistake is reported for it.
-    assert!(told("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
+    assert!(diagnostic_of("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
 }
 
 #[test]
 fn an_empty_file_says_how_its_shape_is_given() {
-    assert!(told("a.tns", "").2.contains("--shape"));
+    assert!(diagnostic_of("a.tns", "").2.contains("--shape"));
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn matrix(rows: &[&[f64]]) -> Tensor {
 }
 
 #[test]
-fn one_triangle_when_asked_for_and_true() {
+fn one_triangle_on_request_if_symmetric() {
     let symmetric = matrix(&[&[1., 2., 0.], &[2., 0., 3.], &[0., 3., 4.]]);
     let skew = matrix(&[&[0., 2., 0.], &[-2., 0., 3.], &[0., -3., 0.]]);
     let neither = matrix(&[&[1., 2., 5.], &[2., 0., 3.], &[0., 3., 4.]]);
@@ -376,7 +376,7 @@ fn open_files_are_appended_to() {
 }
 
 #[test]
-fn any_name_will_do_when_the_kind_is_said() {
+fn any_name_will_do_for_an_explicit_kind() {
     let directory = tempfile::tempdir().unwrap();
     let a = matrix(&[&[1., 2.], &[0., 3.]]);
     for (name, gzip) in [("data", false), ("data.bin", false), ("data.gz", true), ("a.tns", false)] {
@@ -410,8 +410,8 @@ fn a_shape_that_a_list_of_entries_does_not_tell() {
         let expected = (read != shape).then_some(read);
         let tensor = entries(shape, at);
         let mut text = Vec::new();
-        let told = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
-        assert_eq!(told.as_deref(), expected, "{shape:?} {at:?}");
+        let reported = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
+        assert_eq!(reported.as_deref(), expected, "{shape:?} {at:?}");
         // The reported shape is that of the round trip.
         assert_eq!(back(FileKind::Frostt, &text, None).shape(), read);
         assert_eq!(write_to(FileKind::Frostt, &mut text, &tensor, &with_header).unwrap().reads_back_as, None);
@@ -446,13 +446,13 @@ impl std::io::Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let a = matrix(&[&[1., 2.], &[0., 3.]]);
     for kind in [FileKind::MatrixMarket, FileKind::Frostt, FileKind::ScipyArchive, FileKind::NumpyArray] {
         let size = written(kind, &a, &Default::default()).len();
-        for room in [0, 1, size / 2, size - 1] {
-            let d = write_to(kind, &mut Full(room), &a, &Default::default()).unwrap_err();
-            assert_eq!(d.code, Code::E0811, "{kind:?} {room}");
+        for space in [0, 1, size / 2, size - 1] {
+            let d = write_to(kind, &mut Full(space), &a, &Default::default()).unwrap_err();
+            assert_eq!(d.code, Code::E0811, "{kind:?} {space}");
         }
         write_to(kind, &mut Full(size), &a, &Default::default()).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Recognition of structure: matrices that have it, and matrices that miss it by one entry.
 
 use tamis_ir::{Format, Value};
-use tamis_tensor::{Combine, Coordinates, Part, Statistics, Tensor, gallery, propose};
+use tamis_tensor::{Combine, Coordinates, Statistics, StoredPart, Tensor, gallery, propose};
 
 /// A generated matrix with some entries changed: `None` removes an entry, a value sets it.
 fn generated(call: &str, changes: &[(u64, u64, Option<f64>)]) -> Tensor {
@@ -36,9 +36,9 @@ fn statistics(tensor: &Tensor) -> Statistics {
 
 /// The proposed formats, as text; triangles are marked.
 fn proposed(tensor: &Tensor) -> Vec<String> {
-    let text = |part: Part, format: &Format| match part {
-        Part::Whole => format.to_string(),
-        Part::Lower(mirror) => format!("lower {format} {mirror:?}"),
+    let text = |part: StoredPart, format: &Format| match part {
+        StoredPart::Whole => format.to_string(),
+        StoredPart::Lower(mirror) => format!("lower {format} {mirror:?}"),
     };
     propose(tensor, &statistics(tensor)).unwrap().iter().map(|p| text(p.part, &p.format)).collect()
 }
@@ -50,7 +50,7 @@ fn bands() {
     assert_eq!((m.lower_bandwidth, m.upper_bandwidth), (3, 2));
     assert_eq!(m.band_filled(&[40, 40], full.structure.entries), 1.0);
     assert_eq!(full.structure.lines[1].filled(), 1.0);
-    assert_eq!(full.structure.lines[1].mean_stretch(), full.structure.entries as f64 / 40.0);
+    assert_eq!(full.structure.lines[1].mean_range(), full.structure.entries as f64 / 40.0);
     let diagonals = full.structure.diagonals.unwrap();
     assert_eq!((diagonals.count, diagonals.filled), (6, 1.0));
     // One entry is missing: the band is the same, and not dense.
@@ -59,7 +59,7 @@ fn bands() {
     assert_eq!((h.lower_bandwidth, h.upper_bandwidth), (3, 2));
     assert!(h.band_filled(&[40, 40], hole.structure.entries) < 1.0);
     assert_eq!(hole.structure.lines[1].span, full.structure.lines[1].span);
-    assert_eq!(hole.structure.lines[1].stretches, full.structure.lines[1].stretches + 1);
+    assert_eq!(hole.structure.lines[1].ranges, full.structure.lines[1].ranges + 1);
     // One entry is far away: the bandwidth is wide, but rows are still nearly dense between their
     // ends.
     let far = statistics(&generated("banded(40, 3, 2)", &[(0, 39, Some(1.0))]));
@@ -97,7 +97,7 @@ fn blocks() {
 }
 
 #[test]
-fn blocks_are_counted_alike_with_and_without_marks() {
+fn blocks_are_counted_equally_with_and_without_marks() {
     // Far columns make the matrix too wide for a mark per block.
     let blocked = gallery::generate("blocked(48, 6, 0.3)").unwrap();
     let (rows, columns) = (blocked.columns[0].to_vec(), blocked.columns[1].to_vec());
@@ -117,9 +117,9 @@ fn runs() {
         .flat_map(|i| (0..40u64).filter(|j| j % 4 != 3).map(move |j| (i, j, (1 + i % 3 + j / 4) as f64)))
         .collect();
     let lines = statistics(&matrix([20, 40], &runs)).structure.lines;
-    assert_eq!((lines[1].runs, lines[1].stretches, lines[1].mean_run()), (200, 200, 3.0));
+    assert_eq!((lines[1].runs, lines[1].ranges, lines[1].mean_run()), (200, 200, 3.0));
     assert_eq!(lines[1].gapless, 400);
-    assert_eq!((lines[0].runs, lines[0].stretches, lines[0].mean_run()), (600, 30, 1.0));
+    assert_eq!((lines[0].runs, lines[0].ranges, lines[0].mean_run()), (600, 30, 1.0));
     assert!(proposed(&matrix([20, 40], &runs)).contains(&"dense, sparse_runs".to_string()));
     // One different value splits a run into three.
     let mut near = runs.clone();
@@ -138,8 +138,8 @@ fn equal_rows() {
     near[9].2 = 99.0;
     assert_eq!(statistics(&matrix([30, 40], &near)).structure.slices.unwrap().runs, 8);
     // Empty rows between and after are runs, too.
-    let apart = statistics(&matrix([10, 4], &[(2, 1, 1.0), (5, 1, 1.0)])).structure.slices.unwrap();
-    assert_eq!((apart.equal, apart.runs, apart.entries), (0, 5, 2));
+    let gapped = statistics(&matrix([10, 4], &[(2, 1, 1.0), (5, 1, 1.0)])).structure.slices.unwrap();
+    assert_eq!((gapped.equal, gapped.runs, gapped.entries), (0, 5, 2));
     assert_eq!(statistics(&matrix([3, 4], &[])).structure.slices.unwrap().runs, 1);
 }
 
@@ -269,8 +269,8 @@ fn bytes_are_those_of_the_tensors() {
         for kept in [tensor.clone(), tensor.cast(tamis_ir::DType::F32)] {
             for proposal in propose(&kept, &statistics(&kept)).unwrap() {
                 let stored = match proposal.part {
-                    Part::Whole => kept.clone(),
-                    Part::Lower(_) => {
+                    StoredPart::Whole => kept.clone(),
+                    StoredPart::Lower(_) => {
                         let mut below = Vec::new();
                         kept.for_each(&mut |at, value| {
                             if at[1] <= at[0] {

@@ -120,8 +120,8 @@ fn lists_in_any_order() {
     refuse("out of range", list("0 3 4", "3 0 4 2"), Code::E0703);
     refuse("partition", list("0 3 3", "3 0 1 2"), Code::E0702);
     refuse("short pos", list("0 4", "3 0 1 2"), Code::E0701);
-    let told = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
-    assert_eq!(told, "coordinate 3 stands twice in fiber 0 (indices 0 and 2 of `crd`)");
+    let message = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
+    assert_eq!(message, "coordinate 3 stands twice in fiber 0 (indices 0 and 2 of `crd`)");
     let sorted = tensor.convert(&Format::parse("csr; pattern", 2).unwrap()).unwrap();
     assert_eq!(sorted.level_arrays(1).get("crd").unwrap().to_vec(), [0, 2, 3, 2]);
     // Converting back, nothing is moved.

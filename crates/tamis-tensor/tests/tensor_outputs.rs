@@ -6,14 +6,14 @@ use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
 
 /// The arrays of a tensor, each with some meaningless elements appended.
 fn longer(tensor: &Tensor, extra: usize) -> (Vec<LevelArrays>, Option<ValueArray>) {
-    let stretch = |array: &IndexArray| {
+    let extend = |array: &IndexArray| {
         let mut numbers = array.to_vec();
         numbers.extend(std::iter::repeat_n(200, extra));
         IndexArray::with_width(&numbers, array.width()).unwrap()
     };
     let level = |k| {
         let arrays = tensor.level_arrays(k).arrays;
-        LevelArrays::new(arrays.iter().map(|(name, array)| (*name, stretch(array))).collect::<Vec<_>>())
+        LevelArrays::new(arrays.iter().map(|(name, array)| (*name, extend(array))).collect::<Vec<_>>())
     };
     let values = tensor.values().map(|values| {
         let mut all: Vec<Value> = (0..values.len()).map(|k| values.get(k)).collect();

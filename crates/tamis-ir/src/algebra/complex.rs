@@ -95,24 +95,24 @@ where
 }
 
 /// `f(i z) / i` or `f(i z)` for the circular functions.
-fn turned<T: Float>(a: Complex<T>) -> Complex<T> {
+fn rotated<T: Float>(a: Complex<T>) -> Complex<T> {
     Complex::new(-a.im, a.re)
 }
 
 pub(super) fn sin<T: Float>(a: Complex<T>) -> Complex<T> {
-    let h = sinh(turned(a));
+    let h = sinh(rotated(a));
     Complex::new(h.im, -h.re)
 }
 
 pub(super) fn cos<T: Float>(a: Complex<T>) -> Complex<T> {
-    cosh(turned(a))
+    cosh(rotated(a))
 }
 
 pub(super) fn tan<T: Float>(a: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let h = tanh(turned(a));
+    let h = tanh(rotated(a));
     Complex::new(h.im, -h.re)
 }
 
@@ -164,8 +164,8 @@ pub(super) fn asinh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let turned = asin(Complex::new(-z.im, z.re));
-    Complex::new(turned.im, -turned.re)
+    let rotated = asin(Complex::new(-z.im, z.re));
+    Complex::new(rotated.im, -rotated.re)
 }
 
 /// Kahan's: the roots of `z - 1` and `z + 1` are separate, so that the cut along the real axis
@@ -249,8 +249,8 @@ pub(super) fn atan<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let turned = atanh(Complex::new(-z.im, z.re));
-    Complex::new(turned.im, -turned.re)
+    let rotated = atanh(Complex::new(-z.im, z.re));
+    Complex::new(rotated.im, -rotated.re)
 }
 
 #[cfg(test)]

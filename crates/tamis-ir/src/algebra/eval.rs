@@ -9,7 +9,7 @@
 //! integers, floats and complex numbers have the C calling convention: the runtime library exports
 //! them to compiled code.
 
-use super::lowering::{Comparison, Form, Predicate};
+use super::lowering::{ComparisonOp, Form, Predicate};
 use super::{DType, Kind, Op, Typing, Value};
 use num_complex::Complex;
 use std::cmp::Ordering;
@@ -205,7 +205,7 @@ pub fn eval(op: Op, operand: DType, operands: &[Value]) -> Value {
         Form::Choose => {
             let zero = operands.get(2).map_or(Value::zero(operand), |z| z.cast(operand));
             let a = a.cast(operand);
-            if compare(Comparison::Eq, operand, a, zero) { operands[1].cast(operand) } else { a }
+            if compare(ComparisonOp::Eq, operand, a, zero) { operands[1].cast(operand) } else { a }
         }
         Form::Conversion(dtype) => a.cast(dtype),
         Form::Defined(user) => user.eval(operand, operands),
@@ -278,7 +278,7 @@ fn test(predicate: Predicate, a: Value) -> bool {
 }
 
 /// Integers are compared exactly, whatever their types; everything else in the common type.
-fn compare(comparison: Comparison, common: DType, a: Value, b: Value) -> bool {
+fn compare(comparison: ComparisonOp, common: DType, a: Value, b: Value) -> bool {
     let ordering = match (a.dtype().kind().max(b.dtype().kind()), common.kind()) {
         (Kind::Bool | Kind::Int, _) => Some(as_i128(a).cmp(&as_i128(b))),
         (_, Kind::Complex) => {
@@ -296,12 +296,12 @@ fn compare(comparison: Comparison, common: DType, a: Value, b: Value) -> bool {
     };
     use Ordering::*;
     match comparison {
-        Comparison::Eq => ordering == Some(Equal),
-        Comparison::Ne => ordering != Some(Equal),
-        Comparison::Lt => ordering == Some(Less),
-        Comparison::Le => matches!(ordering, Some(Less | Equal)),
-        Comparison::Gt => ordering == Some(Greater),
-        Comparison::Ge => matches!(ordering, Some(Greater | Equal)),
+        ComparisonOp::Eq => ordering == Some(Equal),
+        ComparisonOp::Ne => ordering != Some(Equal),
+        ComparisonOp::Lt => ordering == Some(Less),
+        ComparisonOp::Le => matches!(ordering, Some(Less | Equal)),
+        ComparisonOp::Gt => ordering == Some(Greater),
+        ComparisonOp::Ge => matches!(ordering, Some(Greater | Equal)),
     }
 }
 

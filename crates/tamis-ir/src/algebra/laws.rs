@@ -11,7 +11,7 @@ use num_complex::Complex;
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Failure {
+pub struct LawViolation {
     /// The law, spelled as in its declaration: `commutative`.
     pub law: &'static str,
     /// The counterexample: `f(1, 2) is -1, but f(2, 1) is 1`.
@@ -24,12 +24,12 @@ const RANDOM: usize = 200;
 /// The number of edge values that are combined in triples.
 const IN_THREES: usize = 9;
 
-pub(super) fn test(user: UserOp, dtype: DType) -> Option<Failure> {
+pub(super) fn test(user: UserOp, dtype: DType) -> Option<LawViolation> {
     let laws = user.laws();
     if !laws.any() {
         return None;
     }
-    let test = Test { user, op: Op::User(user), dtype };
+    let test = LawTest { user, op: Op::User(user), dtype };
     let info = user.info();
     let value = |c: Option<super::Constant>| c.and_then(|c| c.value(dtype));
     let mut random = Random(0x5eed);
@@ -80,22 +80,22 @@ pub(super) fn test(user: UserOp, dtype: DType) -> Option<Failure> {
     None
 }
 
-struct Test {
+struct LawTest {
     user: UserOp,
     op: Op,
     dtype: DType,
 }
 
-impl Test {
+impl LawTest {
     fn apply(&self, a: Value, b: Value) -> Value {
         eval(self.op, self.dtype, &[a, b])
     }
 
-    fn fail(&self, law: &'static str, counterexample: String) -> Option<Failure> {
-        Some(Failure { law, counterexample })
+    fn fail(&self, law: &'static str, counterexample: String) -> Option<LawViolation> {
+        Some(LawViolation { law, counterexample })
     }
 
-    fn commutative(&self, a: Value, b: Value) -> Option<Failure> {
+    fn commutative(&self, a: Value, b: Value) -> Option<LawViolation> {
         let (ab, ba) = (self.apply(a, b), self.apply(b, a));
         let name = self.user.name();
         match ab.same_number(ba) || (is_inexact(ab) && close(ab, ba)) {
@@ -104,7 +104,7 @@ impl Test {
         }
     }
 
-    fn associative(&self, a: Value, b: Value, c: Value) -> Option<Failure> {
+    fn associative(&self, a: Value, b: Value, c: Value) -> Option<LawViolation> {
         let name = self.user.name();
         let (ab, bc) = (self.apply(a, b), self.apply(b, c));
         if let Some(failure) = self.other_type("associative", ab) {
@@ -120,7 +120,7 @@ impl Test {
         }
     }
 
-    fn gives(&self, law: &'static str, [a, b]: [Value; 2], expected: Value) -> Option<Failure> {
+    fn gives(&self, law: &'static str, [a, b]: [Value; 2], expected: Value) -> Option<LawViolation> {
         let result = self.apply(a, b);
         let name = self.user.name();
         match result.same_number(expected) {
@@ -132,7 +132,7 @@ impl Test {
     }
 
     /// A law applies an operator to its own result, so operands and result must have one type.
-    fn other_type(&self, law: &'static str, result: Value) -> Option<Failure> {
+    fn other_type(&self, law: &'static str, result: Value) -> Option<LawViolation> {
         let (name, dtype) = (self.user.name(), self.dtype);
         match result.dtype() == dtype {
             true => None,

@@ -15,7 +15,7 @@ pub enum Form {
     /// A function of operands that are converted to one type.
     Elementwise(Elementwise),
     /// A comparison of two operands.
-    Comparison(Comparison),
+    Comparison(ComparisonOp),
     /// A test of one operand.
     Predicate(Predicate),
     /// True if all operands are true; later operands are evaluated only if needed.
@@ -39,7 +39,7 @@ pub enum Form {
 /// An ordering or equality test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Comparison {
+pub enum ComparisonOp {
     Eq,
     Ne,
     Lt,

@@ -140,7 +140,7 @@ pub struct Absorbing {
 
 /// The time an operator takes, compared with an addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub enum OpCost {
     /// About as long.
     Cheap,
     /// Much longer on complex numbers.
@@ -206,7 +206,7 @@ pub struct OpInfo {
     /// [`OpInfo::distributes`].
     pub distributes_over: &'static [(Op, Domain)],
     /// The time it takes.
-    pub cost: Cost,
+    pub cost: OpCost,
     /// The partial derivatives with respect to each operand, as index notation over the operands
     /// `x`, `y` and `z`, for the smallest arity. At a jump or a kink: a one-sided derivative, or a
     /// mean. `None` if the result is discrete. On complex numbers they hold where the operator is
@@ -268,7 +268,7 @@ impl OpInfo {
             annihilator: None,
             absorbing: &[],
             distributes_over: &[],
-            cost: Cost::Cheap,
+            cost: OpCost::Cheap,
             derivative: None,
             python: Python {
                 name: Some(name),
@@ -362,7 +362,7 @@ impl OpInfo {
         OpInfo { nan, ..self }
     }
 
-    pub(super) const fn cost(self, cost: Cost) -> OpInfo {
+    pub(super) const fn cost(self, cost: OpCost) -> OpInfo {
         OpInfo { cost, ..self }
     }
 
@@ -446,9 +446,9 @@ impl Op {
     /// True if the operator takes much longer than an addition on operands of a type.
     pub fn is_expensive(self, dtype: DType) -> bool {
         match self.info().cost {
-            Cost::Cheap => false,
-            Cost::ExpensiveOnComplex => dtype.kind() == Kind::Complex,
-            Cost::Expensive => true,
+            OpCost::Cheap => false,
+            OpCost::ExpensiveOnComplex => dtype.kind() == Kind::Complex,
+            OpCost::Expensive => true,
         }
     }
 

@@ -4,7 +4,7 @@
 //! [`Op`] stays a small value that can be copied, with a row like those of the operator table.
 //! Bodies are in postfix order: flat lists of terms, operands before their users.
 
-use super::laws::{self, Failure};
+use super::laws::{self, LawViolation};
 use super::{Constant, DType, Form, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ pub const MAX_DEFINITIONS: usize = 1 << 16;
 
 /// A term of the body of an operator. Operands are positions of earlier terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Term {
+pub enum BodyTerm {
     /// An operand of the operator.
     Param(usize),
     /// A number from the user's text; takes the type of the other operand.
@@ -75,7 +75,7 @@ pub struct UserOp(&'static Definition);
 struct Meaning {
     name: String,
     params: Vec<String>,
-    body: Vec<Term>,
+    body: Vec<BodyTerm>,
     laws: Laws,
 }
 
@@ -105,18 +105,18 @@ impl UserOp {
     /// Defines an operator, or returns the existing one with an equal definition.
     ///
     /// ```
-    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp, Value, eval};
-    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1]), Term::Call(Op::Abs, vec![2])];
+    /// use tamis_ir::algebra::{DType, Laws, Op, BodyTerm, UserOp, Value, eval};
+    /// let body = vec![BodyTerm::Param(0), BodyTerm::Param(1), BodyTerm::Call(Op::Sub, vec![0, 1]), BodyTerm::Call(Op::Abs, vec![2])];
     /// let laws = Laws { commutative: true, ..Laws::default() };
     /// let distance = UserOp::define("distance", &["a", "b"], body, laws).unwrap();
     /// assert_eq!(eval(Op::User(distance), DType::I64, &[Value::I64(2), Value::I64(5)]), Value::I64(3));
     /// ```
-    pub fn define(name: &str, params: &[&str], body: Vec<Term>, laws: Laws) -> Result<UserOp, Undefinable> {
-        let fits = |(k, term): (usize, &Term)| match term {
-            Term::Param(param) => *param < params.len(),
-            Term::Literal(_) => true,
-            Term::Call(Op::User(_), _) => false,
-            Term::Call(op, operands) => {
+    pub fn define(name: &str, params: &[&str], body: Vec<BodyTerm>, laws: Laws) -> Result<UserOp, Undefinable> {
+        let fits = |(k, term): (usize, &BodyTerm)| match term {
+            BodyTerm::Param(param) => *param < params.len(),
+            BodyTerm::Literal(_) => true,
+            BodyTerm::Call(Op::User(_), _) => false,
+            BodyTerm::Call(op, operands) => {
                 let (least, most) = op.info().arity;
                 (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < k)
             }
@@ -145,7 +145,7 @@ impl UserOp {
     }
 
     /// Its body; the last term is the result.
-    pub fn body(self) -> &'static [Term] {
+    pub fn body(self) -> &'static [BodyTerm] {
         &self.0.meaning.body
     }
 
@@ -184,9 +184,9 @@ impl UserOp {
         let mut taken: Vec<Value> = Vec::new();
         for (term, op_type) in self.body().iter().zip(types) {
             values.push(match term {
-                Term::Param(k) => operands.get(*k).map_or(first, |v| v.cast(operand)),
-                Term::Literal(value) => *value,
-                Term::Call(op, of) => {
+                BodyTerm::Param(k) => operands.get(*k).map_or(first, |v| v.cast(operand)),
+                BodyTerm::Literal(value) => *value,
+                BodyTerm::Call(op, of) => {
                     taken.clear();
                     taken.extend(of.iter().map(|k| values[*k]));
                     eval(*op, op_type.operand, &taken)
@@ -200,14 +200,14 @@ impl UserOp {
     /// once.
     ///
     /// ```
-    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp};
-    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1])];
+    /// use tamis_ir::algebra::{DType, Laws, Op, BodyTerm, UserOp};
+    /// let body = vec![BodyTerm::Param(0), BodyTerm::Param(1), BodyTerm::Call(Op::Sub, vec![0, 1])];
     /// let laws = Laws { commutative: true, ..Laws::default() };
     /// let minus = UserOp::define("minus", &["a", "b"], body, laws).unwrap();
     /// assert_eq!(minus.test_laws(DType::F64).unwrap_err().law, "commutative");
     /// ```
-    pub fn test_laws(self, dtype: DType) -> Result<(), Failure> {
-        static TESTED: Known<(UserOp, DType), Result<(), Failure>> = OnceLock::new();
+    pub fn test_laws(self, dtype: DType) -> Result<(), LawViolation> {
+        static TESTED: GlobalTable<(UserOp, DType), Result<(), LawViolation>> = OnceLock::new();
         let tested = || TESTED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tested().get(&(self, dtype)) {
             return known.clone();
@@ -219,10 +219,10 @@ impl UserOp {
 }
 
 /// A global table.
-type Known<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
+type GlobalTable<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
 
 fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
-    static KNOWN: Known<Meaning, &'static Definition> = OnceLock::new();
+    static KNOWN: GlobalTable<Meaning, &'static Definition> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(definition) = known.get(&meaning) {
         return Ok(UserOp(definition));
@@ -255,15 +255,15 @@ fn row(op: UserOp) -> OpInfo {
     }
 }
 
-fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {
+fn type_terms(body: &[BodyTerm], dtype: DType) -> Result<Vec<OpType>, TypeError> {
     let mut types: Vec<OpType> = Vec::with_capacity(body.len());
     for term in body {
         let plain = |ty: Ty| OpType { operand: ty.dtype, result: ty };
         types.push(match term {
-            Term::Param(_) => plain(Ty::strong(dtype)),
-            Term::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
-            Term::Literal(value) => plain(Ty::weak(value.dtype())),
-            Term::Call(op, operands) => {
+            BodyTerm::Param(_) => plain(Ty::strong(dtype)),
+            BodyTerm::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
+            BodyTerm::Literal(value) => plain(Ty::weak(value.dtype())),
+            BodyTerm::Call(op, operands) => {
                 let operands: Vec<Ty> = operands.iter().map(|k| types[*k].result).collect();
                 let info = op.info();
                 op.type_of(&operands).map_err(|reason| {
@@ -316,8 +316,12 @@ mod tests {
     use super::*;
 
     fn least(laws: Laws) -> UserOp {
-        let body =
-            vec![Term::Param(0), Term::Param(1), Term::Call(Op::Lt, vec![0, 1]), Term::Call(Op::Select, vec![2, 0, 1])];
+        let body = vec![
+            BodyTerm::Param(0),
+            BodyTerm::Param(1),
+            BodyTerm::Call(Op::Lt, vec![0, 1]),
+            BodyTerm::Call(Op::Select, vec![2, 0, 1]),
+        ];
         UserOp::define("least", &["a", "b"], body, laws).unwrap()
     }
 
@@ -330,19 +334,19 @@ mod tests {
 
     #[test]
     fn malformed_bodies_are_refused() {
-        let define = |params: &[&str], body: Vec<Term>| UserOp::define("f", params, body, Laws::default());
+        let define = |params: &[&str], body: Vec<BodyTerm>| UserOp::define("f", params, body, Laws::default());
         let malformed = Err(Undefinable::Malformed);
         assert_eq!(define(&["a"], vec![]), malformed);
-        assert_eq!(define(&[], vec![Term::Literal(Value::I64(1))]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Param(1)]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Call(Op::Neg, vec![0])]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(Op::Add, vec![0])]), malformed);
+        assert_eq!(define(&[], vec![BodyTerm::Literal(Value::I64(1))]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(1)]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Call(Op::Neg, vec![0])]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(0), BodyTerm::Call(Op::Add, vec![0])]), malformed);
         let inner = Op::User(least(Laws::default()));
-        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(inner, vec![0, 0])]), malformed);
-        let long = std::iter::once(Term::Param(0)).chain((0..MAX_TERMS).map(|k| Term::Call(Op::Neg, vec![k])));
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(0), BodyTerm::Call(inner, vec![0, 0])]), malformed);
+        let long = std::iter::once(BodyTerm::Param(0)).chain((0..MAX_TERMS).map(|k| BodyTerm::Call(Op::Neg, vec![k])));
         assert_eq!(define(&["a"], long.collect()), Err(Undefinable::TooLong));
         let laws = Laws { idempotent: true, ..Laws::default() };
-        let unary = UserOp::define("f", &["a"], vec![Term::Param(0)], laws);
+        let unary = UserOp::define("f", &["a"], vec![BodyTerm::Param(0)], laws);
         assert_eq!(unary, Err(Undefinable::LawsOfNonBinary));
     }
 

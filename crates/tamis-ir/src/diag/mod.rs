@@ -95,7 +95,7 @@ pub struct Label {
 /// A location in a data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct FileLocation {
     pub file: String,
     /// The line, counted from 1, if it exists.
     pub line: Option<u64>,
@@ -106,7 +106,7 @@ pub struct Place {
 /// The contents of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Parts {
+pub struct DiagnosticParts {
     pub code: Code,
     pub severity: Severity,
     pub message: String,
@@ -114,7 +114,7 @@ pub struct Parts {
     pub source: Option<Arc<Source>>,
     /// The first label is the location of the mistake; others are related locations.
     pub labels: Vec<Label>,
-    pub place: Option<Place>,
+    pub place: Option<FileLocation>,
     pub notes: Vec<String>,
     pub help: Vec<String>,
 }
@@ -129,7 +129,7 @@ pub struct Parts {
 /// assert!(d.render(false).contains("a.mtx:12"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic(Box<Parts>);
+pub struct Diagnostic(Box<DiagnosticParts>);
 
 /// A result whose error is a user's mistake.
 pub type Result<T> = std::result::Result<T, Diagnostic>;
@@ -137,7 +137,7 @@ pub type Result<T> = std::result::Result<T, Diagnostic>;
 impl Diagnostic {
     /// An error with a code and a message, to be completed by the methods below.
     pub fn new(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic(Box::new(Parts {
+        Diagnostic(Box::new(DiagnosticParts {
             code,
             severity: Severity::Error,
             message: message.into(),
@@ -171,7 +171,7 @@ impl Diagnostic {
     /// Sets the file of the mistake.
     pub fn in_file(mut self, file: impl Into<String>) -> Diagnostic {
         let file = file.into();
-        self.place.get_or_insert(Place { file, line: None, excerpt: None });
+        self.place.get_or_insert(FileLocation { file, line: None, excerpt: None });
         self
     }
 
@@ -179,7 +179,7 @@ impl Diagnostic {
     pub fn at_line(mut self, file: impl Into<String>, line: u64, text: &str) -> Diagnostic {
         let shown: String = text.trim_end().chars().take(100).collect();
         let excerpt = Some(if shown.len() < text.trim_end().len() { shown + "…" } else { shown });
-        self.place = Some(Place { file: file.into(), line: Some(line), excerpt });
+        self.place = Some(FileLocation { file: file.into(), line: Some(line), excerpt });
         self
     }
 
@@ -203,15 +203,15 @@ impl Diagnostic {
 }
 
 impl Deref for Diagnostic {
-    type Target = Parts;
+    type Target = DiagnosticParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &DiagnosticParts {
         &self.0
     }
 }
 
 impl DerefMut for Diagnostic {
-    fn deref_mut(&mut self) -> &mut Parts {
+    fn deref_mut(&mut self) -> &mut DiagnosticParts {
         &mut self.0
     }
 }
@@ -221,8 +221,8 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.code, self.message)?;
         match &self.place {
-            Some(Place { file, line: Some(line), .. }) => write!(f, " ({file}:{line})"),
-            Some(Place { file, .. }) => write!(f, " ({file})"),
+            Some(FileLocation { file, line: Some(line), .. }) => write!(f, " ({file}:{line})"),
+            Some(FileLocation { file, .. }) => write!(f, " ({file})"),
             None => Ok(()),
         }
     }

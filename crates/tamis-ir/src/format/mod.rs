@@ -301,9 +301,9 @@ impl Format {
     /// ```
     /// use tamis_ir::format::Format;
     /// let workspace = Format::parse("ism(coord, 1024)", 2).unwrap();
-    /// assert_eq!(workspace.settled(), Format::coo(2));
+    /// assert_eq!(workspace.without_workspace(), Format::coo(2));
     /// ```
-    pub fn settled(mut self) -> Format {
+    pub fn without_workspace(mut self) -> Format {
         self.ism = None;
         self
     }

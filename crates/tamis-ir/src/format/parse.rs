@@ -11,7 +11,7 @@ pub(super) fn parse(text: &str) -> Result<FormatSpec> {
     if let Some(error) = errors.into_iter().next() {
         return Err(in_text(error));
     }
-    let mut parser = Parser { tokens, at: 0 };
+    let mut parser = FormatParser { tokens, at: 0 };
     let end = Span::new(0..text.len());
     parser.format().map_err(|mut d| {
         if d.labels.is_empty() {
@@ -21,12 +21,12 @@ pub(super) fn parse(text: &str) -> Result<FormatSpec> {
     })
 }
 
-struct Parser {
+struct FormatParser {
     tokens: Vec<Token>,
     at: usize,
 }
 
-impl Parser {
+impl FormatParser {
     fn peek(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }

@@ -36,22 +36,22 @@ const ARRAY_LIMIT: u64 = 1 << 22;
 pub struct Grid {
     shape: Vec<u64>,
     fill: Value,
-    cells: Table<Value>,
+    cells: CellTable<Value>,
     /// The stored coordinates; `None` if all are stored.
-    stored: Option<Stored>,
+    stored: Option<StoredSet>,
 }
 
 /// Coordinates are stored if a written coordinate agrees with them in these dimensions (the write
 /// of one element stores its whole dense fiber).
 #[derive(Clone, Debug)]
-struct Stored {
+struct StoredSet {
     dims: Vec<usize>,
-    written: Table<bool>,
+    written: CellTable<bool>,
 }
 
 /// A table with one value for every coordinate of a shape.
 #[derive(Clone, Debug)]
-enum Table<T> {
+enum CellTable<T> {
     /// Row-major, every cell.
     Array(Vec<T>),
     /// Written cells by their row-major offset; the others hold the default.
@@ -60,21 +60,21 @@ enum Table<T> {
     Huge(FxHashMap<Vec<u64>, T>, T),
 }
 
-impl<T: Copy> Table<T> {
-    fn new(shape: impl Iterator<Item = u64> + Clone, default: T) -> Table<T> {
+impl<T: Copy> CellTable<T> {
+    fn new(shape: impl Iterator<Item = u64> + Clone, default: T) -> CellTable<T> {
         match shape.clone().try_fold(1u128, |cells, n| cells.checked_mul(n.into())) {
-            Some(cells) if cells <= ARRAY_LIMIT.into() => Table::Array(vec![default; cells as usize]),
-            Some(_) => Table::Map(FxHashMap::default(), default),
-            None => Table::Huge(FxHashMap::default(), default),
+            Some(cells) if cells <= ARRAY_LIMIT.into() => CellTable::Array(vec![default; cells as usize]),
+            Some(_) => CellTable::Map(FxHashMap::default(), default),
+            None => CellTable::Huge(FxHashMap::default(), default),
         }
     }
 
     /// The value at a coordinate, given with the shape.
     fn get(&self, position: impl Iterator<Item = (u64, u64)>) -> T {
         match self {
-            Table::Array(values) => values[array_offset(position)],
-            Table::Map(values, default) => values.get(&map_offset(position)).copied().unwrap_or(*default),
-            Table::Huge(values, default) => {
+            CellTable::Array(values) => values[array_offset(position)],
+            CellTable::Map(values, default) => values.get(&map_offset(position)).copied().unwrap_or(*default),
+            CellTable::Huge(values, default) => {
                 values.get(&position.map(|(i, _)| i).collect::<Vec<_>>()).copied().unwrap_or(*default)
             }
         }
@@ -82,11 +82,11 @@ impl<T: Copy> Table<T> {
 
     fn set(&mut self, position: impl Iterator<Item = (u64, u64)>, value: T) {
         match self {
-            Table::Array(values) => values[array_offset(position)] = value,
-            Table::Map(values, _) => {
+            CellTable::Array(values) => values[array_offset(position)] = value,
+            CellTable::Map(values, _) => {
                 values.insert(map_offset(position), value);
             }
-            Table::Huge(values, _) => {
+            CellTable::Huge(values, _) => {
                 values.insert(position.map(|(i, _)| i).collect(), value);
             }
         }
@@ -94,9 +94,9 @@ impl<T: Copy> Table<T> {
 
     fn reset(&mut self, default: T) {
         match self {
-            Table::Array(values) => values.fill(default),
-            Table::Map(values, _) => values.clear(),
-            Table::Huge(values, _) => values.clear(),
+            CellTable::Array(values) => values.fill(default),
+            CellTable::Map(values, _) => values.clear(),
+            CellTable::Huge(values, _) => values.clear(),
         }
     }
 }
@@ -117,7 +117,7 @@ impl Grid {
     pub fn from_values(shape: &[u64], values: &[Value]) -> Grid {
         assert_eq!(shape.iter().product::<u64>(), values.len() as u64, "one value per cell");
         let fill = values.first().map_or(Value::F64(0.0), |v| Value::zero(v.dtype()));
-        Grid { shape: shape.to_vec(), fill, cells: Table::Array(values.to_vec()), stored: None }
+        Grid { shape: shape.to_vec(), fill, cells: CellTable::Array(values.to_vec()), stored: None }
     }
 
     /// A copy of any tensor.
@@ -167,10 +167,10 @@ impl Grid {
     }
 
     fn empty(shape: &[u64], fill: Value, stored_by: Option<Vec<usize>>) -> Grid {
-        let cells = Table::new(shape.iter().copied(), fill);
+        let cells = CellTable::new(shape.iter().copied(), fill);
         let stored = stored_by.map(|dims| {
-            let written = Table::new(dims.iter().map(|d| shape[*d]), false);
-            Stored { dims, written }
+            let written = CellTable::new(dims.iter().map(|d| shape[*d]), false);
+            StoredSet { dims, written }
         });
         Grid { shape: shape.to_vec(), fill, cells, stored }
     }
@@ -220,7 +220,7 @@ impl Grid {
     /// All values, row-major; `None` if there are too many to list.
     pub fn to_values(&self) -> Option<Vec<Value>> {
         match &self.cells {
-            Table::Array(values) => Some(values.clone()),
+            CellTable::Array(values) => Some(values.clone()),
             _ => None,
         }
     }
@@ -258,7 +258,7 @@ impl Operand for Grid {
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         let differs = |value: &Value| !value.same_number(self.fill);
         match &self.cells {
-            Table::Array(values) => {
+            CellTable::Array(values) => {
                 let mut position = vec![0; self.shape.len()];
                 for value in values {
                     if self.stored.is_none() || differs(value) {
@@ -273,13 +273,13 @@ impl Operand for Grid {
                     }
                 }
             }
-            Table::Map(values, _) => {
+            CellTable::Map(values, _) => {
                 let mut sorted: Vec<(u128, Value)> =
                     values.iter().map(|(k, v)| (*k, *v)).filter(|(_, v)| differs(v)).collect();
                 sorted.sort_unstable_by_key(|(number, _)| *number);
                 sorted.iter().for_each(|(number, value)| visit(&self.position_of(*number), *value));
             }
-            Table::Huge(values, _) => {
+            CellTable::Huge(values, _) => {
                 let mut sorted: Vec<(&Vec<u64>, &Value)> = values.iter().filter(|(_, v)| differs(v)).collect();
                 sorted.sort_unstable_by_key(|(position, _)| *position);
                 sorted.iter().for_each(|(position, value)| visit(position, **value));

@@ -25,7 +25,7 @@ use crate::program::{
     Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, Masks, ParamType, Program, ScalarKind, Stmt,
     StmtId, StmtKind, Storage, TensorId, Update,
 };
-use entries::Entries;
+use entries::StoredEntries;
 
 /// The options of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,14 +65,14 @@ pub struct Outcome {
 pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std::result::Result<Outcome, Diagnostics> {
     let types: Vec<ParamType> = params.iter().map(|p| param_type(*p)).collect();
     let checked = program.check(&types)?;
-    let mut machine = Machine::new(program, &checked, options)?;
+    let mut machine = ProgramInterpreter::new(program, &checked, options)?;
     for (id, param) in program.params.iter().zip(params) {
         // A parameter that is never subscripted matters only by its shape.
         if program.tensor(*id).rank == param.shape().len() {
             machine.tensors[id.index()] = Grid::from_operand(*param);
         }
     }
-    machine.entries = Entries::of_all(program, params);
+    machine.entries = StoredEntries::of_all(program, params);
     machine.block(&program.body).map_err(|d| Diagnostics(vec![program.origin.attach(d)]))?;
     let iterations = machine.iterations;
     let mut tensors: Vec<Option<Grid>> = machine.tensors.into_iter().map(Some).collect();
@@ -97,13 +97,13 @@ struct Seen {
     structural: bool,
 }
 
-struct Machine<'a> {
+struct ProgramInterpreter<'a> {
     program: &'a Program,
     checked: &'a Checked,
     options: Options,
     tensors: Vec<Grid>,
     /// The entries of the parameters that the program queries.
-    entries: Vec<Option<Entries>>,
+    entries: Vec<Option<StoredEntries>>,
     indices: Vec<i64>,
     vars: Vec<Seen>,
     stmt: StmtId,
@@ -114,8 +114,8 @@ struct Machine<'a> {
     absorbing: Vec<Vec<Absorbs>>,
 }
 
-impl<'a> Machine<'a> {
-    fn new(program: &'a Program, checked: &'a Checked, options: Options) -> Result<Machine<'a>> {
+impl<'a> ProgramInterpreter<'a> {
+    fn new(program: &'a Program, checked: &'a Checked, options: Options) -> Result<ProgramInterpreter<'a>> {
         let mut tensors = Vec::new();
         for (k, info) in program.tensors.iter().enumerate() {
             let shape = &checked.extents.shapes[k];
@@ -133,7 +133,7 @@ impl<'a> Machine<'a> {
             tensors.push(grid);
         }
         let mut masks = Masks::new(program);
-        Ok(Machine {
+        Ok(ProgramInterpreter {
             program,
             checked,
             options,

@@ -2,9 +2,10 @@
 //! current block.
 
 use super::{
-    Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId, Workspace,
+    Block, BufferId, BufferInfo, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
+    Workspace,
 };
-use crate::algebra::{DType, Op, Term, Ty, UserOp, Value, eval};
+use crate::algebra::{BodyTerm, DType, Op, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
 
 /// A kernel under construction.
@@ -110,7 +111,7 @@ impl Builder {
     /// Adds a buffer.
     pub fn buffer(&mut self, name: impl Into<String>, elem: Elem, role: Role) -> BufferId {
         let name = self.unique(name.into());
-        self.kernel.buffers.push(Buffer { name, elem, role });
+        self.kernel.buffers.push(BufferInfo { name, elem, role });
         BufferId(self.kernel.buffers.len() as u32 - 1)
     }
 
@@ -269,9 +270,9 @@ impl Builder {
         let mut terms: Vec<ExprId> = Vec::with_capacity(types.len());
         for (term, op_type) in user.body().iter().zip(types) {
             let built = match term {
-                Term::Param(k) => given[*k],
-                Term::Literal(value) => self.constant(*value),
-                Term::Call(op, of) => {
+                BodyTerm::Param(k) => given[*k],
+                BodyTerm::Literal(value) => self.constant(*value),
+                BodyTerm::Call(op, of) => {
                     let mut of: Vec<ExprId> = of.iter().map(|k| terms[*k]).collect();
                     let conditions = match op {
                         Op::And | Op::Or => of.len(),
@@ -318,7 +319,7 @@ impl Builder {
                 Some(by) => self.plus(a, by),
                 None => self.call_in(Op::Sub, DType::I64, &[a, b]),
             },
-            _ => match self.turned_twice(a, b) {
+            _ => match self.subtracted_difference(a, b) {
                 Some((of, by)) => self.plus(of, by),
                 None => self.call_in(Op::Sub, DType::I64, &[a, b]),
             },
@@ -327,7 +328,7 @@ impl Builder {
 
     /// `a - b` as an expression and a constant if `a` is a constant and `b` a difference from one:
     /// `4 - (3 - x)` is `x + 1`.
-    fn turned_twice(&self, a: ExprId, b: ExprId) -> Option<(ExprId, i64)> {
+    fn subtracted_difference(&self, a: ExprId, b: ExprId) -> Option<(ExprId, i64)> {
         let Expr::Call(Op::Sub, DType::I64, operands) = self.kernel.expr(b) else { return None };
         let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
         let by = number(a)?.checked_sub(number(operands[0])?)?;

@@ -74,7 +74,7 @@ pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failu
 
 /// The statistics of one run of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct ExecutionCounts {
     /// For each variable, how often it was declared.
     pub declared: Vec<u64>,
     /// The number of executed statements.
@@ -83,7 +83,7 @@ pub struct Counts {
 
 /// [`run`], which also counts the declarations of each variable, by a statement or as a loop
 /// counter: the iterations of a loop are the declarations of its counter.
-pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, Counts), Failure> {
+pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
     if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
         return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
     }
@@ -93,7 +93,7 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
         }
     }
     super::facts::check(kernel, &memory, budget)?;
-    let mut machine = Machine {
+    let mut machine = KernelInterpreter {
         kernel,
         vars: vec![None; kernel.vars.len()],
         arrays: memory.arrays,
@@ -105,14 +105,14 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
         machine.vars[param.index()] = Some(*value);
     }
     machine.block(&kernel.body)?;
-    let counts = Counts { declared: machine.counts, statements: budget - machine.budget };
+    let counts = ExecutionCounts { declared: machine.counts, statements: budget - machine.budget };
     Ok((Memory { arrays: machine.arrays, scalars: memory.scalars }, counts))
 }
 
 /// The positions of the entries of a workspace, by coordinates.
 type Places = BTreeMap<Vec<i64>, usize>;
 
-struct Machine<'a> {
+struct KernelInterpreter<'a> {
     kernel: &'a Kernel,
     vars: Vec<Option<Value>>,
     arrays: Vec<Array>,
@@ -123,7 +123,7 @@ struct Machine<'a> {
     budget: u64,
 }
 
-impl Machine<'_> {
+impl KernelInterpreter<'_> {
     fn wrong<T>(&self, message: String) -> Result<T, Failure> {
         Err(Failure::Wrong(message))
     }

@@ -18,7 +18,7 @@ mod workspace;
 
 pub use build::Builder;
 pub use facts::Fact;
-pub use interp::{Array, Counts, Failure, Memory, run, run_counted};
+pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};
@@ -80,7 +80,7 @@ pub enum Role {
 /// An array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub struct Buffer {
+pub struct BufferInfo {
     pub name: String,
     pub elem: Elem,
     pub role: Role,
@@ -244,7 +244,7 @@ pub struct Hint {
 #[allow(missing_docs)]
 pub struct Kernel {
     pub name: String,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferInfo>,
     pub vars: Vec<Var>,
     /// Scalar parameters, in order.
     pub params: Vec<VarId>,
@@ -305,7 +305,7 @@ impl Kernel {
     }
 
     /// A buffer.
-    pub fn buffer(&self, id: BufferId) -> &Buffer {
+    pub fn buffer(&self, id: BufferId) -> &BufferInfo {
         &self.buffers[id.index()]
     }
 

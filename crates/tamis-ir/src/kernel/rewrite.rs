@@ -1,6 +1,6 @@
 //! Visitors and rewriting of kernel statements and expressions, shared by the passes.
 
-use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
+use super::{Block, BufferId, BufferInfo, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Op};
 use rustc_hash::FxHashSet;
 
@@ -187,7 +187,7 @@ impl Builder {
     }
 
     /// The declaration of a buffer.
-    pub fn buffer_of(&self, id: BufferId) -> &Buffer {
+    pub fn buffer_of(&self, id: BufferId) -> &BufferInfo {
         self.kernel().buffer(id)
     }
 
@@ -204,7 +204,7 @@ impl Builder {
 
 /// True if loading this element cannot fail: the verifier has compared its constant index with the
 /// size.
-pub fn is_always_there(buffer: &Buffer, index: &Expr) -> bool {
+pub fn is_always_there(buffer: &BufferInfo, index: &Expr) -> bool {
     matches!(buffer.role, Role::Tile(_)) && matches!(index, Expr::Const(_))
 }
 

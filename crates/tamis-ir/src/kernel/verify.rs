@@ -67,7 +67,7 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             return Err(format!("the assumption {fact:?} is not about parameters and inputs"));
         }
     }
-    let mut verifier = Verifier {
+    let mut verifier = KernelVerifier {
         kernel,
         scope: kernel.params.clone(),
         declared: kernel.params.clone(),
@@ -77,7 +77,7 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
     verifier.block(&kernel.body)
 }
 
-struct Verifier<'a> {
+struct KernelVerifier<'a> {
     kernel: &'a Kernel,
     scope: Vec<VarId>,
     declared: Vec<VarId>,
@@ -86,7 +86,7 @@ struct Verifier<'a> {
     used: Vec<LabelId>,
 }
 
-impl Verifier<'_> {
+impl KernelVerifier<'_> {
     fn block(&mut self, block: &Block) -> Result<(), String> {
         let outer = self.scope.len();
         block.iter().try_for_each(|stmt| self.stmt(stmt))?;

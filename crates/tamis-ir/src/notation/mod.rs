@@ -12,7 +12,7 @@ mod reduce;
 mod subscripts;
 mod versions;
 
-pub use build::{Node, text};
+pub use build::{ProgramNode, text};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
@@ -217,7 +217,7 @@ impl Notation {
         given: &[&str],
     ) -> Result<Notation> {
         let statements: Vec<syntax::Stmt> = statements.iter().map(subscripts::normal).collect();
-        let versions::Named { assignments, params, operands, results } = versions::name(&statements, given)?;
+        let versions::SsaForm { assignments, params, operands, results } = versions::name(&statements, given)?;
         let notation = Notation { source: source.clone(), assignments, operators, params, operands, results };
         notation.bounded()?;
         Ok(notation)

@@ -15,7 +15,7 @@ pub(super) struct Maker {
 }
 
 /// The left-hand side of a statement, and its update.
-pub(super) struct Update<'a> {
+pub(super) struct StatementUpdate<'a> {
     pub(super) target: &'a Name,
     pub(super) subscripts: &'a [Expr],
     pub(super) op: Option<Op>,
@@ -108,8 +108,8 @@ impl Maker {
     }
 
     /// The assignments of a statement.
-    pub(super) fn statement(&mut self, left: Update, value: &Expr, span: Span) -> Result<Vec<Assignment>> {
-        let Update { target, subscripts, op: update, start, again, ranges } = left;
+    pub(super) fn statement(&mut self, left: StatementUpdate, value: &Expr, span: Span) -> Result<Vec<Assignment>> {
+        let StatementUpdate { target, subscripts, op: update, start, again, ranges } = left;
         explicit_indices(value, subscripts)?;
         let mut bound = Vec::new();
         let value = &self.scoped(value, value, &mut bound);
@@ -177,7 +177,7 @@ impl Maker {
             ExprKind::Reduce { op: reduced, body, .. } if update.is_none() => (Some(reduced), *body),
             kind => (update, Expr { kind, span: value.span }),
         };
-        let known = Extents { indices: &all, ranges, whole: &body.clone(), bound: &bound };
+        let known = ReductionExtents { indices: &all, ranges, whole: &body.clone(), bound: &bound };
         let body = self.extract(body, &known, &mut assignments);
         let mut root = Assignment {
             target: target.clone(),
@@ -198,7 +198,7 @@ impl Maker {
     }
 
     /// Replaces the reductions in an expression by temporaries.
-    fn extract(&mut self, expr: Expr, known_extents: &Extents, assignments: &mut Vec<Assignment>) -> Expr {
+    fn extract(&mut self, expr: Expr, known_extents: &ReductionExtents, assignments: &mut Vec<Assignment>) -> Expr {
         let span = expr.span;
         let kind = match expr.kind {
             ExprKind::Reduce { op, indices, body } => {
@@ -247,7 +247,7 @@ impl Maker {
 }
 
 /// The extents of the indices that a statement specifies.
-struct Extents<'a> {
+struct ReductionExtents<'a> {
     indices: &'a [Name],
     ranges: &'a [IndexRange],
     whole: &'a Expr,
@@ -255,7 +255,7 @@ struct Extents<'a> {
     bound: &'a [(String, String)],
 }
 
-impl Extents<'_> {
+impl ReductionExtents<'_> {
     /// The ranges of the indices of an assignment: specified ones, and those of indices that occur
     /// only as numbers, which are the extents of the dimensions that they subscript elsewhere in
     /// the statement.

@@ -4,7 +4,7 @@
 //! anything but indices and integers stays as it was written, and so does one in which an index
 //! cancels out.
 
-use crate::affine::{Affine, Part};
+use crate::affine::{Affine, AffineTerm};
 use crate::algebra::{Op, Value};
 use crate::diag::Span;
 use crate::text::syntax::{Expr, ExprKind, Stmt, StmtKind};
@@ -108,8 +108,8 @@ fn sum(form: &Affine<&str>, span: Span) -> Expr {
     let mut sum: Option<Expr> = None;
     for (subtracted, part) in form.parts() {
         let part = match part {
-            Part::Constant(constant) => number(constant),
-            Part::Multiple(name, coefficient) => {
+            AffineTerm::Constant(constant) => number(constant),
+            AffineTerm::Multiple(name, coefficient) => {
                 let name = Expr { kind: ExprKind::Name(name.to_string()), span };
                 if coefficient == 1 { name } else { binary(Op::Mul, number(coefficient), name) }
             }

@@ -17,7 +17,7 @@ use crate::text::syntax::{Expr, ExprKind, Extent, Name, Stmt, StmtKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Assignments in static single assignment form, with the callers' names.
-pub(super) struct Named {
+pub(super) struct SsaForm {
     pub(super) assignments: Vec<Assignment>,
     pub(super) params: Vec<Name>,
     pub(super) operands: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Named {
 }
 
 /// The newest version of a name.
-struct Version {
+struct NameVersion {
     /// The name in the assignments.
     name: String,
     /// The span of the first assignment; for a parameter, of the first read.
@@ -48,7 +48,7 @@ struct Statement<'a> {
 }
 
 /// Converts statements to static single assignment form.
-pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<Named> {
+pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<SsaForm> {
     let statements = statements.iter().filter_map(Statement::of).collect::<Vec<_>>();
     let mut names = Names::default();
     for statement in &statements {
@@ -132,7 +132,7 @@ impl<'a> Statement<'a> {
 #[derive(Default)]
 struct Names {
     maker: reduce::Maker,
-    current: FxHashMap<String, Version>,
+    current: FxHashMap<String, NameVersion>,
     /// Names in the order of their first assignment.
     targets: Vec<Name>,
     params: Vec<Name>,
@@ -196,7 +196,7 @@ impl Names {
             if !self.targets.iter().any(|known| known.text == target.text) {
                 self.targets.push(target.clone());
             }
-            let version = Version { name: written.clone(), span: target.span, param: false, read: false };
+            let version = NameVersion { name: written.clone(), span: target.span, param: false, read: false };
             self.current.insert(target.text.clone(), version);
         }
         let written = Name { text: written, span: target.span };
@@ -225,7 +225,8 @@ impl Names {
                 again = true;
             }
         }
-        let statement = reduce::Update { target: &written, subscripts, op: *op, start, again, ranges: &ranges };
+        let statement =
+            reduce::StatementUpdate { target: &written, subscripts, op: *op, start, again, ranges: &ranges };
         self.assignments.extend(self.maker.statement(statement, &value, *span)?);
         Ok(())
     }
@@ -235,12 +236,12 @@ impl Names {
             return;
         }
         self.params.push(name.clone());
-        let version = Version { name: name.text.clone(), span: name.span, param: true, read: true };
+        let version = NameVersion { name: name.text.clone(), span: name.span, param: true, read: true };
         self.current.insert(name.text.clone(), version);
     }
 
     /// Renames the last version of each name to that name, and lists results and parameters.
-    fn finish(mut self) -> Named {
+    fn finish(mut self) -> SsaForm {
         let mut renames: FxHashMap<String, String> = FxHashMap::default();
         let mut operands: Vec<String> = self.params.iter().map(|name| name.text.clone()).collect();
         for target in &self.targets {
@@ -273,11 +274,11 @@ impl Names {
         }
         let unread = |target: &&Name| self.current.get(&target.text).is_some_and(|last| !last.read);
         let results = self.targets.iter().filter(unread).cloned().collect();
-        Named { assignments: self.assignments, params: self.params, operands, results }
+        SsaForm { assignments: self.assignments, params: self.params, operands, results }
     }
 }
 
-fn overwritten(target: &Name, old: &Version) -> Diagnostic {
+fn overwritten(target: &Name, old: &NameVersion) -> Diagnostic {
     let name = &target.text;
     if old.param {
         return Diagnostic::new(Code::E0114, format!("`{name}` is read before it is assigned"))

@@ -62,7 +62,7 @@ impl Attributes {
             ("parallel", None) => std::mem::replace(&mut self.parallel, true),
             ("vectorize", None) => self.vectorize.replace(Vectorize::Natural).is_some(),
             ("vectorize", Some(lanes)) => self.vectorize.replace(Vectorize::Lanes(factor(lanes)?)).is_some(),
-            ("unroll", Some(turns)) => self.unroll.replace(factor(turns)?).is_some(),
+            ("unroll", Some(count)) => self.unroll.replace(factor(count)?).is_some(),
             ("exactly", Some(n)) => self.bound.replace(Bound::Exactly(n)).is_some(),
             ("at_most", Some(n)) => self.bound.replace(Bound::AtMost(n)).is_some(),
             ("parallel", Some(_)) => return Err("`parallel` takes no number".to_string()),
@@ -80,8 +80,8 @@ impl Attributes {
             Some(Bound::AtMost(n)) => text = format!("at_most({text}, {n})"),
             None => {}
         }
-        if let Some(turns) = self.unroll {
-            text = format!("unroll({text}, {turns})");
+        if let Some(count) = self.unroll {
+            text = format!("unroll({text}, {count})");
         }
         match self.vectorize {
             Some(Vectorize::Natural) => text = format!("vectorize({text})"),

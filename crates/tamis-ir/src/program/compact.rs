@@ -47,7 +47,7 @@ impl Program {
         let spans = std::mem::take(&mut origin.indices);
         origin.indices = spans.into_iter().filter_map(|(id, span)| Some((*numbers.indices.get(&id)?, span))).collect();
         self.rename(numbers);
-        self.settle_ranks();
+        self.infer_queried_ranks();
     }
 
     /// Renumbers expressions by first use, and the entries they refer to.

@@ -50,7 +50,7 @@ impl Program {
         let mut look = |block: &Block| {
             let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(tensor)) else { return };
             for stmt in &block[at + 1..] {
-                let mut uses = Uses { read: None, written: None };
+                let mut uses = FirstUses { read: None, written: None };
                 uses.collect(self, tensor, stmt);
                 found |= uses.read.is_some() && uses.written.is_some();
             }
@@ -69,9 +69,9 @@ impl Program {
 }
 
 fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mut Vec<Diagnostic>) {
-    let mut uses = Uses { read: None, written: None };
+    let mut uses = FirstUses { read: None, written: None };
     uses.collect(program, tensor, stmt);
-    if let Uses { read: Some(read), written: Some(written) } = uses {
+    if let FirstUses { read: Some(read), written: Some(written) } = uses {
         let name = &program.tensor(tensor).name;
         let d = Diagnostic::new(Code::E0501, format!("`{name}` is read and written in the same scope"))
             .label(written, "written here")
@@ -114,12 +114,12 @@ fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<St
 }
 
 /// The first read and the first write of a tensor.
-struct Uses {
+struct FirstUses {
     read: Option<Span>,
     written: Option<Span>,
 }
 
-impl Uses {
+impl FirstUses {
     fn collect(&mut self, program: &Program, tensor: TensorId, stmt: &Stmt) {
         program.visit_exprs(stmt, &mut |id| {
             if matches!(program.expr(id), Expr::Read(access) if access.tensor == tensor) {

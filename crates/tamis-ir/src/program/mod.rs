@@ -17,7 +17,7 @@ pub mod types;
 mod verify;
 
 pub use attributes::{Attributes, Bound, Vectorize};
-pub use dims::{Extents, LoopExtent};
+pub use dims::{InferredExtents, LoopExtent};
 pub use masks::{Atom, Comparison, Linear, Mask, Masks};
 pub use operators::{define, parse_operators, parse_operators_with};
 pub use pool::{ExprId, ExprPool};
@@ -317,7 +317,7 @@ pub struct Program {
     pub exprs: ExprPool,
     pub body: Block,
     /// The spans of declarations in the user's text.
-    pub origin: Origin,
+    pub origin: ProgramSpans,
 }
 
 impl PartialEq for Program {
@@ -335,7 +335,7 @@ impl PartialEq for Program {
 
 /// Spans of a program that was parsed; empty for one that was built.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct ProgramSpans {
     /// The text.
     pub source: Option<Arc<Source>>,
     /// Statements (headers of blocks).
@@ -350,7 +350,7 @@ pub struct Origin {
     pub indices: FxHashMap<IndexId, Span>,
 }
 
-impl Origin {
+impl ProgramSpans {
     /// The span of a statement.
     pub fn stmt(&self, stmt: StmtId) -> Span {
         self.stmts.get(&stmt).copied().unwrap_or_default()
@@ -398,7 +398,7 @@ pub struct ParamType {
 #[allow(missing_docs)]
 pub struct Checked {
     pub types: Types,
-    pub extents: Extents,
+    pub extents: InferredExtents,
     /// The format of every declared tensor (parameters keep theirs).
     pub formats: Vec<Option<Format>>,
     /// Dimensions of equal size, beyond those that the program implies.
@@ -423,7 +423,7 @@ impl Program {
             _ => None,
         };
         let Expr::Call(Op::Mul, factors) = self.expr(*start) else { return None };
-        let (pieces, length) = match (self.expr(factors[0]), self.expr(factors[1])) {
+        let (outer, length) = match (self.expr(factors[0]), self.expr(factors[1])) {
             (Expr::Index(x), Expr::Literal(n)) | (Expr::Literal(n), Expr::Index(x)) => (*x, n.as_i64()?),
             _ => return None,
         };
@@ -435,7 +435,7 @@ impl Program {
             Expr::Call(Op::Min, operands) => operands.iter().any(ends),
             _ => ends(stop),
         };
-        (within && length > 0).then_some((pieces, length as u64))
+        (within && length > 0).then_some((outer, length as u64))
     }
 
     /// Parses a program: syntax, names, ranks and lifecycles are checked.
@@ -541,8 +541,8 @@ impl Program {
 
     /// Sets the ranks of parameters that are only queried to the number of dimensions that the
     /// queries name.
-    fn settle_ranks(&mut self) {
-        let mut asked: FxHashMap<TensorId, usize> = FxHashMap::default();
+    fn infer_queried_ranks(&mut self) {
+        let mut queried: FxHashMap<TensorId, usize> = FxHashMap::default();
         let mut subscripted = vec![false; self.tensors.len()];
         self.visit(&mut |stmt| {
             if let StmtKind::Assign { target, .. } = &stmt.kind {
@@ -558,13 +558,13 @@ impl Program {
                     },
                     _ => return,
                 };
-                let known = asked.entry(tensor).or_insert(0);
+                let known = queried.entry(tensor).or_insert(0);
                 *known = rank.max(*known);
             });
         });
         for param in self.params.clone() {
             if !subscripted[param.index()] {
-                self.tensors[param.index()].rank = asked.get(&param).copied().unwrap_or(0);
+                self.tensors[param.index()].rank = queried.get(&param).copied().unwrap_or(0);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! User-defined operators: parsing and printing of their definitions.
 
-use super::resolve::operators::{Operators, Parts, define_all};
-use super::{Expr, ExprPool, Origin, Program, VarId};
-use crate::algebra::{Laws, Op, Term, UserOp, Value};
+use super::resolve::operators::{OperatorDefinition, Operators, define_all};
+use super::{Expr, ExprPool, Program, ProgramSpans, VarId};
+use crate::algebra::{BodyTerm, Laws, Op, UserOp, Value};
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::text::parser::{self, MAX_ERRORS, is_name};
 use crate::text::syntax::{Function, Name};
@@ -30,7 +30,7 @@ pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op,
     let expr = parser::parse_expression(&source)?;
     let named = |text: &str| Name { text: text.to_string(), span: Span::default() };
     let names: Vec<Name> = params.iter().map(|p| named(p)).collect();
-    let parts = Parts { name: &named(name), params: &names, body: &expr };
+    let parts = OperatorDefinition { name: &named(name), params: &names, body: &expr };
     let defined = super::resolve::operators::define(&parts, laws, &Operators::default(), &[]);
     defined.map(Op::User).map_err(|d| Diagnostics(vec![d.with_source(&source)]))
 }
@@ -115,9 +115,9 @@ fn body(user: UserOp) -> String {
     let mut ids = Vec::new();
     for term in user.body() {
         let expr = match term {
-            Term::Param(k) => Expr::Var(VarId(*k as u32)),
-            Term::Literal(value) => Expr::Literal(*value),
-            Term::Call(op, operands) => Expr::Call(*op, operands.iter().map(|k| ids[*k]).collect()),
+            BodyTerm::Param(k) => Expr::Var(VarId(*k as u32)),
+            BodyTerm::Literal(value) => Expr::Literal(*value),
+            BodyTerm::Call(op, operands) => Expr::Call(*op, operands.iter().map(|k| ids[*k]).collect()),
         };
         ids.push(exprs.intern(expr));
     }
@@ -130,7 +130,7 @@ fn body(user: UserOp) -> String {
         vars: user.params().to_vec(),
         exprs,
         body: Vec::new(),
-        origin: Origin::default(),
+        origin: ProgramSpans::default(),
     };
     ids.last().map(|root| program.show(*root)).unwrap_or_default()
 }

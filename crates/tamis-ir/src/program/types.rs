@@ -39,20 +39,20 @@ impl Types {
 }
 
 pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Types, Diagnostics> {
-    let mut inference = Inference::new(program, params)?;
+    let mut inference = TypeInference::new(program, params)?;
     inference.fixed_point();
     inference.check();
     if inference.errors.is_empty() { Ok(inference.finish()) } else { Err(Diagnostics(inference.errors)) }
 }
 
-struct Inference<'a> {
+struct TypeInference<'a> {
     program: &'a Program,
     /// `None` while the type is unknown.
     tensors: Vec<Option<Ty>>,
     vars: Vec<Option<Ty>>,
     exprs: Vec<Option<Result<OpType, TypeError>>>,
     /// Tensors with the default type.
-    settled: Vec<bool>,
+    defaulted: Vec<bool>,
     /// Unknown types are ignored.
     guessing: bool,
     /// The number of dimensions of each tensor.
@@ -62,8 +62,8 @@ struct Inference<'a> {
     errors: Vec<Diagnostic>,
 }
 
-impl<'a> Inference<'a> {
-    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostic> {
+impl<'a> TypeInference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<TypeInference<'a>, Diagnostic> {
         if params.len() != program.params.len() {
             let message = format!("`{}` takes {} tensors, not {}", program.name, program.params.len(), params.len());
             let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
@@ -79,12 +79,12 @@ impl<'a> Inference<'a> {
         }
         let literals = program.params.iter().zip(params).filter(|(_, param)| param.weak);
         let literals = literals.filter_map(|(id, param)| Some((*id, Value::I64(param.value?)))).collect();
-        Ok(Inference {
+        Ok(TypeInference {
             program,
             tensors,
             vars: vec![None; program.vars.len()],
             exprs: vec![None; program.exprs.len()],
-            settled: vec![false; program.tensors.len()],
+            defaulted: vec![false; program.tensors.len()],
             guessing: false,
             ranks: program.ranks(params),
             literals,
@@ -101,7 +101,7 @@ impl<'a> Inference<'a> {
         for _ in 0..4 * program.tensors.len() + 8 {
             let before = self.tensors.clone();
             self.round();
-            if before == self.tensors && !self.guess() && !self.settle_one() {
+            if before == self.tensors && !self.guess() && !self.apply_default() {
                 break;
             }
         }
@@ -121,8 +121,8 @@ impl<'a> Inference<'a> {
 
     fn round(&mut self) {
         let program = self.program;
-        let open = |inference: &Inference, t: usize| {
-            program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.settled[t]
+        let open = |inference: &TypeInference, t: usize| {
+            program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.defaulted[t]
         };
         let fill = |t: usize| program.tensors[t].declaration.as_ref().and_then(|d| d.fill).map(literal_type);
         // The types of stored values and of the fill value.
@@ -172,10 +172,10 @@ impl<'a> Inference<'a> {
     }
 
     /// Gives one tensor without stored values the default type; false if there is none.
-    fn settle_one(&mut self) -> bool {
+    fn apply_default(&mut self) -> bool {
         let Some(t) = self.tensors.iter().position(Option::is_none) else { return false };
         self.tensors[t] = Some(Ty::strong(DType::F64));
-        self.settled[t] = true;
+        self.defaulted[t] = true;
         true
     }
 

@@ -19,7 +19,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::format::MAX_RANK;
 
 pub(super) fn verify(program: &Program) -> Vec<Diagnostic> {
-    let mut verifier = Verifier { program, errors: Vec::new(), scope: Scope::default(), loops: Vec::new() };
+    let mut verifier = ProgramVerifier { program, errors: Vec::new(), scope: Scope::default(), loops: Vec::new() };
     if verifier.tables() {
         verifier.scope.tensors.extend(program.params.iter().map(|p| p.0));
         verifier.block(&program.body);
@@ -36,7 +36,7 @@ struct Scope {
     vars: Vec<u32>,
 }
 
-struct Verifier<'a> {
+struct ProgramVerifier<'a> {
     program: &'a Program,
     errors: Vec<Diagnostic>,
     scope: Scope,
@@ -44,7 +44,7 @@ struct Verifier<'a> {
     loops: Vec<u32>,
 }
 
-impl Verifier<'_> {
+impl ProgramVerifier<'_> {
     fn fail(&mut self, code: Code, message: String, stmt: Option<StmtId>) {
         let mut d = Diagnostic::new(code, message).help("see the invariants at the top of program/verify.rs");
         if let Some(stmt) = stmt.filter(|_| self.program.origin.source.is_some()) {
@@ -62,14 +62,14 @@ impl Verifier<'_> {
                 Expr::Var(var) => var.index() < p.vars.len(),
                 Expr::Size(tensor, _) => tensor.index() < p.tensors.len(),
                 Expr::Entry(entry) => {
-                    let asked = match entry.what {
+                    let accepted = match entry.what {
                         EntryPart::Count => 0..=0,
                         EntryPart::Coordinate(_) | EntryPart::Value => 1..=1,
                         EntryPart::First => 1..=MAX_RANK,
                     };
                     p.params.contains(&entry.tensor)
                         && entry.tensor.index() < p.tensors.len()
-                        && asked.contains(&entry.at.len())
+                        && accepted.contains(&entry.at.len())
                         && entry.at.iter().all(|operand| *operand < id)
                 }
                 Expr::Read(access) => self.access_fits(access) && access.subscripts.iter().all(|s| s.expr < id),

@@ -1,7 +1,7 @@
 //! Columns of coordinates: from dimensions to the levels of a map, and back.
 
 use super::sort::gather_indices;
-use super::{Entries, words};
+use super::{EntryColumns, words};
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
@@ -83,14 +83,14 @@ fn zipped(a: &IndexArray, b: &IndexArray, extent: u64, f: impl Fn(u64, u64) -> u
     })))
 }
 
-impl Entries {
+impl EntryColumns {
     /// A column for each dimension, in order.
     pub fn dimensions(&self, shape: &[u64]) -> Result<Vec<IndexArray>> {
         restore(&self.axes, &self.columns()?, shape)
     }
 
     /// Drops padding.
-    pub fn elements(self, shape: &[u64]) -> Result<Entries> {
+    pub fn elements(self, shape: &[u64]) -> Result<EntryColumns> {
         if tamis_ir::format::map::is_onto(&self.axes, shape) {
             return Ok(self);
         }
@@ -109,6 +109,6 @@ impl Entries {
         let places: IndexArray = places.into();
         let columns = self.columns()?.iter().map(|c| gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
         let values = self.values.as_ref().map(|values| words::gather(values, &places)).transpose()?;
-        Ok(Entries::from_columns(self.axes, columns, values, count))
+        Ok(EntryColumns::from_columns(self.axes, columns, values, count))
     }
 }

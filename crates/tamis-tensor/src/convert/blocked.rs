@@ -2,9 +2,9 @@
 //! and row-major entries to blocks. Only the blocks of a row are sorted.
 
 use super::matrix::{PARALLEL, compress, with_common_index};
-use super::numbers::Mask;
+use super::numbers::BitMask;
 use super::words::{map_words, stored_form};
-use super::{Entries, First};
+use super::{EntryColumns, First};
 use crate::levels::{Level, dense_level, trusted_compressed};
 use crate::memory::{filled, product, reserve, zeroed};
 use crate::{Index, IndexArray, Tensor, bisect, with_indices};
@@ -23,7 +23,7 @@ pub(super) struct Blocked {
     /// The other dimension, and the block size along it.
     inner: (usize, u64),
     /// Blocks are stored transposed: along the outer dimension.
-    turned: bool,
+    transposed: bool,
     list: LevelSpec,
 }
 
@@ -54,11 +54,11 @@ impl Blocked {
         let dense = |spec: &LevelSpec| spec.kind == LevelKind::Dense;
         let listed = matches!(list.kind, LevelKind::Sparse | LevelKind::Hash) && !list.nonunique && !list.nonordered;
         let fits = dense(rows) && listed && dense(one) && dense(other);
-        let turned = inside == [across, along];
-        (fits && (turned || inside == [along, across])).then_some(Blocked {
+        let transposed = inside == [across, along];
+        (fits && (transposed || inside == [along, across])).then_some(Blocked {
             outer: (*a, *m),
             inner: (*b, *n),
-            turned,
+            transposed,
             list: *list,
         })
     }
@@ -73,12 +73,12 @@ impl Blocked {
         let size = |x: u64| usize::try_from(x).ok();
         let block = (size(self.outer.1.min(rows))?, size(self.inner.1.min(columns))?);
         block.0.checked_mul(block.1)?;
-        let stride = if self.turned { (1, block.0) } else { (block.1, 1) };
+        let stride = if self.transposed { (1, block.0) } else { (block.1, 1) };
         Some(Sizes { rows: size(rows)?, columns: size(columns)?, block, stride, by: (self.outer.1, self.inner.1) })
     }
 
     /// The row-major entries of the mask.
-    pub fn entries(&self, tensor: &Tensor, kept: Option<Mask>) -> Result<Option<Entries>> {
+    pub fn entries(&self, tensor: &Tensor, kept: Option<BitMask>) -> Result<Option<EntryColumns>> {
         let arrays = tensor.level_arrays(1);
         let (Some(pos), Some(crd), Some(sizes)) = (arrays.get("pos"), arrays.get("crd"), self.sizes(tensor.shape()))
         else {
@@ -90,7 +90,7 @@ impl Blocked {
             return Ok(None);
         }
         let most = crd.len() * sizes.area();
-        let count = kept.as_ref().map_or(most, Mask::count);
+        let count = kept.as_ref().map_or(most, BitMask::count);
         let (pos, crd, kept) = (pos.to_width(Width::U64)?, crd, kept.as_ref());
         let IndexArray::U64(pos) = &pos else { return Ok(None) };
         let largest = (sizes.rows.max(sizes.columns) as u64).max(most as u64);
@@ -139,19 +139,19 @@ impl Blocked {
             let len = done.get();
             row_pos.resize(sizes.rows + 1, I::from_u64(len as u64));
             let first = Some(First::Pos(row_pos.into()));
-            Ok(Some(Entries { axes: self.axes(), first, rest: vec![columns.into()], values, len }))
+            Ok(Some(EntryColumns { axes: self.axes(), first, rest: vec![columns.into()], values, len }))
         })
     }
 
     /// Builds a tensor from entries that are sorted by [`Blocked::axes`]; `None` if counting
     /// columns would cost more than sorting entries.
-    pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &Entries) -> Result<Option<Tensor>> {
+    pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &EntryColumns) -> Result<Option<Tensor>> {
         let (Some(sizes), Some(values), Leaf::Element(_)) = (self.sizes(shape), &entries.values, format.leaf()) else {
             return Ok(None);
         };
         let extents = format.level_extents(shape)?;
-        let room = (entries.len as u64).saturating_mul(4).saturating_add(1024);
-        let ([crd], true) = (&entries.rest[..], sizes.rows as u64 <= room && extents[1] <= room) else {
+        let limit = (entries.len as u64).saturating_mul(4).saturating_add(1024);
+        let ([crd], true) = (&entries.rest[..], sizes.rows as u64 <= limit && extents[1] <= limit) else {
             return Ok(None);
         };
         let pos = match &entries.first {
@@ -174,7 +174,7 @@ impl Blocked {
         Tensor::new(format.clone(), shape, fill, levels, Some(values)).map(Some)
     }
 
-    fn levels(&self, blocks: &Found, extents: &[u64]) -> Result<Vec<Arc<dyn Level>>> {
+    fn levels(&self, blocks: &StoredBlocks, extents: &[u64]) -> Result<Vec<Arc<dyn Level>>> {
         let count = blocks.crd.len();
         let pos = IndexArray::with_width(&blocks.pos, self.list.pos.unwrap_or(Width::automatic(count as u64)))?;
         let width = self.list.crd.unwrap_or(Width::automatic(extents[1].saturating_sub(1)));
@@ -186,7 +186,7 @@ impl Blocked {
 }
 
 /// The stored blocks: for each block row, its block columns in order.
-struct Found {
+struct StoredBlocks {
     pos: Vec<u64>,
     crd: Vec<u64>,
 }
@@ -210,35 +210,35 @@ fn find<P: Index, C: Index>(
     sizes: Sizes,
     extents: &[u64],
     parts: &[Range<u64>],
-) -> Result<Found> {
+) -> Result<StoredBlocks> {
     let by = Divisor::new(sizes.by.1, extents[1]);
-    let one = |part: &Range<u64>| -> Result<Found> {
-        let mut found = Found { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
+    let one = |part: &Range<u64>| -> Result<StoredBlocks> {
+        let mut stored = StoredBlocks { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
         // The last block row, counted from 1, with an entry in each block column.
         let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
         for block_row in part.clone() {
-            let start = found.crd.len();
+            let start = stored.crd.len();
             let rows = rows_of(block_row, sizes);
             for c in &crd[pos[rows.start].to_usize()..pos[rows.end].to_usize()] {
                 let column = by.quotient(c.to_u64());
                 let last = &mut seen[column as usize];
                 if *last != block_row + 1 {
                     *last = block_row + 1;
-                    found.crd.push(column);
+                    stored.crd.push(column);
                 }
             }
-            found.crd[start..].sort_unstable();
-            found.pos.push(found.crd.len() as u64);
+            stored.crd[start..].sort_unstable();
+            stored.pos.push(stored.crd.len() as u64);
         }
-        Ok(found)
+        Ok(stored)
     };
-    let found: Vec<Found> = match parts {
+    let stored: Vec<StoredBlocks> = match parts {
         [all] => vec![one(all)?],
         parts => parts.par_iter().map(one).collect::<Result<_>>()?,
     };
-    let mut all = Found { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
+    let mut all = StoredBlocks { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
     all.pos.push(0);
-    for part in found {
+    for part in stored {
         let before = all.crd.len() as u64;
         all.pos.extend(part.pos.iter().map(|end| before + end));
         if before == 0 { all.crd = part.crd } else { all.crd.extend(part.crd) }
@@ -282,7 +282,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     crd: &[C],
     words: &[W],
     sizes: Sizes,
-    blocks: &Found,
+    blocks: &StoredBlocks,
     extents: &[u64],
     parts: &[Range<u64>],
     out: &mut [W],
@@ -323,7 +323,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
 }
 
 /// The entries of a tensor whose format is [`Blocked`], without those that equal `padding`.
-pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<Entries>> {
+pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<EntryColumns>> {
     let Some(blocked) = Blocked::of(tensor.format()) else { return Ok(None) };
     let mask = match (tensor.values(), padding) {
         (Some(values), Some(padding)) => Some(super::numbers::differing(values, padding)?),

@@ -15,7 +15,7 @@ use std::ops::Range;
 use tamis_ir::diag::Result;
 
 /// Entries sorted by row and column: those of row r are `crd[pos[r]..pos[r+1]]`.
-pub(crate) struct Sorted {
+pub(crate) struct BucketSorted {
     pub pos: IndexArray,
     pub crd: IndexArray,
     pub values: ValueArray,
@@ -24,7 +24,12 @@ pub(crate) struct Sorted {
 }
 
 /// Sorts entries whose rows are below `extent`.
-pub(crate) fn bucket(rows: &IndexArray, columns: &IndexArray, extent: usize, values: &ValueArray) -> Result<Sorted> {
+pub(crate) fn bucket(
+    rows: &IndexArray,
+    columns: &IndexArray,
+    extent: usize,
+    values: &ValueArray,
+) -> Result<BucketSorted> {
     let largest = (extent as u64).max(rows.len() as u64).max(columns.largest().unwrap_or(0));
     with_common_index!(largest, I => {
         let (rows, columns) = (as_type::<I>(rows)?, as_type::<I>(columns)?);
@@ -35,36 +40,36 @@ pub(crate) fn bucket(rows: &IndexArray, columns: &IndexArray, extent: usize, val
             arrays = (pos, crd, repeats);
             words
         });
-        Ok(Sorted { pos: arrays.0.into(), crd: arrays.1.into(), values, repeats: arrays.2 })
+        Ok(BucketSorted { pos: arrays.0.into(), crd: arrays.1.into(), values, repeats: arrays.2 })
     })
 }
 
 /// An entry of a bucket.
 #[derive(Clone, Copy)]
-struct Entry<I, W> {
+struct RowEntry<I, W> {
     row: I,
     column: I,
     word: W,
 }
 
 /// The number of entries per bucket, so that a bucket and its sorted copy fit a core's own cache.
-const PART: usize = 1 << 13;
+const BUCKET_SIZE: usize = 1 << 13;
 
 /// The maximum number of buckets: more would write to more cache lines at once than the cache has.
-const MAX_PARTS: usize = 1 << 10;
+const MAX_BUCKETS: usize = 1 << 10;
 
 /// Output arrays that threads write at disjoint positions.
-struct Target<I, W> {
+struct BucketTarget<I, W> {
     pos: *mut I,
     crd: *mut I,
     words: *mut W,
 }
 
 // SAFETY: each thread writes to the rows of its own buckets only.
-unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+unsafe impl<I: Send, W: Send> Sync for BucketTarget<I, W> {}
 
 /// Positions by row, columns, words, and a flag for duplicates.
-pub(super) type Arrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
+pub(super) type CompressedArrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
 
 /// Sorts entries whose rows are below `extent`.
 pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
@@ -72,30 +77,30 @@ pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
     columns: &[I],
     extent: usize,
     words: &[W],
-) -> Result<Arrays<I, W>> {
+) -> Result<CompressedArrays<I, W>> {
     let total = rows.len();
     // Rows per bucket, a power of two so that the bucket of a row is a shift.
-    let wanted = (total / PART).clamp(1, MAX_PARTS);
+    let wanted = (total / BUCKET_SIZE).clamp(1, MAX_BUCKETS);
     let shift = extent.div_ceil(wanted).next_power_of_two().trailing_zeros();
-    let parts = (extent >> shift) + 1;
-    let starts = count_parts(rows, shift, parts)?;
-    let entries = cut(rows, columns, words, shift, &starts)?;
+    let buckets = (extent >> shift) + 1;
+    let starts = count_buckets(rows, shift, buckets)?;
+    let entries = partition(rows, columns, words, shift, &starts)?;
 
     let mut pos: Vec<I> = reserve(extent + 1, "`pos`")?;
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut sorted: Vec<W> = reserve(total, "values")?;
-    let target = Target { pos: pos.as_mut_ptr(), crd: crd.as_mut_ptr(), words: sorted.as_mut_ptr() };
-    let sort_part = |scratch: &mut Scratch<I, W>, part: usize| {
-        let part_rows = part << shift..((part + 1) << shift).min(extent);
+    let target = BucketTarget { pos: pos.as_mut_ptr(), crd: crd.as_mut_ptr(), words: sorted.as_mut_ptr() };
+    let sort_part = |scratch: &mut Scratch<I, W>, bucket: usize| {
+        let bucket_rows = bucket << shift..((bucket + 1) << shift).min(extent);
         // SAFETY: the ranges of rows, and with them the ranges of entries, of all buckets are
         // disjoint; they cover 0..extent and 0..total.
-        unsafe { scratch.sort(&entries, starts[part]..starts[part + 1], part_rows, &target) }
+        unsafe { scratch.sort(&entries, starts[bucket]..starts[bucket + 1], bucket_rows, &target) }
     };
     let repeats = if total >= super::matrix::PARALLEL && crate::threads() > 1 {
-        (0..parts).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
+        (0..buckets).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
     } else {
         let mut scratch = Scratch::default();
-        (0..parts).fold(false, |repeats, part| sort_part(&mut scratch, part) | repeats)
+        (0..buckets).fold(false, |repeats, bucket| sort_part(&mut scratch, bucket) | repeats)
     };
     // SAFETY: the buckets have written the start of every row, and all entries.
     unsafe {
@@ -109,33 +114,33 @@ pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
 }
 
 /// The start of each bucket, and finally the number of entries.
-fn count_parts<I: Index>(rows: &[I], shift: u32, parts: usize) -> Result<Vec<usize>> {
-    let mut starts: Vec<usize> = zeroed(parts + 1, "counters")?;
+fn count_buckets<I: Index>(rows: &[I], shift: u32, buckets: usize) -> Result<Vec<usize>> {
+    let mut starts: Vec<usize> = zeroed(buckets + 1, "counters")?;
     for row in rows {
         starts[(row.to_usize() >> shift) + 1] += 1;
     }
-    for part in 0..parts {
-        starts[part + 1] += starts[part];
+    for bucket in 0..buckets {
+        starts[bucket + 1] += starts[bucket];
     }
     Ok(starts)
 }
 
 /// The entries bucket by bucket, each in input order.
-fn cut<I: Index, W: Pod>(
+fn partition<I: Index, W: Pod>(
     rows: &[I],
     columns: &[I],
     words: &[W],
     shift: u32,
     starts: &[usize],
-) -> Result<Vec<Entry<I, W>>> {
+) -> Result<Vec<RowEntry<I, W>>> {
     let mut next = starts.to_vec();
-    let mut entries: Vec<Entry<I, W>> = reserve(rows.len(), "entries")?;
-    let room = entries.as_mut_ptr();
+    let mut entries: Vec<RowEntry<I, W>> = reserve(rows.len(), "entries")?;
+    let target = entries.as_mut_ptr();
     for ((row, column), word) in rows.iter().zip(columns).zip(words) {
         let next = &mut next[row.to_usize() >> shift];
         // SAFETY: the starts were counted from the same rows, so the positions are distinct and
         // below their number.
-        unsafe { room.add(*next).write(Entry { row: *row, column: *column, word: *word }) };
+        unsafe { target.add(*next).write(RowEntry { row: *row, column: *column, word: *word }) };
         *next += 1;
     }
     // SAFETY: as above, every position was written: columns and words are as long as rows.
@@ -164,10 +169,10 @@ impl<I: Index, W: Pod> Scratch<I, W> {
     /// thread writes there.
     unsafe fn sort(
         &mut self,
-        entries: &[Entry<I, W>],
+        entries: &[RowEntry<I, W>],
         range: Range<usize>,
         rows: Range<usize>,
-        target: &Target<I, W>,
+        target: &BucketTarget<I, W>,
     ) -> bool {
         let entries = &entries[range.clone()];
         self.next.clear();

@@ -4,9 +4,9 @@ use super::blocked::Blocked;
 use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
 use super::reorder::reorder;
-use super::structured::Structure;
+use super::structured::FiberIds;
 use super::words::scatter;
-use super::{Entries, First, dense, words};
+use super::{EntryColumns, First, dense, words};
 use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
 use crate::{IndexArray, Tensor, ValueArray};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(crate) fn axes(format: &Format) -> Vec<DimExpr> {
 /// A tensor of entries that are sorted by [`axes`].
 ///
 /// `fill` is of the result's type; if the leaf is a pattern, zero values are dropped.
-pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entries) -> Result<Tensor> {
+pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: EntryColumns) -> Result<Tensor> {
     let entries = match (format.leaf(), &entries.values) {
         (Leaf::Pattern, Some(values)) => {
             let zero = Value::zero(values.dtype());
-            Entries { values: None, ..entries.without(zero)? }
+            EntryColumns { values: None, ..entries.without(zero)? }
         }
         _ => entries,
     };
@@ -59,8 +59,8 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
     if tree::shares(specs) {
-        let entries = Entries { values, ..entries };
-        let structure = Structure::of_entries(&entries, fill, specs)?;
+        let entries = EntryColumns { values, ..entries };
+        let structure = FiberIds::of_entries(&entries, fill, specs)?;
         return build_structure(format, shape, fill, &structure, entries.values.as_ref());
     }
     let assembly = tree::assemble(specs, &extents, &entries.columns()?, entries.len)?;
@@ -75,7 +75,7 @@ pub(super) fn build_structure(
     format: &Format,
     shape: &[u64],
     fill: Value,
-    structure: &Structure,
+    structure: &FiberIds,
     values: Option<&ValueArray>,
 ) -> Result<Tensor> {
     let (levels, values) = structure.build(format, &format.level_extents(shape)?, values, fill)?;
@@ -108,7 +108,7 @@ fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Res
 }
 
 /// The levels of CSR and CSC: the coordinate list is shared.
-fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
+fn compressed_matrix(format: &Format, extents: &[u64], entries: &EntryColumns) -> Result<Vec<Arc<dyn Level>>> {
     let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
         return Err(crate::convert::wrong_rank(format, entries.axes.len()));
     };
@@ -122,7 +122,7 @@ fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Res
 }
 
 /// The levels of COO of any rank: all columns are shared.
-fn coordinate_list(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
+fn coordinate_list(format: &Format, extents: &[u64], entries: &EntryColumns) -> Result<Vec<Arc<dyn Level>>> {
     let specs = format.levels();
     let first = match &entries.first {
         Some(First::Pos(pos)) => {

@@ -1,8 +1,8 @@
 //! Conversion of dense tensors: to entries, from entries, and between orders of dimensions.
 
-use super::numbers::{Mask, differing};
+use super::numbers::{BitMask, differing};
 use super::words::{map_words, stored_form};
-use super::{Entries, First};
+use super::{EntryColumns, First};
 use crate::memory::{filled, product, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
@@ -15,41 +15,41 @@ pub(super) fn entries(
     extents: &[u64],
     axes: Vec<DimExpr>,
     padding: Option<Value>,
-) -> Result<Entries> {
+) -> Result<EntryColumns> {
     let mask = match padding {
         Some(padding) => differing(values, padding)?,
-        None => Mask::full(values.len())?,
+        None => BitMask::full(values.len())?,
     };
     let len = mask.count();
     let extents: Vec<usize> = extents.iter().map(|n| *n as usize).collect();
     let all = len == values.len();
     let values = Some(if all { values.clone() } else { map_words!(values, words => select(words, &mask, len)?) });
     let Some((inner, outer)) = extents.split_last() else {
-        return Ok(Entries { axes, first: None, rest: Vec::new(), values, len });
+        return Ok(EntryColumns { axes, first: None, rest: Vec::new(), values, len });
     };
     if len == 0 {
         // Some dimension may be 0, and another one huge.
         let columns = axes.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Ok(Entries::from_columns(axes, columns, values, 0));
+        return Ok(EntryColumns::from_columns(axes, columns, values, 0));
     }
     let widest = extents.iter().copied().max().unwrap_or(0);
     Ok(if widest as u64 <= u32::MAX as u64 && len as u64 <= u32::MAX as u64 {
         let (first, rest) = columns::<u32>(&mask, len, outer, *inner)?;
-        Entries { axes, first: Some(first), rest, values, len }
+        EntryColumns { axes, first: Some(first), rest, values, len }
     } else {
         let (first, rest) = columns::<u64>(&mask, len, outer, *inner)?;
-        Entries { axes, first: Some(first), rest, values, len }
+        EntryColumns { axes, first: Some(first), rest, values, len }
     })
 }
 
-fn select<W: Pod>(words: &[W], mask: &Mask, len: usize) -> Result<Vec<W>> {
+fn select<W: Pod>(words: &[W], mask: &BitMask, len: usize) -> Result<Vec<W>> {
     let mut out = reserve(len, "values")?;
     mask.for_each(0..words.len(), |at| out.push(words[at]));
     Ok(out)
 }
 
 /// The coordinates of the set bits: `outer` dimensions around rows of length `inner`.
-fn columns<I: Index>(mask: &Mask, len: usize, outer: &[usize], inner: usize) -> Result<(First, Vec<IndexArray>)>
+fn columns<I: Index>(mask: &BitMask, len: usize, outer: &[usize], inner: usize) -> Result<(First, Vec<IndexArray>)>
 where
     IndexArray: From<Vec<I>>,
 {
@@ -87,7 +87,7 @@ where
 }
 
 /// A dense array of these extents with the entries scattered into it, and the fill elsewhere.
-pub(super) fn fill_in(entries: &Entries, values: &ValueArray, extents: &[u64], fill: Value) -> Result<ValueArray> {
+pub(super) fn fill_in(entries: &EntryColumns, values: &ValueArray, extents: &[u64], fill: Value) -> Result<ValueArray> {
     let count = extents.iter().try_fold(1, |count, extent| product(count, *extent))?;
     if entries.len == count {
         // Sorted, distinct and as many as there are cells: already in place.

@@ -22,7 +22,7 @@ pub(crate) enum First {
 /// Entries in strictly increasing order of their tuples of coordinates, as the levels of some map
 /// store them.
 #[derive(Clone, Debug)]
-pub(crate) struct Entries {
+pub(crate) struct EntryColumns {
     /// The axes of the columns, most significant first.
     pub axes: Vec<DimExpr>,
     /// The coordinates of the first axis; `None` for a scalar.
@@ -35,17 +35,17 @@ pub(crate) struct Entries {
     pub len: usize,
 }
 
-impl Entries {
+impl EntryColumns {
     /// Entries with a column for each of `axes`.
     pub fn from_columns(
         axes: Vec<DimExpr>,
         columns: Vec<IndexArray>,
         values: Option<ValueArray>,
         len: usize,
-    ) -> Entries {
+    ) -> EntryColumns {
         let mut columns = columns.into_iter();
         let first = columns.next().map(First::Crd);
-        Entries { axes, first, rest: columns.collect(), values, len }
+        EntryColumns { axes, first, rest: columns.collect(), values, len }
     }
 
     /// A column for each of `axes`.
@@ -59,14 +59,14 @@ impl Entries {
     }
 
     /// The entries at these increasing positions.
-    pub fn select(&self, places: &IndexArray) -> Result<Entries> {
+    pub fn select(&self, places: &IndexArray) -> Result<EntryColumns> {
         let columns = self.columns()?.iter().map(|c| gather_indices(c, places)).collect::<Result<Vec<_>>>()?;
         let values = self.values.as_ref().map(|values| words::gather(values, places)).transpose()?;
-        Ok(Entries::from_columns(self.axes.clone(), columns, values, places.len()))
+        Ok(EntryColumns::from_columns(self.axes.clone(), columns, values, places.len()))
     }
 
     /// Drops the entries whose value is the same number as `value`.
-    pub fn without(self, value: Value) -> Result<Entries> {
+    pub fn without(self, value: Value) -> Result<EntryColumns> {
         let Some(values) = &self.values else { return Ok(self) };
         let mask = differing(values, value)?;
         if mask.is_full() { Ok(self) } else { self.select(&mask.places()?) }
@@ -87,7 +87,7 @@ pub(super) fn is_compressed_matrix(levels: &[LevelSpec]) -> bool {
 /// The entries of a tensor; from formats with padding, without those that equal `padding`, which is
 /// of the tensor's type. Every ordered format enumerates its values in the order of its levels, so
 /// the entries are sorted.
-pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
+pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<EntryColumns> {
     let (format, shape) = (tensor.format(), tensor.shape());
     let axes = format.map().to_vec();
     let arrays = |k: usize, name: &str| tensor.levels().get(k).and_then(|level| level.arrays().get(name).cloned());
@@ -108,11 +108,11 @@ pub(crate) fn entries(tensor: &Tensor, padding: Value) -> Result<Entries> {
     if is_compressed_matrix(format.levels())
         && let (Some(pos), Some(crd)) = (arrays(1, "pos"), arrays(1, "crd"))
     {
-        return Entries { axes, first: Some(First::Pos(pos)), rest: vec![crd], values, len }.elements(shape);
+        return EntryColumns { axes, first: Some(First::Pos(pos)), rest: vec![crd], values, len }.elements(shape);
     }
     if is_coordinate_list(format.levels()) {
         let columns: Vec<IndexArray> = (0..axes.len()).filter_map(|k| arrays(k, "crd")).collect();
-        return Entries::from_columns(axes, columns, values, len).elements(shape);
+        return EntryColumns::from_columns(axes, columns, values, len).elements(shape);
     }
     let entries = stored_entries(tensor)?;
     // Only the value distinguishes an entry from padding in these formats.
@@ -125,7 +125,7 @@ pub(super) fn is_nonordered(levels: &[LevelSpec]) -> bool {
 }
 
 /// All entries of a tensor in the order of its levels, padding included.
-pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
+pub(crate) fn stored_entries(tensor: &Tensor) -> Result<EntryColumns> {
     let (axes, shape) = (tensor.format().map().to_vec(), tensor.shape());
     if let (true, Some(values)) = (tensor.format().is_all_dense(), tensor.values()) {
         return dense::entries(values, tensor.extents(), axes, None)?.elements(shape);
@@ -136,7 +136,7 @@ pub(crate) fn stored_entries(tensor: &Tensor) -> Result<Entries> {
     let stored = tree::enumerate(tensor.levels())?;
     let values = tensor.values().map(|values| words::gather_positions(values, &stored.positions)).transpose()?;
     let len = stored.positions.len();
-    let entries = Entries::from_columns(axes, stored.columns, values, len);
+    let entries = EntryColumns::from_columns(axes, stored.columns, values, len);
     if is_nonordered(tensor.format().levels()) {
         return super::reorder::in_any_order(entries.elements(shape)?, shape);
     }

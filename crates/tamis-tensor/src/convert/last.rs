@@ -4,7 +4,7 @@
 //! deduplicated or sorted. If coordinate lists become blocks, or blocks become coordinate lists,
 //! even the positions of the levels below stay.
 
-use super::numbers::{Mask, differing};
+use super::numbers::{BitMask, differing};
 use super::structured::Unstored;
 use super::words::{map_words, stored_form};
 use super::{build, words};
@@ -23,13 +23,13 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
     use LevelKind::{Blocks, Hash, Sparse};
     let (from, to) = (tensor.format().levels(), format.levels());
     let plain = |spec: &LevelSpec| matches!(spec.kind, Sparse | Hash | Blocks) && !spec.nonunique && !spec.nonordered;
-    let alike = from.len() == to.len()
+    let comparable = from.len() == to.len()
         && tensor.format().map() == format.map()
         && from.iter().zip(to).all(|(a, b)| a == b || (plain(a) && plain(b)))
         && (format.leaf() == Leaf::Pattern) == tensor.values().is_none();
     // Between coordinate lists there are other routes, which share more.
     let blocks = from.iter().chain(to).any(|spec| spec.kind == Blocks);
-    if !alike || !blocks {
+    if !comparable || !blocks {
         return Ok(None);
     }
     let mut levels: tree::Levels = Vec::with_capacity(to.len());
@@ -42,9 +42,9 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
         let mut lists = Lists::default();
         for parent in 0..shape.parents {
             let mut done = Ok(());
-            level.pieces(parent, &mut |piece| {
+            level.ranges(parent, &mut |range| {
                 if done.is_ok() {
-                    done = lists.stretch(piece.start, piece.stop, to[k].kind == Blocks);
+                    done = lists.push_contiguous(range.start, range.stop, to[k].kind == Blocks);
                 }
             });
             done?;
@@ -86,7 +86,7 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
         false => None,
     };
     let in_last = |d| tree::in_level(d, to, to.len() - 1);
-    let source = Source { level, shape, reached };
+    let source = LastLevel { level, shape, reached };
     let (found, mut count) = (OnceCell::new(), 0);
     let values = match tensor.values() {
         Some(values) => {
@@ -121,7 +121,7 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
 }
 
 /// The fibers of a last level.
-struct Source<'a> {
+struct LastLevel<'a> {
     level: &'a Arc<dyn Level>,
     shape: Shape,
     /// The stored parent positions; `None` if all are.
@@ -131,7 +131,7 @@ struct Source<'a> {
 /// The values that the result stores.
 struct Kept<W> {
     /// Values whose bits are set.
-    mask: Option<Mask>,
+    mask: Option<BitMask>,
     /// Values that differ from this one.
     bits: Option<W>,
 }
@@ -144,7 +144,7 @@ struct Rewritten<W> {
 }
 
 /// A consumer of the fibers of a level, in order.
-trait Sink<W: Pod + PartialEq> {
+trait FiberSink<W: Pod + PartialEq> {
     /// Coordinates with one value.
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()>;
 
@@ -159,14 +159,14 @@ trait Sink<W: Pod + PartialEq> {
 }
 
 fn rewrite<W: Pod + PartialEq>(
-    source: &Source,
+    source: &LastLevel,
     target: &LevelSpec,
     words: &[W],
     fill: W,
     kept: &Kept<W>,
 ) -> Result<Rewritten<W>> {
     let shape = source.shape;
-    let mut sink: Box<dyn Sink<W>> = match target.kind {
+    let mut sink: Box<dyn FiberSink<W>> = match target.kind {
         LevelKind::Runs => Box::new(RunSink::new(fill, Some(shape.extent), false)),
         LevelKind::SparseRuns => Box::new(RunSink::new(fill, None, false)),
         LevelKind::Interval => Box::new(RunSink::new(fill, None, true)),
@@ -189,22 +189,22 @@ fn rewrite<W: Pod + PartialEq>(
         let stored = reached.as_mut().is_none_or(|list| list.next_if_eq(&parent).is_some());
         let mut done = Ok(());
         if stored {
-            source.level.pieces(parent, &mut |piece| {
+            source.level.ranges(parent, &mut |range| {
                 if done.is_err() {
                     return;
                 }
-                let length = (piece.stop - piece.start) as usize;
-                if piece.shared {
-                    if everything || is_kept(piece.child) {
+                let length = (range.stop - range.start) as usize;
+                if range.shared {
+                    if everything || is_kept(range.child) {
                         count = count.saturating_add(length);
-                        done = sink.run(piece.start, piece.stop, words[piece.child]);
+                        done = sink.run(range.start, range.stop, words[range.child]);
                     }
                     return;
                 }
-                let children = &words[piece.children()];
+                let children = &words[range.children()];
                 if everything {
                     count = count.saturating_add(length);
-                    done = sink.block(piece.start, children);
+                    done = sink.block(range.start, children);
                     return;
                 }
                 let mut at = 0;
@@ -212,17 +212,17 @@ fn rewrite<W: Pod + PartialEq>(
                     // Runs of equal values are stored, or dropped, as a whole.
                     let from = at;
                     at += children[from..].iter().take_while(|word| **word == children[from]).count();
-                    if is_kept(piece.child + from) {
+                    if is_kept(range.child + from) {
                         count = count.saturating_add(at - from);
-                        done = sink.run(piece.start + from as u64, piece.start + at as u64, children[from]);
+                        done = sink.run(range.start + from as u64, range.start + at as u64, children[from]);
                     }
                 }
                 while at < length && done.is_ok() {
-                    let from = at + (at..length).take_while(|k| !is_kept(piece.child + k)).count();
-                    at = from + (from..length).take_while(|k| is_kept(piece.child + k)).count();
+                    let from = at + (at..length).take_while(|k| !is_kept(range.child + k)).count();
+                    at = from + (from..length).take_while(|k| is_kept(range.child + k)).count();
                     if at > from {
                         count = count.saturating_add(at - from);
-                        done = sink.block(piece.start + from as u64, &children[from..at]);
+                        done = sink.block(range.start + from as u64, &children[from..at]);
                     }
                 }
             });
@@ -235,7 +235,7 @@ fn rewrite<W: Pod + PartialEq>(
 }
 
 /// Reserves capacity for more values, or returns a diagnostic.
-fn room<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+fn reserve_more<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     if values.capacity() - values.len() >= more {
         return Ok(());
     }
@@ -295,7 +295,7 @@ impl<W: Pod + PartialEq> RunSink<W> {
     }
 }
 
-impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for RunSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.gap(start)?;
         self.push(start, stop, word)
@@ -331,9 +331,9 @@ impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
         let (mut starts, mut stops): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         let mut words: Vec<W> = Vec::new();
         for (array, what) in [(&mut starts, "`start`"), (&mut stops, "`end`")] {
-            room(array, shape.parents, what)?;
+            reserve_more(array, shape.parents, what)?;
         }
-        room(&mut words, shape.parents, "values")?;
+        reserve_more(&mut words, shape.parents, "values")?;
         for w in self.pos.windows(2) {
             let at = (w[0] < w[1]).then_some(w[0] as usize);
             starts.push(at.map_or(0, |at| self.starts[at]));
@@ -362,10 +362,10 @@ struct Lists {
 
 impl Lists {
     #[inline(always)]
-    fn stretch(&mut self, start: u64, stop: u64, blocks: bool) -> Result<()> {
+    fn push_contiguous(&mut self, start: u64, stop: u64, blocks: bool) -> Result<()> {
         self.children += stop - start;
         if !blocks {
-            room(&mut self.crd, (stop - start) as usize, "coordinates")?;
+            reserve_more(&mut self.crd, (stop - start) as usize, "coordinates")?;
             self.crd.extend(start..stop);
             return Ok(());
         }
@@ -399,17 +399,17 @@ struct ListSink<W> {
     blocks: bool,
 }
 
-impl<W: Pod + PartialEq> Sink<W> for ListSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for ListSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
-        self.lists.stretch(start, stop, self.blocks)?;
-        room(&mut self.words, (stop - start) as usize, "values")?;
+        self.lists.push_contiguous(start, stop, self.blocks)?;
+        reserve_more(&mut self.words, (stop - start) as usize, "values")?;
         self.words.extend(std::iter::repeat_n(word, (stop - start) as usize));
         Ok(())
     }
 
     fn block(&mut self, start: u64, words: &[W]) -> Result<()> {
-        self.lists.stretch(start, start + words.len() as u64, self.blocks)?;
-        room(&mut self.words, words.len(), "values")?;
+        self.lists.push_contiguous(start, start + words.len() as u64, self.blocks)?;
+        reserve_more(&mut self.words, words.len(), "values")?;
         self.words.extend_from_slice(words);
         Ok(())
     }
@@ -437,14 +437,14 @@ struct BandSink<W> {
 impl<W: Pod + PartialEq> BandSink<W> {
     fn reach(&mut self, start: u64, stop: u64) -> Result<()> {
         let next = self.first.map_or(start, |(_, next)| next);
-        room(&mut self.words, (stop - next) as usize, "the values of a band")?;
+        reserve_more(&mut self.words, (stop - next) as usize, "the values of a band")?;
         self.words.extend(std::iter::repeat_n(self.fill, (start - next) as usize));
         self.first = Some((self.first.map_or(start, |(first, _)| first), stop));
         Ok(())
     }
 }
 
-impl<W: Pod + PartialEq> Sink<W> for BandSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for BandSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.reach(start, stop)?;
         self.words.extend(std::iter::repeat_n(word, (stop - start) as usize));
@@ -475,7 +475,7 @@ struct DenseSink<W> {
     extent: usize,
 }
 
-impl<W: Pod + PartialEq> Sink<W> for DenseSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for DenseSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.words[self.base + start as usize..self.base + stop as usize].fill(word);
         Ok(())
@@ -503,9 +503,9 @@ pub(super) fn has_equal_neighbours(level: &Arc<dyn Level>, parents: usize, value
     let mut look = |same: &dyn Fn(usize, usize) -> bool| {
         for parent in 0..parents {
             let mut before: Option<(u64, usize)> = None;
-            level.pieces(parent, &mut |piece| {
-                found |= before.is_some_and(|(stop, child)| stop == piece.start && same(child, piece.child));
-                before = Some((piece.stop, piece.child));
+            level.ranges(parent, &mut |range| {
+                found |= before.is_some_and(|(stop, child)| stop == range.start && same(child, range.child));
+                before = Some((range.stop, range.child));
             });
             if found {
                 return;

@@ -12,7 +12,7 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::Width;
 
 /// Entries by outer coordinate: those of c are `crd[pos[c]..pos[c+1]]`.
-pub(crate) struct Compressed {
+pub(crate) struct CompressedMatrix {
     pub pos: IndexArray,
     pub crd: IndexArray,
     pub values: Option<ValueArray>,
@@ -106,7 +106,7 @@ pub(crate) fn transpose(
     outers: u64,
     minors: usize,
     values: Option<&ValueArray>,
-) -> Result<Compressed> {
+) -> Result<CompressedMatrix> {
     let largest = outers.max(minors as u64).max(minor.len() as u64);
     with_common_index!(largest, I => {
         let minor = as_type::<I>(minor)?;
@@ -114,11 +114,11 @@ pub(crate) fn transpose(
         match outer {
             First::Pos(pos) => {
                 let pos = as_type::<I>(pos)?;
-                transpose_typed(Rows(slice::<I>(&pos)), minor, minors, values)
+                transpose_typed(OuterRows(slice::<I>(&pos)), minor, minors, values)
             }
             First::Crd(crd) => {
                 let crd = as_type::<I>(crd)?;
-                transpose_typed(List(slice::<I>(&crd)), minor, minors, values)
+                transpose_typed(OuterList(slice::<I>(&crd)), minor, minors, values)
             }
         }
     })
@@ -137,12 +137,12 @@ trait Outer<I: Clone>: Sync {
 }
 
 /// Compressed: outer coordinate c has the entries from `pos[c]` to `pos[c+1]`.
-struct Rows<'a, I>(&'a [I]);
+struct OuterRows<'a, I>(&'a [I]);
 
 /// Expanded: every entry's outer coordinate.
-struct List<'a, I>(&'a [I]);
+struct OuterList<'a, I>(&'a [I]);
 
-impl<I: Index> Outer<I> for Rows<'_, I> {
+impl<I: Index> Outer<I> for OuterRows<'_, I> {
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
         let rows = self.0.len().saturating_sub(1);
         let total = self.0.last().map_or(0, |last| last.to_usize());
@@ -169,7 +169,7 @@ impl<I: Index> Outer<I> for Rows<'_, I> {
     }
 }
 
-impl<I: Index> Outer<I> for List<'_, I> {
+impl<I: Index> Outer<I> for OuterList<'_, I> {
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
         let bound = |part: usize| if part == parts { self.0.len() } else { self.0.len() / parts * part };
         (0..parts).map(|part| (bound(part)..bound(part + 1), bound(part)..bound(part + 1))).collect()
@@ -192,7 +192,7 @@ fn transpose_typed<I: Index, O: Outer<I>>(
     minor: &[I],
     minors: usize,
     values: Option<&ValueArray>,
-) -> Result<Compressed>
+) -> Result<CompressedMatrix>
 where
     IndexArray: From<Vec<I>>,
 {
@@ -211,7 +211,7 @@ where
         }
     };
     let (pos, crd) = arrays;
-    Ok(Compressed { pos: pos.into(), crd: crd.into(), values })
+    Ok(CompressedMatrix { pos: pos.into(), crd: crd.into(), values })
 }
 
 /// The number of scatter targets up to which the ends of all of them fit some cache.
@@ -237,7 +237,7 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     }
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut moved: Vec<W> = reserve(total, "values")?;
-    let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
+    let target = ScatterTarget { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
     let threads = crate::threads();
     let pos = if threads > 1 && total >= PARALLEL && minors.saturating_mul(threads) / 4 <= total {
         scatter_parallel(outer, minor, minors, words, &target, threads, scattered)?
@@ -280,13 +280,13 @@ fn is_scattered<I: Index>(crd: &[I]) -> bool {
 }
 
 /// The target of a scatter. Threads write at disjoint positions.
-struct Target<I, W> {
+struct ScatterTarget<I, W> {
     crd: *mut I,
     words: *mut W,
 }
 
 // SAFETY: writers through the pointers guarantee that no other thread writes there.
-unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+unsafe impl<I: Send, W: Send> Sync for ScatterTarget<I, W> {}
 
 /// Scatters the entries of a range of outer indices; `next[c]` is the next write position of minor
 /// coordinate c. Scattered writes are prefetched.
@@ -302,7 +302,7 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     minor: &[I],
     words: &[W],
     next: &mut [I],
-    target: &Target<I, W>,
+    target: &ScatterTarget<I, W>,
     scattered: bool,
 ) {
     // SAFETY: guaranteed by the caller.
@@ -347,7 +347,7 @@ fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     minor: &[I],
     minors: usize,
     words: &[W],
-    target: &Target<I, W>,
+    target: &ScatterTarget<I, W>,
     threads: usize,
     scattered: bool,
 ) -> Result<Vec<I>> {

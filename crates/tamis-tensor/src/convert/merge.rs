@@ -11,13 +11,13 @@ use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec, Width};
 
 /// The runs of a level, fiber by fiber.
 #[derive(Clone)]
-struct Runs {
+struct PatternRuns {
     pos: Vec<u32>,
     start: Vec<u32>,
     end: Vec<u32>,
 }
 
-impl Runs {
+impl PatternRuns {
     fn fiber(&self, parent: usize) -> Range<usize> {
         self.pos[parent] as usize..self.pos[parent + 1] as usize
     }
@@ -27,7 +27,7 @@ impl Runs {
     }
 
     /// The arrays of a level, which have 32 bits.
-    fn of(mut arrays: LevelArrays) -> Runs {
+    fn of(mut arrays: LevelArrays) -> PatternRuns {
         let mut array = |name: &str| {
             let at = arrays.arrays.iter().position(|(other, _)| *other == name);
             match at.map(|at| arrays.arrays.swap_remove(at).1) {
@@ -35,7 +35,7 @@ impl Runs {
                 _ => Vec::new(),
             }
         };
-        Runs { pos: array("pos"), start: array("start"), end: array("end") }
+        PatternRuns { pos: array("pos"), start: array("start"), end: array("end") }
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn pattern_of_runs(tensor: Tensor, format: &Format) -> Result<std::re
     let arrays: Vec<LevelArrays> = tensor.levels()[above..].iter().map(|level| level.arrays()).collect();
     // Arrays without another owner are not copied.
     drop(tensor);
-    let mut runs: Vec<Runs> = arrays.into_iter().map(Runs::of).collect();
+    let mut runs: Vec<PatternRuns> = arrays.into_iter().map(PatternRuns::of).collect();
     for level in (0..runs.len()).rev() {
         let gapless = (to[above + level].kind == LevelKind::Runs).then_some(extents[level]);
         if level + 1 == runs.len() {
@@ -102,7 +102,7 @@ fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
 }
 
 /// Merges adjacent runs, in place.
-fn merge_last(runs: &mut Runs) {
+fn merge_last(runs: &mut PatternRuns) {
     // Without adjacent runs there is nothing to do: one scan over the arrays checks it,
     // disregarding pairs across fibers.
     let touching = |start: &[u32], end: &[u32]| start.iter().zip(end).filter(|(start, end)| start == end).count();
@@ -146,9 +146,12 @@ fn merge_last(runs: &mut Runs) {
 
 /// Merges adjacent runs with equal sub-fibers; with `gapless`, gaps become runs of empty
 /// sub-fibers, up to that extent.
-fn merge_upper(runs: &mut Runs, below: &mut [Runs], extent: Option<u32>) {
-    let mut merged =
-        Runs { pos: vec![0], start: Vec::with_capacity(runs.start.len()), end: Vec::with_capacity(runs.end.len()) };
+fn merge_upper(runs: &mut PatternRuns, below: &mut [PatternRuns], extent: Option<u32>) {
+    let mut merged = PatternRuns {
+        pos: vec![0],
+        start: Vec::with_capacity(runs.start.len()),
+        end: Vec::with_capacity(runs.end.len()),
+    };
     // The sub-fiber of each merged run; none is empty.
     let mut children: Vec<Option<usize>> = Vec::with_capacity(runs.start.len());
     for parent in 0..runs.fibers() {
@@ -184,7 +187,7 @@ fn merge_upper(runs: &mut Runs, below: &mut [Runs], extent: Option<u32>) {
 }
 
 /// True if two sub-fibers are equal; `below` are their levels.
-fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
+fn same(below: &[PatternRuns], a: Option<usize>, b: Option<usize>) -> bool {
     let Some((level, deeper)) = below.split_first() else { return true };
     let fiber = |child: Option<usize>| child.map_or(0..0, |child| level.fiber(child));
     let (a, b) = (fiber(a), fiber(b));
@@ -194,7 +197,7 @@ fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
 }
 
 /// Keeps only these fibers of the first level, which are in order, and their children.
-fn keep(levels: &mut [Runs], fibers: &[Option<usize>]) {
+fn keep(levels: &mut [PatternRuns], fibers: &[Option<usize>]) {
     let Some((level, deeper)) = levels.split_first_mut() else { return };
     let (mut pos, mut kept) = (Vec::with_capacity(fibers.len() + 1), 0);
     let mut children = Vec::new();
@@ -242,10 +245,10 @@ mod tests {
     fn runs_that_touch_are_one() {
         let runs = level([&[0, 2, 2, 4, 5], &[0, 1, 3, 6, 0], &[1, 4, 5, 7, 8]]);
         let tensor = written(&[4, 8], "dense, sparse_runs; pattern", vec![LevelArrays::default(), runs]);
-        let settled = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
-        assert_eq!(array(&settled, 1, "pos"), [0, 1, 1, 3, 4]);
-        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
-        assert!(settled.same_values(&tensor));
+        let merged = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
+        assert_eq!(array(&merged, 1, "pos"), [0, 1, 1, 3, 4]);
+        assert_eq!((array(&merged, 1, "start"), array(&merged, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
+        assert!(merged.same_values(&tensor));
     }
 
     #[test]
@@ -256,11 +259,11 @@ mod tests {
         let runs = level([&[0, 2, 3, 4], &[0, 1, 0, 2], &[1, 3, 3, 3]]);
         let tensor = written(&[6, 8], "sparse_runs, sparse_runs; pattern", vec![rows, runs]);
         let format = Format::parse("runs, sparse_runs; pattern", 2).unwrap();
-        let settled = pattern_of_runs(tensor.clone(), &format).unwrap().unwrap();
-        assert_eq!(array(&settled, 0, "end"), [1, 4, 5, 6]);
-        assert_eq!(array(&settled, 1, "pos"), [0, 0, 1, 2, 2]);
-        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 2], vec![3, 3]));
-        assert!(settled.same_values(&tensor));
+        let merged = pattern_of_runs(tensor.clone(), &format).unwrap().unwrap();
+        assert_eq!(array(&merged, 0, "end"), [1, 4, 5, 6]);
+        assert_eq!(array(&merged, 1, "pos"), [0, 0, 1, 2, 2]);
+        assert_eq!((array(&merged, 1, "start"), array(&merged, 1, "end")), (vec![0, 2], vec![3, 3]));
+        assert!(merged.same_values(&tensor));
         let sparse = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
         assert_eq!((array(&sparse, 0, "start"), array(&sparse, 0, "end")), (vec![1, 4], vec![4, 5]));
         assert!(sparse.same_values(&tensor));

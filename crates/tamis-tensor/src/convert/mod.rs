@@ -16,24 +16,24 @@ mod bucket;
 mod build;
 mod dense;
 mod entries;
+mod finalize;
 mod last;
 pub(crate) mod matrix;
 mod merge;
 pub(crate) mod numbers;
 pub(crate) mod reorder;
-mod settle;
 pub(crate) mod sort;
 mod structured;
 pub(crate) mod words;
 
 pub(crate) use build::{axes as build_axes, build};
-pub use settle::{settle, written_as};
+pub use finalize::{finalize, written_as};
 
-pub(crate) use entries::{Entries, First, entries, stored_entries};
+pub(crate) use entries::{EntryColumns, First, entries, stored_entries};
 
 use crate::levels::tree;
 use crate::{Tensor, ValueArray};
-use structured::{Structure, Unstored};
+use structured::{FiberIds, Unstored};
 use tamis_ir::format::{Format, Leaf, LevelSpec};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
@@ -69,7 +69,7 @@ pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
 
 /// As [`convert`], for the output of a kernel: equal adjacent runs are merged, and entries of
 /// coordinate lists stay stored even if they equal the fill.
-pub(crate) fn convert_settled(tensor: &Tensor, format: &Format) -> Result<Tensor> {
+pub(crate) fn convert_written(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
@@ -125,7 +125,7 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
         _ => unstored(tensor, to, fill),
     };
     let blank = Some(fill).filter(|_| format.leaf() != Leaf::Pattern);
-    let structure = Structure::of_levels(tensor.levels(), values, unstored, blank, to)?;
+    let structure = FiberIds::of_levels(tensor.levels(), values, unstored, blank, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
 }

@@ -9,19 +9,19 @@ use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 
 /// A bit mask of values, in words of 64.
 #[derive(Debug)]
-pub(crate) struct Mask {
+pub(crate) struct BitMask {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Mask {
+impl BitMask {
     /// All bits set.
-    pub fn full(len: usize) -> Result<Mask> {
+    pub fn full(len: usize) -> Result<BitMask> {
         let mut words = filled(len.div_ceil(64), u64::MAX, "a mask")?;
         if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
             *last = (1 << (len % 64)) - 1;
         }
-        Ok(Mask { words, len })
+        Ok(BitMask { words, len })
     }
 
     /// The number of set bits.
@@ -123,7 +123,7 @@ macro_rules! floats {
 floats!(f32, f64);
 
 /// A mask of the values that differ from `fill`, which is of their type.
-pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<Mask> {
+pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<BitMask> {
     fn mask<T: Number>(values: &[T], fill: T) -> Result<Vec<u64>> {
         let mut words = reserve(values.len().div_ceil(64), "a mask")?;
         words.extend(values.chunks(64).map(|chunk| {
@@ -132,7 +132,7 @@ pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<Mask> {
         Ok(words)
     }
     let words = with_values!(values, x => mask(x, stored_form(fill))?);
-    Ok(Mask { words, len: values.len() })
+    Ok(BitMask { words, len: values.len() })
 }
 
 /// A [`Diagnostic`] unless duplicates of this type can be combined by this operator.

@@ -5,8 +5,8 @@
 //! hash table of lists decides. Levels of runs are then built top-down. The time is linear in the
 //! stored size on either side, and a run of any length counts as one.
 
-use super::Entries;
-use super::numbers::{Mask, differing};
+use super::EntryColumns;
+use super::numbers::{BitMask, differing};
 use super::words::{map_words, stored_form, with_words};
 use crate::levels::{Assemble, Level, Nodes, Runs, level_type, tree};
 use crate::memory::{filled, reserve, too_large};
@@ -27,7 +27,7 @@ const BLANK: usize = 1;
 
 /// A contiguous range of coordinates with equal children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct CoordinateSpan {
     start: u64,
     stop: u64,
     /// The id of the child.
@@ -36,14 +36,14 @@ struct Span {
 
 /// The fibers of one level, with ids from 1 on.
 #[derive(Debug, Default)]
-struct Fibers {
-    spans: Vec<Span>,
+struct FiberTable {
+    spans: Vec<CoordinateSpan>,
     /// The end of the spans of each fiber.
     ends: Vec<usize>,
 }
 
-impl Fibers {
-    fn get(&self, number: usize) -> &[Span] {
+impl FiberTable {
+    fn get(&self, number: usize) -> &[CoordinateSpan] {
         match number.checked_sub(1) {
             None => &[],
             Some(0) => &self.spans[..self.ends[0]],
@@ -51,7 +51,7 @@ impl Fibers {
         }
     }
 
-    fn add(&mut self, spans: &[Span]) -> usize {
+    fn add(&mut self, spans: &[CoordinateSpan]) -> usize {
         self.spans.extend_from_slice(spans);
         self.ends.push(self.spans.len());
         self.ends.len()
@@ -60,9 +60,9 @@ impl Fibers {
 
 /// A whole tensor.
 #[derive(Debug)]
-pub(super) struct Structure {
+pub(super) struct FiberIds {
     /// The fibers of each level, outermost first.
-    levels: Vec<Fibers>,
+    levels: Vec<FiberTable>,
     /// The id of the outermost fiber, or of the leaf if there are no levels.
     root: usize,
     /// The position of the value of each leaf id, from 1 on.
@@ -79,7 +79,7 @@ pub(super) enum Unstored {
     Number(Value),
 }
 
-impl Structure {
+impl FiberIds {
     /// Deduplicates the levels and values of a tensor. Ids are unique below the outermost level of
     /// runs of the `target`; other levels need no deduplication.
     ///
@@ -91,30 +91,30 @@ impl Structure {
         unstored: Unstored,
         fill: Option<Value>,
         target: &[LevelSpec],
-    ) -> Result<Structure> {
+    ) -> Result<FiberIds> {
         if tree::stored(levels) == Some(0) {
             // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
-            let levels = levels.iter().map(|_| Fibers::default()).collect();
-            return Ok(Structure { levels, root: EMPTY, leaves: Vec::new() });
+            let levels = levels.iter().map(|_| FiberTable::default()).collect();
+            return Ok(FiberIds { levels, root: EMPTY, leaves: Vec::new() });
         }
         let first = first_run(target);
         let (blank, filled) = blank(values, fill, target);
         with_leaves(values, unstored, blank, first < target.len(), |leaves| {
-            let mut all: Vec<Fibers> = Vec::with_capacity(levels.len());
+            let mut all: Vec<FiberTable> = Vec::with_capacity(levels.len());
             // The ids of the children of each position; ids of leaves are assigned on the fly.
             let mut numbers: Option<Vec<usize>> = None;
             for (k, level) in levels.iter().enumerate().rev() {
                 let parents = tree::positions(&levels[..k]);
-                let mut table = Table::new(first < k, filled <= k);
+                let mut table = SpanTable::new(first < k, filled <= k);
                 let mut above: Vec<usize> = reserve(parents, "the numbers of fibers")?;
-                let mut list = List::new(filled <= k);
+                let mut list = SpanList::new(filled <= k);
                 for parent in 0..parents {
                     match &numbers {
-                        None => level.pieces(parent, &mut |piece| {
-                            list.piece(piece.start..piece.stop, piece.shared, |at| leaves.number(piece.child + at))
+                        None => level.ranges(parent, &mut |range| {
+                            list.push_range(range.start..range.stop, range.shared, |at| leaves.number(range.child + at))
                         }),
-                        Some(numbers) => level.pieces(parent, &mut |piece| {
-                            list.piece(piece.start..piece.stop, piece.shared, |at| numbers[piece.child + at])
+                        Some(numbers) => level.ranges(parent, &mut |range| {
+                            list.push_range(range.start..range.stop, range.shared, |at| numbers[range.child + at])
                         }),
                     }
                     above.push(list.finish(&mut table));
@@ -127,26 +127,26 @@ impl Structure {
                 Some(numbers) => numbers.first().copied().unwrap_or(EMPTY),
                 None => leaves.number(0),
             };
-            Ok(Structure { levels: all, root, leaves: Vec::new() })
+            Ok(FiberIds { levels: all, root, leaves: Vec::new() })
         })
     }
 
     /// Deduplicates sorted entries, whose columns are the levels of the `target`.
-    pub fn of_entries(entries: &Entries, fill: Value, target: &[LevelSpec]) -> Result<Structure> {
+    pub fn of_entries(entries: &EntryColumns, fill: Value, target: &[LevelSpec]) -> Result<FiberIds> {
         let first = first_run(target);
         let (blank, filled) = blank(entries.values.as_ref(), Some(fill), target);
         let columns = entries.columns()?;
         let differs = tree::first_difference(&columns, entries.len)?;
         with_leaves(entries.values.as_ref(), Unstored::Nothing, blank, first < target.len(), |leaves| {
-            let mut all: Vec<Fibers> = Vec::with_capacity(columns.len());
+            let mut all: Vec<FiberTable> = Vec::with_capacity(columns.len());
             // The first entry of each node, and the id of its child; below the last level every
             // entry is a node.
             let mut nodes: Option<(Vec<usize>, Vec<usize>)> = None;
             for (k, column) in columns.iter().enumerate().rev() {
                 let count = nodes.as_ref().map_or(entries.len, |(starts, _)| starts.len());
-                let mut table = Table::new(first < k, filled <= k);
+                let mut table = SpanTable::new(first < k, filled <= k);
                 let (mut starts, mut numbers): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-                let mut list = List::new(filled <= k);
+                let mut list = SpanList::new(filled <= k);
                 with_indices!(column, column => for node in 0..count {
                     let (entry, below) = match &nodes {
                         None => (node, leaves.number(node)),
@@ -159,7 +159,7 @@ impl Structure {
                         starts.push(entry);
                     }
                     let c = column[entry].to_u64();
-                    list.push(Span { start: c, stop: c + 1, below });
+                    list.push(CoordinateSpan { start: c, stop: c + 1, below });
                 });
                 if count > 0 {
                     numbers.push(list.finish(&mut table));
@@ -173,7 +173,7 @@ impl Structure {
                 None if entries.len > 0 => leaves.number(0),
                 None => EMPTY,
             };
-            Ok(Structure { levels: all, root, leaves: Vec::new() })
+            Ok(FiberIds { levels: all, root, leaves: Vec::new() })
         })
     }
 
@@ -394,35 +394,35 @@ struct RunLists {
 }
 
 /// The spans of one fiber under construction.
-struct List {
-    spans: Vec<Span>,
+struct SpanList {
+    spans: Vec<CoordinateSpan>,
     /// Every coordinate is stored.
     filled: bool,
     /// An explicit fill is stored.
-    asked: bool,
+    explicit: bool,
 }
 
-impl List {
-    fn new(filled: bool) -> List {
-        List { spans: Vec::new(), filled, asked: false }
+impl SpanList {
+    fn new(filled: bool) -> SpanList {
+        SpanList { spans: Vec::new(), filled, explicit: false }
     }
 
     /// The id of the completed fiber; the list is empty for the next one.
-    fn finish(&mut self, table: &mut Table) -> usize {
+    fn finish(&mut self, table: &mut SpanTable) -> usize {
         let number = match table.number(&self.spans) {
-            EMPTY if self.asked => BLANK,
+            EMPTY if self.explicit => BLANK,
             number => number,
         };
         self.spans.clear();
-        self.asked = false;
+        self.explicit = false;
         number
     }
 
     /// Appends a span, which may extend the last one.
     #[inline(always)]
-    fn push(&mut self, span: Span) {
+    fn push(&mut self, span: CoordinateSpan) {
         if span.below <= BLANK && (span.below == EMPTY || self.filled) {
-            self.asked |= span.below == BLANK;
+            self.explicit |= span.below == BLANK;
             return;
         }
         match self.spans.last_mut() {
@@ -433,50 +433,50 @@ impl List {
 
     /// Appends a range of a level, with the id of its n-th child.
     #[inline(always)]
-    fn piece(&mut self, range: std::ops::Range<u64>, shared: bool, mut number: impl FnMut(usize) -> usize) {
+    fn push_range(&mut self, range: std::ops::Range<u64>, shared: bool, mut number: impl FnMut(usize) -> usize) {
         if shared {
-            return self.push(Span { start: range.start, stop: range.end, below: number(0) });
+            return self.push(CoordinateSpan { start: range.start, stop: range.end, below: number(0) });
         }
         for (at, c) in range.enumerate() {
-            self.push(Span { start: c, stop: c + 1, below: number(at) });
+            self.push(CoordinateSpan { start: c, stop: c + 1, below: number(at) });
         }
     }
 }
 
 /// The fibers of a level; with deduplication, each list of spans once.
-struct Table {
-    fibers: Fibers,
+struct SpanTable {
+    fibers: FiberTable,
     /// The last fiber by hash, if fibers are deduplicated.
-    found: Option<HashMap<u64, usize, Seeded>>,
+    ids: Option<HashMap<u64, usize, Seeded>>,
     /// For each fiber, the previous one with the same hash.
     before: Vec<usize>,
     seed: Seeded,
 }
 
-impl Table {
+impl SpanTable {
     /// Fibers of a level that is `filled` may be blank.
-    fn new(tells_apart: bool, filled: bool) -> Table {
+    fn new(distinguishes: bool, filled: bool) -> SpanTable {
         let seed = Seeded::new();
-        let (mut fibers, mut before) = (Fibers::default(), Vec::new());
+        let (mut fibers, mut before) = (FiberTable::default(), Vec::new());
         if filled {
             fibers.add(&[]);
             before.push(EMPTY);
         }
-        Table { fibers, found: tells_apart.then(|| HashMap::with_hasher(seed)), before, seed }
+        SpanTable { fibers, ids: distinguishes.then(|| HashMap::with_hasher(seed)), before, seed }
     }
 
-    fn number(&mut self, spans: &[Span]) -> usize {
+    fn number(&mut self, spans: &[CoordinateSpan]) -> usize {
         if spans.is_empty() {
             return EMPTY;
         }
-        let Some(found) = &mut self.found else { return self.fibers.add(spans) };
+        let Some(ids) = &mut self.ids else { return self.fibers.add(spans) };
         let mut hasher = self.seed.build_hasher();
         for span in spans {
             hasher.write_u64(span.start);
             hasher.write_u64(span.stop);
             hasher.write_u64(span.below as u64);
         }
-        let last = found.entry(hasher.finish()).or_insert(EMPTY);
+        let last = ids.entry(hasher.finish()).or_insert(EMPTY);
         let mut number = *last;
         while number != EMPTY {
             if self.fibers.get(number) == spans {
@@ -498,10 +498,10 @@ trait Leaves {
 /// Values as words: equal ones have one id, with deduplication.
 struct Values<'a, W> {
     words: &'a [W],
-    stored: Option<Mask>,
+    stored: Option<BitMask>,
     unstored: Option<W>,
     blank: Option<W>,
-    found: Option<HashMap<W, usize, Seeded>>,
+    ids: Option<HashMap<W, usize, Seeded>>,
     last: Option<(W, usize)>,
     places: Vec<usize>,
 }
@@ -516,7 +516,7 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
         if self.blank == Some(word) {
             return BLANK;
         }
-        let Some(found) = &mut self.found else {
+        let Some(ids) = &mut self.ids else {
             self.places.push(place);
             return self.places.len();
         };
@@ -524,7 +524,7 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
             Some((last, number)) if last == word => return number,
             _ => {}
         }
-        let number = *found.entry(word).or_insert_with(|| {
+        let number = *ids.entry(word).or_insert_with(|| {
             self.places.push(place);
             self.places.len()
         });
@@ -547,10 +547,10 @@ fn with_leaves(
     values: Option<&ValueArray>,
     unstored: Unstored,
     blank: Option<Value>,
-    tells_apart: bool,
-    build: impl FnOnce(&mut dyn Leaves) -> Result<Structure>,
-) -> Result<Structure> {
-    let Some(values) = values else { return Ok(Structure { leaves: vec![0], ..build(&mut Truth)? }) };
+    distinguishes: bool,
+    build: impl FnOnce(&mut dyn Leaves) -> Result<FiberIds>,
+) -> Result<FiberIds> {
+    let Some(values) = values else { return Ok(FiberIds { leaves: vec![0], ..build(&mut Truth)? }) };
     let stored = match &unstored {
         Unstored::Number(number) => Some(differing(values, *number)?).filter(|mask| !mask.is_full()),
         _ => None,
@@ -560,12 +560,12 @@ fn with_leaves(
             Unstored::Bits(value) => Some(stored_form(value)),
             _ => None,
         };
-        let found = tells_apart.then(|| HashMap::with_hasher(Seeded::new()));
+        let ids = distinguishes.then(|| HashMap::with_hasher(Seeded::new()));
         // The blank leaf has an id, but is never written.
         let (blank, places) = (blank.map(stored_form), vec![0; usize::from(blank.is_some())]);
-        let mut leaves = Values { words, stored, unstored, blank, found, last: None, places };
+        let mut leaves = Values { words, stored, unstored, blank, ids, last: None, places };
         let structure = build(&mut leaves)?;
-        Ok(Structure { leaves: leaves.places, ..structure })
+        Ok(FiberIds { leaves: leaves.places, ..structure })
     })
 }
 

@@ -9,15 +9,15 @@ use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::text::lexer::{Tok, Token, lex_line};
 use tamis_ir::{Code, Diagnostic, Source, Span};
 
-/// A call of a generator with checked name and arguments, ready to [`Call::generate`].
+/// A call of a generator with checked name and arguments, ready to [`GeneratorCall::generate`].
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct GeneratorCall {
     generator: &'static Generator,
     arguments: Vec<Argument>,
     source: Arc<Source>,
 }
 
-impl Call {
+impl GeneratorCall {
     /// The row of [`GENERATORS`].
     pub fn generator(&self) -> &'static Generator {
         self.generator
@@ -32,8 +32,8 @@ impl Call {
     ///
     /// ```
     /// let call = tamis_tensor::gallery::parse("rand(; 0.1)").unwrap();
-    /// let said = call.loose().unwrap();
-    /// assert_eq!((said.shape, said.density, said.seed), (None, Some(0.1), None));
+    /// let arguments = call.loose().unwrap();
+    /// assert_eq!((arguments.shape, arguments.density, arguments.seed), (None, Some(0.1), None));
     /// ```
     pub fn loose(&self) -> Option<Loose> {
         let mut arguments = Arguments::new(self);
@@ -44,7 +44,7 @@ impl Call {
         }
     }
 
-    /// Generates the entries. Labels of a diagnostic point into [`Call::text`]'s source.
+    /// Generates the entries. Labels of a diagnostic point into [`GeneratorCall::text`]'s source.
     pub fn generate(&self) -> Result<Coordinates> {
         let everything = Span::new(0..self.source.text.len());
         (self.generator.bind)(&mut Arguments::new(self)).and_then(|plan| plan()).map_err(|mut d| {
@@ -57,13 +57,13 @@ impl Call {
 }
 
 /// Two calls are equal if their texts are.
-impl PartialEq for Call {
-    fn eq(&self, other: &Call) -> bool {
+impl PartialEq for GeneratorCall {
+    fn eq(&self, other: &GeneratorCall) -> bool {
         self.text() == other.text()
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for GeneratorCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
@@ -95,12 +95,12 @@ pub fn is_call(text: &str) -> bool {
 pub fn almost_call(text: &str) -> Option<Diagnostic> {
     let trimmed = text.trim();
     let whole = Span::new(0..text.len());
-    let told = |message: String, label: &str| {
+    let mistake = |message: String, label: &str| {
         Diagnostic::new(Code::E0904, message).label(whole, label).with_source(&Source::new("generator", text))
     };
     if let Some(generator) = find(trimmed) {
         let message = format!("`{trimmed}` is a generator, which is called with its arguments");
-        return Some(told(message, "without arguments").help(format!("write `{}`", generator.signature)));
+        return Some(mistake(message, "without arguments").help(format!("write `{}`", generator.signature)));
     }
     let (name, _) = trimmed.split_once('(')?;
     let name = name.trim_end();
@@ -109,7 +109,7 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
         return None;
     }
     let closed = format!("{trimmed})");
-    let d = told(format!("the parenthesis after `{name}` is not closed"), "neither a generator nor a file");
+    let d = mistake(format!("the parenthesis after `{name}` is not closed"), "neither a generator nor a file");
     Some(match parse(&closed) {
         Ok(_) => d.help(format!("write `{closed}`")),
         Err(further) => further.help.iter().fold(d, |d, help| d.help(help.clone())),
@@ -124,7 +124,7 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
 /// let d = parse("laplacien(1000)").unwrap_err();
 /// assert!(d.help[0].contains("did you mean `laplacian`?"));
 /// ```
-pub fn parse(text: &str) -> Result<Call> {
+pub fn parse(text: &str) -> Result<GeneratorCall> {
     let source = Source::new("generator", text);
     let call = read(text, &source).map_err(|d| d.with_source(&source))?;
     // Only the check counts here; the generator is bound again when it runs.
@@ -159,12 +159,12 @@ enum ArgumentValue {
     Tuple(Vec<(ArgumentValue, Span)>),
 }
 
-fn read(text: &str, source: &Arc<Source>) -> Result<Call> {
+fn read(text: &str, source: &Arc<Source>) -> Result<GeneratorCall> {
     let (tokens, errors) = lex_line(text);
     if let Some(error) = errors.into_iter().next() {
         return Err(error);
     }
-    let mut reader = Reader { tokens, at: 0 };
+    let mut reader = CallParser { tokens, at: 0 };
     let token = reader.next();
     let Tok::Ident(name) = &token.tok else {
         return Err(expected("the name of a generator", &token).help("for example `laplacian(1000)`"));
@@ -179,10 +179,10 @@ fn read(text: &str, source: &Arc<Source>) -> Result<Call> {
         return Err(d.help(format!("generators are {}", names.join(" "))));
     };
     let arguments = reader.arguments().map_err(|d| d.help(format!("write `{}`", generator.signature)))?;
-    Ok(Call { generator, arguments, source: source.clone() })
+    Ok(GeneratorCall { generator, arguments, source: source.clone() })
 }
 
-struct Reader {
+struct CallParser {
     tokens: Vec<Token>,
     at: usize,
 }
@@ -192,7 +192,7 @@ fn expected(what: &str, found: &Token) -> Diagnostic {
         .label(found.span, format!("expected {what}"))
 }
 
-impl Reader {
+impl CallParser {
     /// The next token; the end of the text repeats.
     fn next(&mut self) -> Token {
         let token = self.tokens.get(self.at).or(self.tokens.last()).cloned();
@@ -291,7 +291,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn new(call: &Call) -> Arguments {
+    fn new(call: &GeneratorCall) -> Arguments {
         let end = call.source.text.trim_end().len();
         let end = Span::new(end.saturating_sub(1)..end);
         Arguments { left: call.arguments.clone(), signature: call.generator.signature, end }

@@ -10,7 +10,7 @@ use tamis_ir::format::{MAX_RANK, Width};
 const MAX_DIMENSION: u64 = i64::MAX as u64;
 
 /// Entries in the order of generation, with capacity for all of them.
-pub(super) struct Entries {
+pub(super) struct EntryCollector {
     shape: Vec<u64>,
     columns: Vec<Column>,
     pub(super) values: Vec<f64>,
@@ -56,15 +56,15 @@ impl Column {
     }
 }
 
-impl Entries {
+impl EntryCollector {
     /// Reserves capacity for `count` entries of a tensor of this shape, or returns a diagnostic.
-    pub(super) fn new(shape: &[u64], count: u128) -> Result<Entries> {
+    pub(super) fn new(shape: &[u64], count: u128) -> Result<EntryCollector> {
         check_shape(shape)?;
         let bytes_each: u64 =
             8 + shape.iter().map(|n| Width::automatic(n.saturating_sub(1)).size() as u64).sum::<u64>();
         let count = check_memory(count, bytes_each)?;
         let columns = shape.iter().map(|n| Column::new(*n, count)).collect::<Result<_>>()?;
-        Ok(Entries { shape: shape.to_vec(), columns, values: reserve(count)? })
+        Ok(EntryCollector { shape: shape.to_vec(), columns, values: reserve(count)? })
     }
 
     /// The two columns of a matrix and its values, for writing.

@@ -1,8 +1,8 @@
 //! Random graphs as adjacency matrices.
 
-use super::entries::{Entries, check_memory};
+use super::entries::{EntryCollector, check_memory};
 use super::sample::radix_sort;
-use super::stream::{Purpose, Stream, refuse, reserve};
+use super::stream::{Stream, StreamPurpose, refuse, reserve};
 use crate::Coordinates;
 use tamis_ir::diag::Result;
 
@@ -29,12 +29,12 @@ pub fn rmat(scale: u32, edges_per_node: u64, seed: u64) -> Result<Coordinates> {
     // The edges, and the same amount for sorting.
     let drawn = check_memory(drawn, 16)?;
     let mut edges: Vec<u64> = reserve(drawn)?;
-    let mut stream = Stream::new(seed, Purpose::Structure);
+    let mut stream = Stream::new(seed, StreamPurpose::Structure);
     edges.extend((0..drawn).map(|_| edge(&mut stream, scale)));
     radix_sort(&mut edges, 2 * scale)?;
     edges.dedup();
-    let mut entries = Entries::new(&[nodes, nodes], edges.len() as u128)?;
-    let mut weights = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[nodes, nodes], edges.len() as u128)?;
+    let mut weights = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for edge in edges {
             rows.push(edge >> scale);

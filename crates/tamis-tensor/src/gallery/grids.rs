@@ -1,6 +1,6 @@
 //! Discrete Laplacians on rectangular grids.
 
-use super::entries::Entries;
+use super::entries::EntryCollector;
 use super::stream::refuse;
 use crate::Coordinates;
 use tamis_ir::diag::Result;
@@ -38,7 +38,7 @@ pub fn laplacian_grid(grid: &[u64]) -> Result<Coordinates> {
     }
     let links: u128 =
         grid.iter().map(|n| 2 * u128::from(points) / u128::from((*n).max(1)) * u128::from(n.saturating_sub(1))).sum();
-    let mut entries = Entries::new(&[points, points], u128::from(points) + links)?;
+    let mut entries = EntryCollector::new(&[points, points], u128::from(points) + links)?;
     if points == 0 {
         return Ok(entries.finish());
     }

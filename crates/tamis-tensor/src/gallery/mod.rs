@@ -14,9 +14,9 @@ mod stream;
 mod structured;
 mod table;
 
-pub use call::{Arguments, Call, almost_call, generate, is_call, parse};
+pub use call::{Arguments, GeneratorCall, almost_call, generate, is_call, parse};
 pub use graphs::rmat;
 pub use grids::{laplacian, laplacian_grid, laplacian3};
 pub use random::{blocked, permutation, random, random_nnz};
 pub use structured::{Triangle, banded, banded_between, diagonal, identity, ones, triangular};
-pub use table::{GENERATORS, Generator, Loose, Plan};
+pub use table::{GENERATORS, Generate, Generator, Loose};

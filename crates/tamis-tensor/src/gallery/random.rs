@@ -1,8 +1,8 @@
 //! Generators of random structure: uniform entries, dense blocks, permutations.
 
-use super::entries::{Entries, cells, check_memory};
+use super::entries::{EntryCollector, cells, check_memory};
 use super::sample::sorted_sample;
-use super::stream::{Purpose, Stream, refuse, reserve};
+use super::stream::{Stream, StreamPurpose, refuse, reserve};
 use crate::Coordinates;
 use tamis_ir::diag::Result;
 
@@ -38,9 +38,9 @@ pub fn random_nnz(shape: &[u64], count: u64, seed: u64) -> Result<Coordinates> {
 }
 
 fn sampled(shape: &[u64], cells: u128, count: u128, seed: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(shape, count)?;
-    let mut values = Stream::new(seed, Purpose::Values);
-    sorted_sample(&mut Stream::new(seed, Purpose::Structure), cells, count, |cell| {
+    let mut entries = EntryCollector::new(shape, count)?;
+    let mut values = Stream::new(seed, StreamPurpose::Values);
+    sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), cells, count, |cell| {
         entries.push_cell(cell, values.unit());
     })?;
     Ok(entries.finish())
@@ -63,14 +63,14 @@ pub fn blocked(n: u64, block: u64, density: f64, seed: u64) -> Result<Coordinate
     let blocks = u128::from(per_side) * u128::from(per_side);
     let count = round_share(density, blocks);
     let mut chosen: Vec<(u64, u64)> = reserve(check_memory(count, 16)?)?;
-    sorted_sample(&mut Stream::new(seed, Purpose::Structure), blocks, count, |k| {
+    sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), blocks, count, |k| {
         chosen.push(((k / u128::from(per_side)) as u64, (k % u128::from(per_side)) as u64));
     })?;
     let extent = |k: u64| k * block..(k + 1).saturating_mul(block).min(n);
     let length = |k: u64| extent(k).end - extent(k).start;
     let total = chosen.iter().fold(0u128, |sum, (i, j)| sum + u128::from(length(*i)) * u128::from(length(*j)));
-    let mut entries = Entries::new(&[n, n], total)?;
-    let mut stream = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[n, n], total)?;
+    let mut stream = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for block_row in chosen.chunk_by(|a, b| a.0 == b.0) {
             for row in extent(block_row[0].0) {
@@ -91,10 +91,10 @@ pub fn blocked(n: u64, block: u64, density: f64, seed: u64) -> Result<Coordinate
 /// assert_eq!(tamis_tensor::gallery::permutation(5, 3).unwrap().len(), 5);
 /// ```
 pub fn permutation(n: u64, seed: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], u128::from(n))?;
+    let mut entries = EntryCollector::new(&[n, n], u128::from(n))?;
     let mut order: Vec<u64> = reserve(check_memory(u128::from(n), 8)?)?;
     order.extend(0..n);
-    let mut stream = Stream::new(seed, Purpose::Structure);
+    let mut stream = Stream::new(seed, StreamPurpose::Structure);
     for k in (1..order.len()).rev() {
         order.swap(k, stream.below(k as u64 + 1) as usize);
     }

@@ -73,7 +73,7 @@ fn for_each_bit(map: &[u64], cells: u128, set: bool, mut visit: impl FnMut(u128)
 /// bits.
 ///
 /// Each round draws only the number of missing elements, so that no round draws too many.
-fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Result<Vec<K>> {
+fn distinct<K: SampleKey>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Result<Vec<K>> {
     let count = check_memory(count, 2 * size_of::<K>() as u64)?;
     let mut kept: Vec<K> = reserve(count)?;
     let mut fresh: Vec<K> = reserve(count)?;
@@ -88,7 +88,7 @@ fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Resu
 }
 
 /// Merges sorted `fresh` into sorted `kept`, in place from the end, without duplicates.
-fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
+fn merge_new<K: SampleKey>(kept: &mut Vec<K>, fresh: &[K]) {
     if kept.is_empty() {
         kept.extend_from_slice(fresh);
         return;
@@ -109,7 +109,7 @@ fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
 }
 
 /// An integer key of a radix sort.
-pub(super) trait Key: Copy + Ord + Default {
+pub(super) trait SampleKey: Copy + Ord + Default {
     /// The digit of [`DIGIT_BITS`] bits at this shift.
     fn digit(self, shift: u32) -> usize;
 }
@@ -118,14 +118,14 @@ pub(super) trait Key: Copy + Ord + Default {
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
-impl Key for u64 {
+impl SampleKey for u64 {
     #[inline]
     fn digit(self, shift: u32) -> usize {
         (self >> shift) as usize & (DIGITS - 1)
     }
 }
 
-impl Key for u128 {
+impl SampleKey for u128 {
     #[inline]
     fn digit(self, shift: u32) -> usize {
         (self >> shift) as usize & (DIGITS - 1)
@@ -133,7 +133,7 @@ impl Key for u128 {
 }
 
 /// Radix sort of numbers of at most `bits` bits, least significant digit first.
-pub(super) fn radix_sort<K: Key>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
+pub(super) fn radix_sort<K: SampleKey>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
     // For a few numbers, clearing the counters would dominate.
     if keys.len() < 2 * DIGITS {
         keys.sort_unstable();
@@ -161,12 +161,12 @@ pub(super) fn radix_sort<K: Key>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
+    use super::super::stream::StreamPurpose;
     use super::*;
 
     fn sample(seed: u64, cells: u128, count: u128) -> Vec<u128> {
         let mut found = Vec::new();
-        sorted_sample(&mut Stream::new(seed, Purpose::Structure), cells, count, |cell| found.push(cell)).unwrap();
+        sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), cells, count, |cell| found.push(cell)).unwrap();
         found
     }
 
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn sorting_and_the_bitmap_give_the_same_sample() {
         let (cells, count) = (20_000u64, 5_000u128);
-        let mut stream = Stream::new(5, Purpose::Structure);
+        let mut stream = Stream::new(5, StreamPurpose::Structure);
         let sorted = distinct(count, 15, || stream.below(cells)).unwrap();
         let widened: Vec<u128> = sorted.into_iter().map(u128::from).collect();
         assert_eq!(widened, sample(5, u128::from(cells), count));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn radix_sort_sorts() {
-        let mut stream = Stream::new(1, Purpose::Structure);
+        let mut stream = Stream::new(1, StreamPurpose::Structure);
         let mut keys: Vec<u128> = (0..10_000).map(|_| stream.below_wide(1 << 100)).collect();
         let mut expected = keys.clone();
         expected.sort_unstable();

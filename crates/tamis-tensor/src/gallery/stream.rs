@@ -26,7 +26,7 @@ const fn mix(mut z: u64) -> u64 {
 
 /// The purpose of a stream: structure and values are independent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum StreamPurpose {
     /// The coordinates of entries.
     Structure = 0,
     /// The values of entries.
@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
 }
 
 impl Stream {
-    pub(crate) fn new(seed: u64, purpose: Purpose) -> Stream {
+    pub(crate) fn new(seed: u64, purpose: StreamPurpose) -> Stream {
         Stream { state: mix(mix(seed.wrapping_add(GAMMA)).wrapping_add(purpose as u64)) }
     }
 
@@ -101,7 +101,7 @@ mod tests {
     /// These numbers are a contract: if this test fails, published matrices have changed.
     #[test]
     fn the_stream_never_changes() {
-        let mut stream = Stream::new(0, Purpose::Structure);
+        let mut stream = Stream::new(0, StreamPurpose::Structure);
         let words: Vec<u64> = (0..4).map(|_| stream.word()).collect();
         assert_eq!(words, WORDS_OF_SEED_0);
         // SplitMix64's published first output for state 0, computed by the finalizer alone.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_and_are_reached() {
-        let mut stream = Stream::new(7, Purpose::Values);
+        let mut stream = Stream::new(7, StreamPurpose::Values);
         for bound in [1u64, 2, 3, 10] {
             let drawn: Vec<u64> = (0..1000).map(|_| stream.below(bound)).collect();
             assert!((0..bound).all(|x| drawn.contains(&x)), "{bound}");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn values_are_inside_the_unit_interval() {
-        let mut stream = Stream::new(1, Purpose::Values);
+        let mut stream = Stream::new(1, StreamPurpose::Values);
         let drawn: Vec<f64> = (0..100_000).map(|_| stream.unit()).collect();
         assert!(drawn.iter().all(|x| 0.0 < *x && *x < 1.0));
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;

@@ -1,7 +1,7 @@
 //! Generators of regular structure: dense, banded, triangular, diagonal.
 
-use super::entries::{Entries, cells};
-use super::stream::{Purpose, Stream};
+use super::entries::{EntryCollector, cells};
+use super::stream::{Stream, StreamPurpose};
 use crate::Coordinates;
 use std::ops::Range;
 use tamis_ir::diag::Result;
@@ -13,7 +13,7 @@ use tamis_ir::diag::Result;
 /// ```
 pub fn ones(shape: &[u64]) -> Result<Coordinates> {
     let count = cells(shape)?;
-    let mut entries = Entries::new(shape, count)?;
+    let mut entries = EntryCollector::new(shape, count)?;
     (0..count).for_each(|cell| entries.push_cell(cell, 1.0));
     Ok(entries.finish())
 }
@@ -73,7 +73,7 @@ pub fn diagonal(n: u64, seed: u64) -> Result<Coordinates> {
 /// assert_eq!(tamis_tensor::gallery::identity(4).unwrap().values, vec![1.0; 4].into());
 /// ```
 pub fn identity(n: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], u128::from(n))?;
+    let mut entries = EntryCollector::new(&[n, n], u128::from(n))?;
     if let Some((rows, columns, values)) = entries.matrix() {
         rows.range(0..n);
         columns.range(0..n);
@@ -84,8 +84,8 @@ pub fn identity(n: u64) -> Result<Coordinates> {
 
 /// A square matrix each of whose rows is one range of columns; `count` is their total length.
 fn rows_of_ranges(n: u64, count: u128, seed: u64, range: impl Fn(u64) -> Range<u64>) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], count)?;
-    let mut stream = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[n, n], count)?;
+    let mut stream = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for row in 0..n {
             let range = range(row);

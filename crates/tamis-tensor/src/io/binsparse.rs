@@ -5,7 +5,7 @@
 //! with `transpose`, `fill`, `index_base`, complex and boolean values, `iso` values (all equal) and
 //! `structure` (matrices with one stored triangle).
 
-use super::npz::{Archive, corrupt};
+use super::npz::{ArchiveReader, corrupt};
 use super::symmetry::Symmetry;
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, ValueField, npy, options};
 use crate::convert::words;
@@ -26,10 +26,10 @@ const LONGEST: u64 = 1 << 20;
 const MAX_SAME: u64 = 1 << 28;
 
 /// True for a sparse level, and its number of dimensions.
-pub(super) type Stored = (bool, usize);
+pub(super) type LevelShape = (bool, usize);
 
 /// A predefined format: its name, its levels, and a flag for column-major order.
-pub(super) type Predefined = (&'static str, &'static [Stored], bool);
+pub(super) type Predefined = (&'static str, &'static [LevelShape], bool);
 
 /// All predefined formats. The first of equivalent ones is written.
 pub(super) const PREDEFINED: [Predefined; 13] = [
@@ -52,7 +52,7 @@ pub(super) const PREDEFINED: [Predefined; 13] = [
 struct Descriptor {
     shape: Vec<u64>,
     entries: u64,
-    levels: Vec<Stored>,
+    levels: Vec<LevelShape>,
     /// The dimension that each level stores.
     order: Vec<usize>,
     values: String,
@@ -63,13 +63,13 @@ struct Descriptor {
 
 /// Reads a tensor in the format of the file.
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
-    let mut archive = Archive::open(name, bytes)?;
+    let mut archive = ArchiveReader::open(name, bytes)?;
     let text = archive.bytes(DESCRIPTOR, LONGEST)?;
     let json: Json = serde_json::from_slice(&text)
         .map_err(|error| corrupt(name, format!("`{DESCRIPTOR}` is not JSON: {error}")).help("write the file again"))?;
-    let said = Descriptor::new(json.get("binsparse").unwrap_or(&json)).map_err(|d| d.in_file(name))?;
-    options::agree(options, &said.shape, 0).map_err(|fault| fault.in_file(name))?;
-    said.tensor(&mut archive).map_err(|d| d.in_file(name))
+    let descriptor = Descriptor::new(json.get("binsparse").unwrap_or(&json)).map_err(|d| d.in_file(name))?;
+    options::agree(options, &descriptor.shape, 0).map_err(|fault| fault.in_file(name))?;
+    descriptor.tensor(&mut archive).map_err(|d| d.in_file(name))
 }
 
 /// A tensor as plain file data, for inspection.
@@ -153,7 +153,7 @@ impl Descriptor {
             .map_err(|d| unsupported(format!("these levels are not read: {}", d.message)))
     }
 
-    fn tensor(&self, archive: &mut Archive) -> Result<Tensor> {
+    fn tensor(&self, archive: &mut ArchiveReader) -> Result<Tensor> {
         let arrays = self.arrays(archive)?;
         let values = self.values(archive, &arrays)?;
         let leaf = if values.is_none() { Leaf::Pattern } else { Leaf::Element(None) };
@@ -209,7 +209,7 @@ impl Descriptor {
     }
 
     /// The arrays of the equivalent levels.
-    fn arrays(&self, archive: &mut Archive) -> Result<Vec<LevelArrays>> {
+    fn arrays(&self, archive: &mut ArchiveReader) -> Result<Vec<LevelArrays>> {
         let mut arrays = Vec::new();
         let mut depth = 0;
         for (sparse, rank) in &self.levels {
@@ -235,7 +235,7 @@ impl Descriptor {
     }
 
     /// Positions or coordinates, counted from 0.
-    fn indices(&self, archive: &mut Archive, member: &str) -> Result<IndexArray> {
+    fn indices(&self, archive: &mut ArchiveReader, member: &str) -> Result<IndexArray> {
         let array = archive.vector(member)?;
         let name = archive.name;
         let number = |k: usize| {
@@ -254,7 +254,7 @@ impl Descriptor {
     }
 
     /// The values; `None` if all are true.
-    fn values(&self, archive: &mut Archive, arrays: &[LevelArrays]) -> Result<Option<ValueArray>> {
+    fn values(&self, archive: &mut ArchiveReader, arrays: &[LevelArrays]) -> Result<Option<ValueArray>> {
         let (inner, same) = modifier(&self.values, "iso");
         let (scalar, complex) = modifier(inner, "complex");
         let mut values = archive.vector("values")?;
@@ -267,7 +267,7 @@ impl Descriptor {
         }
         let known = named(scalar).is_some_and(|dtype| values.dtype() == if complex { dtype.complex() } else { dtype });
         if !known {
-            let message = format!("`values` holds {}, but is said to hold `{}`", values.dtype(), self.values);
+            let message = format!("`values` holds {}, but the descriptor specifies `{}`", values.dtype(), self.values);
             return Err(corrupt(archive.name, message));
         }
         let count = if same { self.positions(arrays)? } else { values.len() as u64 };
@@ -349,7 +349,7 @@ fn narrow(numbers: IndexArray) -> Result<IndexArray> {
 }
 
 /// Parses levels from the outermost on, and the order of their dimensions.
-fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
+fn levels(json: &Json, rank: usize) -> Result<(Vec<LevelShape>, Vec<usize>)> {
     let format = json.get("format");
     let custom = json.get("custom").or_else(|| format.and_then(|f| f.get("custom")));
     if let (Some(word), None) = (format.and_then(Json::as_str), custom) {
@@ -366,20 +366,24 @@ fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
     let mut levels = Vec::new();
     let mut level = custom.get("level");
     loop {
-        let Some(said) = level else { return Err(wrong("a level is missing: the last one is `element`")) };
-        let kind = said.get("level_desc").or_else(|| said.get("level_kind")).and_then(Json::as_str).unwrap_or_default();
+        let Some(descriptor) = level else { return Err(wrong("a level is missing: the last one is `element`")) };
+        let kind = descriptor
+            .get("level_desc")
+            .or_else(|| descriptor.get("level_kind"))
+            .and_then(Json::as_str)
+            .unwrap_or_default();
         let sparse = match kind {
             "element" => break,
             "dense" => false,
             "sparse" => true,
             other => return Err(unsupported(format!("levels are element, dense or sparse, not `{other}`"))),
         };
-        let dims = said.get("rank").map_or(Some(1), Json::as_u64).filter(|r| (1..=MAX_RANK as u64).contains(r));
+        let dims = descriptor.get("rank").map_or(Some(1), Json::as_u64).filter(|r| (1..=MAX_RANK as u64).contains(r));
         levels.push((sparse, dims.ok_or_else(|| wrong("the rank of a level is no positive number"))? as usize));
         if levels.len() > MAX_RANK {
             return Err(wrong(format!("there are more than {MAX_RANK} levels")));
         }
-        level = said.get("level");
+        level = descriptor.get("level");
     }
     let stored: usize = levels.iter().map(|(_, rank)| rank).sum();
     let order: Option<Vec<usize>> = match custom.get("transpose") {

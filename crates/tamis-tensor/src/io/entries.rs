@@ -18,7 +18,7 @@ use tamis_ir::Code;
 pub(super) const MAX_EXTENT: u64 = i64::MAX as u64;
 
 /// The last column of a line.
-pub(super) trait Field: Clone + Send + Sync {
+pub(super) trait ValueColumn: Clone + Send + Sync {
     /// The stored type of one value; its default is all zero bits.
     type Item: Copy + Default + Send + Sync + Zeroable;
     /// The name in messages.
@@ -42,7 +42,7 @@ macro_rules! simple_field {
         #[derive(Clone, Default)]
         pub(super) struct $name;
 
-        impl Field for $name {
+        impl ValueColumn for $name {
             type Item = $item;
             const NAME: &'static str = $word;
             const HELP: &'static str = $help;
@@ -99,7 +99,7 @@ fn complex(text: &[u8]) -> Scanned<'_, Complex<f64>> {
 #[derive(Clone, Default)]
 pub(super) struct Pattern;
 
-impl Field for Pattern {
+impl ValueColumn for Pattern {
     type Item = ();
     const NAME: &'static str = "no value";
     const HELP: &'static str = "leave the value out, or say `real` instead of `pattern` in the first line of the file";
@@ -113,12 +113,12 @@ impl Field for Pattern {
 
 /// Integers up to the first real: each item holds the bits of an `i64` or of an `f64`.
 #[derive(Clone, Default)]
-pub(super) struct Number {
+pub(super) struct IntOrReal {
     /// The first entry that is not an integer.
     pub real_from: Option<usize>,
 }
 
-impl Field for Number {
+impl ValueColumn for IntOrReal {
     type Item = u64;
     const NAME: &'static str = "a number";
     const HELP: &'static str = "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`";
@@ -165,18 +165,22 @@ pub(super) struct Rules<'a> {
 }
 
 /// All entries of a text, in order.
-pub(super) struct Entries<F: Field> {
+pub(super) struct ParsedEntries<F: ValueColumn> {
     pub columns: Vec<IndexArray>,
     pub values: Vec<F::Item>,
     /// The state of each chunk after its last line, and its number of entries.
-    pub pieces: Vec<(F, usize)>,
+    pub chunks: Vec<(F, usize)>,
 }
 
 /// A callback that reports progress.
-pub(super) type Progress<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
+pub(super) type ProgressFn<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
 
 /// Parses all lines of `text`. Columns are 32 bits wide if every dimension fits, else 64.
-pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>> {
+pub(super) fn parse<F: ValueColumn + Default>(
+    text: &[u8],
+    rules: Rules,
+    progress: ProgressFn,
+) -> Parsed<ParsedEntries<F>> {
     let narrow = rules.dims.iter().all(|d| *d <= 1 << 32);
     match (rules.dims.len(), narrow) {
         (2, true) => parse_as::<F, u32, 2>(text, rules, progress),
@@ -187,59 +191,59 @@ pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Pro
 }
 
 /// `R` is the number of dimensions if it is a compile-time constant, else 0.
-fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>>
+fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: ProgressFn) -> Parsed<ParsedEntries<F>>
 where
-    F: Field + Default,
+    F: ValueColumn + Default,
     I: Index,
     IndexArray: From<Vec<I>>,
 {
-    let pieces = cut_lines(text);
-    let counts: Vec<usize> = pieces.par_iter().map(|piece| lines_in(piece)).collect();
+    let chunks = cut_lines(text);
+    let counts: Vec<usize> = chunks.par_iter().map(|chunk| lines_in(chunk)).collect();
     let total: usize = counts.iter().sum();
     let rank = rules.dims.len();
-    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| room(total)).collect::<Parsed<_>>()?;
-    let mut values: Vec<F::Item> = room(total)?;
+    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| zeroed_vec(total)).collect::<Parsed<_>>()?;
+    let mut values: Vec<F::Item> = zeroed_vec(total)?;
 
-    let mut jobs = Vec::with_capacity(pieces.len());
+    let mut jobs = Vec::with_capacity(chunks.len());
     {
         let mut rests: Vec<&mut [I]> = columns.iter_mut().map(|c| &mut c[..]).collect();
         let mut values = &mut values[..];
-        for (piece, count) in pieces.iter().zip(&counts) {
+        for (chunk, count) in chunks.iter().zip(&counts) {
             let own: Vec<&mut [I]> =
                 rests.iter_mut().map(|rest| rest.split_off_mut(..*count).unwrap_or_default()).collect();
             let own_values = values.split_off_mut(..*count).unwrap_or_default();
-            jobs.push((*piece, own, own_values));
+            jobs.push((*chunk, own, own_values));
         }
     }
     let done = AtomicU64::new(0);
     let results: Vec<Parsed<(F, usize)>> = jobs
         .into_par_iter()
-        .map(|(piece, mut own, own_values)| {
+        .map(|(chunk, mut own, own_values)| {
             let mut field = F::default();
             let count = match <&mut [&mut [I]; R]>::try_from(&mut own[..]) {
-                Ok(fixed) if R > 0 => parse_piece(piece, rules, &mut fixed[..], own_values, &mut field),
-                _ => parse_piece(piece, rules, &mut own, own_values, &mut field),
+                Ok(fixed) if R > 0 => parse_chunk(chunk, rules, &mut fixed[..], own_values, &mut field),
+                _ => parse_chunk(chunk, rules, &mut own, own_values, &mut field),
             }
-            .map_err(|fault| fault.shifted(piece.as_ptr().addr() - text.as_ptr().addr()))?;
+            .map_err(|fault| fault.shifted(chunk.as_ptr().addr() - text.as_ptr().addr()))?;
             field.finish(&mut own_values[..count]);
             if let Some(progress) = progress {
-                let now = done.fetch_add(piece.len() as u64, Ordering::Relaxed) + piece.len() as u64;
+                let now = done.fetch_add(chunk.len() as u64, Ordering::Relaxed) + chunk.len() as u64;
                 progress(now, text.len() as u64);
             }
             Ok((field, count))
         })
         .collect();
 
-    let mut pieces = Vec::with_capacity(results.len());
+    let mut chunks = Vec::with_capacity(results.len());
     for result in results {
-        pieces.push(result?);
+        chunks.push(result?);
     }
-    close_gaps(&mut columns, &mut values, &counts, &pieces);
-    Ok(Entries { columns: columns.into_iter().map(IndexArray::from).collect(), values, pieces })
+    close_gaps(&mut columns, &mut values, &counts, &chunks);
+    Ok(ParsedEntries { columns: columns.into_iter().map(IndexArray::from).collect(), values, chunks })
 }
 
 /// Zeroed memory that is cheap to touch for the first time.
-pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
+pub(super) fn zeroed_vec<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     if size_of::<T>() == 0 {
         return Ok(vec![T::zeroed(); count]);
     }
@@ -247,14 +251,14 @@ pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
 }
 
 /// Compaction: blank lines and comments leave gaps at the end of their chunk, which are closed.
-fn close_gaps<I: Copy, F: Field>(
+fn close_gaps<I: Copy, F: ValueColumn>(
     columns: &mut [Vec<I>],
     values: &mut Vec<F::Item>,
     counts: &[usize],
-    pieces: &[(F, usize)],
+    chunks: &[(F, usize)],
 ) {
     let (mut from, mut to) = (0, 0);
-    for (count, (_, used)) in counts.iter().zip(pieces) {
+    for (count, (_, used)) in counts.iter().zip(chunks) {
         if from != to {
             for column in columns.iter_mut() {
                 column.copy_within(from..from + used, to);
@@ -271,33 +275,33 @@ fn close_gaps<I: Copy, F: Field>(
 }
 
 /// The number of lines of a chunk, the last of which may have no line end.
-fn lines_in(piece: &[u8]) -> usize {
-    count_newlines(piece) + usize::from(!piece.ends_with(b"\n"))
+fn lines_in(chunk: &[u8]) -> usize {
+    count_newlines(chunk) + usize::from(!chunk.ends_with(b"\n"))
 }
 
 /// Chunks of whole lines: small enough for load balancing, large enough to amortise a task.
 pub(super) fn cut_lines(text: &[u8]) -> Vec<&[u8]> {
     let target = (text.len() / (rayon::current_num_threads() * 8)).clamp(1 << 16, 1 << 21);
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     let mut rest = text;
     while rest.len() > target {
         match rest[target..].iter().position(|b| *b == b'\n') {
             Some(end) => {
-                let (piece, after) = rest.split_at(target + end + 1);
-                pieces.push(piece);
+                let (chunk, after) = rest.split_at(target + end + 1);
+                chunks.push(chunk);
                 rest = after;
             }
             None => break,
         }
     }
     if !rest.is_empty() {
-        pieces.push(rest);
+        chunks.push(rest);
     }
-    pieces
+    chunks
 }
 
 #[inline(always)]
-fn parse_piece<F: Field, I: Index>(
+fn parse_chunk<F: ValueColumn, I: Index>(
     text: &[u8],
     rules: Rules,
     columns: &mut [&mut [I]],
@@ -407,7 +411,7 @@ fn out_of_range(text: &[u8], rest: &[u8], dimension: usize, rules: Rules) -> Fau
 }
 
 #[cold]
-fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+fn bad_value<F: ValueColumn>(text: &[u8], rest: &[u8]) -> Fault {
     let at = text.len() - rest.len();
     let message = if ends(rest) {
         format!("the line ends where {} was expected", F::NAME)
@@ -427,7 +431,7 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
 }
 
 #[cold]
-fn too_much<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+fn too_much<F: ValueColumn>(text: &[u8], rest: &[u8]) -> Fault {
     let at = text.len() - rest.len();
     if matches!(rest, [b' ' | b'\t', ..]) {
         let message = format!("`{}` follows where the line should end", word(scan::skip_blanks(rest)));
@@ -458,7 +462,7 @@ mod tests {
             }
         }
         let entries = parse::<Integer>(text.as_bytes(), rules(&[60_000, 7]), None).unwrap_or_else(|_| panic!());
-        assert!(entries.pieces.len() > 3);
+        assert!(entries.chunks.len() > 3);
         assert_eq!(entries.values, (1..=60_000).collect::<Vec<i64>>());
         assert_eq!(entries.columns[0].to_vec(), (0..60_000).collect::<Vec<u64>>());
     }
@@ -473,9 +477,9 @@ mod tests {
 
     #[test]
     fn numbers_become_reals_from_the_first_real_on() {
-        let entries = parse::<Number>(b"1 1\n2 2\n3 2.5\n4 3\n", rules(&[9]), None).unwrap_or_else(|_| panic!());
+        let entries = parse::<IntOrReal>(b"1 1\n2 2\n3 2.5\n4 3\n", rules(&[9]), None).unwrap_or_else(|_| panic!());
         let values: Vec<f64> = entries.values.iter().map(|b| f64::from_bits(*b)).collect();
         assert_eq!(values, [1.0, 2.0, 2.5, 3.0]);
-        assert_eq!(entries.pieces[0].0.real_from, Some(2));
+        assert_eq!(entries.chunks[0].0.real_from, Some(2));
     }
 }

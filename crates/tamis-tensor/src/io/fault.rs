@@ -5,10 +5,10 @@ use tamis_ir::{Code, Diagnostic};
 /// A parse error at a byte of the text. Computing the line means scanning the file again, which
 /// only [`Fault::diagnose`] does.
 #[derive(Debug)]
-pub(super) struct Fault(Box<Parts>);
+pub(super) struct Fault(Box<FaultParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct FaultParts {
     code: Code,
     offset: usize,
     message: String,
@@ -21,7 +21,7 @@ pub(super) type Parsed<T> = std::result::Result<T, Fault>;
 impl Fault {
     #[cold]
     pub(super) fn new(code: Code, offset: usize, message: impl Into<String>) -> Fault {
-        Fault(Box::new(Parts { code, offset, message: message.into(), notes: Vec::new(), help: Vec::new() }))
+        Fault(Box::new(FaultParts { code, offset, message: message.into(), notes: Vec::new(), help: Vec::new() }))
     }
 
     /// The fault for a refused allocation.
@@ -57,7 +57,7 @@ impl Fault {
 
     /// The diagnostic for a file without lines.
     pub(super) fn in_file(self, name: &str) -> Diagnostic {
-        let Parts { code, message, notes, help, .. } = *self.0;
+        let FaultParts { code, message, notes, help, .. } = *self.0;
         let mut diagnostic = Diagnostic::new(code, message).in_file(name);
         diagnostic.notes.extend(notes);
         diagnostic.help.extend(help);
@@ -66,7 +66,7 @@ impl Fault {
 
     /// The diagnostic, with the line of `text` at the offset.
     pub(super) fn diagnose(self, name: &str, text: &[u8]) -> Diagnostic {
-        let Parts { code, offset, message, notes, help } = *self.0;
+        let FaultParts { code, offset, message, notes, help } = *self.0;
         let (line, excerpt) = line_at(text, offset);
         let mut diagnostic = Diagnostic::new(code, message).at_line(name, line, &excerpt);
         diagnostic.notes.extend(notes);

@@ -15,13 +15,13 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Fi
 }
 
 /// The bytes, and the read offset.
-struct Reader<'a> {
+struct NetpbmReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Parsed<FileData> {
-    let mut reader = Reader { bytes, at: 0 };
+    let mut reader = NetpbmReader { bytes, at: 0 };
     let (grey, binary) = match bytes {
         [b'P', b'1', ..] => (false, false),
         [b'P', b'2', ..] => (true, false),
@@ -54,7 +54,7 @@ fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Parsed<FileData> {
     Ok(npy::dense(FileKind::Image, shape, values))
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NetpbmReader<'a> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

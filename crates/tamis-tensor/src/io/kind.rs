@@ -64,7 +64,7 @@ impl FileKind {
             "pbm" | "pgm" | "pnm" => FileKind::Image,
             "txt" => FileKind::Table,
             _ if is_idx(&name) => FileKind::Idx,
-            _ => return Err(unknown(path, &extension, Purpose::Reading)),
+            _ => return Err(unknown(path, &extension, FileUse::Reading)),
         })
     }
 
@@ -79,8 +79,8 @@ impl FileKind {
         let path = path.as_ref();
         match FileKind::of(path) {
             Ok(kind) if kind.is_writable() => Ok(kind),
-            Ok(kind) => Err(only_read(kind).in_file(path.display().to_string()).help(listed(Purpose::Writing))),
-            Err(_) => Err(unknown(path, &extension(path), Purpose::Writing)),
+            Ok(kind) => Err(only_read(kind).in_file(path.display().to_string()).help(listed(FileUse::Writing))),
+            Err(_) => Err(unknown(path, &extension(path), FileUse::Writing)),
         }
     }
 
@@ -126,23 +126,23 @@ fn extension(path: &Path) -> String {
 
 /// The use of a file, which decides the kinds that messages offer.
 #[derive(Clone, Copy)]
-enum Purpose {
+enum FileUse {
     Reading,
     Writing,
 }
 
-impl Purpose {
+impl FileUse {
     /// The offered extensions.
     fn extensions(self) -> &'static [&'static str] {
         match self {
-            Purpose::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
-            Purpose::Writing => &["mtx", "tns", "npz", "bsp.npz", "npy", "pbm", "pgm"],
+            FileUse::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
+            FileUse::Writing => &["mtx", "tns", "npz", "bsp.npz", "npy", "pbm", "pgm"],
         }
     }
 }
 
 /// All extensions for a purpose, as a help text.
-fn listed(purpose: Purpose) -> String {
+fn listed(purpose: FileUse) -> String {
     let dotted: Vec<String> = purpose.extensions().iter().map(|e| format!(".{e}")).collect();
     let (last, others) = dotted.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!("name the file {} or {last}, each also with .gz", others.join(", "))
@@ -153,12 +153,12 @@ pub(super) fn only_read(kind: FileKind) -> Diagnostic {
     Diagnostic::new(Code::E0813, format!(".{} files are read, but not written", kind.extension()))
 }
 
-fn unknown(path: &Path, extension: &str, purpose: Purpose) -> Diagnostic {
+fn unknown(path: &Path, extension: &str, purpose: FileUse) -> Diagnostic {
     let shown = path.display();
     let message = match (extension, purpose) {
         ("", _) => format!("`{shown}` has no extension that identifies its file type"),
-        (_, Purpose::Reading) => format!("`{shown}` ends in `.{extension}`, which is not a known file type"),
-        (_, Purpose::Writing) => {
+        (_, FileUse::Reading) => format!("`{shown}` ends in `.{extension}`, which is not a known file type"),
+        (_, FileUse::Writing) => {
             format!("`{shown}` ends in `.{extension}`, which is not a file type that Tamis writes")
         }
     };
@@ -209,8 +209,8 @@ mod tests {
         for kind in FileKind::ALL {
             let name = format!("a.{}", kind.extension());
             assert_eq!(FileKind::of_output(&name).is_ok(), kind.is_writable(), "{name}");
-            assert!(Purpose::Reading.extensions().contains(&kind.extension()));
+            assert!(FileUse::Reading.extensions().contains(&kind.extension()));
         }
-        assert!(Purpose::Writing.extensions().iter().all(|e| FileKind::of_output(format!("a.{e}")).is_ok()));
+        assert!(FileUse::Writing.extensions().iter().all(|e| FileKind::of_output(format!("a.{e}")).is_ok()));
     }
 }

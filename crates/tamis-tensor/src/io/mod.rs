@@ -36,7 +36,7 @@ pub use kind::FileKind;
 pub use options::ReadOptions;
 pub use symmetry::Symmetry;
 pub use tensor::{read, read_from};
-pub use write::{Body, WriteOptions, Written, write, write_as, write_file, write_to};
+pub use write::{WriteContents, WriteOptions, WriteReport, write, write_as, write_file, write_to};
 
 use crate::{Coordinates, IndexArray, ValueArray};
 use std::path::Path;

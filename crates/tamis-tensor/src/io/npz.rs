@@ -5,8 +5,8 @@
 //! matrix. An archive with one plain array is read as that dense array.
 //! that dense array.
 
-use super::npy::{self, Damage, Header, Scalar};
-use super::npz_sparse::{self, Stored};
+use super::npy::{self, Damage, NpyHeader, NpyScalar};
+use super::npz_sparse::{self, SparseMembers};
 use super::{FileData, FileKind, ReadOptions, options, source};
 use crate::ValueArray;
 use std::io::{self, Cursor, Read};
@@ -16,17 +16,17 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 /// An archive in memory, with its name for diagnostics.
-pub(super) struct Archive<'a> {
+pub(super) struct ArchiveReader<'a> {
     pub name: &'a str,
     zip: ZipArchive<Cursor<&'a [u8]>>,
 }
 
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool) -> Result<FileData> {
-    let mut archive = Archive::open(name, bytes)?;
+    let mut archive = ArchiveReader::open(name, bytes)?;
     let mut data = match archive.text("format")? {
         None => archive.plain_array()?,
         Some(format) => {
-            let stored = Stored { shape: archive.shape()?, values: archive.array("data")? };
+            let stored = SparseMembers { shape: archive.shape()?, values: archive.array("data")? };
             match format.as_str() {
                 "csr" => npz_sparse::compressed(&mut archive, stored, false, check)?,
                 "csc" => npz_sparse::compressed(&mut archive, stored, true, check)?,
@@ -66,12 +66,12 @@ fn in_member(name: &str, member: &str, damage: Damage) -> Diagnostic {
         .help(damage.help)
 }
 
-impl<'a> Archive<'a> {
+impl<'a> ArchiveReader<'a> {
     /// Opens an archive in memory.
-    pub(super) fn open(name: &'a str, bytes: &'a [u8]) -> Result<Archive<'a>> {
+    pub(super) fn open(name: &'a str, bytes: &'a [u8]) -> Result<ArchiveReader<'a>> {
         let zip = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| corrupt(name, format!("this is not an archive that `numpy.savez` writes: {error}")))?;
-        Ok(Archive { name, zip })
+        Ok(ArchiveReader { name, zip })
     }
 
     /// The bytes of a required member, up to a maximum length.
@@ -89,7 +89,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The header and the data of a member; `None` if it does not exist.
-    fn member(&mut self, member: &str) -> Result<Option<(Header, Vec<u8>)>> {
+    fn member(&mut self, member: &str) -> Result<Option<(NpyHeader, Vec<u8>)>> {
         let name = self.name;
         let damaged = |error: &dyn std::fmt::Display| {
             corrupt(name, format!("the member `{member}` of the archive is damaged: {error}"))
@@ -144,7 +144,7 @@ impl<'a> Archive<'a> {
     /// The member `format`, as bytes or as characters.
     fn text(&mut self, member: &str) -> Result<Option<String>> {
         let Some((header, data)) = self.member(member)? else { return Ok(None) };
-        let Scalar::Text { unicode, .. } = header.scalar else {
+        let NpyScalar::Text { unicode, .. } = header.scalar else {
             return Err(corrupt(self.name, format!("the member `{member}` is not text")));
         };
         let letters: Vec<u8> = if unicode {

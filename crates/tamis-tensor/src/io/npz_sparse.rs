@@ -1,6 +1,6 @@
 //! Sparse formats of SciPy and of pydata/sparse, from the arrays of their archives.
 
-use super::npz::{Archive, corrupt};
+use super::npz::{ArchiveReader, corrupt};
 use super::repeated::first_repetition;
 use super::{Content, FileData, FileHeader, FileKind, Layout, Symmetry, ValueField, compressed as canonical};
 use crate::{Coordinates, Index, IndexArray, ValueArray, with_indices, with_values};
@@ -8,13 +8,18 @@ use tamis_ir::diag::Result;
 use tamis_ir::{Code, Diagnostic, Value};
 
 /// The common members: the shape of the matrix, and the array `data` with its own shape.
-pub(super) struct Stored {
+pub(super) struct SparseMembers {
     pub shape: Vec<u64>,
     pub values: (Vec<u64>, ValueArray),
 }
 
 /// Compressed rows or columns.
-pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: bool, check: bool) -> Result<FileData> {
+pub(super) fn compressed(
+    archive: &mut ArchiveReader,
+    stored: SparseMembers,
+    columns_first: bool,
+    check: bool,
+) -> Result<FileData> {
     let name = archive.name;
     let (pos, crd) = (archive.vector("indptr")?, archive.vector("indices")?);
     let (data_shape, values) = stored.values;
@@ -53,7 +58,7 @@ pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: b
 }
 
 /// A coordinate list of any rank.
-pub(super) fn coordinates(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+pub(super) fn coordinates(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let (data_shape, values) = stored.values;
     let rank = stored.shape.len();
@@ -83,7 +88,7 @@ pub(super) fn coordinates(archive: &mut Archive, stored: Stored, check: bool) ->
 
 /// GCXS of pydata/sparse: some dimensions are the rows of a matrix, the others its columns, and the
 /// matrix is stored in compressed rows.
-pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+pub(super) fn generalized(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let rank = stored.shape.len();
     let given = archive.vector("compressed_axes")?;
@@ -139,7 +144,7 @@ pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) ->
 }
 
 /// Compressed rows of dense blocks, as a coordinate list of all their entries.
-pub(super) fn blocks(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+pub(super) fn blocks(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let (pos, crd) = (archive.vector("indptr")?, archive.vector("indices")?);
     let (data_shape, values) = stored.values;
@@ -175,7 +180,7 @@ pub(super) fn blocks(archive: &mut Archive, stored: Stored, check: bool) -> Resu
 }
 
 /// Diagonals, as a coordinate list of the nonzero entries.
-pub(super) fn diagonals(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+pub(super) fn diagonals(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let offsets = archive.vector("offsets")?;
     let (data_shape, values) = stored.values;

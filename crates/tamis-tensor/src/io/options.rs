@@ -1,6 +1,6 @@
 //! Options of file readers.
 
-use super::entries::Progress;
+use super::entries::ProgressFn;
 use super::fault::{Fault, Parsed};
 use crate::Combine;
 use tamis_ir::Code;
@@ -33,7 +33,7 @@ impl Default for ReadOptions<'_> {
 }
 
 impl ReadOptions<'_> {
-    pub(super) fn progress(&self) -> Progress<'_> {
+    pub(super) fn progress(&self) -> ProgressFn<'_> {
         self.progress
     }
 

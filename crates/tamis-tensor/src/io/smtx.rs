@@ -33,7 +33,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     let mut crd = numbers(text, &mut rest, entries, "column indices", columns)?;
     let left = skip_space(rest);
     if !left.is_empty() {
-        let message = format!("`{}` follows after the {entries} column indices that the file promises", word(left));
+        let message = format!("`{}` follows after the {entries} column indices of the header", word(left));
         return Err(Fault::new(Code::E0804, text.len() - left.len(), message)
             .help("correct the number of entries in the first line, or remove what follows"));
     }

@@ -88,13 +88,13 @@ pub(super) fn read_all(reader: &mut dyn Read, limit: u64, bytes: &mut Vec<u8>) -
     const STEP: u64 = 1 << 26;
     let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
     while (bytes.len() as u64) < limit {
-        let room = bytes.len().max(1 << 16);
+        let spare = bytes.len().max(1 << 16);
         if bytes.capacity() - bytes.len() < 32 {
             // Growing copies, so the old and the new array coexist.
-            if !memory::available(room.saturating_mul(2)) {
+            if !memory::available(spare.saturating_mul(2)) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            bytes.try_reserve(room).map_err(out_of_memory)?;
+            bytes.try_reserve(spare).map_err(out_of_memory)?;
         }
         let free = (bytes.capacity() - bytes.len()) as u64;
         let step = free.min(STEP).min(limit - bytes.len() as u64);

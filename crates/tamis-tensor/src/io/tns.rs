@@ -11,7 +11,7 @@
 //! distinguishable. With fewer, only `2 0` and a second line of two integers is ambiguous; it is
 //! read as the header of an empty matrix, unless [`ReadOptions::shape`] is that of a vector.
 
-use super::entries::{self, Entries, MAX_EXTENT, Number, Rules, integers_to_reals};
+use super::entries::{self, IntOrReal, MAX_EXTENT, ParsedEntries, Rules, integers_to_reals};
 use super::fault::{Fault, Parsed, word};
 use super::mtx::repetition;
 use super::repeated::{entry_offset, first_repetition};
@@ -25,9 +25,9 @@ use tamis_ir::format::MAX_RANK;
 const COMMENT: u8 = b'#';
 
 /// The header of the extended format.
-struct Header {
+struct TnsHeader {
     shape: Vec<u64>,
-    promised: u64,
+    stated: u64,
     /// Its offset.
     at: usize,
 }
@@ -56,11 +56,12 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
         return Err(Fault::new(Code::E0809, text.len() - first.len(), message)
             .help("combine dimensions before writing the file"));
     }
-    let Entries { columns, mut values, pieces } = parse(body, known, rank, options).map_err(|f| f.shifted(start))?;
+    let ParsedEntries { columns, mut values, chunks } =
+        parse(body, known, rank, options).map_err(|f| f.shifted(start))?;
     let stored = values.len() as u64;
     let at = |entry: usize| start + entry_offset(body, COMMENT, entry);
     if let Some(header) = &header
-        && header.promised != stored
+        && header.stated != stored
     {
         return Err(wrong_count(header, stored, at));
     }
@@ -71,10 +72,10 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
             return Err(repetition(text, at(first), at(second)));
         }
     }
-    let real = pieces.iter().any(|(field, _)| field.real_from.is_some());
+    let real = chunks.iter().any(|(field, _)| field.real_from.is_some());
     let values = if real {
         let mut next = 0;
-        for (field, count) in &pieces {
+        for (field, count) in &chunks {
             if field.real_from.is_none() {
                 integers_to_reals(&mut values[next..next + count]);
             }
@@ -97,10 +98,15 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
 }
 
 /// Entries in narrow columns; without a known shape, in wide ones if needed.
-fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptions) -> Parsed<Entries<Number>> {
+fn parse(
+    body: &[u8],
+    known: Option<&Vec<u64>>,
+    rank: usize,
+    options: &ReadOptions,
+) -> Parsed<ParsedEntries<IntOrReal>> {
     let names = |d: usize| format!("index {}", d + 1);
     let attempt =
-        |dims: &[u64]| entries::parse::<Number>(body, Rules { dims, comment: COMMENT, names }, options.progress());
+        |dims: &[u64]| entries::parse::<IntOrReal>(body, Rules { dims, comment: COMMENT, names }, options.progress());
     let parsed = match known {
         Some(shape) => attempt(shape),
         None => match attempt(&vec![1 << 32; rank]) {
@@ -157,11 +163,11 @@ fn whole_numbers(text: &[u8]) -> Option<Vec<u64>> {
 }
 
 /// The header of the extended format, if there is one, and the text after it.
-fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, &'a [u8])> {
+fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<TnsHeader>, &'a [u8])> {
     let text_start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let first = scan::skip_comments(text_start, COMMENT);
     let plain = Ok((None, text_start));
-    let Some([rank, promised]) = whole_numbers(first).and_then(|n| <[u64; 2]>::try_from(n).ok()) else {
+    let Some([rank, stated]) = whole_numbers(first).and_then(|n| <[u64; 2]>::try_from(n).ok()) else {
         return plain;
     };
     let after_first = scan::split_line(first).1;
@@ -175,7 +181,7 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, 
     let third = scan::skip_comments(body, COMMENT);
     if third.is_empty() {
         // All possible plain files of one or two entries of a vector.
-        let vector = rank == 2 && (promised > 0 || options.shape.as_ref().is_some_and(|s| s.len() == 1));
+        let vector = rank == 2 && (stated > 0 || options.shape.as_ref().is_some_and(|s| s.len() == 1));
         if vector {
             return plain;
         }
@@ -187,22 +193,18 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, 
         let message = format!("the size {large} is more than {MAX_EXTENT}");
         return Err(Fault::new(Code::E0803, text.len() - second.len(), message).help("correct the sizes in this line"));
     }
-    Ok((Some(Header { shape, promised, at }), body))
+    Ok((Some(TnsHeader { shape, stated, at }), body))
 }
 
-fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
-    let promised = header.promised;
-    if stored < promised {
-        return Fault::new(
-            Code::E0804,
-            header.at,
-            format!("the file promises {promised} entries here, but holds {stored}"),
-        )
-        .help("fetch the file again if it was cut off, or correct the second number in this line");
+fn wrong_count(header: &TnsHeader, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
+    let stated = header.stated;
+    if stored < stated {
+        return Fault::new(Code::E0804, header.at, format!("the header states {stated} entries, but holds {stored}"))
+            .help("fetch the file again if it was cut off, or correct the second number in this line");
     }
-    let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file continues after the {promised} entries that it promises"))
-        .help(format!("the first line should promise {stored}, or lines from here on should be removed"))
+    let first = usize::try_from(stated).unwrap_or(usize::MAX);
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {stated} entries of its header"))
+        .help(format!("the first line should state {stored}, or lines from here on should be removed"))
 }
 
 /// The comments before the first entry.

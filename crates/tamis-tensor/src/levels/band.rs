@@ -13,7 +13,7 @@
 //! the fill.
 
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check, unfurl,
+    Assemble, Assembled, Capabilities, FiberRange, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
     write,
 };
 use crate::memory::{reserve, too_large, zeroed};
@@ -63,7 +63,7 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     if shape.extent > 0 {
         check::in_range(&level.crd, shape.extent)?;
     }
-    const RULE: &str = "a block holds neighbouring coordinates from 0 on; one that is empty has last coordinate 0";
+    const RULE: &str = "a block holds contiguous coordinates from 0 on; one that is empty has last coordinate 0";
     for fiber in 0..shape.parents {
         let (last, length) = (level.crd.get(fiber), level.children_of(fiber).len() as u64);
         if length == 0 && last != 0 {
@@ -147,11 +147,11 @@ impl Level for Band {
         self.children_of(parent).len()
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let children = self.children_of(parent);
         if !children.is_empty() {
             let stop = self.crd.get(parent) + 1;
-            each(Piece { start: stop - children.len() as u64, stop, child: children.start, shared: false });
+            each(FiberRange { start: stop - children.len() as u64, stop, child: children.start, shared: false });
         }
     }
 

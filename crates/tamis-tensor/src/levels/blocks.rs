@@ -18,7 +18,7 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check, unfurl,
+    Assemble, Assembled, Capabilities, FiberRange, Level, LevelArrays, LevelType, Nodes, Padding, Shape, check, unfurl,
     write,
 };
 use crate::memory::reserve;
@@ -166,10 +166,10 @@ impl Level for Blocks {
         (self.ofs.get(blocks.end) - self.ofs.get(blocks.start)) as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         with_indices!(&self.crd, crd => with_indices!(&self.ofs, ofs => for block in self.fiber(parent) {
             let (stop, child) = (crd[block].to_u64() + 1, ofs[block].to_usize());
-            each(Piece { start: stop - (ofs[block + 1].to_usize() - child) as u64, stop, child, shared: false });
+            each(FiberRange { start: stop - (ofs[block + 1].to_usize() - child) as u64, stop, child, shared: false });
         }))
     }
 

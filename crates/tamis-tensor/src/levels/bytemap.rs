@@ -41,7 +41,7 @@ pub(super) static TYPE: LevelType = LevelType {
     unfurl: unfurl::bytemap,
     locate: unfurl::locate_bytemap,
     positions: None,
-    write: &write::Flagged,
+    write: &write::BytemapWrite,
 };
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Compressed levels (`sparse`, `hash`, `bytemap`): a partition `pos` of a coordinate list `crd`.
 
-use super::{Enumeration, LevelArrays, Nodes, Piece, Shape, check};
+use super::{Enumeration, FiberRange, LevelArrays, Nodes, Shape, check};
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl Compressed {
     }
 
     /// Contiguous coordinates with consecutive children are one segment.
-    pub fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    pub fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let fiber = self.fiber(parent);
         with_indices!(&self.crd, crd => {
             let mut at = fiber.start;
@@ -77,7 +77,7 @@ impl Compressed {
                 let first = crd[at].to_u64();
                 let follows = |(k, c): &(u64, &_)| Index::to_u64(**c) == first + k;
                 let length = (0u64..).zip(&crd[at..fiber.end]).take_while(follows).count();
-                each(Piece { start: first, stop: first + length as u64, child: at, shared: false });
+                each(FiberRange { start: first, stop: first + length as u64, child: at, shared: false });
                 at += length;
             }
         })

@@ -7,8 +7,8 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
-    positions, unfurl, write,
+    Assemble, Assembled, Capabilities, Enumeration, FiberRange, Level, LevelArrays, LevelType, Nodes, Padding, Shape,
+    check, positions, unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -36,8 +36,8 @@ pub(super) static TYPE: LevelType = LevelType {
     finish: from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
-    positions: Some(&positions::Computed),
-    write: &write::Dense,
+    positions: Some(&positions::DensePositions),
+    write: &write::DenseWrite,
 };
 
 #[derive(Debug)]
@@ -96,9 +96,9 @@ impl Level for Dense {
         }
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         if self.extent > 0 {
-            each(Piece { start: 0, stop: self.extent as u64, child: parent * self.extent, shared: false });
+            each(FiberRange { start: 0, stop: self.extent as u64, child: parent * self.extent, shared: false });
         }
     }
 

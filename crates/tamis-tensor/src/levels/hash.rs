@@ -15,6 +15,6 @@ pub(super) static TYPE: LevelType = LevelType {
     finish: sparse::finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
-    positions: Some(&positions::Listed),
-    write: &write::Listed,
+    positions: Some(&positions::CompressedPositions),
+    write: &write::CompressedWrite,
 };

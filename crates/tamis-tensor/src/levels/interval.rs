@@ -11,7 +11,8 @@
 //! stored.
 
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    Assemble, Assembled, Capabilities, FiberRange, Level, LevelArrays, LevelType, Padding, Runs, Shape, check, unfurl,
+    write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -127,10 +128,10 @@ impl Level for Interval {
         (self.end.get(parent) - self.start.get(parent)) as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let (start, stop) = (self.start.get(parent), self.end.get(parent));
         if start < stop {
-            each(Piece { start, stop, child: parent, shared: true });
+            each(FiberRange { start, stop, child: parent, shared: true });
         }
     }
 

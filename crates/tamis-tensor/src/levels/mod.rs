@@ -179,7 +179,7 @@ pub enum Assemble {
 
 /// A contiguous range of coordinates of a fiber, and its child positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FiberRange {
     /// The first coordinate.
     pub start: u64,
     /// One past the last coordinate.
@@ -190,7 +190,7 @@ pub struct Piece {
     pub shared: bool,
 }
 
-impl Piece {
+impl FiberRange {
     /// The child positions.
     pub fn children(&self) -> Range<usize> {
         self.child..self.child + if self.shared { 1 } else { (self.stop - self.start) as usize }
@@ -228,9 +228,9 @@ pub trait Level: fmt::Debug + Send + Sync {
 
     /// Calls `each` with the segments below one parent position, in order (nonordered levels: in
     /// storage order).
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         self.visit(parent, &mut |coordinate, child| {
-            each(Piece { start: coordinate, stop: coordinate + 1, child, shared: false });
+            each(FiberRange { start: coordinate, stop: coordinate + 1, child, shared: false });
         });
     }
 
@@ -238,7 +238,7 @@ pub trait Level: fmt::Debug + Send + Sync {
     /// child position; the coordinates of a run share one. Each level implements this method or
     /// [`Level::pieces`]; the other has a default.
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
-        self.pieces(parent, &mut |piece| piece.expand(each));
+        self.ranges(parent, &mut |range| range.expand(each));
     }
 
     /// Appends every coordinate below each of these parent positions.

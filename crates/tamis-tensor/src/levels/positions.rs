@@ -40,15 +40,15 @@ pub enum Parent {
 }
 
 /// `dense`: child positions are consecutive.
-pub(super) struct Computed;
+pub(super) struct DensePositions;
 
 /// `sparse`, `hash`: `pos` holds the first child positions.
-pub(super) struct Listed;
+pub(super) struct CompressedPositions;
 
 /// `singleton`: one child each.
-pub(super) struct Single;
+pub(super) struct SingletonPositions;
 
-impl Positions for Computed {
+impl Positions for DensePositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         fiber.dense_base()
     }
@@ -85,7 +85,7 @@ impl Positions for Computed {
     }
 }
 
-impl Positions for Listed {
+impl Positions for CompressedPositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         let pos = fiber.array("pos");
         fiber.builder.load(pos, fiber.position)
@@ -116,7 +116,7 @@ impl Positions for Listed {
     }
 }
 
-impl Positions for Single {
+impl Positions for SingletonPositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         fiber.position
     }

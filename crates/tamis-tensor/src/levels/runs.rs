@@ -17,7 +17,8 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    Assemble, Assembled, Capabilities, FiberRange, Level, LevelArrays, LevelType, Padding, Runs, Shape, check, unfurl,
+    write,
 };
 use crate::memory::{reserve, too_large};
 use crate::{Index, IndexArray, with_indices};
@@ -164,11 +165,11 @@ impl Level for RunList {
         self.extent as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let mut start = 0;
         with_indices!(&self.end, end => for q in self.fiber(parent) {
             let stop = end[q].to_u64();
-            each(Piece { start, stop, child: q, shared: true });
+            each(FiberRange { start, stop, child: q, shared: true });
             start = stop;
         })
     }

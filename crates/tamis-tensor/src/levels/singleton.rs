@@ -39,8 +39,8 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::singleton,
     locate: unfurl::locate_singleton,
-    positions: Some(&positions::Single),
-    write: &write::Single,
+    positions: Some(&positions::SingletonPositions),
+    write: &write::SingletonWrite,
 };
 
 #[derive(Debug)]

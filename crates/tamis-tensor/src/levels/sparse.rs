@@ -9,8 +9,8 @@
 
 use super::compressed::Compressed;
 use super::{
-    Assemble, Assembled, Capabilities, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece, Shape, check,
-    level_type, positions, unfurl, write,
+    Assemble, Assembled, Capabilities, Enumeration, FiberRange, Level, LevelArrays, LevelType, Nodes, Padding, Shape,
+    check, level_type, positions, unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -28,8 +28,8 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
-    positions: Some(&positions::Listed),
-    write: &write::Listed,
+    positions: Some(&positions::CompressedPositions),
+    write: &write::CompressedWrite,
 };
 
 pub(super) const ARRAYS: &[&str] = &["pos", "crd"];
@@ -98,8 +98,8 @@ impl Level for Sparse {
         self.list.enumerate(parents, out, |_, q, _| q);
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
-        self.list.pieces(parent, each);
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
+        self.list.ranges(parent, each);
     }
 
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {

@@ -16,7 +16,8 @@
 
 use super::compressed::partition;
 use super::{
-    Assemble, Assembled, Capabilities, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape, check, unfurl, write,
+    Assemble, Assembled, Capabilities, FiberRange, Level, LevelArrays, LevelType, Padding, Runs, Shape, check, unfurl,
+    write,
 };
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
@@ -45,7 +46,7 @@ pub(super) static TYPE: LevelType = LevelType {
     unfurl: unfurl::sparse_runs,
     locate: unfurl::locate_sparse_runs,
     positions: None,
-    write: &write::Runs,
+    write: &write::RunsWrite,
 };
 
 #[derive(Debug)]
@@ -152,9 +153,9 @@ impl Level for SparseRunList {
         self.length(self.fiber(parent)).unwrap_or(usize::MAX)
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         with_indices!(&self.start, start => with_indices!(&self.end, end => for q in self.fiber(parent) {
-            each(Piece { start: start[q].to_u64(), stop: end[q].to_u64(), child: q, shared: true });
+            each(FiberRange { start: start[q].to_u64(), stop: end[q].to_u64(), child: q, shared: true });
         }))
     }
 

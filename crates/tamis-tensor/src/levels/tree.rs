@@ -16,7 +16,7 @@ pub type Levels = Vec<Arc<dyn Level>>;
 /// Entries in storage order: the coordinate of every entry in each level, and the positions of
 /// values.
 #[derive(Debug)]
-pub struct Stored {
+pub struct TreeEntries {
     /// For each level, the coordinate of every entry.
     pub columns: Vec<IndexArray>,
     /// For each entry, its position below the last level.
@@ -58,67 +58,67 @@ pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
     let Some(first) = levels.iter().position(|level| level.level_type().capabilities.shared) else {
         return levels.iter().try_fold(1, |parents, level| level.stored(parents));
     };
-    let mut below = Counts::Equal(1);
+    let mut below = PositionCounts::Equal(1);
     for k in (first..levels.len()).rev() {
         below = below.above(&levels[k], positions(&levels[..k]))?;
     }
     if has_holes(&levels[..first]) {
         let reached = reached(&levels[..first]).ok()?;
         return match below {
-            Counts::Equal(count) => reached.len().checked_mul(count),
-            Counts::Each(counts) => reached.iter().try_fold(0usize, |sum, p| sum.checked_add(counts[*p])),
+            PositionCounts::Equal(count) => reached.len().checked_mul(count),
+            PositionCounts::Each(counts) => reached.iter().try_fold(0usize, |sum, p| sum.checked_add(counts[*p])),
         };
     }
     match below {
-        Counts::Equal(count) => positions(&levels[..first]).checked_mul(count),
-        Counts::Each(counts) => counts.into_iter().try_fold(0usize, usize::checked_add),
+        PositionCounts::Equal(count) => positions(&levels[..first]).checked_mul(count),
+        PositionCounts::Each(counts) => counts.into_iter().try_fold(0usize, usize::checked_add),
     }
 }
 
 /// The number of entries stored below each position.
-enum Counts {
+enum PositionCounts {
     /// The same number below each.
     Equal(usize),
     /// One number for each position.
     Each(Vec<usize>),
 }
 
-impl Counts {
+impl PositionCounts {
     /// The counts one level higher, for its `parents` positions.
-    fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<Counts> {
+    fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<PositionCounts> {
         let capabilities = level.level_type().capabilities;
         if level.children() == 0 {
             // The number of parents may exceed the memory.
-            return Some(Counts::Equal(0));
+            return Some(PositionCounts::Equal(0));
         }
-        if let (Counts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
-            return level.fiber_length(0).checked_mul(*count).map(Counts::Equal);
+        if let (PositionCounts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
+            return level.fiber_length(0).checked_mul(*count).map(PositionCounts::Equal);
         }
         // Every other level has arrays of at least this length, or a level below has.
         let mut counts: Vec<usize> = reserve(parents, "counters").ok()?;
         let below = match self {
-            Counts::Equal(count) => {
+            PositionCounts::Equal(count) => {
                 for parent in 0..parents {
                     counts.push(level.fiber_length(parent).checked_mul(count)?);
                 }
-                return Some(Counts::Each(counts));
+                return Some(PositionCounts::Each(counts));
             }
-            Counts::Each(below) => below,
+            PositionCounts::Each(below) => below,
         };
         for parent in 0..parents {
             let mut sum = Some(0usize);
-            level.pieces(parent, &mut |piece| {
-                let length = (piece.stop - piece.start) as usize;
-                let more = if piece.shared {
-                    length.checked_mul(below[piece.child])
+            level.ranges(parent, &mut |range| {
+                let length = (range.stop - range.start) as usize;
+                let more = if range.shared {
+                    length.checked_mul(below[range.child])
                 } else {
-                    below[piece.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
+                    below[range.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
                 };
                 sum = sum.zip(more).and_then(|(sum, more)| sum.checked_add(more));
             });
             counts.push(sum?);
         }
-        Some(Counts::Each(counts))
+        Some(PositionCounts::Each(counts))
     }
 }
 
@@ -128,9 +128,9 @@ pub(crate) fn weights(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
     levels.iter().try_fold(vec![1usize], |above, level| {
         let mut weights: Vec<usize> = zeroed(level.children(), "counters")?;
         for (parent, weight) in above.iter().enumerate().filter(|(_, weight)| **weight > 0) {
-            level.pieces(parent, &mut |piece| {
-                let times = if piece.shared { (piece.stop - piece.start) as usize } else { 1 };
-                weights[piece.children()].fill(weight.saturating_mul(times));
+            level.ranges(parent, &mut |range| {
+                let times = if range.shared { (range.stop - range.start) as usize } else { 1 };
+                weights[range.children()].fill(weight.saturating_mul(times));
             });
         }
         Ok(weights)
@@ -154,17 +154,17 @@ pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result
     };
     let mut found: Vec<usize> = reserve(bound, "the positions of entries")?;
     for parent in parents {
-        level.pieces(*parent, &mut |piece| found.extend(piece.children()));
+        level.ranges(*parent, &mut |range| found.extend(range.children()));
     }
     Ok(found)
 }
 
 /// All stored entries in storage order, in time linear in nnz and the number of parents.
-pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
+pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<TreeEntries> {
     if stored(levels) == Some(0) {
         // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
         let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Ok(Stored { columns, positions: Vec::new() });
+        return Ok(TreeEntries { columns, positions: Vec::new() });
     }
     let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
     let mut positions = vec![0];
@@ -196,7 +196,7 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
         });
     }
     columns.reverse();
-    Ok(Stored { columns, positions })
+    Ok(TreeEntries { columns, positions })
 }
 
 /// The coordinates stored below these parent positions; `count` is their number, if it is known.
@@ -233,12 +233,12 @@ pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
 pub fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
     if stored(levels) != Some(0) {
         let coordinates = vec![0; levels.len()];
-        Visit { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
+        Traversal { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
     }
 }
 
 /// A traversal of the entries of some levels.
-struct Visit<'a> {
+struct Traversal<'a> {
     levels: &'a [Arc<dyn Level>],
     coordinates: Vec<u64>,
     each: &'a mut dyn FnMut(&[u64], usize) -> bool,
@@ -247,24 +247,24 @@ struct Visit<'a> {
     stopped: bool,
 }
 
-impl Visit<'_> {
+impl Traversal<'_> {
     fn below(&mut self, depth: usize, parent: usize) {
         let Some(level) = self.levels.get(depth) else {
             self.entries = self.entries.wrapping_add(1);
             self.stopped = !(self.each)(&self.coordinates, parent);
             return;
         };
-        level.pieces(parent, &mut |piece| {
+        level.ranges(parent, &mut |range| {
             let before = self.entries;
-            for coordinate in piece.start..piece.stop {
+            for coordinate in range.start..range.stop {
                 // All coordinates of a run share one sub-fiber: if it is empty, there is nothing to
                 // visit.
-                if self.stopped || piece.shared && coordinate > piece.start && self.entries == before {
+                if self.stopped || range.shared && coordinate > range.start && self.entries == before {
                     return;
                 }
                 self.coordinates[depth] = coordinate;
-                let offset = if piece.shared { 0 } else { (coordinate - piece.start) as usize };
-                self.below(depth + 1, piece.child + offset);
+                let offset = if range.shared { 0 } else { (coordinate - range.start) as usize };
+                self.below(depth + 1, range.child + offset);
             }
         });
     }

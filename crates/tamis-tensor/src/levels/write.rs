@@ -198,9 +198,9 @@ fn append(w: &mut Writer, lists: &[(&str, ExprId)]) {
 }
 
 /// `dense`: every coordinate exists.
-pub(super) struct Dense;
+pub(super) struct DenseWrite;
 
-impl Write for Dense {
+impl Write for DenseWrite {
     fn placement(&self) -> Placement {
         Placement::Computed
     }
@@ -219,9 +219,9 @@ impl Write for Dense {
 }
 
 /// `sparse`, `hash`: a coordinate list.
-pub(super) struct Listed;
+pub(super) struct CompressedWrite;
 
-impl Write for Listed {
+impl Write for CompressedWrite {
     fn placement(&self) -> Placement {
         Placement::Appended
     }
@@ -250,9 +250,9 @@ impl Write for Listed {
 }
 
 /// `sparse_runs`: a list of runs.
-pub(super) struct Runs;
+pub(super) struct RunsWrite;
 
-impl Write for Runs {
+impl Write for RunsWrite {
     fn placement(&self) -> Placement {
         Placement::Appended
     }
@@ -307,9 +307,9 @@ impl Write for Unwritable {
 }
 
 /// `singleton`: one coordinate for each parent; 0 if nothing is written.
-pub(super) struct Single;
+pub(super) struct SingletonWrite;
 
-impl Write for Single {
+impl Write for SingletonWrite {
     fn placement(&self) -> Placement {
         Placement::Parent
     }
@@ -340,9 +340,9 @@ impl Write for Single {
 }
 
 /// `bytemap`: a flag for every coordinate, and the list of set ones.
-pub(super) struct Flagged;
+pub(super) struct BytemapWrite;
 
-impl Write for Flagged {
+impl Write for BytemapWrite {
     fn placement(&self) -> Placement {
         Placement::Computed
     }
@@ -392,8 +392,8 @@ impl Write for Flagged {
         // New flags are not set, and set flags are listed.
         grow(w, flags, cells, Some(0));
         // One more: see `insert`.
-        let room = after(w, cells);
-        grow(w, list, room, None);
+        let capacity = after(w, cells);
+        grow(w, list, capacity, None);
         let (zero, count) = (w.builder.int(0), w.builder.get(w.count));
         w.builder.count("t", zero, count, |b, t| {
             let at = b.load(list, t);

@@ -61,20 +61,20 @@ fn count<I: Index, J: Index>(rows: &[I], columns: &[J], r: u64, c: u64, width: u
     let marked = across <= (rows.len() as u64).saturating_mul(4).saturating_add(1024);
     let mut marks: Vec<u32> = zeroed(if marked { across as usize } else { 0 }, "marks of blocks")?;
     let mut seen: Vec<u64> = Vec::new();
-    let (mut blocks, mut start, mut turn) = (0, 0, 0u32);
+    let (mut blocks, mut start, mut mark_of_row) = (0, 0, 0u32);
     while let Some(first) = rows.get(start) {
         let strip = first.to_u64() / r;
         let stop = start + rows[start..].iter().position(|row| row.to_u64() / r != strip).unwrap_or(rows.len() - start);
         if marked {
-            if turn == u32::MAX {
+            if mark_of_row == u32::MAX {
                 marks.fill(0);
-                turn = 0;
+                mark_of_row = 0;
             }
-            turn += 1;
+            mark_of_row += 1;
             for column in &columns[start..stop] {
                 let mark = &mut marks[(column.to_u64() / c) as usize];
-                blocks += usize::from(*mark != turn);
-                *mark = turn;
+                blocks += usize::from(*mark != mark_of_row);
+                *mark = mark_of_row;
             }
         } else {
             seen.clear();

@@ -1,7 +1,7 @@
 //! Recognition along one dimension: contiguous ranges, runs of equal values, and equal adjacent
 //! slices.
 
-use super::Sorted;
+use super::SortedEntries;
 use crate::convert::words::with_words;
 use crate::memory::zeroed;
 use crate::{Index, IndexArray, ValueArray, with_indices};
@@ -18,7 +18,7 @@ pub struct Lines {
     /// The number of entries of all lines.
     pub entries: usize,
     /// The number of contiguous ranges of entries: the blocks of `blocks`.
-    pub stretches: usize,
+    pub ranges: usize,
     /// The number of contiguous ranges of entries with one value: the runs of `sparse_runs`.
     pub runs: usize,
     /// Runs and the gaps before, between and after them, in lines with entries: the runs of `runs`.
@@ -29,8 +29,8 @@ pub struct Lines {
 
 impl Lines {
     /// The mean length of contiguous ranges.
-    pub fn mean_stretch(&self) -> f64 {
-        share(self.entries as f64, self.stretches as f64)
+    pub fn mean_range(&self) -> f64 {
+        share(self.entries as f64, self.ranges as f64)
     }
 
     /// The mean length of runs.
@@ -61,7 +61,7 @@ fn share(part: f64, whole: f64) -> f64 {
 
 /// For each number of leading columns, from 1 on, the number of distinct tuples they form; and the
 /// lines along the last column, which is that of `dimension`.
-pub(super) fn along_last(sorted: &Sorted, shape: &[u64], dimension: usize) -> Result<(Vec<usize>, Lines)> {
+pub(super) fn along_last(sorted: &SortedEntries, shape: &[u64], dimension: usize) -> Result<(Vec<usize>, Lines)> {
     let mut prefixes = Vec::with_capacity(sorted.columns.len());
     let Some((last, before)) = sorted.columns.split_last() else { return Ok((prefixes, Lines::default())) };
     // 1 if an entry starts a line: one of the columns before the last differs from that of the
@@ -108,14 +108,14 @@ fn count<I: Index>(coordinates: &[I], begins: &[u8], equal: &[u8], extent: u64) 
                 lines.gapless += tail(previous);
             }
             lines.lines += 1;
-            lines.stretches += 1;
+            lines.ranges += 1;
             lines.runs += 1;
             lines.gapless += 1 + usize::from(at > 0);
             start = at;
         } else {
             let gap = at != previous + 1;
             let differs = gap || equal[k] == 0;
-            lines.stretches += usize::from(gap);
+            lines.ranges += usize::from(gap);
             lines.runs += usize::from(differs);
             lines.gapless += usize::from(differs) + usize::from(gap);
         }
@@ -129,7 +129,7 @@ fn count<I: Index>(coordinates: &[I], begins: &[u8], equal: &[u8], extent: u64) 
 }
 
 /// Compares adjacent slices along the first dimension; there are none below rank 2.
-pub(super) fn slices(sorted: &Sorted, shape: &[u64]) -> Option<Slices> {
+pub(super) fn slices(sorted: &SortedEntries, shape: &[u64]) -> Option<Slices> {
     let (first, rest) = sorted.columns.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let extent = *shape.first()?;
     let mut found = Slices::default();

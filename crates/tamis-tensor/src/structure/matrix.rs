@@ -1,7 +1,7 @@
 //! Recognition of matrix properties: symmetry, triangles, permutations, bandwidths, rows and
 //! columns.
 
-use super::Sorted;
+use super::SortedEntries;
 use crate::convert::numbers;
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use tamis_ir::{DType, Value, diag::Result};
@@ -95,8 +95,8 @@ impl MatrixStatistics {
 pub(super) fn matrix_statistics(
     shape: &[u64],
     fill: Value,
-    by_row: &Sorted,
-    by_column: &Sorted,
+    by_row: &SortedEntries,
+    by_column: &SortedEntries,
 ) -> Result<MatrixStatistics> {
     let ([rows, columns], [transposed_rows, transposed_columns]) = (&by_row.columns[..], &by_column.columns[..]) else {
         return Ok(empty_matrix(shape));
@@ -104,7 +104,7 @@ pub(super) fn matrix_statistics(
     let dtype = fill.dtype();
     let one = Value::one(dtype);
     let near = near_diagonal(rows, columns, by_row.values.as_ref(), one);
-    let (row_counts, column_counts) = (Counts::of(rows), Counts::of(transposed_rows));
+    let (row_counts, column_counts) = (Frequencies::of(rows), Frequencies::of(transposed_rows));
     let square = shape[0] == shape[1];
     let structural = square && same_numbers(rows, transposed_rows) && same_numbers(columns, transposed_columns);
     let pairs = |agree: fn(Value, Value) -> bool| match (&by_row.values, &by_column.values) {
@@ -225,7 +225,7 @@ fn near_diagonal(rows: &IndexArray, columns: &IndexArray, values: Option<&ValueA
 }
 
 /// A histogram of a sorted list of numbers.
-struct Counts {
+struct Frequencies {
     /// The number of distinct numbers.
     distinct: u64,
     /// The frequencies of the rarest and the most frequent number.
@@ -235,9 +235,9 @@ struct Counts {
     single: u64,
 }
 
-impl Counts {
-    fn of(sorted: &IndexArray) -> Counts {
-        let mut counts = Counts { distinct: 0, least: usize::MAX, most: 0, single: 0 };
+impl Frequencies {
+    fn of(sorted: &IndexArray) -> Frequencies {
+        let mut counts = Frequencies { distinct: 0, least: usize::MAX, most: 0, single: 0 };
         with_indices!(sorted, sorted => for run in sorted.chunk_by(|a, b| a == b) {
             counts.distinct += 1;
             counts.least = counts.least.min(run.len());

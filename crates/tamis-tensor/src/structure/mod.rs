@@ -14,7 +14,7 @@ pub use blocks::{BLOCK_SIDES, BlockFit};
 pub use diagonals::Diagonals;
 pub use lines::{Lines, Slices};
 pub use matrix::MatrixStatistics;
-pub use propose::{Mirror, Part, Proposal, propose};
+pub use propose::{Mirror, Proposal, StoredPart, propose};
 
 use crate::convert::{self, numbers, reorder};
 use crate::{IndexArray, Tensor, ValueArray};
@@ -42,16 +42,16 @@ pub struct Structure {
 }
 
 /// Entries sorted by their columns.
-pub(crate) struct Sorted {
+pub(crate) struct SortedEntries {
     /// The coordinates of every entry, one column for each dimension, most significant first.
     pub(crate) columns: Vec<IndexArray>,
     pub(crate) values: Option<ValueArray>,
     pub(crate) len: usize,
 }
 
-impl Sorted {
-    fn new(entries: &convert::Entries) -> Result<Sorted> {
-        Ok(Sorted { columns: entries.columns()?, values: entries.values.clone(), len: entries.len })
+impl SortedEntries {
+    fn new(entries: &convert::EntryColumns) -> Result<SortedEntries> {
+        Ok(SortedEntries { columns: entries.columns()?, values: entries.values.clone(), len: entries.len })
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
     let (shape, rank) = (tensor.shape(), tensor.rank());
     let entries = convert::entries(tensor, tensor.fill())?;
     let entries = reorder::reorder(entries, shape, &convert::axes::whole(rank))?;
-    let sorted = Sorted::new(&entries)?;
+    let sorted = SortedEntries::new(&entries)?;
     let (prefixes, last) = lines::along_last(&sorted, shape, rank.wrapping_sub(1))?;
     let mut found = Structure {
         entries: sorted.len,
@@ -75,10 +75,10 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
     for dimension in 0..rank.saturating_sub(1) {
         let others = (0..rank).filter(|d| *d != dimension);
         let axes: Vec<DimExpr> = others.chain([dimension]).map(DimExpr::Dim).collect();
-        let turned = Sorted::new(&reorder::reorder(entries.clone(), shape, &axes)?)?;
-        found.lines.push(lines::along_last(&turned, shape, dimension)?.1);
+        let transposed = SortedEntries::new(&reorder::reorder(entries.clone(), shape, &axes)?)?;
+        found.lines.push(lines::along_last(&transposed, shape, dimension)?.1);
         if rank == 2 {
-            matrix = Some(matrix::matrix_statistics(shape, tensor.fill(), &sorted, &turned)?);
+            matrix = Some(matrix::matrix_statistics(shape, tensor.fill(), &sorted, &transposed)?);
         }
     }
     if rank > 0 {
@@ -92,7 +92,7 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
 }
 
 /// The common value of all entries.
-fn constant(sorted: &Sorted) -> Result<Option<Value>> {
+fn constant(sorted: &SortedEntries) -> Result<Option<Value>> {
     match &sorted.values {
         _ if sorted.len == 0 => Ok(None),
         None => Ok(Some(Value::Bool(true))),

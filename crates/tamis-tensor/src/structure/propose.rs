@@ -13,7 +13,7 @@ pub struct Proposal {
     /// The format.
     pub format: Format,
     /// The stored part of the tensor.
-    pub part: Part,
+    pub part: StoredPart,
     /// The reason for the proposal, in a few words.
     pub why: String,
     /// Bytes of all arrays.
@@ -24,7 +24,7 @@ pub struct Proposal {
 
 /// The stored part of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum StoredPart {
     /// Everything.
     Whole,
     /// The lower triangle of a symmetric matrix, with the diagonal.
@@ -126,10 +126,10 @@ impl Makers<'_> {
     }
 
     fn add(&mut self, format: Format, bytes: u128, why: impl fmt::Display) {
-        self.add_part(format, Part::Whole, bytes, true, why);
+        self.add_part(format, StoredPart::Whole, bytes, true, why);
     }
 
-    fn add_part(&mut self, format: Format, part: Part, bytes: u128, exact: bool, why: impl fmt::Display) {
+    fn add_part(&mut self, format: Format, part: StoredPart, bytes: u128, exact: bool, why: impl fmt::Display) {
         let small = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.found.push((Proposal { format, part, why: why.to_string(), bytes: small, exact }, bytes));
     }
@@ -219,8 +219,8 @@ impl Makers<'_> {
         let crd = automatic(extent.saturating_sub(1));
         let end = automatic(extent);
         let (filled, rows) = (percent(lines.filled()), if self.rank() == 2 { "rows" } else { "lines" });
-        let (stretches, runs, span) = (lines.stretches as u128, lines.runs as u128, lines.span as u128);
-        let stretch = lines.mean_stretch();
+        let (ranges, runs, span) = (lines.ranges as u128, lines.runs as u128, lines.span as u128);
+        let length = lines.mean_range();
         let run = lines.mean_run();
         let gapless = (lines.gapless as u128) + (parents - (lines.lines as u128).min(parents)) * u128::from(extent > 0);
         let mut tried: Vec<(bool, LevelKind, u128, u128, String)> = Vec::new();
@@ -230,11 +230,11 @@ impl Makers<'_> {
         };
         tried.push((entries > 0, LevelKind::Dense, 0, parents.saturating_mul(extent), dense));
         tried.push((
-            stretch >= LONG,
+            length >= LONG,
             LevelKind::Blocks,
-            (parents + 1) * automatic(stretches) + stretches * crd + (stretches + 1) * automatic(entries),
+            (parents + 1) * automatic(ranges) + ranges * crd + (ranges + 1) * automatic(entries),
             entries,
-            format!("{rows} hold stretches of {stretch:.1} entries on average"),
+            format!("{rows} hold contiguous ranges of {length:.1} entries on average"),
         ));
         tried.push((
             lines.filled() >= FILLED && entries as f64 >= LONG * lines.lines as f64,
@@ -274,7 +274,7 @@ impl Makers<'_> {
             }
             let format = self.format(levels.clone(), level(kind))?;
             let exact = kind != LevelKind::Runs || !self.fills;
-            self.add_part(format, Part::Whole, bytes, exact, why);
+            self.add_part(format, StoredPart::Whole, bytes, exact, why);
         }
         self.narrow(levels, above, parents)
     }
@@ -370,7 +370,7 @@ impl Makers<'_> {
             let bytes = last.bytes + if ones { 0 } else { entries * value };
             let format = if ones { Format::csr().with_leaf(Leaf::Pattern) } else { Format::csr() };
             let why = format!("{word}: the lower triangle says it all, each entry is used twice");
-            self.add_part(format, Part::Lower(mirror), bytes, true, why);
+            self.add_part(format, StoredPart::Lower(mirror), bytes, true, why);
         }
         Ok(())
     }
@@ -395,7 +395,7 @@ impl Makers<'_> {
                 LevelKind::Runs => false,
                 _ => true,
             });
-            if *part != Part::Whole || !fits || self.rank() == 1 && format.is_all_dense() {
+            if *part != StoredPart::Whole || !fits || self.rank() == 1 && format.is_all_dense() {
                 continue;
             }
             let values = self.values_below(format);

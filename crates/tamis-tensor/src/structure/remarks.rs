@@ -66,8 +66,8 @@ impl Structure {
             if lines.filled() >= FILLED && !banded && lines.entries as f64 >= LONG * lines.lines as f64 {
                 remarks.push(format!("{} full between the ends{along}", percent(lines.filled())));
             }
-            if lines.mean_stretch() >= LONG {
-                remarks.push(format!("stretches of {:.1}{along}", lines.mean_stretch()));
+            if lines.mean_range() >= LONG {
+                remarks.push(format!("contiguous ranges of {:.1}{along}", lines.mean_range()));
             }
             if lines.mean_run() >= LONG && self.constant.is_none() {
                 remarks.push(format!("runs of {:.1} equal values{along}", lines.mean_run()));

@@ -92,8 +92,8 @@ impl<'a> Elements<'a> {
 
     /// Checks that padding holds the fill; the diagnostic is of the first violation.
     pub fn check_rest(&self, values: &ValueArray, fill: Value) -> Result<()> {
-        let room: Vec<u64> = self.extents[self.tail..].to_vec();
-        let all: u64 = room.iter().fold(1, |count, extent| count.saturating_mul(*extent));
+        let sizes: Vec<u64> = self.extents[self.tail..].to_vec();
+        let all: u64 = sizes.iter().fold(1, |count, extent| count.saturating_mul(*extent));
         let mut coordinates = vec![0; self.shape.len()];
         let mut wrong: Option<(usize, Vec<u64>)> = None;
         tree::visit(&self.levels[..self.tail], &mut |stored, position| {
@@ -101,28 +101,28 @@ impl<'a> Elements<'a> {
             if (inside == all && self.is_inside(stored)) || wrong.is_some() {
                 return;
             }
-            let mut place: Vec<u64> = stored.iter().copied().chain(room.iter().map(|_| 0)).collect();
+            let mut tuple: Vec<u64> = stored.iter().copied().chain(sizes.iter().map(|_| 0)).collect();
             for offset in 0..all {
                 let mut rest = offset;
-                for (at, extent) in place[self.tail..].iter_mut().zip(&room).rev() {
+                for (at, extent) in tuple[self.tail..].iter_mut().zip(&sizes).rev() {
                     *at = rest % extent;
                     rest /= extent;
                 }
                 let position = position * all as usize + offset as usize;
-                if !map::restore(self.map, self.shape, &place, &mut coordinates)
+                if !map::restore(self.map, self.shape, &tuple, &mut coordinates)
                     && !values.get(position).same_number(fill)
                 {
-                    wrong = Some((position, place.clone()));
+                    wrong = Some((position, tuple.clone()));
                     return;
                 }
             }
         });
-        let Some((position, place)) = wrong else { return Ok(()) };
-        let place: Vec<String> = place.iter().map(u64::to_string).collect();
+        let Some((position, tuple)) = wrong else { return Ok(()) };
+        let tuple: Vec<String> = tuple.iter().map(u64::to_string).collect();
         let message = format!(
             "value {position} is {}, but its stored coordinates ({}) are no element of the tensor",
             values.get(position),
-            place.join(", ")
+            tuple.join(", ")
         );
         Err(Diagnostic::new(Code::E0701, message)
             .note("blocks and diagonals may reach beyond the tensor; what lies there holds the fill")

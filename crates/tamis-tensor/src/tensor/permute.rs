@@ -1,6 +1,6 @@
 //! Permutation of dimensions (transposition), zero-copy.
 
-use super::{Parts, Tensor};
+use super::{Tensor, TensorParts};
 use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::{Code, Diagnostic, diag::Result};
@@ -42,7 +42,7 @@ impl Tensor {
         let map = parts.format.map().iter().map(moved).collect();
         let format = Format::new(rank, map, parts.format.levels().to_vec(), parts.format.leaf())?;
         Ok(Tensor {
-            parts: Arc::new(Parts {
+            parts: Arc::new(TensorParts {
                 format,
                 extents: parts.extents.clone(),
                 shape: axes.iter().map(|axis| parts.shape[*axis]).collect(),

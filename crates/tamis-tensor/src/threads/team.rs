@@ -52,7 +52,7 @@ pub(super) struct Team<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     open: AtomicUsize,
     /// The calls of sleeping threads.
-    called: Mutex<Vec<Arc<Call>>>,
+    called: Mutex<Vec<Arc<ThreadCall>>>,
     /// The payload of the first panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Other threads hold its address.
@@ -60,7 +60,7 @@ pub(super) struct Team<'a> {
 }
 
 /// A call of a sleeping thread.
-struct Call {
+struct ThreadCall {
     job: Job,
     /// True once a thread has answered it, or it was taken back.
     over: AtomicBool,
@@ -69,11 +69,11 @@ struct Call {
 
 // SAFETY: the team is used only by the thread that sets `over`, which happens once; if that is the
 // called thread, the team waits for it.
-unsafe impl Send for Call {}
+unsafe impl Send for ThreadCall {}
 // SAFETY: as above.
-unsafe impl Sync for Call {}
+unsafe impl Sync for ThreadCall {}
 
-impl Call {
+impl ThreadCall {
     /// True if this call claims the job: no other thread has.
     fn take(&self) -> bool {
         !self.over.swap(true, Ordering::AcqRel)
@@ -102,7 +102,7 @@ impl<'a> Team<'a> {
     /// Calls a sleeping thread to run `work(worker)`. The team is pinned from now on.
     pub(super) fn call(self: Pin<&Self>, worker: usize) {
         let team = std::ptr::from_ref(self.get_ref()).cast::<Team<'static>>();
-        let call = Arc::new(Call { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
+        let call = Arc::new(ThreadCall { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
         // Counted before the call: if the call fails, it is taken back.
         self.open.fetch_add(1, Ordering::Relaxed);
         self.called.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
@@ -146,9 +146,9 @@ impl<'a> Team<'a> {
     }
 
     fn all_done(&self) {
-        let mut turns = 0u32;
+        let mut spins = 0u32;
         while self.open.load(Ordering::Acquire) > 0 {
-            pause(&mut turns);
+            pause(&mut spins);
         }
     }
 }
@@ -162,14 +162,14 @@ impl Drop for Team<'_> {
 }
 
 /// Frees all seats: a forked process has only the thread that forked it.
-pub(super) fn leave_all() {
+pub(super) fn free_all() {
     SEATS.iter().for_each(|seat| seat.state.store(FREE, Ordering::Relaxed));
 }
 
 /// Spins briefly, and occasionally yields to other threads.
-fn pause(turns: &mut u32) {
-    *turns = turns.wrapping_add(1);
-    if turns.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+fn pause(spins: &mut u32) {
+    *spins = spins.wrapping_add(1);
+    if spins.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
 }
 
 /// Spins for jobs and runs them, until none has arrived for a while.
@@ -179,7 +179,7 @@ pub(super) fn wait() {
             && seat.state.compare_exchange(FREE, WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };
     let Some(seat) = SEATS.iter().find(free) else { return };
-    let (mut since, mut turns) = (Instant::now(), 0u32);
+    let (mut since, mut spins) = (Instant::now(), 0u32);
     loop {
         if seat.state.load(Ordering::Acquire) == READY {
             // SAFETY: the seat is ready, so its job belongs to this thread.
@@ -191,8 +191,8 @@ pub(super) fn wait() {
             seat.state.store(WAITING, Ordering::Release);
             since = Instant::now();
         }
-        pause(&mut turns);
-        let late = turns.is_multiple_of(16) && since.elapsed() > LINGER;
+        pause(&mut spins);
+        let late = spins.is_multiple_of(16) && since.elapsed() > LINGER;
         if late && seat.state.compare_exchange(WAITING, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             return;
         }

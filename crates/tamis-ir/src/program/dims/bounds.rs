@@ -1,11 +1,11 @@
 //! Static checks of bounds: subscripts that are always out of bounds, and loops that violate their
 //! trip-count bounds, are reported before the program runs.
 
-use super::Inference;
+use super::DimInference;
 use crate::diag::{Code, Diagnostic};
 use crate::program::{Bound, ExprId, TensorId};
 
-impl Inference<'_> {
+impl DimInference<'_> {
     /// Reports subscripts that are always out of bounds: not under an `if`, and every enclosing
     /// loop runs.
     pub(super) fn check_bounds(&mut self) {
@@ -49,9 +49,9 @@ impl Inference<'_> {
     }
 }
 
-impl Inference<'_> {
+impl DimInference<'_> {
     /// Checks the trip counts of `exactly(_, n)` and `at_most(_, n)`.
-    pub(super) fn check_promises(&mut self) {
+    pub(super) fn check_trip_counts(&mut self) {
         for (index, bound, span) in self.bounds.clone() {
             let name = self.program.indices[index.index()].clone();
             let Some((start, stop)) = self.index_range(index) else {
@@ -75,7 +75,7 @@ impl Inference<'_> {
     }
 }
 
-impl Inference<'_> {
+impl DimInference<'_> {
     /// Guarded subscripts that may not be evaluated for all indices, but would be in bounds for all
     /// of them: they need no check.
     pub(super) fn guarded_inside(&mut self) -> Vec<(TensorId, usize, ExprId)> {

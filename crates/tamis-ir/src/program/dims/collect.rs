@@ -1,10 +1,10 @@
 //! Collection of subscripts; rule 1: dimensions that share a bare index have one size.
 
 use super::super::{Access, Expr, ExprId, Extent, IndexId, Stmt, StmtKind, Subscript, TensorId};
-use super::{Inference, Known, Site};
+use super::{DimInference, KnownSize, Site};
 use crate::diag::{Code, Diagnostic, Span};
 
-impl<'a> Inference<'a> {
+impl<'a> DimInference<'a> {
     pub(super) fn collect(&mut self) {
         let program = self.program;
         self.collect_block(&program.body, &mut Vec::new(), false);
@@ -176,7 +176,7 @@ impl<'a> Inference<'a> {
                     Some(size) if size >= 0 => {
                         let reason = format!("`{}` is declared with {size} here", info.name);
                         let node = self.dim_node(tensor, dim);
-                        self.known[node] = Some(Known { start: 0, size: size as u64, span, reason });
+                        self.known[node] = Some(KnownSize { start: 0, size: size as u64, span, reason });
                     }
                     Some(size) => {
                         let d = Diagnostic::new(Code::E0404, format!("a dimension cannot be {size}"))

@@ -17,7 +17,7 @@ mod solve;
 
 pub(crate) use bounds::permit;
 
-use affine::Affine;
+use affine::IndexAffine;
 
 use super::{Bound, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
 use crate::algebra::DType;
@@ -43,7 +43,7 @@ pub enum LoopExtent {
 
 /// Extents of all loops and shapes of all tensors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Extents {
+pub struct InferredExtents {
     /// Indexed by [`IndexId`].
     pub loops: Vec<LoopExtent>,
     /// Indexed by [`TensorId`]; for parameters, with inferred sizes.
@@ -53,15 +53,15 @@ pub struct Extents {
     pub inside: Vec<(TensorId, usize, ExprId)>,
 }
 
-impl Extents {
+impl InferredExtents {
     /// True if a guarded subscript is in bounds for all indices.
     pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
         self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
     }
 }
 
-pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, Diagnostics> {
-    let mut inference = Inference::new(program, params)?;
+pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<InferredExtents, Diagnostics> {
+    let mut inference = DimInference::new(program, params)?;
     inference.collect();
     inference.understand_lets();
     inference.unify();
@@ -70,7 +70,7 @@ pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, 
     }
     if inference.errors.is_empty() {
         inference.check_bounds();
-        inference.check_promises();
+        inference.check_trip_counts();
     }
     let extents = inference.finish();
     if inference.errors.is_empty() { Ok(extents) } else { Err(Diagnostics(inference.errors)) }
@@ -91,7 +91,7 @@ struct Site<'a> {
 
 /// A size with the location that determines it.
 #[derive(Clone)]
-struct Known {
+struct KnownSize {
     start: i64,
     size: u64,
     span: Span,
@@ -100,12 +100,12 @@ struct Known {
 
 /// A scalar integer parameter.
 #[derive(Clone, Copy)]
-struct Scalar {
+struct ScalarParam {
     value: i64,
     dtype: DType,
 }
 
-struct Inference<'a> {
+struct DimInference<'a> {
     program: &'a Program,
     sites: Vec<Site<'a>>,
     extents: FxHashMap<IndexId, (Extent, Span)>,
@@ -114,23 +114,23 @@ struct Inference<'a> {
     /// Bound names with their values, in program order.
     lets: Vec<(VarId, ExprId)>,
     /// The affine forms of bound names.
-    understood: FxHashMap<VarId, Affine>,
+    understood: FxHashMap<VarId, IndexAffine>,
     /// Union-find over loop indices, then tensor dimensions.
     parent: Vec<usize>,
-    known: Vec<Option<Known>>,
+    known: Vec<Option<KnownSize>>,
     /// The first dimension of each tensor in `parent`.
     offsets: Vec<usize>,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
     /// Scalar integer parameters.
-    scalars: FxHashMap<TensorId, Scalar>,
+    scalars: FxHashMap<TensorId, ScalarParam>,
     /// The shape of some parameter is to be inferred.
     open_inputs: bool,
     errors: Vec<Diagnostic>,
 }
 
-impl<'a> Inference<'a> {
-    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostics> {
+impl<'a> DimInference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<DimInference<'a>, Diagnostics> {
         let mut offsets = Vec::new();
         let mut nodes = program.indices.len();
         let ranks = program.ranks(params);
@@ -138,7 +138,7 @@ impl<'a> Inference<'a> {
             offsets.push(nodes);
             nodes += rank;
         }
-        let mut inference = Inference {
+        let mut inference = DimInference {
             program,
             sites: Vec::new(),
             extents: FxHashMap::default(),
@@ -188,11 +188,11 @@ impl<'a> Inference<'a> {
                     return self.error(d.label(span, "too large").help("use a smaller dimension"));
                 }
                 let reason = format!("dimension {dim} of `{}` is {size}", info.name);
-                self.known[self.offsets[id.index()] + dim] = Some(Known { start: 0, size: *size, span, reason });
+                self.known[self.offsets[id.index()] + dim] = Some(KnownSize { start: 0, size: *size, span, reason });
             }
         }
         if let Some(value) = param.value {
-            self.scalars.insert(id, Scalar { value, dtype: param.dtype });
+            self.scalars.insert(id, ScalarParam { value, dtype: param.dtype });
         }
     }
 
@@ -203,7 +203,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn finish(&mut self) -> Extents {
+    fn finish(&mut self) -> InferredExtents {
         let loops = (0..self.program.indices.len())
             .map(|k| match self.index_range(IndexId(k as u32)) {
                 Some((start, stop)) => LoopExtent::Static { start, stop },
@@ -220,6 +220,6 @@ impl<'a> Inference<'a> {
                 .collect()
             })
             .collect();
-        Extents { loops, shapes, inside: self.guarded_inside() }
+        InferredExtents { loops, shapes, inside: self.guarded_inside() }
     }
 }

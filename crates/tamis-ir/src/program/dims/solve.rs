@@ -2,11 +2,11 @@
 
 use super::super::{Expr, ExprId, Extent, IndexId, TensorId};
 use super::affine::{ceil_div, floor_div};
-use super::{Inference, Known};
+use super::{DimInference, KnownSize};
 use crate::diag::{Code, Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
-impl Inference<'_> {
+impl DimInference<'_> {
     pub(super) fn solve(&mut self) {
         loop {
             let progress = self.solve_valid() || self.solve_same() || self.solve_written();
@@ -117,7 +117,7 @@ impl Inference<'_> {
             // the extent is empty.
             let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
             let reason = format!("the subscript is in bounds up to {size}");
-            self.known[node] = Some(Known { start: first, size, span, reason });
+            self.known[node] = Some(KnownSize { start: first, size, span, reason });
         }
         progress
     }
@@ -136,7 +136,7 @@ impl Inference<'_> {
             let node = self.find(index.index());
             let span = self.sites[k].span;
             let reason = format!("`~` goes once over the dimension, {size}");
-            self.known[node] = Some(Known { start: 0, size, span, reason });
+            self.known[node] = Some(KnownSize { start: 0, size, span, reason });
             return true;
         }
         false
@@ -162,8 +162,8 @@ impl Inference<'_> {
         progress
     }
 
-    pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<Known> {
-        let mut found: Option<Known> = None;
+    pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<KnownSize> {
+        let mut found: Option<KnownSize> = None;
         for k in 0..self.sites.len() {
             let site = &self.sites[k];
             if !site.write || site.tensor != tensor || site.dim != dim {
@@ -175,7 +175,7 @@ impl Inference<'_> {
             let runs = affine.terms.iter().all(|(index, _)| self.index_range(*index).is_some_and(|(a, b)| a < b));
             let size = if runs { greatest.saturating_add(1).max(0) as u64 } else { 0 };
             if found.as_ref().is_none_or(|known| known.size < size) {
-                found = Some(Known { start: 0, size, span, reason: format!("written up to {size} here") });
+                found = Some(KnownSize { start: 0, size, span, reason: format!("written up to {size} here") });
             }
         }
         found

@@ -8,7 +8,7 @@ mod subscripts;
 
 use operators::Operators;
 
-use super::{ExprId, ExprPool, IndexId, Origin, Program, StmtId, Storage, TensorId, TensorInfo, VarId};
+use super::{ExprId, ExprPool, IndexId, Program, ProgramSpans, StmtId, Storage, TensorId, TensorInfo, VarId};
 use crate::affine::Affine;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, did_you_mean};
 use crate::text::parser::MAX_ERRORS;
@@ -21,7 +21,7 @@ pub(super) fn resolve(function: &Function, operators: Operators, source: &Arc<So
     resolver.function(function);
     if resolver.errors.is_empty() {
         resolver.program.compact();
-        resolver.program.settle_ranks();
+        resolver.program.infer_queried_ranks();
         return Ok(resolver.program);
     }
     resolver.errors.truncate(MAX_ERRORS);
@@ -69,7 +69,7 @@ impl Resolver {
             vars: Vec::new(),
             exprs: ExprPool::default(),
             body: Vec::new(),
-            origin: Origin { source: Some(source.clone()), ..Origin::default() },
+            origin: ProgramSpans { source: Some(source.clone()), ..ProgramSpans::default() },
         };
         let mut declared = FxHashMap::default();
         collect_names(&function.body, &mut declared);

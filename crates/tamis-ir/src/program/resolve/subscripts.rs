@@ -8,7 +8,7 @@
 
 use super::super::{Expr, ExprId, Protocol, Subscript};
 use super::Resolver;
-use crate::affine::{Affine, Part};
+use crate::affine::{Affine, AffineTerm};
 use crate::algebra::{DType, Op, Value};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::text::syntax::{self, ExprKind};
@@ -55,9 +55,9 @@ impl Resolver {
         let mut sum: Option<ExprId> = None;
         for (subtracted, part) in form.parts() {
             let part = match part {
-                Part::Constant(constant) => self.intern(Expr::Literal(Value::I64(constant)), span),
-                Part::Multiple(atom, 1) => atom,
-                Part::Multiple(atom, coefficient) => {
+                AffineTerm::Constant(constant) => self.intern(Expr::Literal(Value::I64(constant)), span),
+                AffineTerm::Multiple(atom, 1) => atom,
+                AffineTerm::Multiple(atom, coefficient) => {
                     let coefficient = self.intern(Expr::Literal(Value::I64(coefficient)), span);
                     self.intern(Expr::Call(Op::Mul, vec![coefficient, atom]), span)
                 }

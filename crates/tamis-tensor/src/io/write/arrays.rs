@@ -12,14 +12,14 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// One dense array.
-pub(super) struct Array {
+pub(super) struct NpyArray {
     shape: Vec<u64>,
     values: ValueArray,
 }
 
-impl Array {
-    pub(super) fn new(tensor: &Tensor) -> Result<Array> {
-        Ok(Array { shape: tensor.shape().to_vec(), values: tensor.to_dense()? })
+impl NpyArray {
+    pub(super) fn new(tensor: &Tensor) -> Result<NpyArray> {
+        Ok(NpyArray { shape: tensor.shape().to_vec(), values: tensor.to_dense()? })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -29,15 +29,15 @@ impl Array {
 }
 
 /// The arrays of a sparse matrix.
-pub(super) struct Archive {
+pub(super) struct SparseMatrixArchive {
     format: &'static [u8],
     shape: Vec<u64>,
     members: Vec<(&'static str, Vec<u64>, ValueArray)>,
     compress: bool,
 }
 
-impl Archive {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Archive> {
+impl SparseMatrixArchive {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<SparseMatrixArchive> {
         if tensor.rank() == 0 {
             return Err(does_not_fit("SciPy's archives do not hold scalars", "write .tns or .npy"));
         }
@@ -49,7 +49,7 @@ impl Archive {
             None => coordinates(&tensor)?,
         };
         members.push(("_is_array", vec![], ValueArray::from(vec![true])));
-        Ok(Archive { format, shape, members, compress })
+        Ok(SparseMatrixArchive { format, shape, members, compress })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -78,7 +78,7 @@ pub(super) fn archive(
     compress: bool,
     members: impl FnOnce(&mut Member) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut out = Remembering { out, error: None };
+    let mut out = FailOnce { out, error: None };
     let mut zip = ZipWriter::new_stream(&mut out);
     let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
     members(&mut |name, header, data| {
@@ -97,12 +97,12 @@ pub(super) fn archive(
 
 /// A writer that fails once, and then discards its input: a dropped archive tries to finish after a
 /// failure, and prints to standard error if it cannot.
-struct Remembering<'a> {
+struct FailOnce<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
 }
 
-impl Write for Remembering<'_> {
+impl Write for FailOnce<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.error.is_none() {
             self.error = self.out.write_all(bytes).err();

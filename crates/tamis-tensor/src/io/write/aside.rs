@@ -13,7 +13,7 @@ use tamis_ir::{Code, Diagnostic};
 
 /// A function that writes the contents of a file. It may be called twice, if the first way to
 /// create the file fails.
-pub type Body<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+pub type WriteContents<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Writes the output of `body` to a file, and returns its size in bytes. A failure leaves the old
 /// file unchanged; links are followed, pipes and devices are written to, and the permissions of an
@@ -27,7 +27,7 @@ pub type Body<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 /// assert_eq!(std::fs::read(&path).unwrap(), b"1 2 3\n");
 /// std::fs::remove_file(&path).unwrap();
 /// ```
-pub fn write_file(path: impl AsRef<Path>, body: &Body) -> Result<u64> {
+pub fn write_file(path: impl AsRef<Path>, body: &WriteContents) -> Result<u64> {
     let path = path.as_ref();
     let name = path.display().to_string();
     let failed = |error: io::Error| cannot_write(&name, &error);
@@ -60,7 +60,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// Writes through a buffer, and counts bytes.
-fn emit(file: File, body: &Body) -> io::Result<(File, u64)> {
+fn emit(file: File, body: &WriteContents) -> io::Result<(File, u64)> {
     let mut counted = Counted { out: BufWriter::with_capacity(1 << 18, file), bytes: 0 };
     body(&mut counted)?;
     counted.out.flush()?;
@@ -68,7 +68,7 @@ fn emit(file: File, body: &Body) -> io::Result<(File, u64)> {
     Ok((counted.out.into_inner().map_err(io::IntoInnerError::into_error)?, bytes))
 }
 
-fn aside(target: &Path, permissions: Option<fs::Permissions>, body: &Body) -> io::Result<u64> {
+fn aside(target: &Path, permissions: Option<fs::Permissions>, body: &WriteContents) -> io::Result<u64> {
     let directory = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -100,7 +100,7 @@ fn part<'a>() -> tempfile::Builder<'a, 'a> {
 }
 
 /// Writes the whole file, and waits until it is on disk.
-fn finish(file: File, permissions: Option<fs::Permissions>, body: &Body) -> io::Result<(File, u64)> {
+fn finish(file: File, permissions: Option<fs::Permissions>, body: &WriteContents) -> io::Result<(File, u64)> {
     let (file, bytes) = emit(file, body)?;
     if let Some(permissions) = permissions {
         file.set_permissions(permissions)?;
@@ -160,7 +160,7 @@ pub(super) fn cannot_write(name: &str, error: &io::Error) -> Diagnostic {
     let help = match error.kind() {
         io::ErrorKind::NotFound => "create the directory first",
         io::ErrorKind::PermissionDenied => "choose a directory that you may write to",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or choose another disk",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose another disk",
         _ => "check that the directory exists, may be written to, and has room",
     };
     // The error's own text may name the temporary file, which is meaningless to users.

@@ -20,7 +20,7 @@ use tamis_ir::Value;
 use tamis_ir::diag::Result;
 
 use aside::cannot_write;
-pub use aside::{Body, write_file};
+pub use aside::{WriteContents, write_file};
 
 /// The options of writing a file.
 ///
@@ -63,12 +63,17 @@ impl Default for WriteOptions {
 ///
 /// Floats are written in the shortest form that reads back as the same number; `f32` as the double
 /// it equals.
-pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<WriteReport> {
     write_as(FileKind::of_output(path.as_ref())?, path, tensor, options)
 }
 
 /// Writes a tensor as this kind of file, under any name; `.gz` at the end still compresses it.
-pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+pub fn write_as(
+    kind: FileKind,
+    path: impl AsRef<Path>,
+    tensor: &Tensor,
+    options: &WriteOptions,
+) -> Result<WriteReport> {
     let path = path.as_ref();
     let name = path.display().to_string();
     image::check_extension(path, kind, tensor).map_err(|d| d.in_file(&name))?;
@@ -84,7 +89,7 @@ pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options
             work.emit(file)
         }
     })?;
-    Ok(Written { bytes, reads_back_as: work.reads_back_as() })
+    Ok(WriteReport { bytes, reads_back_as: work.reads_back_as() })
 }
 
 /// Writes a tensor to any writer, such as standard output, as this kind of file.
@@ -96,16 +101,16 @@ pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options
 /// write_to(FileKind::Frostt, &mut out, &Tensor::scalar(Value::I64(7)), &WriteOptions::default()).unwrap();
 /// assert_eq!(out, b"7\n");
 /// ```
-pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<WriteReport> {
     let work = Prepared::new(kind, tensor, options)?;
     let mut counted = Counted { out, bytes: 0 };
     work.emit(&mut counted).and_then(|()| counted.flush()).map_err(|error| cannot_write("the output", &error))?;
-    Ok(Written { bytes: counted.bytes, reads_back_as: work.reads_back_as() })
+    Ok(WriteReport { bytes: counted.bytes, reads_back_as: work.reads_back_as() })
 }
 
 /// The result of writing a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteReport {
     /// The number of written bytes, compressed if the file is.
     pub bytes: u64,
     /// The shape of the tensor when the file is read, if it differs: a `.tns` file without a header
@@ -133,12 +138,12 @@ impl<W: Write> Write for Counted<W> {
 
 /// A checked tensor, ready to be written: only the operating system can still fail.
 enum Prepared {
-    MatrixMarket(mtx::Job),
-    Frostt(tns::Job),
-    Archive(arrays::Archive),
-    Binsparse(binsparse::Job),
-    Array(arrays::Array),
-    Image(image::Job),
+    MatrixMarket(mtx::MtxJob),
+    Frostt(tns::TnsJob),
+    Archive(arrays::SparseMatrixArchive),
+    Binsparse(binsparse::BinsparseJob),
+    Array(arrays::NpyArray),
+    Image(image::ImageJob),
 }
 
 impl Prepared {
@@ -147,12 +152,12 @@ impl Prepared {
             return Err(super::kind::only_read(kind).help(format!("write {} instead", kinds_for(tensor))));
         }
         Ok(match kind {
-            FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::Job::new(tensor, options)?),
-            FileKind::Frostt => Prepared::Frostt(tns::Job::new(tensor, options)?),
-            FileKind::ScipyArchive => Prepared::Archive(arrays::Archive::new(tensor, options)?),
-            FileKind::Binsparse => Prepared::Binsparse(binsparse::Job::new(tensor, options)?),
-            FileKind::Image => Prepared::Image(image::Job::new(tensor)?),
-            _ => Prepared::Array(arrays::Array::new(tensor)?),
+            FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::MtxJob::new(tensor, options)?),
+            FileKind::Frostt => Prepared::Frostt(tns::TnsJob::new(tensor, options)?),
+            FileKind::ScipyArchive => Prepared::Archive(arrays::SparseMatrixArchive::new(tensor, options)?),
+            FileKind::Binsparse => Prepared::Binsparse(binsparse::BinsparseJob::new(tensor, options)?),
+            FileKind::Image => Prepared::Image(image::ImageJob::new(tensor)?),
+            _ => Prepared::Array(arrays::NpyArray::new(tensor)?),
         })
     }
 

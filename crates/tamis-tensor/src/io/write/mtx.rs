@@ -10,23 +10,23 @@ use tamis_ir::diag::Result;
 use tamis_ir::{DType, Kind, Value};
 
 /// A matrix ready to be written.
-pub(super) struct Job {
+pub(super) struct MtxJob {
     shape: [u64; 2],
     field: &'static str,
     symmetry: Symmetry,
     comments: Vec<String>,
-    body: Body,
+    body: MtxBody,
 }
 
-enum Body {
+enum MtxBody {
     /// Every value, by rows.
     Array(ValueArray),
     /// Entries in file order, by their coordinates.
     Entries { rows: IndexArray, columns: Option<IndexArray>, values: ValueArray, chosen: Option<Vec<usize>> },
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+impl MtxJob {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<MtxJob> {
         let shape = match tensor.shape() {
             [rows, columns] => [*rows, *columns],
             [length] => [*length, 1],
@@ -40,7 +40,7 @@ impl Job {
         if tensor.format().is_all_dense() && tensor.values().is_some() && symmetry == Symmetry::General {
             let values = tensor.to_dense()?;
             let field = field_of(values.dtype());
-            return Ok(Job { shape, field, symmetry, comments, body: Body::Array(values) });
+            return Ok(MtxJob { shape, field, symmetry, comments, body: MtxBody::Array(values) });
         }
         let entries = with_zero_fill(tensor)?.try_to_coordinates()?;
         let values = entries.values;
@@ -62,16 +62,16 @@ impl Job {
                 return Err(does_not_fit(message, "write it as `general`"));
             }
         };
-        Ok(Job { shape, field, symmetry, comments, body: Body::Entries { rows, columns, values, chosen } })
+        Ok(MtxJob { shape, field, symmetry, comments, body: MtxBody::Entries { rows, columns, values, chosen } })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
-        let format = if matches!(self.body, Body::Array(_)) { "array" } else { "coordinate" };
+        let format = if matches!(self.body, MtxBody::Array(_)) { "array" } else { "coordinate" };
         writeln!(out, "%%MatrixMarket matrix {format} {} {}", self.field, self.symmetry.name())?;
         write_comments(out, "%", &self.comments)?;
         let [height, width] = self.shape;
         match &self.body {
-            Body::Array(values) => {
+            MtxBody::Array(values) => {
                 writeln!(out, "{height} {width}")?;
                 // The values are in memory, so both sizes fit, unless there are no values.
                 let (height, width) = (height as usize, width as usize);
@@ -80,7 +80,7 @@ impl Job {
                     line.push(b'\n');
                 })
             }
-            Body::Entries { rows, columns, values, chosen } => {
+            MtxBody::Entries { rows, columns, values, chosen } => {
                 let count = chosen.as_ref().map_or(values.len(), Vec::len);
                 writeln!(out, "{height} {width} {count}")?;
                 write_lines(out, count, |line, k| {

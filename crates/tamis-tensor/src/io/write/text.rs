@@ -54,28 +54,28 @@ pub(super) fn write_lines(
     count: usize,
     push: impl Fn(&mut Vec<u8>, usize) + Sync,
 ) -> io::Result<()> {
-    const PIECE: usize = 1 << 14;
+    const CHUNK: usize = 1 << 14;
     let threads = crate::threads();
     // A few chunks for each thread at a time, so that memory is bounded for files of any length.
-    let wave = PIECE * 4 * threads;
+    let wave = CHUNK * 4 * threads;
     let mut start = 0;
     while start < count {
         let end = count.min(start.saturating_add(wave));
-        let pieces: Vec<Mutex<Vec<u8>>> = (start..end).step_by(PIECE).map(|_| Mutex::default()).collect();
+        let chunks: Vec<Mutex<Vec<u8>>> = (start..end).step_by(CHUNK).map(|_| Mutex::default()).collect();
         let next = AtomicUsize::new(0);
-        crate::threads::share(threads.min(pieces.len()), &|_| {
+        crate::threads::share(threads.min(chunks.len()), &|_| {
             loop {
                 let k = next.fetch_add(1, Ordering::Relaxed);
-                let Some(Ok(mut text)) = pieces.get(k).map(|piece| piece.lock()) else { break };
-                let first = start + k * PIECE;
-                text.reserve(16 * PIECE.min(end - first));
-                for line in first..end.min(first + PIECE) {
+                let Some(Ok(mut text)) = chunks.get(k).map(|chunk| chunk.lock()) else { break };
+                let first = start + k * CHUNK;
+                text.reserve(16 * CHUNK.min(end - first));
+                for line in first..end.min(first + CHUNK) {
                     push(&mut text, line);
                 }
             }
         });
-        for piece in pieces {
-            let text = piece.into_inner().map_err(|_| io::Error::other("a line could not be written"))?;
+        for chunk in chunks {
+            let text = chunk.into_inner().map_err(|_| io::Error::other("a line could not be written"))?;
             out.write_all(&text)?;
         }
         start = end;

@@ -10,14 +10,14 @@ use tamis_ir::Kind;
 use tamis_ir::diag::Result;
 
 /// A tensor ready to be written.
-pub(super) struct Job {
+pub(super) struct TnsJob {
     entries: Coordinates,
     header: bool,
     comments: Vec<String>,
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+impl TnsJob {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<TnsJob> {
         if tensor.dtype().kind() == Kind::Complex {
             let help = if tensor.rank() <= 2 && tensor.rank() > 0 { ".mtx, .npz or .npy" } else { ".npz or .npy" };
             return Err(does_not_fit("FROSTT files hold real numbers, not complex ones", format!("write {help}")));
@@ -31,7 +31,7 @@ impl Job {
         }
         // Without entries, only a header specifies the rank.
         let header = options.header || entries.is_empty();
-        Ok(Job { entries, header, comments: options.comments.clone() })
+        Ok(TnsJob { entries, header, comments: options.comments.clone() })
     }
 
     /// The shape without trailing empty slices, if there are any and there is no header.

@@ -3,13 +3,13 @@
 //! Kernels append coordinates, or runs of them, in order. Equal adjacent fibers, block lengths, and
 //! blocks of a split dimension are known only at the end, so kernels write simpler formats.
 
-use super::{convert_settled, last, merge};
+use super::{convert_written, last, merge};
 use crate::Tensor;
 use crate::levels::tree;
 use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 
-/// The format that a kernel writes for a tensor of this format; [`settle`] converts it.
+/// The format that a kernel writes for a tensor of this format; [`finalize`] converts it.
 ///
 /// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose
 /// map splits or combines dimensions as coordinate lists (or `dense`, if all their levels are). A
@@ -63,23 +63,23 @@ pub fn written_as(format: &Format) -> Format {
 ///
 /// ```
 /// use tamis_ir::{Format, Value};
-/// use tamis_tensor::{LevelArrays, Tensor, settle, written_as};
+/// use tamis_tensor::{LevelArrays, Tensor, finalize, written_as};
 /// let format = Format::parse("runs", 1)?;
 /// let arrays = [("pos", vec![0u32, 2].into()), ("start", vec![1u32, 2].into()), ("end", vec![2u32, 4].into())];
 /// let values = Some(vec![7.0, 7.0].into());
 /// let written = Tensor::from_parts(&[6], &written_as(&format), vec![LevelArrays::new(arrays)], values, Value::F64(0.0))?;
-/// let settled = settle(written, &format)?;
-/// assert_eq!(settled.level_arrays(0).get("end").unwrap().to_vec(), [1, 4, 6]);
+/// let finalized = finalize(written, &format)?;
+/// assert_eq!(finalized.level_arrays(0).get("end").unwrap().to_vec(), [1, 4, 6]);
 /// # Ok::<(), tamis_ir::Diagnostic>(())
 /// ```
-pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
+pub fn finalize(tensor: Tensor, format: &Format) -> Result<Tensor> {
     let specs = format.levels();
     let tensor = match merge::pattern_of_runs(tensor, format)? {
         Ok(merged) => return Ok(merged),
         Err(tensor) => tensor,
     };
     if tensor.format() != format {
-        return convert_settled(&tensor, format);
+        return convert_written(&tensor, format);
     }
     if !tree::shares(specs) {
         return Ok(tensor);
@@ -90,5 +90,5 @@ pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
     {
         return Ok(tensor);
     }
-    convert_settled(&tensor, format)
+    convert_written(&tensor, format)
 }
